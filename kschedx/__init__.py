@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from kschedx.doctor.diagnosis import Diagnosis
     from kschedx.inquiry.explanation import Explanation
     from kschedx.inquiry.profile_difference import Comparison
-    from kschedx.kueue.document import Admissions
+    from kschedx.kueue.overview import Overview
     from kschedx.simulate.fit import Fit
     from kschedx.simulate.simulation import Simulation
     from kschedx.simulate.survive import Survival
+    from kschedx.simulate.tuning import Tuning
     from kschedx.snapshot.snapshot import Snapshot
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "load",
     "simulate",
     "survive",
+    "tune_profiles",
 ]
 
 
@@ -132,7 +134,7 @@ def kueue(
     feature_gates: Mapping[str, bool] | None = None,
     version: str = "0.19.2",
     now: str | None = None,
-) -> Admissions:
+) -> Overview:
     """Which of Kueue's Workloads get quota, cycle after cycle, until nothing changes any more.
 
     `config` is Kueue's Configuration, by default that of the snapshot's ConfigMap. `feature_gates` are gates that
@@ -142,12 +144,12 @@ def kueue(
     Raises `errors.InputError` for input that cannot be used.
     """
     from kschedx.kube.decoding import mapping, text
-    from kschedx.kueue.run import admit
+    from kschedx.kueue.overview import overview
     from kschedx.kueue.settings import settings_of, with_configuration
 
     changed = None if config is None else mapping(config, "config")
     settings = settings_of(with_configuration(_snapshot(snapshot), changed, feature_gates or {}))
-    return admit(
+    return overview(
         _snapshot(snapshot), settings, version=text(version, "version"), now=None if now is None else text(now, "now")
     )
 
@@ -316,6 +318,49 @@ def diff_profiles(
         changes=changes(first, second),
         summary=compare_pods(pair, rows, left_out),
         snapshot=cluster,
+    )
+
+
+def tune_profiles(
+    snapshot: Snapshot,
+    goal: str = "fewest-nodes",
+    *,
+    candidates: int = 200,
+    seconds: int = 60,
+    seed: int = 0,
+    prices: Mapping[str, float] | None = None,
+    config: Mapping[str, object] | None = None,
+    kube_version: str | None = None,
+    feature_gates: Mapping[str, bool] | None = None,
+) -> Tuning:
+    """Search for the scheduler profile that reaches a goal on this cluster, by placing its running pods again.
+
+    `goal` is `"fewest-nodes"`, `"least-fragmentation"`, `"spread"`, or `"cost"`, which needs the `prices` of nodes per
+    hour, by name. At most `candidates` are tried, for `seconds` at the longest; the same `seed` finds the same profile.
+    `config` is the configuration whose profile is tuned, `kube_version` and `feature_gates` as in `explain`. Raises
+    `errors.InputError` for input that cannot be used.
+    """
+    from kschedx.errors import InputError
+    from kschedx.explain.missing_kinds import require_nodes_and_pods
+    from kschedx.explain.setup import Setup
+    from kschedx.kube.decoding import text, whole_number
+    from kschedx.simulate.tuning import Goal, base_of, tune
+
+    cluster = _snapshot(snapshot)
+    if text(goal, "goal") not in tuple(Goal):
+        raise InputError(f'goal: found "{goal}", allowed are {", ".join(Goal)}')
+    given = _setup(config, kube_version, feature_gates)
+    require_nodes_and_pods(cluster)
+    setup = Setup.for_cluster(cluster, **given)
+    return tune(
+        cluster,
+        setup,
+        base_of(given["config"], setup),
+        Goal(goal),
+        most=whole_number(candidates, "candidates"),
+        seed=whole_number(seed, "seed"),
+        seconds=whole_number(seconds, "seconds"),
+        price_of=None if prices is None else prices.get,
     )
 
 

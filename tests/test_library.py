@@ -280,8 +280,22 @@ def test_results_are_short_to_look_at_and_print_their_screen() -> None:
     compared = kschedx.diff_profiles(snapshot, kube_versions=("1.33", "1.36"))
     diagnosis = kschedx.doctor(str(ROOT / "fixtures/zone-full/cluster"))
     survival = kschedx.survive(snapshot, "node-1")
-    shown = (explanation, fit, kschedx.simulate(snapshot), kschedx.drain(snapshot), survival, compared, diagnosis)
-    for result in (snapshot, *shown, kschedx.kueue(snapshot), kschedx.deschedule(snapshot, POLICY)):
+    other = (
+        kschedx.kueue(snapshot),
+        kschedx.deschedule(snapshot, POLICY),
+        kschedx.tune_profiles(snapshot, candidates=2),
+    )
+    shown = (
+        explanation,
+        fit,
+        kschedx.simulate(snapshot),
+        kschedx.drain(snapshot),
+        survival,
+        compared,
+        diagnosis,
+        *other,
+    )
+    for result in (snapshot, *shown):
         assert len(repr(result)) < 200
         assert "\n" not in repr(result)
     for result in shown:
@@ -289,7 +303,7 @@ def test_results_are_short_to_look_at_and_print_their_screen() -> None:
         assert result._repr_html_().startswith("<svg")
         records = result.records()
         assert len({tuple(one) for one in records}) <= 1
-        assert all(isinstance(value, str | int | None) for one in records for value in one.values())
+        assert all(isinstance(value, str | int | float | None) for one in records for value in one.values())
     assert explanation.records()[0]["node"] == "node-1"
     assert explanation.cycle.pod.key in str(explanation).partition("\n")[0]
 
@@ -299,13 +313,19 @@ def test_controllers_have_rows_for_frames() -> None:
     growing = kschedx.Snapshot.from_objects([small.status(small.group()), small.node(), small.pod("web", cpu="8")])
     fighting = kschedx.load(str(ROOT / "fixtures/descheduler-fight/cluster.yaml"), whole=True)
     policy = yaml.safe_load((ROOT / "fixtures/descheduler-fight/policy.yaml").read_text())
-    admitted = kschedx.kueue(quota).records()
+    queues = kschedx.kueue(quota)
+    admitted = queues.records()
     scaled = kschedx.autoscale(growing, group_label="group", flags={"cloud-provider": "aws"}, now=small.NOW).records()
-    evicted = kschedx.deschedule(fighting, policy).records()
+    descheduled = kschedx.deschedule(fighting, policy)
+    evicted = descheduled.records()
     for records in (admitted, scaled, evicted):
         assert len({tuple(one) for one in records}) == 1
         assert all(isinstance(value, str) for one in records for value in one.values())
     assert "insufficient unused quota" in str(admitted)
+    assert str(queues).startswith("‖ 2 ClusterQueues in 1 cohort, 2 Workloads pending")
+    assert "Workload" in queues._repr_html_()
+    assert str(evicted[0]["pod"]) in str(descheduled)
+    assert str(evicted[0]["pod"]) in descheduled._repr_html_()
     assert scaled[0]["pod"] == "shop/web"
     assert evicted[0]["plugin"]
 

@@ -6,6 +6,8 @@ import re
 import shlex
 import sys
 import tomllib
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,9 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from kschedx.cli.app import NAMES
+from kschedx.cli.mcp.tools import TOOLS
+from kschedx.cli.options import Part
 from kschedx.render.words import REASON_IDS
 from kschedx.render.words.guides import GUIDES
 from tests.test_architecture import IMPORTS
@@ -178,3 +183,21 @@ def test_each_promise_of_security_names_tests_that_are_there() -> None:
     assert len(named) > 20
     for file, test in named:
         assert f"def {test}" in (ROOT / file).read_text(encoding="utf-8"), (file, test)
+
+
+def test_every_answer_about_a_cluster_has_a_bound() -> None:
+    """`benchmarks/bounds.py` measures them, and the documentation lists the same bounds."""
+    spec = spec_from_file_location("bounds", ROOT / "benchmarks" / "bounds.py")
+    assert spec is not None
+    assert spec.loader is not None
+    bounds = module_from_spec(spec)
+    spec.loader.exec_module(bounds)
+    measured = {line.split()[0] for line in bounds.COMMANDS}
+    modules = {name: import_module(f"kschedx.cli.{name.replace('-', '_')}") for name in NAMES if name != "completion"}
+    about_clusters = {name for name, module in modules.items() if Part.CLUSTER in getattr(module, "PARTS", ())}
+    assert about_clusters
+    assert about_clusters <= measured
+    assert {tool.name for tool in TOOLS} <= set(bounds.TOOLS)
+    documented = (ROOT / "docs" / "pages" / "concepts" / "performance.md").read_text(encoding="utf-8")
+    every = {*bounds.COMMANDS.values(), bounds.TOOL_BOUND, *bounds.TOOL_BOUNDS.values()}
+    assert [bound.row for bound in every if bound.row not in documented] == []

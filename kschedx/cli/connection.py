@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-import typer
 from msgspec import Struct
 
 from kschedx.cli.streams import print_note
@@ -24,35 +23,6 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT = 30
 """Seconds of a request."""
-
-# kubectl's options, for every command that reads a cluster: a field of Connection to what is typed
-OPTIONS: Mapping[str, object] = {
-    "kubeconfig": Annotated[
-        str | None,
-        typer.Option(
-            "--kubeconfig", metavar="FILE", help="The kubeconfig file.  [default: KUBECONFIG, else ~/.kube/config]"
-        ),
-    ],
-    "context": Annotated[str | None, typer.Option("--context", metavar="NAME", help="The kubeconfig's context.")],
-    "cluster": Annotated[str | None, typer.Option("--cluster", metavar="NAME", help="The kubeconfig's cluster.")],
-    "user": Annotated[str | None, typer.Option("--user", metavar="NAME", help="The kubeconfig's user.")],
-    "as_user": Annotated[str | None, typer.Option("--as", metavar="NAME", help="Impersonate this user.")],
-    "as_groups": Annotated[
-        list[str] | None, typer.Option("--as-group", metavar="NAME", help="Impersonate this group. Repeatable.")
-    ],
-    "request_timeout": Annotated[
-        str | None,
-        typer.Option(
-            "--request-timeout",
-            metavar="TIME",
-            help=f"The timeout of a request, for example 30s or 1m30s; 0 means none.  [default: {DEFAULT_TIMEOUT}s]",
-        ),
-    ],
-    "insecure": Annotated[
-        bool | None,
-        typer.Option("--insecure-skip-tls-verify", help="Do not verify the server's certificate."),
-    ],
-}
 
 
 class Connection(Struct, frozen=True, kw_only=True):
@@ -70,17 +40,9 @@ class Connection(Struct, frozen=True, kw_only=True):
     @property
     def given(self) -> str:
         """An option that makes sense for a live cluster alone."""
-        options = {
-            "--kubeconfig": self.kubeconfig,
-            "--context": self.context,
-            "--cluster": self.cluster,
-            "--user": self.user,
-            "--as": self.as_user,
-            "--as-group": self.as_groups,
-            "--request-timeout": self.request_timeout,
-            "--insecure-skip-tls-verify": self.insecure,
-        }
-        return next((name for name, value in options.items() if value), "")
+        spelled = {"as_user": "as", "as_groups": "as-group", "insecure": "insecure-skip-tls-verify"}
+        typed = next((name for name in self.__struct_fields__ if getattr(self, name)), "")
+        return f"--{spelled.get(typed, typed).replace('_', '-')}" if typed else ""
 
 
 class Reached(Struct, frozen=True, kw_only=True):
@@ -189,14 +151,16 @@ def _let_go_of_what_is_tried() -> None:
     gc.enable()
 
 
-def tell_missing(snapshot: Snapshot) -> None:
-    """A line on stderr, before many pods are evaluated, about kinds that may not be listed."""
+def tell(snapshot: Snapshot, *setups: Setup) -> None:
+    """Lines on stderr, before many pods are evaluated, about kinds that may not be listed, and plugins that kschedx
+    does not have."""
     from kschedx.explain.missing_kinds import missing_for_many
     from kschedx.render.words.notes import note_text
 
     found = missing_for_many(snapshot)
     if found is not None:
         print_note(note_text(found))
+    tell_left_out(*setups)
 
 
 def tell_left_out(*setups: Setup) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from kschedx.cli import connection
 from kschedx.cli.options import DECIDES
-from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
 
@@ -77,9 +77,7 @@ def deschedule(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
-            text="wide shows every pod and node; json and yaml the whole document; name the evicted pods in order; "
-            "html, markdown and svg to share it.",
+            *ALL, text="wide shows every pod and node; json and yaml the whole document; name the evicted pods in order"
         ),
     ] = None,
     *,
@@ -103,18 +101,15 @@ def deschedule(
         place = _place_of(found.error_field, written, policy, text)
         raise InputError(found.error, place=Place() if is_named and place.line is None else place)
     _require_metrics(snapshot, found)
-    connection.tell_missing(snapshot)
-    connection.tell_left_out(setup)
+    connection.tell(snapshot, setup)
     for ignored in found.policy.ignored:
         print_note(f"{_place_of(ignored.partition(': ')[0], written, policy, text)}: {ignored}")
     if snapshot.source.taken and lacks_details(found.pods):
         lacks = "this snapshot has no restart counts and container states"
         print_note(f"{lacks}; `kschedx snapshot` keeps them")
-    report = _report(found, snapshot)
-    if found.is_undecided:
-        return Answer(report, ExitCode.UNDECIDED)
+    report = _report(found)
     is_pending = any(one.is_pending for landed in found.landings for one in landed)
-    return Answer(report, ExitCode.UNSCHEDULABLE if is_pending or found.repeats else ExitCode.SCHEDULABLE)
+    return Answer.of(report, not (is_pending or found.repeats), is_undecided=found.is_undecided)
 
 
 def _place_of(field: str, written: WrittenPolicy, policy: str, text: bytes) -> Place:
@@ -165,7 +160,7 @@ def _require_metrics(snapshot: Snapshot, found: Descheduling) -> None:
     )
 
 
-def _report(found: Descheduling, snapshot: Snapshot) -> Report:
+def _report(found: Descheduling) -> Report:
     def screen(width: int, wide: bool) -> Sequence[Text]:
         from kschedx.render.descheduling import descheduling_lines
 
@@ -177,7 +172,7 @@ def _report(found: Descheduling, snapshot: Snapshot) -> Report:
     def page(_: bool) -> Page:
         from kschedx.render.descheduling import descheduling_page
 
-        return descheduling_page(found, snapshot)
+        return descheduling_page(found)
 
     return Report(
         screen=screen,

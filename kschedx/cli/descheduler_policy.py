@@ -10,7 +10,7 @@ import typer
 from kschedx.cli import connection
 from kschedx.cli.help import Command
 from kschedx.cli.options import DECIDES
-from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
@@ -85,9 +85,8 @@ def advise(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.HTML, Format.MARKDOWN, Format.SVG),
-            text="wide shows every plugin and policy; json the whole document; yaml the policy; html, markdown and "
-            "svg to share it.",
+            *(Format.WIDE, Format.JSON, Format.YAML, *SHARED),
+            text="wide shows every plugin and policy; json the whole document; yaml the policy",
         ),
     ] = None,
     *,
@@ -103,8 +102,7 @@ def advise(
         raise InputError(f'--goal: found "{goal}", allowed are balance, compaction', hint=nearest(goal, tuple(Goal)))
     reached = question.read_to_decide(whole=True)
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
-    connection.tell_missing(snapshot)
-    connection.tell_left_out(setup)
+    connection.tell(snapshot, setup)
     found = advised(snapshot, setup, Goal(goal), target=target, rounds=rounds, evictions=evictions, now=now)
 
     def screen(width: int, wide: bool) -> Sequence[Text]:
@@ -120,4 +118,4 @@ def advise(
     policy = {} if found.chosen is None else found.chosen.policy
     report = Report(screen=screen, document=found.to_dict, yaml=lambda: to_yaml(policy), page=page)
     is_done = found.is_reached and (found.chosen is not None or target is not None)
-    return Answer(report, ExitCode.SCHEDULABLE if is_done else ExitCode.UNSCHEDULABLE)
+    return Answer.of(report, is_done)

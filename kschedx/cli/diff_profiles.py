@@ -9,7 +9,7 @@ import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.options import ALL_NAMESPACES, SELECTOR, SHARD, Part, namespace_of_many
-from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question, shard_of
 
 if TYPE_CHECKING:
@@ -148,16 +148,7 @@ def diff_profiles(
     output: Annotated[
         Format | None,
         option(
-            *(
-                Format.WIDE,
-                Format.JSON,
-                Format.YAML,
-                Format.HTML,
-                Format.MARKDOWN,
-                Format.SVG,
-                Format.JUNIT,
-                Format.SARIF,
-            ),
+            *(Format.WIDE, Format.JSON, Format.YAML, *SHARED, Format.JUNIT, Format.SARIF),
             text="wide shows every pod that differs; json and yaml the whole document; "
             "html, markdown, and svg to share it; junit and sarif for CI.",
         ),
@@ -217,8 +208,7 @@ def diff_profiles(
         hint = "name the pods with --all, --all-pending, -l, or TARGET"
         raise InputError(f"--{question.what_if[0][0].replace('_', '-')} applies to pods in a cluster", hint=hint)
     if reached is None:
-        code = ExitCode.UNSCHEDULABLE if found else ExitCode.SCHEDULABLE
-        return Answer(_report(before, after, found, None), code)
+        return Answer.of(_report(before, after, found, None), not found)
     reached, _ = cluster_after_changes(question, reached, before)
     if target:
         connection.tell_left_out(before, after)
@@ -235,17 +225,15 @@ def diff_profiles(
     )
     if selector is not None and not rows and not left_out:
         raise InputError(f'no pod has the labels "{selector}"', hint="-A searches every namespace")
-    connection.tell_missing(pair.snapshot)
-    connection.tell_left_out(pair.before, pair.after)
+    connection.tell(pair.snapshot, pair.before, pair.after)
     asked, rows = rows, rows if part is None else list(part.part(rows))
     summary = _compare(pair, rows, left_out, question.jobs(jobs))
     if part is None or part.index == 1:
         summary = _with_nodes(pair, asked, summary, question.jobs(jobs), nodes)  # one part reports it for all
     report = _report(before, after, found, summary, pair.snapshot)
     report = report if part is None else report.marked(part)
-    if summary.differences:
-        return Answer(report, ExitCode.UNSCHEDULABLE)
-    return Answer(report, ExitCode.UNDECIDED if summary.undecided else ExitCode.SCHEDULABLE)
+    is_same = not summary.differences
+    return Answer.of(report, is_same, is_undecided=is_same and bool(summary.undecided))
 
 
 def _one(pair: Pair, found: tuple[Change, ...], pods: tuple[Pod, Pod], *, in_detail: bool) -> Answer:
@@ -263,7 +251,7 @@ def _one(pair: Pair, found: tuple[Change, ...], pods: tuple[Pod, Pod], *, in_det
 
         names = (pair.before.name, pair.after.name)
         report = replace(report, screen=lambda width, _: story_lines(*stories, names, width=width))
-    return Answer(report, ExitCode.UNSCHEDULABLE if difference else ExitCode.SCHEDULABLE)
+    return Answer.of(report, not difference)
 
 
 def _pods(

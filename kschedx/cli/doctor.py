@@ -9,7 +9,7 @@ import typer
 
 from kschedx.cli import connection
 from kschedx.cli.options import READS
-from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ def doctor(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.HTML, Format.MARKDOWN, Format.SVG),
-            text="wide shows everything; json and yaml the whole document; html, markdown, and svg to share it.",
+            *(Format.WIDE, Format.JSON, Format.YAML, *SHARED),
+            text="wide shows everything; json and yaml the whole document",
         ),
     ] = None,
     *,
@@ -63,7 +63,7 @@ def doctor(
         return doctor_page(diagnosis)
 
     report = Report(screen=screen, document=diagnosis.to_dict, page=page)
-    return Answer(report, ExitCode.UNSCHEDULABLE if diagnosis.weakening else ExitCode.SCHEDULABLE)
+    return Answer.of(report, not diagnosis.weakening)
 
 
 def _of_files(paths: Sequence[str], where: connection.Connection) -> Diagnosis:

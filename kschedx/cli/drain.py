@@ -9,7 +9,7 @@ import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES, OUT, Part
-from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
 
@@ -64,11 +64,7 @@ def drain(
     out: OUT = None,
     output: Annotated[
         Format | None,
-        option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
-            text="wide shows every pod; json and yaml the whole document; name the nodes that can be drained; "
-            "html, markdown, and svg to share it.",
-        ),
+        option(*ALL, text="wide shows every pod; json and yaml the whole document; name the nodes that can be drained"),
     ] = None,
     *,
     question: Question,
@@ -96,8 +92,7 @@ def drain(
         shown = node_names(snapshot, shown)
     options = SimulationOptions(force=is_forced, delete_emptydir_data=loses_data)
     namespace = question.namespace or reached.namespace
-    connection.tell_missing(snapshot)
-    connection.tell_left_out(setup)
+    connection.tell(snapshot, setup)
 
     def in_turn(more: Sequence[Change] = (), flags: SimulationOptions = options) -> Simulation:
         changes = (*question.changes, *more)
@@ -122,10 +117,8 @@ def drain(
     if out is not None:
         write_snapshot(out, simulation.after)
     report = _report(simulation, lets_go, forced, each=each)
-    if simulation.undecided:
-        return Answer(report, ExitCode.UNDECIDED)
     done = all(drained.is_done for drained in simulation.drained)
-    return Answer(report, ExitCode.SCHEDULABLE if done else ExitCode.UNSCHEDULABLE)
+    return Answer.of(report, done, is_undecided=bool(simulation.undecided))
 
 
 def _report(

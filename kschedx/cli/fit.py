@@ -10,7 +10,7 @@ import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES, OUT, Part
-from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.output import ALL, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
 
 if TYPE_CHECKING:
@@ -52,11 +52,7 @@ def fit(
     out: OUT = None,
     output: Annotated[
         Format | None,
-        option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
-            text="wide shows every node; json and yaml the whole document; name the nodes with their numbers; "
-            "html, markdown and svg to share it.",
-        ),
+        option(*ALL, text="wide shows every node; json and yaml the whole document; name the nodes with their numbers"),
     ] = None,
     *,
     question: Question,
@@ -80,8 +76,7 @@ def fit(
     setup = replace(setup, notes=(*setup.notes, *changes))
     applied, targets = _targets(question, after.snapshot, setup, target, namespace)
     clusters = Clusters(read=after.snapshot, before=after.snapshot, applied=applied)
-    connection.tell_missing(applied)
-    connection.tell_left_out(setup)
+    connection.tell(applied, setup)
     connection.tell_ignored_groups(applied, setup)
     if len(targets) > 1 and out is not None:
         raise InputError(f"--out needs one workload, and {target} has {len(targets)}")
@@ -101,9 +96,8 @@ def _answer(clusters: Clusters, setup: Setup, one: Pod | Written, title: str, wa
     from kschedx.explain.missing_kinds import depends_on_unread
     from kschedx.explain.subject import stored
     from kschedx.inquiry.ask import Inquiry
-    from kschedx.inquiry.lifecycle import no_scheduler
     from kschedx.inquiry.manifests import has_unknown_pods
-    from kschedx.inquiry.pod import explain
+    from kschedx.inquiry.pod import explain, no_scheduler
     from kschedx.kube.types import Pod
     from kschedx.simulate.fit import fit as fitted
 

@@ -28,6 +28,7 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Footer, HelpPanel, Input, OptionList, Static, TabbedContent, TabPane
 
 from kschedx.cli.output import command_line
+from kschedx.cli.streams import HUNG_UP
 from kschedx.errors import KschedxError
 from kschedx.explain.causes import CauseGroup
 from kschedx.explain.diagnosis import Diagnosis
@@ -56,9 +57,6 @@ SHOWN = 4
 
 Try = Callable[[Explanation, str], Explanation]
 """The answer about the same pod with a typed change; raises `KschedxError`."""
-
-
-HUNG_UP = 128 + signal.SIGHUP
 
 
 def end_with_terminal() -> None:

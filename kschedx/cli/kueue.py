@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli.options import READS, Part
-from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.output import Answer, Format, Report, option
 from kschedx.cli.question import Question
 
 if TYPE_CHECKING:
@@ -53,18 +53,15 @@ def kueue(
 ) -> Answer:
     """The command; its help is HELP."""
     from kschedx.kueue.overview import overview
-    from kschedx.kueue.run import start_of
     from kschedx.kueue.settings import settings_of
-    from kschedx.kueue.workloads import timestamp
 
     snapshot = question.read().snapshot
-    started = start_of(snapshot, now)
-    found = overview(snapshot, settings_of(snapshot), now=timestamp(started), written_now=started)
+    found = overview(snapshot, settings_of(snapshot), now=now)
 
     def screen(width: int, wide: bool) -> Sequence[Text]:
         from kschedx.render.kueue import overview_lines
 
         return overview_lines(found, width, wide=wide)
 
-    report = Report(screen=screen, document=found.admissions.to_dict)
-    return Answer(report, ExitCode.UNSCHEDULABLE if found.waiting else ExitCode.SCHEDULABLE)
+    report = Report(screen=screen, document=found.to_dict)
+    return Answer.of(report, not found.waiting)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli.options import READS, Part
-from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.output import ALL, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
 
@@ -61,11 +61,7 @@ def nodes(
     ] = 10,
     output: Annotated[
         Format | None,
-        option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
-            text="wide shows every node and column; json and yaml the whole document; name the nodes; "
-            "html, markdown and svg to share it.",
-        ),
+        option(*ALL, text="wide shows every node and column; json and yaml the whole document; name the nodes"),
     ] = None,
     *,
     question: Question,
@@ -90,8 +86,7 @@ def nodes(
     snapshot, rows = look()
     if not rows and sort == Sort.NAME and labels is not None and snapshot.cluster.count:
         print_note(f"no node has the labels {selector}")
-    code = ExitCode.SCHEDULABLE if any(row.is_open for row in rows) else ExitCode.UNSCHEDULABLE
-    return Answer(_report(snapshot, rows), code)
+    return Answer.of(_report(snapshot, rows), any(row.is_open for row in rows))
 
 
 def _prices(path: str) -> PriceOf:

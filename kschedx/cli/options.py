@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Annotated
 
 import typer
 
 from kschedx.cli import completion
-from kschedx.cli.connection import OPTIONS as CONNECTION_OPTIONS
+from kschedx.cli.connection import DEFAULT_TIMEOUT
 
 
 class Part(Enum):
@@ -36,224 +36,188 @@ class Part(Enum):
     CONNECTION = auto()
 
 
-_SNAPSHOT = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--snapshot",
-        "-s",
-        metavar="PATH",
-        help="A file, folder, or archive written by `kschedx snapshot`, `kubectl get ... -A -o json`, or another tool; "
-        "- is standard input. Repeatable.  [default: the cluster that kubectl uses]",
-    ),
-]
-_NAMESPACE = Annotated[
-    str | None,
-    typer.Option(
-        "--namespace",
-        "-n",
-        metavar="NAMESPACE",
-        help="The namespace of TARGET or of the selected pods.  [default: the context's; all for --all, --all-pending]",
-        autocompletion=completion.namespaces,
-    ),
-]
-_IGNORE_ORPHANS = Annotated[
-    bool | None,
-    typer.Option(
-        "--ignore-orphans/--refuse-orphans",
-        help="Ignore, or refuse, pods on nodes that the input lacks.  [default: refuse, except in a dump]",
-        show_default=False,
-    ),
-]
-_CONFIG = Annotated[
-    str | None,
-    typer.Option(
-        "--config",
-        metavar="FILE|NAME",
-        help="The scheduler's KubeSchedulerConfiguration, or a name that `kschedx profiles` lists.",
-        autocompletion=completion.profiles,
-    ),
-]
-_PROFILE = Annotated[
-    str | None,
-    typer.Option(
-        "--profile",
-        metavar="NAME",
-        help="The profile to use instead of the one that spec.schedulerName names.",
-        autocompletion=completion.scheduler_names,
-    ),
-]
-_WITHOUT_UNKNOWN_PLUGINS = Annotated[
-    bool | None,
-    typer.Option(
-        "--without-unknown-plugins",
-        help="Assume that plugins that kschedx does not have reject no node.",
-    ),
-]
-_KUBE_VERSION = Annotated[
-    str | None,
-    typer.Option(
-        "--kube-version",
-        metavar="VERSION",
-        help="The Kubernetes version to emulate.  [default: the cluster's, else the newest]",
-        autocompletion=completion.releases,
-    ),
-]
-_FEATURE_GATE = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--feature-gate",
-        metavar="NAME=true",
-        help="A feature gate of kube-scheduler. Repeatable.",
-    ),
-]
-_ADMISSION_PLUGINS = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--enable-admission-plugins",
-        metavar="NAMES",
-        help="Admission plugins that the API server runs beyond the default ones: PodNodeSelector, "
-        "PodTolerationRestriction, ExtendedResourceToleration.",
-    ),
-]
-
-_NODE_GROUP_LABEL = Annotated[
-    str | None,
-    typer.Option(
-        "--node-group-label",
-        metavar="KEY",
-        help="The node label whose value is the name of the node's group.  [default: derived from the cloud's labels "
-        "and names]",
-    ),
-]
-_AUTOSCALER_FLAG = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--autoscaler-flag",
-        metavar="NAME=VALUE",
-        help="A flag of cluster-autoscaler. Repeatable.  [default: those of its Deployment]",
-    ),
-]
-_NODE_GROUPS = Annotated[
-    str | None,
-    typer.Option(
-        "--node-groups",
-        metavar="FILE",
-        help="Node groups with their templates: the output of the autoscaler's /snapshotz, or a file of the schema "
-        "NodeGroups (kschedx schema NodeGroups).",
-    ),
-]
-_KARPENTER_FLAG = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--karpenter-flag",
-        metavar="NAME=VALUE",
-        help="A flag of Karpenter: preference-policy, min-values-policy, ignore-dra-requests, feature-gates; or "
-        "version=1.13 or 1.14. "
-        "Repeatable.",
-    ),
-]
-_INSTANCE_TYPES = Annotated[
-    str | None,
-    typer.Option(
-        "--instance-types",
-        metavar="FILE",
-        help="Instance types for Karpenter: a catalog (kschedx schema InstanceTypes), or the output of `aws ec2 "
-        "describe-instance-types`.  [default: those seen in the cluster]",
-    ),
-]
-_KUEUE_CONFIG = Annotated[
-    str | None,
-    typer.Option(
-        "--kueue-config",
-        metavar="FILE",
-        help="Kueue's Configuration.  [default: the cluster's ConfigMap kueue-manager-config, else Kueue's defaults]",
-    ),
-]
-_KUEUE_FEATURE_GATE = Annotated[
-    list[str] | None,
-    typer.Option("--kueue-feature-gate", metavar="NAME=true", help="A feature gate of Kueue. Repeatable."),
-]
-_EXTENDERS = Annotated[
-    str | None,
-    typer.Option(
-        "--extenders",
-        metavar="call|record=FILE|FILE",
-        help="HTTP extenders: `call` calls them from this machine (filter, prioritize, preempt; never bind); "
-        "record=FILE also keeps their answers; FILE answers for them.  [default: they are not called]",
-    ),
-]
+def _value(*names: str, metavar: str, text: str, complete: Callable[..., list[str]] | None = None) -> object:
+    return Annotated[str | None, typer.Option(*names, metavar=metavar, help=text, autocompletion=complete)]
 
 
-def _change(*names: str, metavar: str, text: str) -> object:
+def _values(*names: str, metavar: str, text: str) -> object:
+    """An option that can be repeated."""
     return Annotated[list[str] | None, typer.Option(*names, metavar=metavar, help=text, show_default=False)]
 
 
+def _flag(name: str, *, text: str) -> object:
+    return Annotated[bool | None, typer.Option(name, help=text, show_default=False)]
+
+
 _APPLIED = "Apply manifests, with all replicas of their workloads."
-_BASELINE = Annotated[
-    str | None,
-    typer.Option(
-        "--baseline",
-        metavar="FILE",
-        help="What -o sarif wrote before: its findings do not count for the exit code.",
-        show_default=False,
-    ),
-]
 CHANGES: Mapping[str, object] = {
-    "apply": _change("--apply", "--filename", "-f", metavar="FILE", text=_APPLIED),
-    "scale": _change("--scale", metavar="KIND/NAME=N", text="Set the number of replicas: deploy/web=10."),
-    "drain": _change("--drain", metavar="NODE", text="Evict the pods that `kubectl drain` evicts, within budgets."),
-    "cordon": _change("--cordon", metavar="NODE", text="Make a node unschedulable."),
-    "uncordon": _change("--uncordon", metavar="NODE", text="Make a node schedulable."),
-    "delete": _change("--delete", metavar="KIND/NAME", text="Delete an object; a pod with a controller is recreated."),
-    "add_nodes": _change("--add-nodes", metavar="N=NODE|FILE", text="Add N nodes like a node, or like a manifest."),
-    "remove_node": _change("--remove-node", metavar="NODE", text="Remove a node; controllers recreate its pods."),
-    "taint": _change("--taint", metavar="NODE:KEY=VALUE:EFFECT", text="Add a taint; NODE:KEY- removes it."),
-    "label": _change("--label", metavar="NODE:KEY=VALUE", text="Set a label; NODE:KEY- removes it."),
-    "set": _change(
+    "apply": _values("--apply", "--filename", "-f", metavar="FILE", text=_APPLIED),
+    "scale": _values("--scale", metavar="KIND/NAME=N", text="Set the number of replicas: deploy/web=10."),
+    "drain": _values("--drain", metavar="NODE", text="Evict the pods that `kubectl drain` evicts, within budgets."),
+    "cordon": _values("--cordon", metavar="NODE", text="Make a node unschedulable."),
+    "uncordon": _values("--uncordon", metavar="NODE", text="Make a node schedulable."),
+    "delete": _values("--delete", metavar="KIND/NAME", text="Delete an object; a pod with a controller is recreated."),
+    "add_nodes": _values("--add-nodes", metavar="N=NODE|FILE", text="Add N nodes like a node, or like a manifest."),
+    "remove_node": _values("--remove-node", metavar="NODE", text="Remove a node; controllers recreate its pods."),
+    "taint": _values("--taint", metavar="NODE:KEY=VALUE:EFFECT", text="Add a taint; NODE:KEY- removes it."),
+    "label": _values("--label", metavar="NODE:KEY=VALUE", text="Set a label; NODE:KEY- removes it."),
+    "set": _values(
         "--set",
         metavar="KIND/NAME:PATH=VALUE",
         text="Set one field: deploy/web:spec.template.spec.priorityClassName=high.",
     ),
-    "changes": _change("--changes", metavar="FILE", text="Read a YAML list of changes: `- scale: deploy/web=10`."),
+    "changes": _values("--changes", metavar="FILE", text="Read a YAML list of changes: `- scale: deploy/web=10`."),
 }
 """Options to verbs, as `simulate.changes.Verb` has them with dashes; all can be repeated."""
-_DRAINING = {
-    "force": Annotated[
-        bool | None, typer.Option("--force", help="Let a drain delete pods without a controller.", show_default=False)
-    ],
-    "delete_emptydir_data": Annotated[
-        bool | None,
-        typer.Option("--delete-emptydir-data", help="Let a drain evict pods with an emptyDir.", show_default=False),
-    ],
+CONNECTION: Mapping[str, object] = {
+    "kubeconfig": _value(
+        "--kubeconfig", metavar="FILE", text="The kubeconfig file.  [default: KUBECONFIG, else ~/.kube/config]"
+    ),
+    "context": _value("--context", metavar="NAME", text="The kubeconfig's context."),
+    "cluster": _value("--cluster", metavar="NAME", text="The kubeconfig's cluster."),
+    "user": _value("--user", metavar="NAME", text="The kubeconfig's user."),
+    "as_user": _value("--as", metavar="NAME", text="Impersonate this user."),
+    "as_groups": _values("--as-group", metavar="NAME", text="Impersonate this group. Repeatable."),
+    "request_timeout": _value(
+        "--request-timeout",
+        metavar="TIME",
+        text=f"The timeout of a request, for example 30s or 1m30s; 0 means none.  [default: {DEFAULT_TIMEOUT}s]",
+    ),
+    "insecure": _flag("--insecure-skip-tls-verify", text="Do not verify the server's certificate."),
 }
+"""kubectl's options: a field of `Connection` to what is typed."""
 
 OPTIONS: Mapping[Part, Mapping[str, object]] = {
-    Part.CLUSTER: {"snapshot": _SNAPSHOT},
-    Part.NAMESPACE: {"namespace": _NAMESPACE},
-    Part.ORPHANS: {"ignore_orphans": _IGNORE_ORPHANS},
+    Part.CLUSTER: {
+        "snapshot": _values(
+            "--snapshot",
+            "-s",
+            metavar="PATH",
+            text="A file, folder, or archive written by `kschedx snapshot`, `kubectl get ... -A -o json`, or another "
+            "tool; - is standard input. Repeatable.  [default: the cluster that kubectl uses]",
+        )
+    },
+    Part.NAMESPACE: {
+        "namespace": _value(
+            "--namespace",
+            "-n",
+            metavar="NAMESPACE",
+            text="The namespace of TARGET or of the selected pods.  [default: the context's; all for --all, "
+            "--all-pending]",
+            complete=completion.namespaces,
+        )
+    },
+    Part.ORPHANS: {
+        "ignore_orphans": _flag(
+            "--ignore-orphans/--refuse-orphans",
+            text="Ignore, or refuse, pods on nodes that the input lacks.  [default: refuse, except in a dump]",
+        )
+    },
     Part.PROFILES: {
-        "config": _CONFIG,
-        "profile": _PROFILE,
+        "config": _value(
+            "--config",
+            metavar="FILE|NAME",
+            text="The scheduler's KubeSchedulerConfiguration, or a name that `kschedx profiles` lists.",
+            complete=completion.profiles,
+        ),
+        "profile": _value(
+            "--profile",
+            metavar="NAME",
+            text="The profile to use instead of the one that spec.schedulerName names.",
+            complete=completion.scheduler_names,
+        ),
     },
-    Part.UNKNOWN: {"without_unknown_plugins": _WITHOUT_UNKNOWN_PLUGINS},
-    Part.RELEASE: {"kube_version": _KUBE_VERSION},
-    Part.GATES: {"feature_gate": _FEATURE_GATE},
-    Part.ADMISSION: {"enable_admission_plugins": _ADMISSION_PLUGINS},
+    Part.UNKNOWN: {
+        "without_unknown_plugins": _flag(
+            "--without-unknown-plugins", text="Assume that plugins that kschedx does not have reject no node."
+        )
+    },
+    Part.RELEASE: {
+        "kube_version": _value(
+            "--kube-version",
+            metavar="VERSION",
+            text="The Kubernetes version to emulate.  [default: the cluster's, else the newest]",
+            complete=completion.releases,
+        )
+    },
+    Part.GATES: {
+        "feature_gate": _values(
+            "--feature-gate", metavar="NAME=true", text="A feature gate of kube-scheduler. Repeatable."
+        )
+    },
+    Part.ADMISSION: {
+        "enable_admission_plugins": _values(
+            "--enable-admission-plugins",
+            metavar="NAMES",
+            text="Admission plugins that the API server runs beyond the default ones: PodNodeSelector, "
+            "PodTolerationRestriction, ExtendedResourceToleration.",
+        )
+    },
     Part.AUTOSCALER: {
-        "node_group_label": _NODE_GROUP_LABEL,
-        "autoscaler_flag": _AUTOSCALER_FLAG,
-        "node_groups": _NODE_GROUPS,
-        "instance_types": _INSTANCE_TYPES,
-        "karpenter_flag": _KARPENTER_FLAG,
+        "node_group_label": _value(
+            "--node-group-label",
+            metavar="KEY",
+            text="The node label whose value is the name of the node's group.  [default: derived from the cloud's "
+            "labels and names]",
+        ),
+        "autoscaler_flag": _values(
+            "--autoscaler-flag",
+            metavar="NAME=VALUE",
+            text="A flag of cluster-autoscaler. Repeatable.  [default: those of its Deployment]",
+        ),
+        "node_groups": _value(
+            "--node-groups",
+            metavar="FILE",
+            text="Node groups with their templates: the output of the autoscaler's /snapshotz, or a file of the "
+            "schema NodeGroups (kschedx schema NodeGroups).",
+        ),
+        "instance_types": _value(
+            "--instance-types",
+            metavar="FILE",
+            text="Instance types for Karpenter: a catalog (kschedx schema InstanceTypes), or the output of `aws ec2 "
+            "describe-instance-types`.  [default: those seen in the cluster]",
+        ),
+        "karpenter_flag": _values(
+            "--karpenter-flag",
+            metavar="NAME=VALUE",
+            text="A flag of Karpenter: preference-policy, min-values-policy, ignore-dra-requests, feature-gates; or "
+            "version=1.13 or 1.14. Repeatable.",
+        ),
     },
-    Part.KUEUE: {"kueue_config": _KUEUE_CONFIG, "kueue_feature_gate": _KUEUE_FEATURE_GATE},
-    Part.EXTENDERS: {"extenders": _EXTENDERS},
-    Part.CONNECTION: CONNECTION_OPTIONS,
+    Part.KUEUE: {
+        "kueue_config": _value(
+            "--kueue-config",
+            metavar="FILE",
+            text="Kueue's Configuration.  [default: the cluster's ConfigMap kueue-manager-config, else Kueue's "
+            "defaults]",
+        ),
+        "kueue_feature_gate": _values(
+            "--kueue-feature-gate", metavar="NAME=true", text="A feature gate of Kueue. Repeatable."
+        ),
+    },
+    Part.EXTENDERS: {
+        "extenders": _value(
+            "--extenders",
+            metavar="call|record=FILE|FILE",
+            text="HTTP extenders: `call` calls them from this machine (filter, prioritize, preempt; never bind); "
+            "record=FILE also keeps their answers; FILE answers for them.  [default: they are not called]",
+        )
+    },
+    Part.CONNECTION: CONNECTION,
     Part.CHANGES: CHANGES,
-    Part.CHANGES_BESIDE_FILES: {**CHANGES, "apply": _change("--apply", metavar="FILE", text=_APPLIED)},
+    Part.CHANGES_BESIDE_FILES: {**CHANGES, "apply": _values("--apply", metavar="FILE", text=_APPLIED)},
     Part.CHANGES_BESIDE_DRAIN: {name: change for name, change in CHANGES.items() if name != "drain"},
-    Part.DRAINING: _DRAINING,
-    Part.BASELINE: {"baseline": _BASELINE},
+    Part.DRAINING: {
+        "force": _flag("--force", text="Let a drain delete pods without a controller."),
+        "delete_emptydir_data": _flag("--delete-emptydir-data", text="Let a drain evict pods with an emptyDir."),
+    },
+    Part.BASELINE: {
+        "baseline": _value(
+            "--baseline",
+            metavar="FILE",
+            text="What -o sarif wrote before: its findings do not count for the exit code.",
+        )
+    },
 }
 """Each option's name in Python, which is that of its field, and what is typed."""
 

@@ -175,10 +175,24 @@ class Answer(Struct, frozen=True):
     report: Report
     exit_code: int
 
+    @classmethod
+    def of(cls, report: Report, is_good: bool, *, is_undecided: bool = False) -> Answer:
+        """With the exit code of a question that has a good answer, a bad one, or none."""
+        if is_undecided:
+            return cls(report, ExitCode.UNDECIDED)
+        return cls(report, ExitCode.SCHEDULABLE if is_good else ExitCode.UNSCHEDULABLE)
+
+
+SHARED = (Format.HTML, Format.MARKDOWN, Format.SVG)
+"""The forms to share an answer."""
+ALL = (Format.WIDE, Format.JSON, Format.YAML, Format.NAME, *SHARED)
+"""The forms of most answers."""
+
 
 def option(*formats: Format, text: str) -> Any:
     """The option -o of a command whose reports have these forms, and the screen without it."""
     allowed = ", ".join(formats)
+    text += "; html, markdown, and svg to share it." if set(SHARED) <= set(formats) and "svg" not in text else ""
 
     def parsed(typed: str) -> Format:
         if typed not in formats:

@@ -10,7 +10,7 @@ import typer
 from kschedx.cli import completion, connection
 from kschedx.cli.help import Command
 from kschedx.cli.options import DECIDES, Part
-from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.output import SHARED, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
@@ -222,9 +222,8 @@ def tune(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.HTML, Format.MARKDOWN, Format.SVG),
-            text="wide shows every trial of the front; json the whole document; yaml the configuration; html, "
-            "markdown and svg to share it.",
+            *(Format.WIDE, Format.JSON, Format.YAML, *SHARED),
+            text="wide shows every trial of the front; json the whole document; yaml the configuration",
         ),
     ] = None,
     *,
@@ -234,10 +233,8 @@ def tune(
     from kschedx.cli.instance_types import prices_by_node
     from kschedx.cli.parallel import FEW, results
     from kschedx.errors import InputError, nearest
-    from kschedx.explain.profile_changes import changes
-    from kschedx.framework.config.origins import expanded
     from kschedx.render.manifests import to_yaml
-    from kschedx.simulate.tuning import Goal, Trial, Work
+    from kschedx.simulate.tuning import Goal, Trial, Work, base_of
     from kschedx.simulate.tuning import tune as tuned
 
     if goal not in tuple(Goal):
@@ -245,12 +242,8 @@ def tune(
         raise InputError(f'--goal: found "{goal}", allowed are {allowed}', hint=nearest(goal, tuple(Goal)))
     reached = question.read_to_decide(whole=True)
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
-    connection.tell_missing(snapshot)
-    connection.tell_left_out(setup)
-    base = question.configuration
-    if base is None:
-        full = expanded(None, setup.release).configuration
-        base = {key: full[key] for key in ("apiVersion", "kind")}
+    connection.tell(snapshot, setup)
+    base = base_of(question.configuration, setup)
     number = question.jobs(jobs)
 
     def run(work: Work, count: int) -> Iterator[Trial]:
@@ -260,18 +253,16 @@ def tune(
     found = tuned(
         snapshot, setup, base, Goal(goal), most=candidates, seed=seed, seconds=seconds, price_of=prices, run=run
     )
-    after = setup.configured(found.configuration, snapshot)
-    differences = (setup, after, changes(setup, after))
 
     def screen(width: int, wide: bool) -> Sequence[Text]:
         from kschedx.render.tuning import tuning_lines
 
-        return tuning_lines(found, differences, width, wide=wide)
+        return tuning_lines(found, width, wide=wide)
 
     def page(_: bool) -> Page:
         from kschedx.render.tuning import tuning_page
 
-        return tuning_page(found, differences, snapshot)
+        return tuning_page(found)
 
     report = Report(screen=screen, document=found.to_dict, yaml=lambda: to_yaml(found.configuration), page=page)
-    return Answer(report, ExitCode.SCHEDULABLE if found.is_better else ExitCode.UNSCHEDULABLE)
+    return Answer.of(report, found.is_better)

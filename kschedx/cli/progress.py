@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from kschedx.cli import streams
@@ -62,7 +62,7 @@ class Bar:
             with self._lock:
                 self._clear()
         elif self._thread is None:
-            self._thread = threading.Thread(target=self._draw, daemon=True)
+            self._thread = threading.Thread(target=self._run, daemon=True)
             self._thread.start()
 
     @contextmanager
@@ -83,8 +83,15 @@ class Bar:
 
     def _clear(self) -> None:
         if self._drawn is not None:
-            self._drawn[0].stop()
+            with suppress(OSError):  # the terminal may be gone
+                self._drawn[0].stop()
             self._drawn = None
+
+    def _run(self) -> None:
+        try:
+            self._draw()
+        except OSError:
+            streams.terminal_is_gone()
 
     def _draw(self) -> None:
         from rich.console import Console

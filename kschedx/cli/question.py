@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.cli.connection import OPTIONS as CONNECTION_OPTIONS
 from kschedx.cli.connection import Connection, Reached
-from kschedx.cli.options import CHANGES, OPTIONS, Part
+from kschedx.cli.options import CHANGES, CONNECTION, OPTIONS, Part
 from kschedx.cli.output import Answer, show
 from kschedx.cli.streams import print_note
 
@@ -276,7 +275,7 @@ def asks(*parts: Part) -> Callable[[Callable[..., Answer | int]], Callable[..., 
         def called(**values: Any) -> int:
             typed = {name: value for name in options if (value := values.pop(name)) is not None}
             what_if = _in_order({name: typed.pop(name) for name in CHANGES if name in typed})
-            of_connection = {name: typed.pop(name) for name in CONNECTION_OPTIONS if name in typed}
+            of_connection = {name: typed.pop(name) for name in CONNECTION if name in typed}
             baseline = typed.pop("baseline", None)
             question = Question(where=Connection(**of_connection), what_if=what_if, **typed)
             known = None if baseline is None else _baseline(baseline)

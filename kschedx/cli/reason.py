@@ -21,7 +21,8 @@ Examples:
   kschedx reason NodeResourcesFit                # every reason of a plugin
   kschedx reason '0/5 nodes are available: ...'  # the text of an event
 
-WHAT is the ID of a reason, a plugin, or the text of a FailedScheduling event, which is split into its reasons.
+WHAT is the ID of a reason, a plugin, or the text of an event (kube-scheduler, cluster-autoscaler, Karpenter), which
+is split into its reasons.
 Without WHAT, all IDs are listed.
 """
 SUMMARY = "Explain a reason or an event's text"

@@ -9,7 +9,7 @@ import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES
-from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ def scale_down(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
-            text="wide shows every node and pod; json and yaml the whole document; name the nodes that it removes; "
-            "html, markdown and svg to share it.",
+            *ALL, text="wide shows every node and pod; json and yaml the whole document; name the nodes that it removes"
         ),
     ] = None,
     *,
@@ -70,8 +68,7 @@ def scale_down(
     names = node_names(snapshot, [name.removeprefix("node/") for name in nodes or snapshot.cluster.names])
     kept = disruptions(snapshot, names)
     others = [name for name in names if name not in {one.node for one in kept}]
-    connection.tell_missing(snapshot)
-    connection.tell_left_out(setup)
+    connection.tell(snapshot, setup)
     consolidation = None
     if kept:
         from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
@@ -113,7 +110,7 @@ def scale_down(
     going = [f"node/{item.title}" for item in view.items if item.tone is Tone.GOOD]
     report = Report(screen=screen, document=document, names=lambda: going, page=page)
     done = bool(going) if not nodes else len(going) == len(names)
-    return Answer(report, ExitCode.SCHEDULABLE if done else ExitCode.UNSCHEDULABLE)
+    return Answer.of(report, done)
 
 
 def _together(snapshot: Snapshot, setup: Setup, question: Question, names: list[str]) -> EmptiedTogether | None:

@@ -9,7 +9,7 @@ import typer
 
 from kschedx.cli import connection
 from kschedx.cli.options import DECIDES, OUT, Part
-from kschedx.cli.output import Answer, Format, Report, option
+from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, tell_open_counts
 
 if TYPE_CHECKING:
@@ -57,9 +57,8 @@ def simulate(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
-            text="wide shows every pod, workload and node; json and yaml the whole document; name every pod's node; "
-            "html, markdown, and svg to share it.",
+            *ALL,
+            text="wide shows every pod, workload and node; json and yaml the whole document; name every pod's node",
         ),
     ] = None,
     steps: Annotated[bool, typer.Option("--steps", help="List every decision in order.")] = False,
@@ -139,8 +138,7 @@ def simulate(
         return simulated(snapshot, setup, question.changes, options=options, namespace=namespace, goal=wanted)
 
     simulation = run(options)
-    connection.tell_missing(snapshot)
-    connection.tell_left_out(setup)
+    connection.tell(snapshot, setup)
     connection.tell_ignored_groups(snapshot, setup)
     tell_open_counts(simulation)
     other = other_outcomes(simulation, options, run) if ties else None

@@ -7,6 +7,7 @@ Anything else that keeps standard output from being written is an `OutputError`.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import signal
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 class OutputError(Exception):
     """Standard output cannot be written; `str()` is the system's reason."""
 
+
+HUNG_UP = 128 + 1
+"""The exit code of a process whose terminal is gone: SIGHUP is signal 1."""
 
 _AWAY: list[Callable[[], AbstractContextManager[None]]] = [contextlib.nullcontext]
 """The last takes what is drawn on the terminal away while something else is written."""
@@ -74,6 +78,8 @@ class _Output(io.RawIOBase):
             return view.nbytes
         except OSError as error:
             self._goes_nowhere = True  # or Python would try again when it ends, and complain
+            if error.errno == errno.EIO and _is_for_terminal(self._descriptor):
+                sys.exit(HUNG_UP)
             raise OutputError((error.strerror or str(error)).lower()) from None
 
 
@@ -139,6 +145,17 @@ def end_in_order() -> None:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _ended)
+
+
+def _is_for_terminal(descriptor: int) -> bool:
+    """Also where the terminal is gone, and `isatty` no longer says so."""
+    return stat.S_ISCHR(os.fstat(descriptor).st_mode)
+
+
+def terminal_is_gone() -> None:
+    """End the process as the system would that had this terminal for its own, if the answer was to be seen there."""
+    if _is_for_terminal(1) and hasattr(signal, "SIGHUP"):
+        os.kill(os.getpid(), signal.SIGHUP)
 
 
 def print_note(text: str) -> None:

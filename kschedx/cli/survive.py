@@ -9,7 +9,7 @@ import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES, Part
-from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, tell_open_counts
 
 if TYPE_CHECKING:
@@ -73,9 +73,9 @@ def survive(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
+            *ALL,
             text="wide shows every failure and workload; json and yaml the whole document; name the workloads that do "
-            "not survive; html, markdown and svg to share it.",
+            "not survive",
         ),
     ] = None,
     *,
@@ -91,8 +91,7 @@ def survive(
     reached = question.read_to_decide()
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     failures = _failures(snapshot, setup, targets or (), each, busiest or 0)
-    connection.tell_missing(snapshot)
-    connection.tell_left_out(setup)
+    connection.tell(snapshot, setup)
     found = survived(
         snapshot,
         setup,
@@ -103,9 +102,7 @@ def survive(
     )
     tell_open_counts(found.simulation)
     report = _report(found, snapshot)
-    if found.is_undecided:
-        return Answer(report, ExitCode.UNDECIDED)
-    return Answer(report, ExitCode.SCHEDULABLE if found.survives else ExitCode.UNSCHEDULABLE)
+    return Answer.of(report, found.survives, is_undecided=found.is_undecided)
 
 
 def _failures(

@@ -9,7 +9,7 @@ import typer
 
 from kschedx.cli import completion
 from kschedx.cli.options import ALL_NAMESPACES, DECIDES, SELECTOR, SHARD, Part
-from kschedx.cli.output import Answer, Format, option
+from kschedx.cli.output import ALL, Answer, Format, option
 from kschedx.cli.question import Question
 from kschedx.errors import NotAdmittedError
 
@@ -80,7 +80,7 @@ def why(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
+            *ALL,
             *(Format.JUNIT, Format.SARIF, Format.PATCH),
             text="wide shows everything; json and yaml the whole document; html, markdown and svg to share it; junit "
             "and sarif for CI; with --fix: patch for kubectl's commands, yaml for the manifests as they would be.",

@@ -637,8 +637,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
 
     snapshot = reached.snapshot
     rows = _rows(question, wanted, reached, setup)
-    connection.tell_missing(snapshot)
-    connection.tell_left_out(setup)
+    connection.tell(snapshot, setup)
     part = shard_of(wanted.shard, is_json=wanted.output is Format.JSON)
     rows = rows if part is None else list(part.part(rows))
 

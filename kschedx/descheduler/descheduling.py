@@ -20,6 +20,7 @@ from kschedx.explain.setup import Setup
 from kschedx.kube.scalars import nanoseconds
 from kschedx.loading import without_collection
 from kschedx.progress import Phase, say
+from kschedx.results import Shown
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.sources import yaml
 
@@ -29,9 +30,10 @@ MOST_ROUNDS = 50
 T = TypeVar("T")
 
 
-class Descheduling(Struct, frozen=True, kw_only=True):
+class Descheduling(Shown, Struct, frozen=True, kw_only=True):
     """What a policy does to a cluster."""
 
+    snapshot: Snapshot
     policy: Policy | None = None
     """None where the descheduler refuses it."""
     error: str = ""
@@ -56,7 +58,7 @@ class Descheduling(Struct, frozen=True, kw_only=True):
         return f"<Descheduling: {self.error or f'{len(self.loop.evicted):,} evictions'}>"
 
     def records(self) -> list[dict[str, object]]:
-        """A row per pod that the first loop evicts. Flat, as `pandas.DataFrame` and `polars.DataFrame` take them."""
+        """A row per pod that the first loop evicts."""
         landings = {one.eviction.pod.key: one for one in (self.landings[0] if self.landings else ())}
         return [
             {
@@ -111,7 +113,7 @@ def deschedule(
     try:
         read = read_policy(policy, snapshot.priority_classes, source=source)
     except PolicyError as error:
-        return Descheduling(error=error.message, error_field=error.place.field)
+        return Descheduling(snapshot=snapshot, error=error.message, error_field=error.place.field)
     try:
         moment = nanoseconds(now or snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
     except InputError as error:
@@ -142,7 +144,8 @@ def _run(
     pods, metrics = pods_of(snapshot) if trial_of is None else trial_of, Metrics.of(snapshot)
     if setup is None:
         cluster = Cluster(snapshot, pods, counts_budgets=counts_budgets)
-        return Descheduling(policy=read, loops=(run_loop(cluster, read, metrics, moment, judges=not is_trial),))
+        loop = run_loop(cluster, read, metrics, moment, judges=not is_trial)
+        return Descheduling(snapshot=snapshot, policy=read, loops=(loop,))
 
     def in_other_order(seed: int) -> Loop:
         nodes = _shuffled(snapshot.cluster.nodes, seed)
@@ -160,6 +163,7 @@ def _run(
             break
         landings.append(world.move(loops[-1].evicted))
     return Descheduling(
+        snapshot=snapshot,
         policy=read,
         loops=tuple(loops),
         landings=tuple(landings),

@@ -81,6 +81,7 @@ _LONGEST = 32 << 10
 _HEAD = re.compile(r"(\d{1,9})/(\d{1,9}) nodes are available:?\s*")
 _OLDEST = re.compile(r"failed to fit in any node\s+fit failure summary on nodes ?: ?(.*)", re.DOTALL)
 _OLDEST_COUNT = re.compile(r" \((\d{1,9})\)(?:, |$)")
+_NO_SCALE_UP = re.compile(r"(pod didn't trigger scale-up(?: \(it wouldn't fit if a new node is added\))?):?\s*")
 _NEXT_PART = re.compile(r",\s+(?=\d{1,9} \S)")
 _COUNTED = re.compile(r"(\d{1,9}) (.+)", re.DOTALL)
 _UNTRIED = re.compile(r"\. (not found)\.?$")
@@ -99,6 +100,10 @@ def parse(text: str) -> Event:
         pieces = _OLDEST_COUNT.split(oldest[1])
         counted = zip(pieces[0::2], pieces[1::2], strict=False)
         return Event(nodes=None, parts=tuple(_part(Stage.FILTER, int(count), reason) for reason, count in counted))
+    no_scale_up = _NO_SCALE_UP.search(text)
+    if no_scale_up:
+        groups = _parts(Stage.FILTER, text[no_scale_up.end() :])
+        return Event(nodes=None, parts=(_part(Stage.FILTER, None, no_scale_up[1]), *groups))
     head = _HEAD.search(text)
     if head is None:
         return Event(nodes=None, parts=tuple(_parts(Stage.FILTER, text)))
@@ -206,14 +211,38 @@ _EARLIER: Mapping[tuple[str, str], tuple[str, ...]] = {
 """Plugin and the id that explains it to texts of releases that are not emulated, and names of predicates, as regular
 expressions."""
 
-_OF_THE_SCHEDULER: Mapping[tuple[str, str], tuple[str, ...]] = {
+_OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("PreFilter", "nodes-excluded"): (
         r"node\(s\) didn't satisfy plugin\(s\) \[(?P<plugins>[^\]]+)\](?: simultaneously)?",
         r"node\(s\) didn't satisfy plugin (?P<plugins>\S+)",
         r"node is filtered out by the prefilter result",
     ),
     ("kube-scheduler", "no-nodes"): (re.escape(NO_NODES),),
+    ("kube-scheduler", "binding-failed"): (
+        r"(?:.* )?running (?:Reserve|Permit|PreBind|Bind) plugin .*",
+        r"binding (?:volumes|rejected): .*",
+        r"pod rejected by plugin .*",
+    ),
+    ("kube-scheduler", "preempted"): (r"(?:.* )?Preempted by (?:a )?(?:pod|PodGroup) .*",),
+    ("kube-scheduler", "deleted-while-pending"): (r"(?:.* )?skip schedule deleting pod: (?P<subject>.*)",),
+    ("API server", "refused"): (r"(?:.* )?pods \"?(?P<subject>[^\" ]*)\"? is forbidden: .*",),
+    ("cluster-autoscaler", "scale-up"): (r"(?:.* )?pod triggered scale-up: .*",),
+    ("cluster-autoscaler", "no-scale-up"): (
+        r"pod didn't trigger scale-up(?: \(it wouldn't fit if a new node is added\))?",
+        r"max node group size reached",
+        r"in backoff after failed scale-up",
+        r"not ready for scale-up",
+        r"max (?:cluster|limit) .*reached",
+        r"exceeded quota.*",
+    ),
+    ("Karpenter", "no-node-pool"): (
+        r"(?:.* )?Failed to schedule pod, .*",
+        r"all available instance types .*",
+        r"(?:no instance type|incompatible with nodepool|incompatible requirements|did not tolerate).*",
+    ),
+    ("Karpenter", "scale-up"): (r"(?:.* )?Pod should schedule on: .*",),
 }
+"""What components say of a pod as a whole, or cluster-autoscaler of its node groups."""
 
 _NAMING_A_PLUGIN: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("DynamicResources", "plugin-message"): (
@@ -240,7 +269,7 @@ def _patterns() -> tuple[tuple[re.Pattern[str], str, str], ...]:
     texts = [
         (text, plugin.name, reason) for plugin in _plugins() for reason, those in plugin.texts.items() for text in those
     ]
-    tables = (_OF_THE_SCHEDULER, _EARLIER)
+    tables = (_OF_COMPONENTS, _EARLIER)
     return (
         *((_pattern(text), plugin, reason) for text, plugin, reason in texts if "{" not in text),
         *(one for table in tables for one in _of_table(table)),

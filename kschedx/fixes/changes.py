@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from kschedx.kube.decoding import to_plain
-from kschedx.kube.types import Container, Node, Pod, PodSpec
+from kschedx.kube.types import Container, Node, ObjectMeta, Pod, PodSpec
 
 Json = dict[str, object]
 
@@ -181,6 +181,16 @@ def node_patch(before: Node, after: Node) -> Iterator[Json]:
         for key in before.metadata.labels:
             if key not in labels:
                 yield {"op": "remove", "path": f"/metadata/labels/{pointer(key)}"}
+
+
+def annotations_patch(before: ObjectMeta, after: ObjectMeta) -> Iterator[Json]:
+    """Operations that add the annotations that come."""
+    if not before.annotations and after.annotations:
+        yield add_operation("/metadata/annotations", after.annotations)
+        return
+    for key, text in after.annotations.items():
+        if before.annotations.get(key) != text:
+            yield add_operation(f"/metadata/annotations/{pointer(key)}", text)
 
 
 def add_operation(path: str, value: object) -> Json:

@@ -9,7 +9,17 @@ from typing import ClassVar, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.fixes.changes import Change, Json, Target, add_operation, node_patch, pod_patch, pod_status_patch, pointer
+from kschedx.fixes.changes import (
+    Change,
+    Json,
+    Target,
+    add_operation,
+    annotations_patch,
+    node_patch,
+    pod_patch,
+    pod_status_patch,
+    pointer,
+)
 from kschedx.fixes.phrases import amount_text
 from kschedx.kube.decoding import manifest
 from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
@@ -369,8 +379,11 @@ def _changes(before: ClusterObject | None, after: ClusterObject, *, is_prebound:
     if isinstance(before, PersistentVolumeClaim) and isinstance(after, PersistentVolumeClaim):
         named = after.spec.storage_class_name
         if before.spec.storage_class_name is None and replace(before.spec, storage_class_name=named) == after.spec:
-            yield Change(target=target, patch=(add_operation("/spec/storageClassName", named),))
+            yield Change(target=target, patch=(_class_operation(after),))
             return
+    if isinstance(before, StorageClass) and isinstance(after, StorageClass):
+        yield Change(target=target, patch=tuple(annotations_patch(before.metadata, after.metadata)))
+        return
     if isinstance(before, DeviceClass) and isinstance(after, DeviceClass):
         yield Change(target=target, patch=(_as_list("/spec/selectors", after.spec.selectors),))
         return
@@ -378,6 +391,10 @@ def _changes(before: ClusterObject | None, after: ClusterObject, *, is_prebound:
         written = getattr(before, "api_version", "") or api_version
         yield Change(target=replace(target, api_version=written), delete=True)
     yield Change(target=target, create=manifest(api_version, kind, after))
+
+
+def _class_operation(claim: PersistentVolumeClaim) -> Json:
+    return add_operation("/spec/storageClassName", claim.spec.storage_class_name)
 
 
 def _as_list(path: str, values: tuple[Struct, ...]) -> Json:
@@ -405,6 +422,11 @@ def _bound_claim(
     """What you send for a claim that is bound in the end, and what the volume controller writes then: a claim that is
     created with the mark of a binding is Lost for good."""
     bound = add_operation(f"/metadata/annotations/{pointer(BIND_COMPLETED)}", "yes")
+    if before is not None and before.spec.storage_class_name is None:
+        classed = replace(before, spec=replace(before.spec, storage_class_name=after.spec.storage_class_name))
+        if classed.spec != before.spec:
+            yield Change(target=target, patch=(_class_operation(classed),))
+            before = classed
     if before is not None and before.spec == replace(after.spec, volume_name=before.spec.volume_name):
         if before.spec.volume_name != after.spec.volume_name:
             has_spec = before.spec != type(before.spec)()

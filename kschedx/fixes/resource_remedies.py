@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -16,7 +15,7 @@ from kschedx.fixes.eviction import awaiting, can_evict, deletion, is_terminating
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.pod_edits import VERTICAL, ContainerRequest, amount_of
 from kschedx.fixes.trial import Candidate, Situation
-from kschedx.kube.autoscalers import LIMIT_RANGER, VERTICAL_UPDATES
+from kschedx.kube.autoscalers import has_default_request, vertical_autoscaler
 from kschedx.kube.quantity import Unit
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64
 from kschedx.kube.typos import UnlikelyQuantity, far_too_much, meant_by, unlikely_quantities
@@ -164,17 +163,14 @@ def _source(request: ContainerRequest, place: Candidate) -> str:
     """The VerticalPodAutoscaler or the LimitRange that sets what a container requests; empty where the pod's own
     manifest says how much."""
     annotations = place.pod.metadata.annotations
-    if found := re.search(r"updated by (\S+): (.*)", annotations.get(VERTICAL_UPDATES, "")):
-        names = [one.name for one in place.pod.spec.containers]
-        index = names.index(request.container) if request.container in names else -1
-        if re.search(rf"container {index}: [^;]*\b{re.escape(request.resource)} request", found[2]):
-            return f"{VERTICAL} {found[1]}"
+    names = [one.name for one in place.pod.spec.containers]
+    index = names.index(request.container) if request.container in names else -1
+    if by := vertical_autoscaler(annotations, index, request.resource):
+        return f"{VERTICAL} {by}"
     owner = template_owner(place.snapshot, place.pod)
     stated = None if owner is None else owner.resources_of(request.container)
     if stated is None:
-        defaults = annotations.get(LIMIT_RANGER, "").partition("set: ")[2].split("; ")
-        mine = (one for one in defaults if one.endswith(f" request for container {request.container}"))
-        if not any(request.resource in re.split(r", | ", one) for one in mine):
+        if not has_default_request(annotations, request.container, request.resource):
             return ""
     elif any(request.resource in (stated.get(side) or ()) for side in ("requests", "limits")):
         return ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 
-from kschedx.controllers.workloads import is_of_daemon_set
 from kschedx.errors import UndecidableError
 from kschedx.explain.node_groups import account_of
 from kschedx.findings import Finding, InsufficientResource, RequirementMatch
@@ -107,7 +106,7 @@ class _Search:
     def _makes_room(self, one: Situation) -> bool:
         """With a new node, or, for a pod that its volume ties to a node, by moving others; an agent of a node outranks
         what runs there."""
-        is_agent = is_of_daemon_set(self._cycle.pod.metadata.owner_references)
+        is_agent = is_of_a_daemon_set(self._cycle.pod)
         return one.proposal.added is not None or (bool(one.proposal.moved) and not is_agent)
 
     def _is_let_in(self, found: Situation) -> bool:

@@ -27,6 +27,7 @@ from kschedx.findings import (
 )
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_gone
+from kschedx.fixes.phrases import provisioning_text
 from kschedx.fixes.pod_edits import bound_claim
 from kschedx.fixes.trial import Candidate
 from kschedx.kube.decoding import decode
@@ -34,6 +35,7 @@ from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import LabelSelector
 from kschedx.kube.storage import (
     BETA_STORAGE_CLASS,
+    DEFAULT_CLASS,
     WAIT_FOR_FIRST_CONSUMER,
     CSIPersistentVolumeSource,
     ObjectReference,
@@ -341,7 +343,12 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
     if finding.cause in ("class-missing", "no-class") and claim.spec.storage_class_name != "":
         may_set = place.situation.scheduler.release.enabled("RetroactiveDefaultStorageClass")
         for step in _with_classes(claim, storage, is_bindable=found is not None):
-            yield _set_at_once(claim, step) if may_set else step
+            if may_set and claim.spec.storage_class_name is None and isinstance(step, s.RecreateClaim):
+                yield _class_set(claim, step)
+                if default_class(storage.classes.values()) is None:
+                    yield _default_set(storage.classes[step.storage_class], storage)
+            else:
+                yield step
     if not claim.spec.volume_name and found is None:
         for one in released_volumes(claim, snapshot):
             yield replace(one, claim=bound_claim(claim, one.volume.name))
@@ -360,19 +367,6 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
         )
 
 
-_PROVISIONING = (
-    (r"MULTI_NODE|access ?modes?\b.*(?:not supported|unsupported|invalid)|only accessmodes",
-     "recreate claim {claim} with an access mode that {driver} supports, or with a class of another driver"),
-    (r"data ?source|snapshot \S+ (?:is )?not (?:ready|found|bound)", "make the data source of claim {claim} ready"),
-    (r'secrets? "(?P<name>[^"]+)" not found', "create Secret {name}, which {driver} needs"),
-    (r"resource ?exhausted|quota|limit ?exceeded|(?:insufficient|not enough|no) (?:free )?(?:capacity|space|storage)",
-     "raise the storage quota of {driver}, or free capacity there"),
-    (r"access ?denied|unauthorized|not authorized|permission ?denied|forbidden|credentials|authfail|\b40[13]\b",
-     "give {driver} the permission that it lacks"),
-    (r"invalid ?argument|(?:invalid|unknown|unsupported|missing).{0,40}parameter",
-     "delete and recreate StorageClass {storage_class} with correct parameters"),
-)  # fmt: skip
-"""Words of a driver that does not provision a volume, and what helps."""
 _GENERAL = frozenset({
     "cluster", "com", "controller", "csi", "driver", "external", "io", "k8s", "kubernetes", "local", "org",
     "provisioner", "storage",
@@ -384,15 +378,7 @@ def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver:
     """What lets a driver provision the volume of a claim, by its report about the claim and by its own pods."""
     report = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
     told = report.message if report is not None and report.uid in ("", claim.metadata.uid) else ""
-    volume = f"the volume for claim {claim.key}"
-    for words, advice in _PROVISIONING:
-        if (found := re.search(words, told, re.IGNORECASE)) is not None:
-            name = found.groupdict().get("name", "")
-            advice = advice.format(claim=claim.key, driver=driver, name=name, storage_class=claim.storage_class)
-            return advice if claim.key in advice else f"{advice}, so that {driver} provisions {volume}"
-    down = _provisioners_down(snapshot, driver)
-    behind = f" ({', '.join(down[:2])} {'is' if len(down) == 1 else 'are'} not ready)" if down else ""
-    return f"repair {driver}{behind}, so that it provisions {volume}"
+    return provisioning_text(told, claim.key, claim.storage_class, driver, _provisioners_down(snapshot, driver))
 
 
 def _provisioners_down(snapshot: Snapshot, driver: str) -> list[str]:
@@ -404,11 +390,23 @@ def _provisioners_down(snapshot: Snapshot, driver: str) -> list[str]:
     return [pods.key(row) for row in mine if pods.phases[row] not in ended and not is_running(pods, row)]
 
 
-def _set_at_once(claim: PersistentVolumeClaim, step: s.Step) -> s.Step:
-    """Without deleting the claim, where it names no class yet and its volume comes with the pod."""
-    if claim.spec.storage_class_name is not None or not isinstance(step, s.RecreateClaim) or step.volume is not None:
-        return step
-    return s.SetClass(claim=replace(claim, spec=replace(claim.spec, storage_class_name=step.storage_class)))
+def _class_set(claim: PersistentVolumeClaim, step: s.RecreateClaim) -> s.SetClass:
+    """Without deleting the claim: one that names no class yet may get one."""
+    classed = replace(claim, spec=replace(claim.spec, storage_class_name=step.storage_class))
+    return s.SetClass(claim=classed, volume=step.volume, provisioner=step.provisioner)
+
+
+def _default_set(storage_class: StorageClass, storage: Storage) -> s.SetDefaultClass:
+    metadata = storage_class.metadata
+    annotations = {**metadata.annotations, DEFAULT_CLASS[0]: "true"}
+    return s.SetDefaultClass(
+        storage_class=replace(storage_class, metadata=replace(metadata, annotations=annotations)),
+        claims=tuple(
+            _class_set(claim, _of_class(claim, storage_class))
+            for claim in storage.claims.values()
+            if not (claim.names_class or claim.spec.volume_name or claim.metadata.deletion_timestamp)
+        ),
+    )
 
 
 def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable: bool) -> Iterator[s.Step]:
@@ -433,7 +431,7 @@ def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable
         yield s.CreateStorageClass(storage_class=_new_class(claim.storage_class))
 
 
-def _of_class(claim: PersistentVolumeClaim, storage_class: StorageClass, *, is_typo: bool = False) -> s.Step:
+def _of_class(claim: PersistentVolumeClaim, storage_class: StorageClass, *, is_typo: bool = False) -> s.RecreateClaim:
     """The claim with another class, and with its volume where the class makes that at once."""
     spec = replace(claim.spec, storage_class_name=storage_class.name, volume_name="")
     metadata = ObjectMeta(name=claim.name, namespace=claim.metadata.namespace, labels=claim.metadata.labels)

@@ -23,13 +23,9 @@ from kschedx.controllers.workloads import (
     wanted_replicas,
     workload_of,
 )
-from kschedx.errors import nearest
-from kschedx.explain.events import AFTER_THE_CHOICE, parse, recorded
-from kschedx.explain.notes import AfterChanges, RunsAlready, Tried
-from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision, provisioning_reports
-from kschedx.explain.setup import Setup
-from kschedx.explain.subject import Subject
-from kschedx.framework.cycle import Cycle
+from kschedx.explain.events import recorded
+from kschedx.explain.notes import RunsAlready
+from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
 from kschedx.kube import kueue
 from kschedx.kube.autoscalers import PAUSED_REPLICAS, HorizontalPodAutoscaler, ScaledObject, ScaleTarget
 from kschedx.kube.custom_resources import custom_kind
@@ -50,14 +46,11 @@ from kschedx.kube.workloads import REVISION_HASH, current_replica_set, foreign_p
 from kschedx.render.states import (
     BeingDeleted,
     ComponentDown,
-    Contradicted,
     Failed,
     Finished,
     Lifecycle,
     NamespaceTerminating,
     NoJobStarted,
-    NoScheduler,
-    NotBound,
     NotScaled,
     OnLostNode,
     Paused,
@@ -104,45 +97,6 @@ _CONFIGURATION_REASONS = frozenset(
     }
 )
 """pkg/kubelet/kuberuntime/kuberuntime_container.go."""
-PULLS = (
-    (r"pull policy of Never", "load {image} onto {node}, or set imagePullPolicy: IfNotPresent"),
-    (r"no match for platform|exec format error", "use an image that is built for {node}'s architecture"),
-    (r"toomanyrequests|rate limit", "wait, or pull {image} with credentials: its registry limits pulls"),
-    (r"may require", "correct the image {image}, or give the pod an imagePullSecret that may pull it"),
-    (r"unauthorized|authoriz|authenticat|denied|forbidden|40[13]", "give the pod an imagePullSecret for {image}"),
-    (r"not found|manifest unknown|does not exist|parse|invalid reference", "correct the image {image}"),
-    (r"timeout|no such host|connection refused|dial tcp|x509", "let {node} reach the registry of {image}"),
-)
-"""Words of a failed pull, and what helps."""
-NO_DRIVER = re.compile(r"driver name (?P<name>\S+) not found in the list of registered CSI drivers")
-STARTS = (
-    (r"not found in the list of registered CSI drivers",
-     "run the node plugin of {driver} on {node}, where it is not registered{agents}"),
-    (r"failed to assign an IP address|no (?:more )?(?:available )?(?:IPs?|ip)\b|IPAMError",
-     "give {node} more pod IP addresses: a larger subnet or range, or fewer pods"),
-    (r"cni plugin not initialized|cni config uninitialized|no networks found|failed to find plugin",
-     "install or repair the CNI plugin on {node}{agents}"),
-    (r"plugin type=|[Cc][Nn][Ii]|network: |setup network", "repair the CNI plugin on {node}{agents}"),
-    (r"runtime handler|no runtime for", "install the container runtime that the pod requests on {node}"),
-    (r"already mounted|device or resource busy|target is busy", "unmount the volume where another process has it"),
-    (r"access denied by server|Permission denied|permission denied|not authorized|AccessDenied",
-     "let {node} access the volume: the storage system refuses it"),
-    (r"wrong fs type|can't read superblock|fsck", "repair the file system of the volume"),
-    (r"timed out|timeout|[Cc]onnection refused|no route to host|DeadlineExceeded",
-     "let {node} reach the storage system, and repair {driver} if it is not running there"),
-)  # fmt: skip
-"""Words of the kubelet about volumes and networks, and what helps."""
-FAILURES = (
-    (r"^UnexpectedAdmissionError", "repair the device plugin on {node}, then delete the pod and create it again"),
-    (r"^TopologyAffinityError", "make room in one NUMA node of {node}, or relax its topology policy"),
-    (r"^Evicted .*ephemeral|^Evicted .*disk", "free disk space on {node}, or request and limit ephemeral-storage"),
-    (r"^Evicted .*memory", "raise requests.memory to what the pod uses, or free memory on {node}"),
-    (r"^(?:NodeShutdown|Terminated|Shutdown)", "delete the pod and create it again: {node} was shut down"),
-    (r"^DeadlineExceeded", "raise activeDeadlineSeconds, or make the work faster"),
-    (r"^(?:NodeAffinity|OutOf\S+|NodeName|NodePorts)",
-     "delete the pod and create it again without nodeName: the kubelet of {node} refuses it"),
-)  # fmt: skip
-"""Why the kubelet of a node failed a pod, and what helps; a controller of the pod creates another."""
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _JOB_ENDS = ("Complete", "Failed")
 _READINESS = ("PodReadyToStartContainers", "Initialized", "Ready")
@@ -387,61 +341,6 @@ def _false_conditions(pod: Pod) -> tuple[str, ...]:
         for one in pod.status.conditions
         if one.type == kind and one.status == "False"
     )
-
-
-def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> NoScheduler | None:
-    """Of a pod whose schedulerName no profile has; None where one has it, or a profile is chosen for it."""
-    name, known = pod.spec.scheduler_name, tuple(setup.scheduler_names)
-    if setup.forced_profile is not None or name in known:
-        return None
-    pods = snapshot.pods
-    with_name = pods.specs.where(lambda spec: spec.scheduler_name == name)
-    others = int((with_name & pods.node_names.where(bool)).sum())
-    hint = "" if others else nearest(name, known)
-    meant = next((one for one in known if f'"{one}"' in hint), "")
-    return NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
-
-
-def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted | NotBound | ComponentDown | None:
-    """What the cluster's own components say of a pod of a dump that fits here; None where they agree, or where time, a
-    chosen profile or a change explains the difference."""
-    pod, snapshot = cycle.pod, subject.snapshot
-    changes = (*setup.notes, *subject.notes)
-    if subject.is_new or pod.key not in snapshot.pods.rows or subject.pod.spec.node_name:
-        return None
-    if (unbound := _not_bound(snapshot, pod)) is not None:
-        return unbound
-    if (down := scheduler_down(snapshot, subject.pod)) is not None:
-        return down
-    if setup.forced_profile is not None or any(isinstance(one, AfterChanges | Tried) for one in changes):
-        return None
-    if snapshot.source.is_complete("Pod", pod.metadata.namespace) and snapshot.source.is_complete("Node"):
-        return None  # the cluster as it is now, after the event
-    theirs = recorded(snapshot, pod)
-    if theirs is None or pod.status.nominated_node_name:
-        return None
-    there = parse(theirs.message).nodes
-    if there is not None and there != len(snapshot.cluster.nodes):
-        return None  # nodes came or went
-    since = theirs.last_seen
-    if since and any((node.metadata.creation_timestamp or "") > since for node in snapshot.cluster.nodes):
-        return None
-    nodes = tuple(cycle.all_nodes.cluster.names[row] for row in cycle.choice)
-    return Contradicted(subject=pod.key, message=theirs.message, nodes=nodes)
-
-
-def _not_bound(snapshot: Snapshot, pod: Pod) -> NotBound | None:
-    """Of a pod whose claim is provisioned in vain, or that cannot be bound to the node that was found."""
-    theirs = recorded(snapshot, pod)
-    message = theirs.message if theirs is not None and AFTER_THE_CHOICE.match(theirs.message) else ""
-    for claim, report in provisioning_reports(snapshot, pod):
-        storage_class = snapshot.storage.classes.get(claim.storage_class)
-        provisioner = storage_class.provisioner if storage_class and storage_class.can_provision else ""
-        if not message and not (report and provisioner):
-            continue
-        told = "" if report is None else report.message
-        return NotBound(subject=pod.key, message=message, claim=claim.key, provisioner=provisioner, report=told)
-    return NotBound(subject=pod.key, message=message) if message else None
 
 
 SCHEDULER, CONTROLLER_MANAGER = "kube-scheduler", "kube-controller-manager"

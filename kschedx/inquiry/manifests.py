@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 
 import msgspec
 from msgspec import Struct
@@ -322,7 +323,8 @@ class Manifests:
         foreign = next((one.value for one in self._documents if is_foreign(one.value)), None)
         hint = ""
         if foreign is not None and kind_and_group(foreign)[1] == _KUSTOMIZE:
-            hint = "this is a kustomization; render it: kubectl kustomize FOLDER | kschedx why -"
+            folder = next((quote(str(Path(path).parent)) for path in self._paths if path != "-"), "FOLDER")
+            hint = f"this is a kustomization; render it: kubectl kustomize {folder} | kschedx why -"
         elif foreign is not None:
             controller = f"only the controller of {foreign.get('kind')} knows its pods"
             hint = _RENDERED.get(kind_and_group(foreign), f"{controller}; ask about the pods that it created")
@@ -347,10 +349,10 @@ def named(target: str, written: Sequence[Written], namespace: str | None) -> lis
 
 
 def _patch_hint(source: str) -> str:
-    """What to run where a file is a patch of a kustomization, which is beside it or above it; else empty."""
+    """What to run where a file is a part of a kustomization, which is beside it or above it; else empty."""
     for folder in (*Path(source).parents,)[:3] if source and Path(source).is_file() else ():
         if any((folder / name).is_file() for name in _KUSTOMIZATIONS):
-            return f"it is a patch of a kustomization: kubectl kustomize {folder} | kschedx why -"
+            return f"it is a part of a kustomization: kubectl kustomize {quote(str(folder))} | kschedx why -"
     return ""
 
 
@@ -457,7 +459,10 @@ def _faults(document: ManifestDocument) -> Iterator[InputError]:
     except InputError as error:
         found = [error]
     for one in found:
-        yield document.fault(one.at(Place(object=title(document.value))))
+        fault = document.fault(one.at(Place(object=title(document.value))))
+        if fault.message == "Required value" or "$patch" in fault.place.field:
+            fault.hint = _patch_hint(document.place.source) or fault.hint
+        yield fault
 
 
 def _makes_pods(manifest: Mapping[str, object]) -> bool:

@@ -14,8 +14,8 @@ from kschedx.explain.setup import Setup
 from kschedx.explain.subject import stored
 from kschedx.findings import Finding
 from kschedx.framework.cycle import Outcome
-from kschedx.inquiry.lifecycle import no_scheduler, pod_lifecycle
-from kschedx.inquiry.pod import cycle_of, explain
+from kschedx.inquiry.lifecycle import pod_lifecycle
+from kschedx.inquiry.pod import cycle_of, explain, no_scheduler
 from kschedx.kube.quantity import Unit
 from kschedx.kube.types import Node
 from kschedx.render.states import Lifecycle, OnLostNode, state_document

@@ -206,7 +206,8 @@ def _scaled_by(snapshot: Snapshot, target: str, namespace: str) -> Pod | Written
     """What `hpa/NAME` or `scaledobject/NAME` scales."""
     *space, word, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
     namespace, word = space[0] if space else namespace, word.lower().partition(".")[0]
-    for one in (*snapshot.of(HorizontalPodAutoscaler), *snapshot.of(ScaledObject)):
+    every: list[HorizontalPodAutoscaler | ScaledObject] = [*snapshot.of(HorizontalPodAutoscaler)]
+    for one in (*every, *snapshot.of(ScaledObject)):
         if (one.metadata.namespace, one.metadata.name) == (namespace, name) and word in _words_for(type(one).__name__):
             scaled = one.spec.scale_target_ref
             return find_target(snapshot, f"{namespace}/{scaled.kind.lower()}/{scaled.name}", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
@@ -72,6 +73,20 @@ ANNOTATION_MARKS = (
     *(name.encode() for name in (*OTHER_SCHEDULERS, *descheduling.ANNOTATIONS)),
 )
 """Texts of which JSON holds one wherever it holds an annotation that is read, a slash written as such."""
+
+
+def has_default_request(annotations: Mapping[str, str], container: str, resource: str) -> bool:
+    """Whether a LimitRange has set a container's request."""
+    told = annotations.get(LIMIT_RANGER, "").partition("set: ")[2].split("; ")
+    mine = (one for one in told if one.endswith(f" request for container {container}"))
+    return any(resource in re.split(r", | ", one) for one in mine)
+
+
+def vertical_autoscaler(annotations: Mapping[str, str], container: int, resource: str) -> str:
+    """The VerticalPodAutoscaler that has set the request of a container, by its number; empty where none has."""
+    found = re.search(r"updated by (\S+): (.*)", annotations.get(VERTICAL_UPDATES, ""))
+    is_set = found and re.search(rf"container {container}: [^;]*\b{re.escape(resource)} request", found[2])
+    return found[1] if found and is_set else ""
 
 
 def is_read(key: str) -> bool:

@@ -157,6 +157,12 @@ def _argo_rollout(manifest: Fields) -> Iterator[tuple[str, int | None]]:
         yield "spec.template", number(manifest, "spec.replicas", 1)
 
 
+def _notebook(manifest: Fields) -> Iterator[tuple[str, int | None]]:
+    """One pod, and none while the notebook is stopped."""
+    stopped = "kubeflow-resource-stopped" in mapping(manifest, "metadata.annotations")
+    yield "spec.template", 0 if stopped else 1
+
+
 # --- kinds whose operator builds the pods
 
 
@@ -256,6 +262,37 @@ def _cloud_native_pg(manifest: Fields) -> Iterator[BuiltPods]:
     yield BuiltPods(part="instance", path="spec", count=count, spec=spec, labels=labels)
 
 
+def _elastic(main: str, memory: str, label: str, groups: str = "") -> Callable[[Fields], Iterator[BuiltPods]]:
+    """Parts with `count` and `podTemplate`, whose container `main` has this memory where nothing is said."""
+
+    def build(manifest: Fields) -> Iterator[BuiltPods]:
+        for path, fields in _items(manifest, groups) if groups else [("spec", mapping(manifest, "spec"))]:
+            template = mapping(fields, "podTemplate.spec")
+            written = template.get("containers")
+            containers = [one for one in written if isinstance(one, Mapping)] if isinstance(written, list) else []
+            own = next((one for one in containers if one.get("name") == main), {"name": main})
+            resources = mapping(own, "resources")
+            own = {**own, "resources": {**resources, "requests": {"memory": memory, **_requests(resources)}}}
+            beside = (one for one in containers if one.get("name") != main)
+            labels = {label: str(at(manifest, "metadata.name") or ""), **mapping(fields, "podTemplate.metadata.labels")}
+            yield BuiltPods(
+                part=str(fields.get("name") or "") if groups else "",
+                path=path,
+                count=number(fields, "count", 1),
+                spec=_named({**template, "containers": [own, *beside]}),
+                labels=labels,
+            )
+
+    return build
+
+
+def _prometheus(manifest: Fields) -> Iterator[BuiltPods]:
+    """Prometheus and Alertmanager: the placement stands in `spec`, as a pod has it."""
+    fields = mapping(manifest, "spec")
+    count = number(fields, "replicas", 1) * number(fields, "shards", 1)
+    yield BuiltPods(part="", path="spec", count=count, spec=_pod_spec(fields, _requests(mapping(fields, "resources"))))
+
+
 def _inference_service(manifest: Fields) -> Iterator[BuiltPods]:
     """Each component is a pod spec; of a model that a runtime serves only the resources are here."""
     for part in ("predictor", "transformer", "explainer"):
@@ -303,6 +340,7 @@ KINDS: Mapping[tuple[str, str], CustomKind] = {
         ("kubeflow.org", kind): CustomKind(counts=_groups(f"spec.{prefix}ReplicaSpecs"))
         for kind, prefix in _KUBEFLOW.items()
     },
+    ("kubeflow.org", "Notebook"): CustomKind(counts=_notebook),
     ("trainer.kubeflow.org", "TrainJob"): CustomKind(),
     ("batch.volcano.sh", "Job"): CustomKind(counts=_groups("spec.tasks")),
     ("argoproj.io", "Rollout"): CustomKind(counts=_argo_rollout),
@@ -316,6 +354,12 @@ KINDS: Mapping[tuple[str, str], CustomKind] = {
     ("kafka.strimzi.io", "KafkaNodePool"): CustomKind(build=_strimzi("spec")),
     ("kafka.strimzi.io", "KafkaConnect"): CustomKind(build=_strimzi("spec")),
     ("postgresql.cnpg.io", "Cluster"): CustomKind(build=_cloud_native_pg),
+    ("elasticsearch.k8s.elastic.co", "Elasticsearch"): CustomKind(
+        build=_elastic("elasticsearch", "2Gi", "elasticsearch.k8s.elastic.co/cluster-name", "spec.nodeSets")
+    ),
+    ("kibana.k8s.elastic.co", "Kibana"): CustomKind(build=_elastic("kibana", "1Gi", "kibana.k8s.elastic.co/name")),
+    ("monitoring.coreos.com", "Prometheus"): CustomKind(build=_prometheus),
+    ("monitoring.coreos.com", "Alertmanager"): CustomKind(build=_prometheus),
     ("apps.kruise.io", "CloneSet"): CustomKind(counts=_replicated()),
     ("apps.kruise.io", "StatefulSet"): CustomKind(counts=_replicated()),
     ("apps.openshift.io", "DeploymentConfig"): CustomKind(counts=_replicated()),

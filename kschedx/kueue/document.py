@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct, field
 
 from kschedx.kueue.flavors import Shortage
+from kschedx.results import Shown
 
 
 class Eviction(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -99,7 +100,7 @@ class WorkloadDocument(Struct, frozen=True, kw_only=True, omit_defaults=True, re
     checks: Mapping[str, str] = field(default_factory=dict)
 
 
-class Admissions(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+class Admissions(Shown, Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """A run of Kueue until nothing changes any more."""
 
     kueue_version: str
@@ -115,7 +116,7 @@ class Admissions(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
         return f"<Admissions: {len(self.cycles):,} cycles, {len(self.workloads):,} Workloads>"
 
     def records(self) -> list[dict[str, object]]:
-        """A row per Workload. Flat, as `pandas.DataFrame` and `polars.DataFrame` take them."""
+        """A row per Workload."""
         return [
             {
                 "workload": name,

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from kschedx.kueue.document import Admissions, Cycle, Head
+from kschedx.kueue.document import Admissions, Begin, Cycle, Head
 from kschedx.kueue.flavors import Shortage
 from kschedx.kueue.quota import Node, QueueNode
-from kschedx.kueue.run import Run, admissions, settle
+from kschedx.kueue.run import Run, settle, start_of
 from kschedx.kueue.settings import VERSION, Settings
-from kschedx.kueue.workloads import Job
+from kschedx.kueue.workloads import Job, timestamp
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -59,20 +59,27 @@ class CohortOverview(Struct, frozen=True, kw_only=True):
     rows: tuple[FlavorRow, ...]
 
 
-class Overview(Struct, frozen=True, kw_only=True):
+class Overview(Admissions, frozen=True, kw_only=True):
+    """A run with the queues as they stood before it."""
+
     queues: tuple[QueueOverview, ...]
     cohorts: tuple[CohortOverview, ...]
     unqueued: tuple[Waiting, ...]
     """Pending Workloads that are in no queue."""
-    admissions: Admissions
+    snapshot: Snapshot
 
     @property
     def waiting(self) -> int:
         return sum(len(one.waiting) for one in self.queues) + len(self.unqueued)
 
+    def to_dict(self) -> dict[str, object]:
+        return Admissions(**{name: getattr(self, name) for name in Admissions.__struct_fields__}).to_dict()
 
-def overview(snapshot: Snapshot, settings: Settings, *, now: int, written_now: str) -> Overview:
-    run = Run(snapshot, settings, now)
+
+def overview(snapshot: Snapshot, settings: Settings, *, version: str = VERSION, now: str | None = None) -> Overview:
+    """Run Kueue on a snapshot."""
+    started = start_of(snapshot, now)
+    run = Run(snapshot, settings, timestamp(started))
     order = {name: queue.everyone for name, queue in run.queues.items()}
     before = {name: (tuple(_rows(node)), len(run.cache.jobs[name])) for name, node in run.cache.tree.queues.items()}
     cohorts = tuple(
@@ -95,10 +102,17 @@ def overview(snapshot: Snapshot, settings: Settings, *, now: int, written_now: s
         for name in run.queues
     )
     return Overview(
+        kueue_version=version,
+        now=started,
+        begin=Begin(evicted=run.begin) if run.begin else None,
+        cycles=tuple(cycles),
+        cluster_queues={name: run.cluster_queue_document(name) for name in sorted(run.queues)},
+        workloads={key: run.workload_document(job) for key, job in sorted(run.jobs.items())},
+        is_settled=run.is_settled,
+        snapshot=snapshot,
         queues=queues,
         cohorts=cohorts,
         unqueued=tuple(_waiting(run, job, heads, ()) for job in pending if job.key not in queued),
-        admissions=admissions(run, cycles, version=VERSION, now=written_now),
     )
 
 

@@ -111,6 +111,17 @@ class Preemptor:
 
     # --- asked by the scheduler
 
+    @contextmanager
+    def without(self, jobs: Iterable[Job]) -> Iterator[None]:
+        """As if Workloads were gone: they are no candidates either."""
+        known = self._held, self._alike
+        self._held, self._alike = {}, {}
+        try:
+            with self._cache.without(jobs):
+                yield
+        finally:
+            self._held, self._alike = known
+
     def targets(self, job: Job, node: QueueNode, assignment: Assignment) -> list[Target]:
         """The victims that make room for an assignment; none where there is no such set."""
         places: PlacementRequests = {}

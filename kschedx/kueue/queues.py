@@ -50,6 +50,73 @@ def _place(job: Job) -> Place:
     return -job.priority, job.queued_since, job.uid, job.key
 
 
+class _Heap:
+    """A heap of Workloads as `container/heap` keeps it.
+
+    The order changes without its knowledge: an old one holds until a Workload moves.
+    """
+
+    def __init__(self, order: Callable[[Job], tuple[object, ...]]) -> None:
+        self._order = order
+        self._jobs: list[Job] = []
+        self._places: dict[str, int] = {}
+
+    def push(self, job: Job) -> None:
+        """Add a Workload, or move it to its place."""
+        if job.key in self._places:
+            self._fix(self._places[job.key])
+            return
+        self._jobs.append(job)
+        self._places[job.key] = len(self._jobs) - 1
+        self._up(len(self._jobs) - 1)
+
+    def pop(self) -> Job:
+        first = self._jobs[0]
+        self.remove(first.key)
+        return first
+
+    def remove(self, key: str) -> None:
+        index, last = self._places[key], len(self._jobs) - 1
+        self._swap(index, last)
+        del self._jobs[last], self._places[key]
+        if index < last:
+            self._fix(index)
+
+    def rebuild(self, local_queue: str = "") -> None:
+        """Move the Workloads, those of one LocalQueue where it is named, to their places."""
+        for job in [*self._jobs]:
+            if local_queue in ("", job.local_queue[1]):
+                self._fix(self._places[job.key])
+
+    def _fix(self, index: int) -> None:
+        if not self._down(index):
+            self._up(index)
+
+    def _less(self, one: int, other: int) -> bool:
+        return self._order(self._jobs[one]) < self._order(self._jobs[other])
+
+    def _swap(self, one: int, other: int) -> None:
+        jobs = self._jobs
+        jobs[one], jobs[other] = jobs[other], jobs[one]
+        self._places[jobs[one].key], self._places[jobs[other].key] = one, other
+
+    def _up(self, index: int) -> None:
+        while index > 0 and self._less(index, above := (index - 1) // 2):
+            self._swap(index, above)
+            index = above
+
+    def _down(self, start: int) -> bool:
+        index = start
+        while (below := 2 * index + 1) < len(self._jobs):
+            if below + 1 < len(self._jobs) and self._less(below + 1, below):
+                below += 1
+            if not self._less(below, index):
+                break
+            self._swap(index, below)
+            index = below
+        return index > start
+
+
 @dataclass(eq=False, slots=True, kw_only=True)
 class Queue:
     """The pending Workloads of a ClusterQueue."""
@@ -72,6 +139,12 @@ class Queue:
     """In `_line`: what stands before it is not queued."""
     _equals: dict[bytes | None, dict[str, Job]] = field(default_factory=dict)
     """Those that were ever queued, by their shapes and keys."""
+    _heap: _Heap | None = None
+    """Those that are queued, where the usage of their LocalQueues orders them."""
+
+    def __post_init__(self) -> None:
+        if self.ledger is not None:
+            self._heap = _Heap(self.order)
 
     @property
     def is_strict(self) -> bool:
@@ -102,8 +175,10 @@ class Queue:
         return job
 
     def _first(self) -> Job:
-        if self.ledger is not None:
-            return min(self.waiting.values(), key=self.order)
+        if self._heap is not None and self.ledger is not None:
+            if self.ledger.has_penalties(self.queue.metadata.name):
+                self._heap.rebuild()
+            return self._heap.pop()
         sticky = self.waiting.get(self.preemptor or "") if not self.is_strict else None
         if sticky is not None:
             return sticky
@@ -113,6 +188,8 @@ class Queue:
 
     def add(self, job: Job) -> None:
         """Queue a Workload, whatever its backoff."""
+        if self._heap is not None:
+            self._heap.push(job)
         self.waiting[job.key] = job
         self._equals.setdefault(job.shape, {})[job.key] = job
         self._first_place = 0
@@ -143,8 +220,17 @@ class Queue:
                 return
         self.add(job)
 
+    def rebuild(self, local_queue: str) -> None:
+        """The usage of the LocalQueues with this name was sampled."""
+        if self._heap is not None:
+            self._heap.rebuild(local_queue)
+
+    def _unqueue(self, key: str) -> None:
+        if self.waiting.pop(key, None) is not None and self._heap is not None:
+            self._heap.remove(key)
+
     def remove(self, key: str) -> None:
-        self.waiting.pop(key, None)
+        self._unqueue(key)
         self.parked.pop(key, None)
         if self.in_flight == key:
             self.in_flight = None
@@ -167,7 +253,8 @@ class Queue:
             return
         self.bypassed[job.shape] = reason or "PendingEvaluation"
         for other in [*self._bundled(job.shape)]:
-            self.parked[other.key] = self.waiting.pop(other.key)
+            self._unqueue(other.key)
+            self.parked[other.key] = other
 
     def retry(self, is_selected: Callable[[str], bool], now: int) -> None:
         """Move what is parked back, as far as its namespace is selected and its backoff is over."""
@@ -196,8 +283,10 @@ class Ledger:
         self._sampling = seconds(settings.usage_sampling_interval)
         self._entries: dict[LocalQueueKey, _Entry] = {}
         self._weights: dict[LocalQueueKey, float] = {}
+        self._of_cluster_queue: dict[str, list[LocalQueueKey]] = {}
         for one in queues:
             key = (one.metadata.namespace, one.metadata.name)
+            self._of_cluster_queue.setdefault(one.spec.cluster_queue, []).append(key)
             self._weights[key] = weight_of(one.spec.fair_sharing)
             sharing = one.status.fair_sharing
             status = sharing.admission_fair_sharing_status if sharing is not None else None
@@ -236,6 +325,9 @@ class Ledger:
     def is_pending(self, key: LocalQueueKey) -> bool:
         entry = self._entries.get(key)
         return entry is not None and any(any(one.values()) for one in entry.penalties.values())
+
+    def has_penalties(self, cluster_queue: str) -> bool:
+        return any(self.is_pending(key) for key in self._of_cluster_queue.get(cluster_queue, ()))
 
     def drop(self, key: LocalQueueKey, workload: str) -> None:
         entry = self._entries.get(key)

@@ -31,9 +31,7 @@ from kschedx.kueue.amounts import FlavorResource, Requests, Usage, added, minus,
 from kschedx.kueue.cache import Cache
 from kschedx.kueue.controllers import PREEMPTED, Controllers, Readiness, readiness
 from kschedx.kueue.document import (
-    Admissions,
     Amount,
-    Begin,
     ClusterQueueDocument,
     ConditionDocument,
     Cycle,
@@ -51,7 +49,7 @@ from kschedx.kueue.queues import Ledger, LocalQueueKey, Queue, Requeue, is_usage
 from kschedx.kueue.quota import QueueNode, Tree
 from kschedx.kueue.requests import invalid_resources, outside_limit_ranges, pod_requests
 from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, CycleScheduler, Entry, Nominations
-from kschedx.kueue.settings import VERSION, Settings
+from kschedx.kueue.settings import Settings
 from kschedx.kueue.topology import FlavorTopology
 from kschedx.kueue.workloads import (
     Job,
@@ -376,9 +374,11 @@ class Run:
         for key in list(self._evicted):
             self._controllers.settle(self.jobs[key], self.now)
         if self._ledger is not None:
-            for local in self._local_queues:
-                if self._ledger.is_pending(local):
-                    self._ledger.sample(local, self._used_by(local), self.now)
+            for local_key, local in self._local_queues.items():
+                if self._ledger.is_pending(local_key):
+                    self._ledger.sample(local_key, self._used_by(local_key), self.now)
+                    if (queue := self.queues.get(local.spec.cluster_queue)) is not None:
+                        queue.rebuild(local.metadata.name)
         found = {
             entry.job.key: self._head(entry, modes[entry.job.key])
             for entry in entries
@@ -645,23 +645,3 @@ def start_of(snapshot: Snapshot, now: str | None) -> str:
     if not timestamp(started):
         raise InputError(f"now: {started!r} is not a time such as 2026-06-01T12:00:00Z")
     return started
-
-
-def admit(snapshot: Snapshot, settings: Settings, *, version: str = VERSION, now: str | None = None) -> Admissions:
-    """Run Kueue on a snapshot."""
-    started = start_of(snapshot, now)
-    run = Run(snapshot, settings, timestamp(started))
-    return admissions(run, settle(run), version=version, now=started)
-
-
-def admissions(run: Run, cycles: Sequence[Cycle], *, version: str, now: str) -> Admissions:
-    """The document of a run."""
-    return Admissions(
-        kueue_version=version,
-        now=now,
-        begin=Begin(evicted=run.begin) if run.begin else None,
-        cycles=tuple(cycles),
-        cluster_queues={name: run.cluster_queue_document(name) for name in sorted(run.queues)},
-        workloads={key: run.workload_document(job) for key, job in sorted(run.jobs.items())},
-        is_settled=run.is_settled,
-    )

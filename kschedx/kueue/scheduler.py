@@ -330,7 +330,7 @@ class CycleScheduler:
         }
         entry.progress = None
         if is_deferred:
-            with self.cache.without(one.job for one in victims.values()):
+            with self._preemptor.without(one.job for one in victims.values()):
                 self._assign(entry, nominated)
             if entry.assignment.mode is Mode.FIT:
                 entry.assignment.set_mode(Mode.DEFERRED_FIT)

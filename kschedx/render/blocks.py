@@ -14,7 +14,7 @@ from kschedx.findings import Finding, InsufficientResource, PluginMessage, Topol
 from kschedx.findings.topology import HOSTNAME
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Candidate, Status
-from kschedx.render.terminal import BOLD, DIM, INDENT, LABEL, cut, fact_lines, fits, line, paragraph, text
+from kschedx.render.terminal import BOLD, DIM, INDENT, LABEL, fact_lines, fits, line, paragraph, text
 from kschedx.render.wording import Fact, balance, brief_text, count, listed
 from kschedx.render.words import describe
 from kschedx.render.words.guides import reason_page
@@ -185,9 +185,11 @@ def _heading(where: str, headline: str, aside: str, width: int) -> list[Text]:
     whole = f"{where} {headline}   {aside}".rstrip()
     if fits(whole, width):
         return [line((where, BOLD), f" {headline}", (f"   {aside}" if aside else "", DIM))]
-    where = cut(where, width - len(aside) - 3)
-    first = line((where, BOLD), (f"   {aside}" if aside else "", DIM))
-    return [first, *paragraph(headline, width, first=" " * INDENT, indent=INDENT + 2)]
+    beside = f"   {aside}" if aside else ""
+    lines = [line((where, BOLD), (beside, DIM))]
+    if not fits(f"{where}{beside}", width):
+        lines = [line((where, BOLD)), *paragraph(aside, width, indent=INDENT, style=DIM)]
+    return [*lines, *paragraph(headline, width, first=" " * INDENT, indent=INDENT + 2)]
 
 
 def _also(headline: str, width: int) -> list[Text]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,8 +27,6 @@ from kschedx.render.terminal import (
     BOLD,
     DIM,
     columns,
-    cut,
-    ended,
     fits,
     joined,
     line,
@@ -55,6 +54,7 @@ from kschedx.render.words.comparison import (
 )
 
 MOST_CHANGES = 14
+MOST_CHANGE_LINES = 21
 MOST_SCREEN_LINES = 40
 SHOWN = 3
 """Pods of a group."""
@@ -117,17 +117,27 @@ def _changes(rows: Sequence[tuple[str, str, str]], width: int, everything: bool)
         return [text("the configurations are the same")]
     shown = rows if everything or len(rows) <= MOST_CHANGES + 1 else rows[:MOST_CHANGES]
     size = [max(len(row[column]) for row in shown) for column in (0, 1)]
-    lines = [text("configuration", BOLD)]
+    lines, left = [text("configuration", BOLD)], len(rows)
     for place, subject, told in shown:
         lead = f"  {place.ljust(size[0])}  {subject.ljust(size[1])}"
         is_long = width - len(lead) < LEAST_ROOM
+        block = [text(lead)] if is_long else []
         first = "    " if is_long else f"{lead}  "
-        room = 2 * (width - len(first)) - LEAST_ROOM  # two lines, of which each may end early
-        lines += [text(lead)] if is_long else []
-        lines += paragraph(told if everything else ended(told, room), width, first=first)
-    if len(rows) > len(shown):
-        lines.append(text(f"  {count(len(rows) - len(shown), 'more change')}: -o wide shows all", DIM))
+        block += paragraph(told if everything else _in_two_lines(told, width - len(first)), width, first=first)
+        if not everything and len(lines) + len(block) > MOST_CHANGE_LINES:
+            break
+        lines += block
+        left -= 1
+    if left:
+        lines.append(text(f"  {count(left, 'more change')}: -o wide shows all", DIM))
     return lines
+
+
+def _in_two_lines(told: str, room: int) -> str:
+    """Of a list as many items as fit, and the number of the others; what is no list is whole."""
+    items = told.split(", ")
+    shorter = (listed(items, most) for most in range(len(items), 0, -1))
+    return next((one for one in shorter if len(wrapped(one, room)) <= MOST_LINES), told)
 
 
 def _nodes(found: Repacking, names: tuple[str, str], width: int) -> list[Text]:
@@ -190,18 +200,14 @@ def story_lines(
     size = max((cell_len(visible(row.label)) for row in rows if not row.is_title), default=8)
     size = min(size, width // 3)
     room = max((width - size - 8) // 2, 16)
-    titles = [visible(name) for name in (_title(names[0], before), _title(names[1], after))]
-    head = f"  {'':{size}}  {cut(titles[0], room):{room}}  {cut(titles[1], room)}"
-    lines = [text(f"{after.pod}: before and after", BOLD), BLANK, text(head.rstrip(), DIM)]
+    head = Row(label="", before=f"{names[0]} ({before.version})", after=f"{names[1]} ({after.version})")
+    lines = [text(f"{after.pod}: before and after", BOLD), BLANK, *_beside(head, size, room, DIM)]
     if not any(row.differs for row in told):
         lines.append(text("  nothing differs"))
     for row in rows:
-        lines += [BLANK, text(f"  {row.label}", BOLD)] if row.is_title else _beside(row, size, room)
+        mark, style = (MARK, BOLD) if row.differs else ("  ", "")
+        lines += [BLANK, text(f"  {row.label}", BOLD)] if row.is_title else _beside(row, size, room, style, mark)
     return lines
-
-
-def _title(name: str, story: Story) -> str:
-    return f"{name} ({story.version})"
 
 
 def _without_empty_sections(rows: Iterable[Row]) -> Iterator[Row]:
@@ -216,17 +222,12 @@ def _without_empty_sections(rows: Iterable[Row]) -> Iterator[Row]:
         yield row
 
 
-def _beside(row: Row, size: int, room: int) -> list[Text]:
-    left = wrapped(visible(row.before) or NOTHING, room)
-    right = wrapped(visible(row.after) or NOTHING, room)
-    made = []
-    for number in range(max(len(left), len(right))):
-        label = cut(row.label, size) if number == 0 else ""
-        first = left[number] if number < len(left) else ""
-        second = right[number] if number < len(right) else ""
-        mark = MARK if row.differs and number == 0 else "  "
+def _beside(row: Row, size: int, room: int, style: str, mark: str = "  ") -> list[Text]:
+    sides = (wrapped(visible(side) or NOTHING, room) for side in (row.before, row.after))
+    made: list[Text] = []
+    for label, first, second in zip_longest(wrapped(visible(row.label), size), *sides, fillvalue=""):
         content = f"{_padded(label, size)}  {_padded(first, room)}  {second}".rstrip()
-        made.append(line((mark, "yellow"), (content, BOLD if row.differs else "")))
+        made.append(line(("  " if made else mark, "yellow"), (content, style)))
     return made
 
 

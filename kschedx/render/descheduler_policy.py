@@ -12,7 +12,7 @@ from kschedx.render.descheduling import head_lines
 from kschedx.render.manifests import to_yaml
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
 from kschedx.render.page.reports import footer
-from kschedx.render.terminal import BLANK, DIM, columns, ended, line
+from kschedx.render.terminal import BLANK, DIM, columns, line
 from kschedx.render.view import Fix, Item, Tone, View
 from kschedx.render.wording import Fact, count
 from kschedx.snapshot.snapshot import Snapshot
@@ -43,12 +43,9 @@ def advice_lines(found: Advice, width: int, *, wide: bool = False) -> list[Text]
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[Text]:
-    """Titles and numbers; a title that is too long is cut."""
     if not rows:
         return []
-    room = width - 2 - sum(2 + len(head) for head in heads[1:])
-    cut = [(ended(title, room), *numbers) for title, *numbers in rows]
-    return columns([heads, *cut], indent=2, header=True, right=frozenset(range(1, len(heads))))
+    return columns([heads, *rows], indent=2, header=True, right=frozenset(range(1, len(heads))), width=width)
 
 
 def _measure_name(goal: Goal) -> str:

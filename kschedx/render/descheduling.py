@@ -10,7 +10,7 @@ from msgspec import Struct
 from rich.text import Text
 
 from kschedx.descheduler.descheduling import Descheduling
-from kschedx.descheduler.evictor import Outcome
+from kschedx.descheduler.evictor import Eviction, Outcome
 from kschedx.descheduler.rounds import Chance, Fate, Landing
 from kschedx.descheduler.run import Loop
 from kschedx.descheduler.utilization import Category, Classification, Shares, rounded
@@ -19,7 +19,6 @@ from kschedx.render.page.reports import footer
 from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, columns, fact_lines, labelled, line, paragraph
 from kschedx.render.view import Item, Tone, View
 from kschedx.render.wording import Fact, count, listed, short_names
-from kschedx.snapshot.snapshot import Snapshot
 
 MOST_LINES = 30
 """Of the screen, where not everything is asked for."""
@@ -79,8 +78,10 @@ def descheduling_view(found: Descheduling) -> View:
     """A row for each eviction that was carried out, in order."""
     loop = found.loop
     fates = Counter(one.fate for one in (found.landings[0] if found.landings else ()))
-    because = _because(loop)
-    if not loop.evicted:
+    because = () if found.error else _because(loop)
+    if found.error:
+        headline, tone = f"the descheduler refuses the policy: {found.error}", Tone.BAD
+    elif not loop.evicted:
         headline, tone = "the descheduler evicts no pod", Tone.GOOD
     else:
         nodes = len({one.pod.node for one in loop.evicted})
@@ -132,17 +133,25 @@ def _notes(found: Descheduling) -> Iterator[str]:
 
 
 def _items(found: Descheduling) -> Iterator[Item]:
-    for number, landed in enumerate(found.landings, start=1):
-        for one in landed:
-            eviction = one.eviction
+    for number, landed in enumerate(_rounds(found), start=1):
+        for eviction, one in landed:
+            fate, message = ("", "") if one is None else (_fate_of(one), one.message)
             yield Item(
                 title=eviction.pod.key,
-                tone=Tone.BAD if one.is_pending else Tone.PLAIN,
+                tone=Tone.BAD if one is not None and one.is_pending else Tone.PLAIN,
                 kind=eviction.plugin,
-                values=(number, eviction.profile, eviction.plugin, eviction.pod.node, _fate_of(one)),
+                values=(number, eviction.profile, eviction.plugin, eviction.pod.node, fate),
                 facts=(Fact(label="because", items=(eviction.because,)),),
-                event=one.message,
+                event=message,
             )
+
+
+def _rounds(found: Descheduling) -> list[list[tuple[Eviction, Landing | None]]]:
+    """The evictions of every loop that was carried out, with what became of the pods; where none of them was placed
+    again, the evictions of the only loop."""
+    if not found.landings:
+        return [[(one, None) for one in found.loop.evicted]]
+    return [[(one.eviction, one) for one in landed] for landed in found.landings]
 
 
 def _finds(number: int) -> str:
@@ -289,11 +298,12 @@ def _classified(one: Classification, found: Descheduling) -> list[list[str]]:
     """Node, category, and percentages before and after; overutilized nodes first."""
     order = [Category.OVERUTILIZED, Category.UNDERUTILIZED, Category.APPROPRIATE]
     nodes = sorted(one.nodes, key=lambda node: (order.index(node.category), -max(node.percent.values(), default=0.0)))
+    resources = _resources(one)
     return [
         [
             node.node.name,
             _category(node.category, one.plugin),
-            *(_percent(node.percent.get(key), node.node.name, key, found.shares) for key in _resources(one)),
+            *(_percent(node.percent.get(key), node.node.name, key, found.shares) for key in resources),
         ]
         for node in nodes
     ]
@@ -322,12 +332,12 @@ def _more(number: int, noun: str) -> list[Text]:
 
 
 def _eviction_lines(found: Descheduling, width: int, short: Mapping[str, str], most: _Most) -> list[Text]:
-    """The evictions of every loop that was carried out, by profile and plugin, in order."""
-    groups: list[tuple[str, list[Landing]]] = []
-    for number, landed in enumerate(found.landings, start=1):
-        by_plugin: dict[tuple[str, str], list[Landing]] = {}
-        for one in landed:
-            by_plugin.setdefault((one.eviction.profile, one.eviction.plugin), []).append(one)
+    """By round, profile, and plugin, in order."""
+    groups: list[tuple[str, list[tuple[Eviction, Landing | None]]]] = []
+    for number, landed in enumerate(_rounds(found), start=1):
+        by_plugin: dict[tuple[str, str], list[tuple[Eviction, Landing | None]]] = {}
+        for eviction, one in landed:
+            by_plugin.setdefault((eviction.profile, eviction.plugin), []).append((eviction, one))
         which = f"round {number}: " if len(found.landings) > 1 else ""
         for (profile, plugin), its in by_plugin.items():
             groups.append((f"{which}{plugin} ({profile}) evicts {count(len(its), 'pod')}", its))
@@ -335,11 +345,11 @@ def _eviction_lines(found: Descheduling, width: int, short: Mapping[str, str], m
     for title, its in groups[: most.plugins]:
         lines += [BLANK, *paragraph(title, width)]
         before = ""
-        for one in its[: most.pods]:
-            if one.eviction.because != before:
-                before = one.eviction.because
+        for eviction, one in its[: most.pods]:
+            if eviction.because != before:
+                before = eviction.because
                 lines += paragraph(before, width, first="  ", style=DIM)
-            lines += paragraph(_landing_text(one, short), width, first="  ", indent=4)
+            lines += paragraph(_landing_text(eviction, one, short), width, first="  ", indent=4)
         lines += _more(len(its) - most.pods, "more pod")
     left = groups[most.plugins :]
     if left:
@@ -348,9 +358,11 @@ def _eviction_lines(found: Descheduling, width: int, short: Mapping[str, str], m
     return lines
 
 
-def _landing_text(one: Landing, short: Mapping[str, str]) -> str:
-    node = one.eviction.pod.node
-    start = f"{one.eviction.pod.key}  {short.get(node, node)}"
+def _landing_text(eviction: Eviction, one: Landing | None, short: Mapping[str, str]) -> str:
+    node = eviction.pod.node
+    start = f"{eviction.pod.key}  {short.get(node, node)}"
+    if one is None:
+        return start
     return f"{start}, not recreated" if one.fate is Fate.GONE else f"{start} → {_fate_of(one, short)}"
 
 
@@ -440,10 +452,10 @@ def _passed_over_lines(loop: Loop, width: int, most: _Most) -> list[Text]:
 # --- the page
 
 
-def descheduling_page(found: Descheduling, snapshot: Snapshot) -> Page:
+def descheduling_page(found: Descheduling) -> Page:
     """The evictions, the utilization of the nodes before and after, and the ignored pods."""
     lines = descheduling_lines(found, SCREEN_WIDTH)
-    return page_of(descheduling_view(found), _sections(found), (one.plain for one in lines), footer(snapshot))
+    return page_of(descheduling_view(found), _sections(found), (one.plain for one in lines), footer(found.snapshot))
 
 
 def _sections(found: Descheduling) -> Iterator[Section]:

@@ -135,7 +135,7 @@ def command_lines(commands: Iterable[str], width: int) -> list[Text]:
     """kubectl's own, which can be copied: one that is longer than the window goes on after a backslash. What holds a
     longer word, or what a terminal would obey, is left out: -o patch has it."""
     room = width - _INDENT - 2
-    broken = [_broken(one, room) for one in commands]
+    broken = [continued(one, room) for one in commands]
     if any(cell_len(row) > room or visible(row) != row for rows in broken for row in rows):
         return []
     marks = chain.from_iterable(zip(chain("$", repeat(" ")), rows, strict=False) for rows in broken)
@@ -145,7 +145,7 @@ def command_lines(commands: Iterable[str], width: int) -> list[Text]:
 _SHELL_WORD = re.compile(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+""")
 
 
-def _broken(command: str, room: int) -> list[str]:
+def continued(command: str, room: int) -> list[str]:
     """In lines of at most `room` cells, as a shell reads them; a word that is longer has a longer line."""
     rows: list[str] = []
     for word in _SHELL_WORD.findall(command):
@@ -165,7 +165,7 @@ def shell_rows(command: str, width: int) -> list[str]:
         is_list = cell_len(word) > width - _INDENT - 2 and not set(word) & set("'\"")
         for number, piece in enumerate(re.findall(r"[^,]+,?|,", word) if is_list else [word]):
             gap = "" if number else " "
-            if row.strip() and cell_len(f"{row}{gap}{piece}{gap}\\") > width:
+            if row.strip() and cell_len(f"{row}{gap}{piece} \\") > width:
                 rows.append(f"{row}{gap}\\")
                 row = piece if number else f"    {piece}"
             else:

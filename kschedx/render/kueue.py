@@ -9,19 +9,55 @@ from rich.text import Text
 from kschedx.kueue.amounts import displayed
 from kschedx.kueue.flavors import Shortage
 from kschedx.kueue.overview import FlavorRow, Overview, QueueOverview, Waiting
-from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, columns, line, paragraph
-from kschedx.render.wording import count, listed
+from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
+from kschedx.render.page.reports import footer
+from kschedx.render.terminal import BLANK, BOLD, DIM, columns, line, paragraph, title_lines
+from kschedx.render.view import Item, Tone, View
+from kschedx.render.wording import Fact, count, listed
 
 SHOWN = 5
 """Waiting Workloads of a queue, unless everything is shown."""
 
 
-def overview_lines(found: Overview, width: int, *, wide: bool = False) -> list[Text]:
-    queues = count(len(found.queues), "ClusterQueue")
+def overview_view(found: Overview) -> View:
+    """A row for each Workload that is pending."""
     cohorts = f" in {count(len(found.cohorts), 'cohort')}" if found.cohorts else ""
-    waiting = count(found.waiting, "Workload")
-    mark, style = ("‖ ", BAD) if found.waiting else ("✓ ", GOOD)
-    lines = [line((f"{mark}{queues}{cohorts}, {waiting} pending", f"{BOLD} {style.split()[-1]}"))]
+    pending = f"{count(found.waiting, 'Workload')} pending"
+    queues = [*((queue.name, queue.waiting) for queue in found.queues), ("", found.unqueued)]
+    return View(
+        command="kschedx kueue",
+        headline=f"{count(len(found.queues), 'ClusterQueue')}{cohorts}, {pending}",
+        tone=Tone.HELD if found.waiting else Tone.GOOD,
+        items=tuple(
+            Item(
+                title=one.workload,
+                tone=Tone.HELD,
+                values=(name, place, one.priority),
+                facts=(Fact(label="because", items=(_cause(one),)),),
+                event=one.message,
+            )
+            for name, waiting in queues
+            for place, one in enumerate(waiting, start=1)
+        ),
+        list_title="Pending Workloads",
+        list_noun="Workload",
+        list_columns=(("ClusterQueue", False), ("place", True), ("priority", True)),
+    )
+
+
+def overview_page(found: Overview) -> Page:
+    rows = [(queue.name, *_cells(row)) for queue in found.queues for row in queue.rows]
+    rows += [(f"cohort {cohort.name}", *_cells(row)) for cohort in found.cohorts for row in cohort.rows]
+    columns = tuple(Column(label=label) for label in ("queue", *_HEADS))
+    lines = (one.plain for one in overview_lines(found, SCREEN_WIDTH))
+    return page_of(
+        overview_view(found), (Table(title="Quota", columns=columns, rows=tuple(rows)),), lines, footer(found.snapshot)
+    )
+
+
+def overview_lines(found: Overview, width: int, *, wide: bool = False) -> list[Text]:
+    view = overview_view(found)
+    lines = title_lines(view.headline, view.tone, width)
     for queue in found.queues:
         lines += [BLANK, *_queue(queue, width, wide=wide)]
     for cohort in found.cohorts:
@@ -29,9 +65,9 @@ def overview_lines(found: Overview, width: int, *, wide: bool = False) -> list[T
         lines += [BLANK, line((f"cohort {cohort.name}{above}", BOLD)), *_table(cohort.rows)]
     if found.unqueued:
         lines += [BLANK, line(("in no queue", BOLD)), *_waiting(found.unqueued, width, wide=wide)]
-    if not found.admissions.is_settled:
+    if not found.is_settled:
         lines += [BLANK, *paragraph("the run was stopped before it settled", width, first="  note      ", indent=12)]
-    version = f"Kueue {found.admissions.kueue_version}; -o wide shows all, -o json every cycle"
+    version = f"Kueue {found.kueue_version}; -o wide shows all, -o json every cycle"
     return [*lines, BLANK, *paragraph(version, width, style=DIM)]
 
 
@@ -48,11 +84,15 @@ def _queue(queue: QueueOverview, width: int, *, wide: bool) -> Iterator[Text]:
 def _table(rows: Sequence[FlavorRow]) -> list[Text]:
     if not rows:
         return []
-    told: list[tuple[str, ...]] = [("flavor", "resource", "used", "nominal", "borrowed", "available")]
-    for row in rows:
-        amounts = (row.used, row.nominal, row.borrowed, max(row.available, 0))
-        told.append((row.flavor, row.resource, *(displayed(row.resource, amount) for amount in amounts)))
-    return columns(told, right=frozenset({2, 3, 4, 5}), indent=2, header=True)
+    return columns([_HEADS, *map(_cells, rows)], right=frozenset({2, 3, 4, 5}), indent=2, header=True)
+
+
+_HEADS = ("flavor", "resource", "used", "nominal", "borrowed", "available")
+
+
+def _cells(row: FlavorRow) -> tuple[str, ...]:
+    amounts = (row.used, row.nominal, row.borrowed, max(row.available, 0))
+    return (row.flavor, row.resource, *(displayed(row.resource, amount) for amount in amounts))
 
 
 def _waiting(waiting: Sequence[Waiting], width: int, *, wide: bool) -> Iterator[Text]:

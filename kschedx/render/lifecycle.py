@@ -113,9 +113,6 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield from remaining
         case BeingDeleted():
             yield from _deletion(lifecycle)
-        case Finished(message=message):
-            if message:
-                yield message
         case Failed(message=message, owner=owner):
             if message:
                 yield message
@@ -123,17 +120,15 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield f"a failed pod does not start again; {owner} creates another"
         case UpdateHeld(pods=pods, why=why):
             yield f"{listed(pods, _MOST_PODS)}: {_HELD['partition' if 'partition' in why else 'OnDelete']}"
-        case OnLostNode(message=message, seconds=seconds, owner=owner):
-            if message:
-                yield message
-            if seconds is None:
-                yield "it tolerates that the node is unreachable, so that it is not evicted"
-            else:
-                then = f", and {owner} then creates another" if owner else ""
-                yield f"it is deleted {seconds} s after its node became unreachable{then}"
-        case NotScaled(message=message) | NoJobStarted(message=message) | ResizeHeld(message=message):
-            if message:
-                yield message
+        case OnLostNode():
+            yield from _eviction(lifecycle)
+        case (
+            Finished(message=message)
+            | NotScaled(message=message)
+            | NoJobStarted(message=message)
+            | ResizeHeld(message=message)
+        ):
+            yield from filter(None, (message,))
         case ScaledToZero() | NoScheduler(others=0, profiles=()):
             return
         case Suspended(kind=kind, queue=queue, message=message):
@@ -149,13 +144,8 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield message
             if source or hint:
                 yield ", ".join(filter(None, (source, hint)))
-        case WaitingForOrdinal(predecessor=predecessor, node=node, container=container, is_node_lost=is_lost):
-            where = f" on {node}" if node else ""
-            yield f"podManagementPolicy OrderedReady: a pod is created after {predecessor}{where} is ready"
-            if is_lost:
-                yield f"the kubelet of node {node} does not answer, so nothing confirms that {predecessor} has stopped"
-            if container:
-                yield f"{predecessor}: {container}"
+        case WaitingForOrdinal():
+            yield from _order(lifecycle)
         case WaitingForKubelet():
             yield from _start(lifecycle)
         case NoScheduler():
@@ -177,6 +167,24 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield "pods, nodes or other objects that decide are not in the dump"
         case _:
             assert_never(lifecycle)
+
+
+def _eviction(pod: OnLostNode) -> Iterator[str]:
+    yield from filter(None, (pod.message,))
+    if pod.seconds is None:
+        yield "it tolerates that the node is unreachable, so that it is not evicted"
+    else:
+        then = f", and {pod.owner} then creates another" if pod.owner else ""
+        yield f"it is deleted {pod.seconds} s after its node became unreachable{then}"
+
+
+def _order(waiting: WaitingForOrdinal) -> Iterator[str]:
+    where, before = f" on {waiting.node}" if waiting.node else "", waiting.predecessor
+    yield f"podManagementPolicy OrderedReady: a pod is created after {before}{where} is ready"
+    if waiting.is_node_lost:
+        yield f"the kubelet of node {waiting.node} does not answer, so nothing confirms that {before} has stopped"
+    if waiting.container:
+        yield f"{before}: {waiting.container}"
 
 
 def _stall(rollout: RolloutStalled) -> Iterator[str]:

@@ -149,7 +149,8 @@ def kubectl_commands(changes: Sequence[Change], only_written: Find = _nothing) -
     for one in joined_changes(changes):
         manifest = None if one.by else only_written(one)
         if one.by:
-            lines.append(_follows(one))
+            follows = _follows(one)
+            lines += [] if lines[-1:] == [follows] else [follows]
         elif manifest is None:
             lines.append(_command(one))
         elif one.delete and any(other.create is not None and other.target == one.target for other in changes):
@@ -200,9 +201,11 @@ def _follows(change: Change) -> str:
         if target.kind == "PersistentVolume" and change.create is None:
             return shell_comment(f"{change.by} makes {named} available by itself")
         if target.kind == "PersistentVolume":
-            return shell_comment(f"{change.by} has to create a volume; the events of the claim show why it has not")
+            return shell_comment(f"{change.by} creates the volume; if it does not, the events of the claim show why")
+        if any(one["path"] == "/spec/storageClassName" for one in change.patch):
+            return shell_comment(f"{change.by} gives {named} the class by itself")
         if target.kind == "PersistentVolumeClaim":
-            return shell_comment(f"{named} is bound to it then")
+            return shell_comment(f"{change.by} binds {named} to its volume by itself")
         return shell_comment(f"{change.by} {_does(change)} {named} by itself")
     if any(one["path"] == "/spec/taints" for one in change.patch):
         return shell_comment(f"{change.by} removes the taints of node {target.name} once it is healthy")

@@ -51,6 +51,10 @@ def replicas_block(explanation: Explanation, width: int) -> list[Text]:
     return lines
 
 
+_REPLICATED = frozenset({"deploy", "rs", "sts", "rc", "rollout", "cloneset", "statefulset", "deploymentconfig"})
+"""Kinds whose pods are replicas, as `Replicas.workload` names them; those of a Job or of a group are pods."""
+
+
 def replicas_sentence(replicas: Replicas, overall: Outcome) -> str:
     """`shop/deploy/web: 6 of 20 replicas can be scheduled, 14 stay pending`. `overall` is the outcome of all of them;
     those that the API server refuses are apart."""
@@ -59,7 +63,8 @@ def replicas_sentence(replicas: Replicas, overall: Outcome) -> str:
     asked, placed = replicas.asked, len(replicas.placed)
     if not asked:
         return f"{replicas.workload}: it needs no more pods, {replicas.running:,} of {replicas.wanted:,} exist"
-    which = f"{asked:,} missing replicas" if replicas.running else f"{asked:,} replicas"
+    noun = "replicas" if replicas.workload.split("/")[1] in _REPLICATED else "pods"
+    which = f"{asked:,} missing {noun}" if replicas.running else f"{asked:,} {noun}"
     if replicas.fits:
         every = {1: "its only pod", 2: "both"}.get(asked, f"all {asked:,}")
         told = f"{every}{which.partition(f'{asked:,}')[2] if asked > 1 else ''} can be scheduled"

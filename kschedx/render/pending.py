@@ -13,6 +13,7 @@ from kschedx.findings import Finding
 from kschedx.findings.nodes import NodeAffinityMismatch
 from kschedx.framework.cycle import Outcome
 from kschedx.kube.workloads import MAKING_PODS
+from kschedx.render.fixes import continued
 from kschedx.render.states import decision_name, row_named
 from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, SEPARATOR, line, paragraph, shortens, title_lines
 from kschedx.render.view import Tone
@@ -151,11 +152,13 @@ def _block(
     if fix:
         lines += _labelled("fix", fix, width)
     if first.command and tone is not Tone.GOOD:
-        lines.append(line(("  more     ", DIM), (first.command, DIM)))  # in one line, to be copied
+        rows = continued(first.command, width - len(MORE))
+        lines += [line((f"{'' if number else MORE:{len(MORE)}}{row}", DIM)) for number, row in enumerate(rows)]
     return lines
 
 
 REQUIRES, BECAUSE, ALONE = "requires", "because", "alone"
+MORE = "  more     "
 _STYLES = {Tone.GOOD: GOOD, Tone.HELD: OPEN, Tone.OPEN: OPEN}
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from kschedx.descheduler.descheduling import Descheduling
 from kschedx.doctor.diagnosis import Diagnosis
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.profile_difference import Comparison
+from kschedx.kueue.overview import Overview
+from kschedx.render.descheduling import descheduling_page
+from kschedx.render.kueue import overview_page
 from kschedx.render.page.explanation import explanation_page
 from kschedx.render.page.model import Page
 from kschedx.render.page.reports import (
@@ -17,10 +21,12 @@ from kschedx.render.page.reports import (
 )
 from kschedx.render.page.svg import svg
 from kschedx.render.survival import survival_page
+from kschedx.render.tuning import tuning_page
 from kschedx.results import Shown
 from kschedx.simulate.fit import Fit
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.survive import Survival
+from kschedx.simulate.tuning import Tuning
 
 
 def screen(result: Shown) -> str:
@@ -50,5 +56,11 @@ def page(result: Shown) -> Page:
             return comparison_page(result.before, result.after, result.changes, result.summary, result.snapshot)
         case Diagnosis():
             return doctor_page(result)
+        case Overview():
+            return overview_page(result)
+        case Descheduling():
+            return descheduling_page(result)
+        case Tuning():
+            return tuning_page(result)
         case _:
             raise TypeError(f"a {type(result).__name__} has no screen")

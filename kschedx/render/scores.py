@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from kschedx.explain.diagnosis import Diagnosis
@@ -11,7 +12,7 @@ from kschedx.explain.ranking import Contribution, Ranking, ScoredNode, scored
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code
 from kschedx.render.blocks import eviction_facts, shown_findings
-from kschedx.render.terminal import BLANK, BOLD, DIM, columns, cut, ended, fact_lines, joined, line, paragraph, text
+from kschedx.render.terminal import BLANK, BOLD, DIM, columns, ended, fact_lines, joined, line, paragraph, shown, text
 from kschedx.render.wording import count, listed, visible
 from kschedx.render.words import describe
 from kschedx.snapshot.columns import ClusterRow, TableRow
@@ -37,8 +38,8 @@ def ranking_block(ranking: Ranking, width: int, shown: int = SHOWN, *, by_plugin
     for number, node in enumerate(nodes, start=1):
         behind = nodes[0].total - node.total
         rank = str(number) if behind or number == 1 else "="
-        rows.append([rank, cut(node.name, width - 26), f"{node.total:,}", f"{behind:,}" if behind else "best"])
-    lines = columns(rows, right=frozenset({0, 2, 3}), header=True)
+        rows.append([rank, node.name, f"{node.total:,}", f"{behind:,}" if behind else "best"])
+    lines = columns(rows, right=frozenset({0, 2, 3}), header=True, width=width, name=1)
     for winner in lines[1 : ranking.winners + 1]:
         winner.stylize(BOLD)
     left = ranking.count - len(nodes)
@@ -56,8 +57,8 @@ def _by_plugin(nodes: tuple[ScoredNode, ...], ranking: Ranking, width: int) -> l
         if not any(node.contributions[index].weighted for node in nodes)
     ]
     table: list[Text] = []
-    for shown in range(len(nodes), 0, -1):
-        rows = _contributions(nodes[:shown], ranking, frozenset(zero))
+    for number in range(len(nodes), 0, -1):
+        rows = _contributions(nodes[:number], ranking, frozenset(zero))
         table = columns(rows, right=frozenset(range(1, len(rows[0]))), indent=2, header=True)
         if all(row.cell_len <= width for row in table):
             break
@@ -129,7 +130,6 @@ _MATRICES: tuple[tuple[str, Callable[[Contribution], int]], ...] = (
 # Tables with a row for each node: who rejects it, plugin by plugin.
 
 PASSES, REJECTS, SKIPPED = "✓", "✗", "·"
-LONGEST_NAME = 48
 
 
 def verdict_table(cycle: Cycle, width: int) -> list[Text]:
@@ -170,8 +170,7 @@ def node_rows(diagnosis: Diagnosis, width: int) -> list[Text]:
         totals = {name: f"{total:,}" for name, total in scored}
     position = {} if cycle.nodes is None else dict(zip(cycle.nodes.names, cycle.nodes.each(), strict=True))
     names = cycle.all_nodes.names
-    size = min(max((len(name) for name in names), default=4), LONGEST_NAME)
-    room = max(width - size - 5, 30)
+    room = max(width - max((cell_len(shown(name)) for name in names), default=4) - 5, 30)
     rows = []
     for name in names:
         row = position.get(name)
@@ -181,8 +180,8 @@ def node_rows(diagnosis: Diagnosis, width: int) -> list[Text]:
             mark, said = PASSES, f"fits, score {totals[name]}" if name in totals else "fits"
         else:
             mark, said = REJECTS, _blockers(diagnosis, row)
-        rows.append([mark, cut(name, LONGEST_NAME), ended(said, room)])
-    return columns(rows)
+        rows.append([mark, name, ended(said, room)])
+    return columns(rows, width=width, name=1)
 
 
 def _blockers(diagnosis: Diagnosis, row: TableRow) -> str:

@@ -36,7 +36,6 @@ from kschedx.render.terminal import (
     OPEN,
     SEPARATOR,
     columns,
-    cut,
     labelled,
     line,
     paragraph,
@@ -427,14 +426,13 @@ def _nodes(simulation: Simulation, width: int, most: int) -> list[Text]:
     ordered = sorted(changed, key=lambda name: (-after[name].percent(resources[0]), name))
     picked = [*ordered[:most], *ordered[-most:]] if len(ordered) > 2 * most else ordered
     bar = BAR if width >= (BAR + 10) * len(resources) + 12 else SHORT_BAR
-    size = max(width - (bar + 10) * len(resources), 9)
     rows = [["node", *resources]]
     for name in picked:
         use = after[name]
         bars = (_bar(before.get(name), use, resource, bar) for resource in resources)
-        rows.append([cut(name, size), *bars])
+        rows.append([name, *bars])
     rows.append(["all nodes", *(_bar(before.total(), after.total(), resource, bar) for resource in resources)])
-    lines = [BLANK, *columns(rows, header=True)]
+    lines = [BLANK, *columns(rows, header=True, width=width)]
     left = len(ordered) - len(picked)
     if left:
         lines.append(line((f"  {count(left, 'node')} between the fullest and the emptiest: -o wide shows all", DIM)))
@@ -626,8 +624,8 @@ def _places(found: Fit, width: int, *, wide: bool) -> list[Text]:
     for name, number in shown:
         before, after = found.usage_before[name], found.usage_after[name]
         shares = [f"{before.percent(one)}→{after.percent(one)}%" for one in ("cpu", "memory", "pods")]
-        rows.append([cut(name, max(width - 45, 20)), f"{number:,}", *shares])
-    lines = columns(rows, right=frozenset({1, 2, 3, 4}), indent=2, header=True)
+        rows.append([name, f"{number:,}", *shares])
+    lines = columns(rows, right=frozenset({1, 2, 3, 4}), indent=2, header=True, width=width)
     left = len(found.nodes) - len(shown)
     if left:
         lines.append(line((f"  {count(left, 'more node')}: -o wide shows all", DIM)))

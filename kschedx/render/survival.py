@@ -11,7 +11,7 @@ from kschedx.errors import UndecidableError
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.render.fixes import fix_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Column, HeatMap, Page, Section, Table, page_of
-from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, columns, cut, fact_lines, line, paragraph, shortens
+from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, columns, fact_lines, line, paragraph, shortens
 from kschedx.render.view import Fix, Item, Tone, View
 from kschedx.render.wording import Fact, count, listed, visible
 from kschedx.render.words.causes import because
@@ -62,11 +62,8 @@ def survival_lines(found: Survival, *, width: int, wide: bool = False) -> list[T
     if len(ordered) > 1:
         shown = ordered if wide else ordered[:MOST_FAILURES]
         heads = [label for label, _ in column_heads(found.mode)]
-        numbers = [[f"{number:,}" for number in cells(one, found.mode)] for one in shown]
-        sizes = (max(map(len, column)) + 2 for column in zip(heads[1:], *numbers, strict=True))
-        room = max(width - 2 - sum(sizes), len(heads[0]))
-        rows = [heads, *([cut(one.failure.name, room), *its] for one, its in zip(shown, numbers, strict=True))]
-        lines += [BLANK, *columns(rows, indent=2, right=frozenset(range(1, len(heads))), header=True)]
+        rows = [heads, *([one.failure.name, *(f"{number:,}" for number in cells(one, found.mode))] for one in shown)]
+        lines += [BLANK, *columns(rows, indent=2, right=frozenset(range(1, len(heads))), header=True, width=width)]
         if len(ordered) > len(shown):
             lines.append(line((f"  {count(len(ordered) - len(shown), 'more failure')}: -o wide shows all", DIM)))
     detailed = [one for one in ordered if wide or not one.survives or len(ordered) == 1]

@@ -181,18 +181,6 @@ def _pieces(word: str, room: int) -> Iterator[str]:
     yield piece
 
 
-def cut(content: str, room: int) -> str:
-    """The text in at most `room` cells, with an ellipsis in the middle, since names differ at both ends."""
-    content = shown(content)
-    if cell_len(content) <= room:
-        return content
-    if room < 5:
-        return next(_pieces(content, max(room, 1)))
-    tail = (room - 1) // 2
-    end = content[::-1]
-    return next(_pieces(content, room - 1 - tail)) + "…" + next(_pieces(end, tail))[::-1]
-
-
 def ended(content: str, room: int) -> str:
     """The text in at most `room` cells, with an ellipsis at the end."""
     content = shown(content)
@@ -233,19 +221,35 @@ def labelled_all(label: str, items: Sequence[str], width: int) -> list[Text]:
 
 
 def columns(
-    rows: Iterable[Sequence[str]], *, right: frozenset[int] = frozenset(), indent: int = 0, header: bool = False
+    rows: Iterable[Sequence[str]],
+    *,
+    right: frozenset[int] = frozenset(),
+    indent: int = 0,
+    header: bool = False,
+    width: int | None = None,
+    name: int = 0,
 ) -> list[Text]:
-    """Rows as aligned columns, two spaces apart. `right` are the columns that are right-aligned."""
+    """Rows as aligned columns, two spaces apart. `right` are the columns that are right-aligned. Where they are wider
+    than `width`, a long cell of the column `name` is not cut: it has a line of its own, above its row."""
     cells = [[shown(cell) for cell in row] for row in rows]
     sizes = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    if width is not None:
+        others = indent + sum(size + 2 for size in sizes) - sizes[name] - 2
+        sizes[name] = min(sizes[name], max(width - others, cell_len(cells[0][name])))
     made = []
     for number, row in enumerate(cells):
-        padded = [
-            " " * (size - cell_len(cell)) + cell if index in right else cell + " " * (size - cell_len(cell))
-            for index, (cell, size) in enumerate(zip(row, sizes, strict=True))
-        ]
-        made.append(text((" " * indent + "  ".join(padded)).rstrip(), DIM if header and number == 0 else ""))
+        style = DIM if header and number == 0 else ""
+        if cell_len(row[name]) > sizes[name]:
+            lead = " " * indent + "".join(f"{cell}  " for cell in _padded(row[:name], sizes, right))
+            made += paragraph(row[name], width or len(row[name]), first=lead, style=style)
+            row = [*[""] * (name + 1), *row[name + 1 :]]
+        made.append(text((" " * indent + "  ".join(_padded(row, sizes, right))).rstrip(), style))
     return made
+
+
+def _padded(row: Sequence[str], sizes: Sequence[int], right: frozenset[int]) -> list[str]:
+    gaps = [" " * (size - cell_len(cell)) for cell, size in zip(row, sizes, strict=False)]
+    return [gap + cell if at in right else cell + gap for at, (cell, gap) in enumerate(zip(row, gaps, strict=True))]
 
 
 def fits(content: str, width: int) -> bool:

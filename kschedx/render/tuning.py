@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Iterator
 
 from rich.text import Text
 
-from kschedx.explain.profile_changes import Change
-from kschedx.explain.setup import Setup
+from kschedx.explain.profile_changes import changes
 from kschedx.render.descheduling import head_lines
 from kschedx.render.manifests import to_yaml
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
@@ -18,17 +16,13 @@ from kschedx.render.view import Fix, Item, Tone, View
 from kschedx.render.wording import Fact, count
 from kschedx.render.words.comparison import change_rows
 from kschedx.simulate.tuning import Goal, Trial, Tuning
-from kschedx.snapshot.snapshot import Snapshot
-
-Differences: TypeAlias = "tuple[Setup, Setup, Sequence[Change]]"
-"""Today's profile, the best one, and what differs."""
 
 SHOWN = 6
 """Rows of the front."""
 HEADS = ("nodes", "fragmented", "spread", "moves", "unplaced")
 
 
-def tuning_lines(found: Tuning, differences: Differences, width: int, *, wide: bool = False) -> list[Text]:
+def tuning_lines(found: Tuning, width: int, *, wide: bool = False) -> list[Text]:
     """The headline, the front, and the best configuration with its difference from today's."""
     lines = [*head_lines(tuning_view(found), width), BLANK]
     others = [one for one in found.front if one is not found.today]
@@ -43,9 +37,8 @@ def tuning_lines(found: Tuning, differences: Differences, width: int, *, wide: b
         lines.append(line((f"  {len(others) - len(shown):,} more: -o wide shows all", DIM)))
     if not found.is_better:
         return lines
-    before, after, changes = differences
     lines += [BLANK, text("what the best changes", BOLD)]
-    for place, subject, told in change_rows(changes, before, after):
+    for place, subject, told in _changes(found):
         lines += paragraph(f"{place}  {subject}  {told}", width, first="  ", indent=4)
     lines += [BLANK, text("its configuration (-o yaml prints it alone)", BOLD)]
     return lines + [text(f"  {one}") for one in to_yaml(found.configuration).splitlines()]
@@ -114,13 +107,16 @@ def _items(found: Tuning) -> Iterator[Item]:
         yield Item(title=one.candidate.title, tone=tone, values=_values(one)[: len(HEADS)])
 
 
-def tuning_page(found: Tuning, differences: Differences, snapshot: Snapshot) -> Page:
+def _changes(found: Tuning) -> list[tuple[str, str, str]]:
+    return change_rows(changes(found.before, found.after), found.before, found.after)
+
+
+def tuning_page(found: Tuning) -> Page:
     """The front, and what the best changes."""
-    before, after, changes = differences
     table = Table(
         title="What the best changes",
         columns=tuple(Column(label=label) for label in ("where", "subject", "change")),
-        rows=tuple(change_rows(changes, before, after)) if found.is_better else (),
+        rows=tuple(_changes(found)) if found.is_better else (),
     )
-    lines = tuning_lines(found, differences, SCREEN_WIDTH)
-    return page_of(tuning_view(found), (table,), (one.plain for one in lines), footer(snapshot))
+    lines = tuning_lines(found, SCREEN_WIDTH)
+    return page_of(tuning_view(found), (table,), (one.plain for one in lines), footer(found.snapshot))

@@ -23,10 +23,12 @@ from kschedx.errors import ConfigError
 from kschedx.explain.setup import Setup
 from kschedx.framework.args import PodTopologySpreadArgs
 from kschedx.framework.config.document import DEFAULT_SCHEDULER_NAME, Profile
+from kschedx.framework.config.origins import expanded
 from kschedx.framework.interface import ScorePlugin
 from kschedx.framework.registry import plugin_class
 from kschedx.kube.names import CPU, MEMORY
 from kschedx.progress import Phase, counted
+from kschedx.results import Shown
 from kschedx.simulate.repack import Repacked, movable, repack
 from kschedx.snapshot.edits import without_nodes
 from kschedx.snapshot.snapshot import Snapshot
@@ -158,9 +160,14 @@ class Trial(Struct, frozen=True, kw_only=True):
         )
 
 
-class Tuning(Struct, frozen=True, kw_only=True):
+class Tuning(Shown, Struct, frozen=True, kw_only=True):
     """What was tried, and the best of it."""
 
+    snapshot: Snapshot
+    before: Setup
+    """Today's."""
+    after: Setup
+    """With the best profile."""
     goal: Goal
     seed: int
     candidates: int
@@ -187,6 +194,27 @@ class Tuning(Struct, frozen=True, kw_only=True):
     def is_better(self) -> bool:
         """Than today's profile, for the goal."""
         return self.best.rank(self.goal)[:2] < self.today.rank(self.goal)[:2]
+
+    def __repr__(self) -> str:
+        return (
+            f"<Tuning: {self.goal.value}, {self.candidates:,} profiles tried, the best is {self.best.candidate.title}>"
+        )
+
+    def records(self) -> list[dict[str, object]]:
+        """A row per profile of the front, after today's."""
+        trials = (self.today, *(one for one in self.front if one is not self.today))
+        return [
+            {
+                "profile": one.candidate.title,
+                "nodes": one.nodes,
+                "fragmentation": one.fragmentation,
+                "spread": one.spread,
+                "moves": one.moves,
+                "unplaced": one.unplaced,
+                "cost": one.cost,
+            }
+            for one in trials
+        ]
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -263,7 +291,11 @@ def tune(
         if min(one.rank(goal)[:2] for one in fewer) > best.rank(goal)[:2]:
             break
     front = _front(sorted(trials, key=lambda one: one.rank(goal)), goal)
+    configuration = front[0].candidate.applied(base, profile.scheduler_name)
     return Tuning(
+        snapshot=snapshot,
+        before=setup,
+        after=setup.configured(configuration, snapshot),
         goal=goal,
         seed=seed,
         candidates=tried,
@@ -273,8 +305,16 @@ def tune(
         now=search.now,
         today=trials[0],
         front=tuple(front),
-        configuration=front[0].candidate.applied(base, profile.scheduler_name),
+        configuration=configuration,
     )
+
+
+def base_of(config: Json | None, setup: Setup) -> Json:
+    """The configuration that is tuned: the one that is given, else an empty one of the release's API version."""
+    if config is not None:
+        return config
+    full = expanded(None, setup.release).configuration
+    return {key: full[key] for key in ("apiVersion", "kind")}
 
 
 def _tried(

@@ -381,7 +381,9 @@ def test_a_claim_of_a_file_that_comes_in_another_form(tmp_path: Path) -> None:
     assert all(line.startswith("#") for line in script.splitlines())
     assert "status:" not in script
     assert "bind-completed" not in script, "a claim that carries the mark of a binding is Lost for good"
-    assert script.endswith("# PersistentVolumeClaim default/data is bound to it then\n")
+    assert script.endswith(
+        "# kube-controller-manager binds PersistentVolumeClaim default/data to its volume by itself\n"
+    )
 
 
 def test_a_fix_says_for_how_many_replicas_it_does(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import pty
 import random
 import signal
 import subprocess
 import sys
+import termios
 import time
 import uuid
 from collections.abc import Callable
@@ -131,6 +133,50 @@ def test_an_interactive_answer_ends_with_its_terminal() -> None:
         seen += os.read(leader, 1024)
     os.close(leader)
     assert ran.wait(20) == 129
+
+
+@pytest.mark.parametrize("is_own", [True, False], ids=["hangs up", "ends"])
+def test_reading_ends_with_its_terminal(is_own: bool, tmp_path: Path) -> None:
+    """Of its own terminal the system says so with SIGHUP; of another only writing shows it."""
+    pipe = tmp_path / "cluster.json"
+    os.mkfifo(pipe)
+    leader, follower = pty.openpty()
+
+    def own() -> None:
+        os.setsid()
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        if is_own:
+            fcntl.ioctl(follower, termios.TIOCSCTTY, 0)
+
+    command = [sys.executable, "-m", "kschedx", "snapshot", "-s", str(pipe), "-o", str(tmp_path / "to.json")]
+    ran = subprocess.Popen(
+        command,
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        preexec_fn=own,
+        cwd=ROOT,
+        env={**os.environ, "TERM": "xterm"},
+    )
+    os.close(follower)
+    with pipe.open("wb") as writer:
+        writer.write(b'{"items":[')
+        writer.flush()
+        seen = b""
+        while b"reading" not in seen:
+            seen += os.read(leader, 1024)
+        os.close(leader)
+        assert ran.wait(20) == 129
+    assert [path.name for path in tmp_path.iterdir()] == ["cluster.json"]
+
+
+@pytest.mark.parametrize("arguments", [("profiles", "list"), ("why", "--help")])
+def test_an_answer_for_a_terminal_that_is_gone(arguments: tuple[str, ...]) -> None:
+    leader, follower = pty.openpty()
+    os.close(leader)
+    ran = subprocess.run([sys.executable, "-m", "kschedx", *arguments], stdout=follower, cwd=ROOT, check=False)
+    os.close(follower)
+    assert ran.returncode == 129
 
 
 def test_a_worker_ends_with_its_parent() -> None:

@@ -47,7 +47,20 @@ def titles(*objects: Manifest) -> list[str]:
         # no class is named: one that can make volumes
         (
             [claim("data", storage_class=None), storage_class(provisioner=DRIVER)],
-            ["set storageClassName waits on claim default/data"],
+            ["set storageClassName waits on claim default/data", "make storage class waits the default"],
+        ),
+        # several such claims: one default class serves all of them
+        (
+            [claim("data", storage_class=None), claim("other", storage_class=None), storage_class(provisioner=DRIVER)],
+            ["make storage class waits the default", "set storageClassName waits on claim default/data"],
+        ),
+        (
+            [
+                claim("data", storage_class=None),
+                claim("other", storage_class=None),
+                storage_class("now", waits=False, provisioner=DRIVER),
+            ],
+            ["make storage class now the default", "set storageClassName now on claim default/data"],
         ),
         # a volume that is kept for a claim that is gone, its own of before first
         (
@@ -96,6 +109,17 @@ def titles(*objects: Manifest) -> list[str]:
 )
 def test_claims(objects: list[Manifest], expected: list[str]) -> None:
     assert titles(*objects)[: len(expected)] == expected
+
+
+def test_a_default_class_is_one_command() -> None:
+    """The volume controller does the rest: no claim is deleted, or touched by hand."""
+    objects = [claim("data", storage_class=None), storage_class("now", waits=False, provisioner=DRIVER)]
+    fixes = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), ME, *objects]), "default/me").fixes
+    fix = next(one for one in fixes if one.title == "make storage class now the default")
+    sent = [(one.target.kind, one.patch) for one in fix.changes if not one.by]
+    assert sent == [("StorageClass", ({"op": "add", "path": "/metadata/annotations", "value": IS_DEFAULT},))]
+    assert {one.by for one in fix.changes if one.by} == {"kube-controller-manager", DRIVER}
+    assert not any(one.delete for one in fix.changes)
 
 
 def test_the_claim_of_an_ephemeral_volume_is_as_its_template_says() -> None:

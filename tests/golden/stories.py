@@ -13,6 +13,7 @@ import kschedx as library
 from tests.command import ROOT, Ran, kschedx
 
 FIXTURES = ROOT / "fixtures"
+CLUSTERS = tuple(path for path in sorted(FIXTURES.glob("*/cluster*")) if path.stem == "cluster")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,7 @@ class Story:
 
     @property
     def cluster(self) -> Path:
-        choices = (self.folder / name for name in ("cluster", "cluster.yaml", "cluster.json"))
-        return next(path for path in choices if (ROOT / path).exists())
+        return next(path for path in CLUSTERS if path.parent.name == self.name).relative_to(ROOT)
 
     @property
     def pod(self) -> Path:

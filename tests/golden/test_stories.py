@@ -10,9 +10,9 @@ import pytest
 from rich.cells import cell_len
 
 import kschedx as library
-from tests.command import ROOT
+from tests.command import ROOT, kschedx
 from tests.conftest import Golden
-from tests.golden.stories import STORIES, Story, screen, tell
+from tests.golden.stories import CLUSTERS, STORIES, Story, screen, tell
 
 FOLDER = Path(__file__).parent
 MOST_LINES = {100: 30, 80: 34}
@@ -77,6 +77,26 @@ def test_the_first_screen_fits(story: Story, columns: int) -> None:
     lines = (ran.out + ran.err).splitlines()
     assert len(lines) <= MOST_LINES[columns]
     assert not [line for line in lines if cell_len(line) > columns]
+
+
+QUICK = (("why", "--all-pending"), ("why", "--all-pending", "-o", "wide"), ("nodes",), ("scale-down",))
+SLOW = (
+    ("simulate",),
+    ("drain", "--each"),
+    ("survive", "--each", "node"),
+    ("diff-profiles", "default", "binpack", "--all"),
+)
+
+
+@pytest.mark.parametrize("number", range(len(CLUSTERS)), ids=[path.parent.name for path in CLUSTERS])
+def test_no_screen_is_wider_than_the_window(number: int) -> None:
+    """Unless a line is one word; each fixture is asked every quick question, and one of the slow ones in turn."""
+    cluster = CLUSTERS[number].relative_to(ROOT)
+    for question in (*QUICK, SLOW[number % len(SLOW)]):
+        ran = kschedx(*question, "-s", cluster, columns=80)
+        long = [line for line in ran.out.splitlines() if cell_len(line) > 80 and " " in line.strip(" \\")]
+        assert not long, question
+    assert not [line for line in kschedx("doctor", cluster, columns=80).out.splitlines() if cell_len(line) > 80]
 
 
 @each_story

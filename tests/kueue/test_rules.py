@@ -208,6 +208,54 @@ def test_fair_sharing_serves_the_lower_share_first() -> None:
     assert outcomes(found)[0] == ("p1", "Admitted")
 
 
+@pytest.mark.parametrize(
+    ("checks", "expected"),
+    [
+        pytest.param([], ["q1", "q2", "b1"], id="admitted: the order of before holds for the next one"),
+        pytest.param(["c"], ["q1", "b1", "q2"], id="not yet admitted: its penalty orders the queue anew"),
+    ],
+)
+def test_usage_orders_a_queue_where_workloads_move(checks: list[str], expected: list[str]) -> None:
+    scope: Json = {"admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"}}
+    if checks:
+        scope["admissionChecksStrategy"] = {"admissionChecks": [{"name": name} for name in checks]}
+    consumed = {"q": "1", "b": "2"}
+    queues = [local("q"), local("b", "q")]
+    for one in queues:
+        sharing = {
+            "consumedResources": {"cpu": consumed[one["metadata"]["name"]]},
+            "lastUpdate": "2026-06-01T08:59:00Z",
+        }
+        one["status"] = {"fairSharing": {"weightedShare": 0, "admissionFairSharingStatus": sharing}}
+    jobs = [workload("q1", cpu="4"), workload("q2", minute=1), workload("b1", "b", minute=2)]
+    found = admit(
+        queue("q", quota("f", "9"), **scope),
+        *map(check, checks),
+        *queues,
+        *jobs,
+        config={"admissionFairSharing": {"usageHalfLifeTime": "10m", "usageSamplingInterval": "5m"}},
+    )
+    assert [name for name, _ in outcomes(found)] == expected
+
+
+def test_victims_of_another_preemptor_are_no_candidates_of_a_second_attempt() -> None:
+    queues = [queue(name, quota("f", "2"), cohortName="c", preemption=RECLAIM) for name in ("q", "p")]
+    victims = [workload(f"v{number}", "r", "2", minute=number, held="f") for number in range(2)]
+    found = admit(
+        *queues,
+        queue("r", quota("f", "0"), cohortName="c"),
+        *(local(name) for name in "qpr"),
+        *victims,
+        *(workload(f"{name}1", name, "2", minute=5 + number) for number, name in enumerate("qp")),
+        feature_gates={"RecomputeAssignmentUponPreemptionTargetsOverlap": True},
+    )
+    heads = found.cycles[0].heads
+    assert {key: [one.workload for one in head.targets] for key, head in heads.items()} == {
+        "ml/q1": ["ml/v1"],
+        "ml/p1": ["ml/v0"],
+    }
+
+
 def test_pods_that_must_be_together_need_one_rack_with_room() -> None:
     levels = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
     topology = {"apiVersion": KUEUE, "kind": "Topology", "metadata": {"name": "t"}, "spec": {"levels": levels}}

@@ -104,9 +104,7 @@ def test_a_workload_that_is_not_there() -> None:
 
 def test_the_queues_at_a_glance() -> None:
     lost = workload("lost", "none")
-    found = overview(
-        snapshot(*FULL, workload("a", cpu="2"), lost), Settings(), now=0, written_now="1970-01-01T00:00:00Z"
-    )
+    found = overview(snapshot(*FULL, workload("a", cpu="2"), lost), Settings(), now="2026-01-01T00:00:00Z")
     (only,) = found.queues
     assert (only.name, only.holding, [one.workload for one in only.waiting]) == ("q", 1, ["ml/a"])
     assert [(row.flavor, row.used, row.nominal, row.available) for row in only.rows] == [("f", 3000, 4000, 1000)]

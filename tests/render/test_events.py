@@ -143,3 +143,44 @@ def test_what_is_no_reason_is_refused_with_the_nearest() -> None:
 )
 def test_what_is_said_about_devices(text: str, reason: str) -> None:
     assert told(text) == [(None, "DynamicResources", reason)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            'running PreBind plugin "VolumeBinding": binding volumes: timed out waiting for the condition',
+            [(None, "kube-scheduler", "binding-failed")],
+        ),
+        ("Preempted by pod 5f0 on node n3", [(None, "kube-scheduler", "preempted")]),
+        ("skip schedule deleting pod: shop/web-0", [(None, "kube-scheduler", "deleted-while-pending")]),
+        (
+            "pod didn't trigger scale-up: 1 max node group size reached, 2 Insufficient memory",
+            [
+                (None, "cluster-autoscaler", "no-scale-up"),
+                (1, "cluster-autoscaler", "no-scale-up"),
+                (2, FIT, "insufficient-resource"),
+            ],
+        ),
+        (
+            "Normal  NotTriggerScaleUp  2m  cluster-autoscaler  pod didn't trigger scale-up: ",
+            [(None, "cluster-autoscaler", "no-scale-up")],
+        ),
+        ("pod triggered scale-up: [{pool-a 1->2 (max: 9)}]", [(None, "cluster-autoscaler", "scale-up")]),
+        (
+            (
+                'Failed to schedule pod, incompatible with nodepool "gpu", daemonset overhead={"pods":"4"}, '
+                "did not tolerate taint nvidia.com/gpu:NoSchedule"
+            ),
+            [(None, "Karpenter", "no-node-pool")],
+        ),
+        ("Pod should schedule on: nodeclaim/default-x7b", [(None, "Karpenter", "scale-up")]),
+        (
+            'Error creating: pods "web-6c" is forbidden: exceeded quota: compute, requested: cpu=1, used: cpu=4',
+            [(None, "API server", "refused")],
+        ),
+    ],
+)
+def test_what_other_components_say(text: str, expected: Told) -> None:
+    assert told(text) == expected
+    assert reason_lines(text, 80)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from kschedx.render.terminal import columns, cut, ended, fact_lines, paragraph, text, wrapped
+from kschedx.render.terminal import columns, ended, fact_lines, paragraph, text, wrapped
 from kschedx.render.wording import Fact
 
 WORDS = st.lists(st.text("abc名 -/", min_size=1, max_size=60), min_size=1, max_size=12)
@@ -34,8 +34,14 @@ def _letters(content: str) -> str:
 @given(st.text("ab名 ", max_size=200), st.integers(5, 40))
 def test_wrapping_and_cutting(content: str, room: int) -> None:
     assert all(cell_len(row) <= room for row in wrapped(content, room))
-    assert cell_len(cut(content, room)) <= room
     assert cell_len(ended(content, room)) <= room
+
+
+def test_a_long_name_has_a_line_of_its_own_and_is_not_cut() -> None:
+    name = "ip-10-0-0-1.eu-west-1.compute.internal"
+    rows = [("node", "lost"), (name, "15"), ("n2", "7")]
+    lines = [line.plain for line in columns(rows, right=frozenset({1}), indent=2, header=True, width=44)]
+    assert lines == [f"  {'node':36}  lost", f"  {name}", f"  {'':36}    15", f"  {'n2':36}     7"]
 
 
 def test_a_shortened_fact_counts_the_rest() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
+from collections.abc import Callable
 
 import pytest
 
@@ -10,6 +13,7 @@ import kschedx
 from kschedx.errors import InputError
 from kschedx.export.anonymous import anonymize
 from tests.builders import at, node, pod
+from tests.command import ROOT
 from tests.device_builders import claim, device, device_class, request, resource_slice
 
 OWN = 'device.attributes["gpu.acme.internal"]'
@@ -85,3 +89,38 @@ def test_a_selector_that_is_not_valid_keeps_no_name(expression: str) -> None:
     written = json.dumps(anonymize(objects)).lower()
     assert "falcon" not in written
     assert "46alcon" not in written
+
+
+_CALLED = "device|attributes|capacity|driver|true|false|null|in|[a-z]+(?=[(])|[A-Z]?[a-z]+(?=[(])"
+MARKS: dict[str, Callable[[str], str]] = {
+    "names": lambda text: re.sub(rf"\b(?!(?:{_CALLED})\b)([A-Za-z_]\w*)", r"canary\1", text),
+    "strings": lambda text: re.sub(r"""(["'])((?:(?!\1)[^\\\n])+)\1""", r"\1\2-canary\1", text),
+    "an end": lambda text: f"{text} || canary == 'canary' // canary",
+    "a version": lambda text: re.sub(r"(\d)([\"'])", r"\1-canary+canary\2", text),
+    "no expression": lambda text: text.replace("(", "(canary ", 1),
+}
+
+
+def recorded_expressions() -> list[str]:
+    """The selectors of devices in the recorded decisions."""
+    found: set[str] = set()
+    for name in ("cel", "dra"):
+        text = gzip.decompress((ROOT / "tests" / "conformance" / f"{name}.jsonl.gz").read_bytes()).decode()
+        found.update(json.loads(f'"{one}"') for one in re.findall(r'"expression":\s*"((?:[^"\\]|\\.)*)"', text))
+    return sorted(found)
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_a_marked_selector_keeps_no_mark(mark: str) -> None:
+    """It is written without the mark, or refused."""
+    written = {MARKS[mark](one) for one in recorded_expressions()}
+    refused, kept = 0, []
+    for one in sorted(written):
+        try:
+            new = json.dumps(anonymize([claim("c", request(select=[one])), device_class()]))
+        except InputError:
+            refused += 1
+        else:
+            kept += [one] if "canary" in new else []
+    assert not kept
+    assert refused < len(written)

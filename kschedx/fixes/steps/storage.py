@@ -60,7 +60,24 @@ class ShrinkClaim(ClaimStep, frozen=True, kw_only=True):
         return f"lower the request of claim {self.claim.key} to {self.size}"
 
 
-class RecreateClaim(ClaimStep, frozen=True, kw_only=True):
+class ClassedClaim(ClaimStep, frozen=True, kw_only=True):
+    """A claim, and the volume that the provisioner of its class makes at once."""
+
+    volume: PersistentVolume | None = None
+    """The pod is tried with the claim bound to it; None where the class waits for the pod."""
+    provisioner: str = ""
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        if self.volume is None:
+            return proposal.having(self.claim)
+        return proposal.having(edit.bound_claim(self.claim, self.volume.name), self.volume)
+
+    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+        if self.volume is not None:
+            yield self.volume, self.provisioner
+
+
+class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
     """A claim is deleted and recreated, bound to nothing."""
 
     storage_class: str = ""
@@ -69,9 +86,6 @@ class RecreateClaim(ClaimStep, frozen=True, kw_only=True):
     """The class that it names now, which does not exist."""
     is_typo: bool = False
     """That is nearly the name of `storage_class`."""
-    volume: PersistentVolume | None = None
-    """What the class's provisioner makes at once; the pod is tried with the claim bound to it."""
-    provisioner: str = ""
     users: tuple[str, ...] = ()
     """Pods, `namespace/name`, that have a claim which is being deleted: it stays until they are gone."""
 
@@ -96,19 +110,15 @@ class RecreateClaim(ClaimStep, frozen=True, kw_only=True):
         yield from ((pod, "") for pod in self.users)
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
-        proposal = replace(proposal, deleted=proposal.deleted | {*self.users})
-        if self.volume is None:
-            return proposal.having(self.claim)
-        return proposal.having(edit.bound_claim(self.claim, self.volume.name), self.volume)
+        return super().apply(replace(proposal, deleted=proposal.deleted | {*self.users}), ground)
 
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
-        if self.volume is not None:
-            yield self.volume, self.provisioner
+        yield from super().makers()
         if (owner := self.claim.metadata.controller) is not None and owner.kind == "Pod":
             yield self.claim, CONTROLLER_MANAGER
 
 
-class SetClass(ClaimStep, frozen=True, kw_only=True):
+class SetClass(ClassedClaim, frozen=True, kw_only=True):
     """A claim that names no class gets one, which the API server allows once."""
 
     _cost = Cost.POD
@@ -116,6 +126,33 @@ class SetClass(ClaimStep, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         return f"set storageClassName {self.claim.storage_class} on claim {self.claim.key}"
+
+
+class SetDefaultClass(Step, frozen=True, kw_only=True):
+    """A class becomes the default: the volume controller gives it to every claim that names none and is not bound."""
+
+    group = Group.CLUSTER
+    storage_class: StorageClass
+    """As it is then."""
+    claims: tuple[SetClass, ...]
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.REPAIR if len(self.claims) > 1 else Cost.AROUND
+
+    @property
+    def title(self) -> str:
+        return f"make storage class {self.storage_class.name} the default"
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        for one in self.claims:
+            proposal = one.apply(proposal, ground)
+        return proposal.having(self.storage_class)
+
+    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+        for one in self.claims:
+            yield one.claim, CONTROLLER_MANAGER
+            yield from one.makers()
 
 
 class GiveUpVolume(ClaimStep, frozen=True, kw_only=True):

@@ -170,8 +170,9 @@ class Items(Struct, frozen=True, kw_only=True, tag="items", tag_field="kind"):
     noun: str
     columns: tuple[Column, ...]
     """After the first, which is the row's title."""
+    kinds: tuple[str, ...]
     rows: tuple[tuple[str | int, ...], ...]
-    """tone, kind, title, then the columns' values."""
+    """tone, an index into `kinds`, title, then the columns' values."""
     details: tuple[Detail, ...]
     detail_of: tuple[int, ...]
 
@@ -297,10 +298,11 @@ def _items(view: View) -> Items:
             members=tuple(map(visible, item.members)),
         )
         detail_of.append(details.setdefault(detail, len(details)))
+    kinds = {kind: at for at, kind in enumerate(dict.fromkeys(item.kind for item in view.items))}
     rows = tuple(
         (
             item.tone.value,
-            visible(item.kind),
+            kinds[item.kind],
             visible(item.title),
             *(visible(value) if isinstance(value, str) else value for value in item.values),
         )
@@ -310,6 +312,7 @@ def _items(view: View) -> Items:
         title=view.list_title,
         noun=view.list_noun,
         columns=tuple(Column(label=label, is_number=is_number) for label, is_number in view.list_columns),
+        kinds=tuple(map(visible, kinds)),
         rows=rows,
         details=tuple(details),
         detail_of=tuple(detail_of),

@@ -338,9 +338,9 @@ const DRAW = {
     const key = `${data.title.toLowerCase()}.kind`;
     const table = grid({
       label: data.title.toLowerCase(), noun: data.noun, columns, rows, pick: tell, name: ({row}) => row[2],
-      keep: ({row}) => !address.get(key) || address.get(key) === row[1],
+      keep: ({row}) => !address.get(key) || address.get(key) === data.kinds[row[1]],
       template: `minmax(18rem, 2fr) ${data.columns.map((column) => column.is_number ? "8rem" : "minmax(10rem, 1.5fr)").join(" ")}`,
-      text: ({row, detail}) => [...row, ...detail.facts.flat(), ...detail.members, ...detail.fixes.map((fix) => fix.title)].join(" "),
+      text: ({row, detail}) => [row[0], data.kinds[row[1]], ...row.slice(2), ...detail.facts.flat(), ...detail.members, ...detail.fixes.map((fix) => fix.title)].join(" "),
     });
     function tell({row, detail}) {
       return [make("h3", {}, row[2]), ...fix_list(detail.fixes, detail.no_fix),
@@ -349,7 +349,7 @@ const DRAW = {
         ...(detail.members.length ? [make("p", {class: "label"}, plural(detail.members.length, "entry").replace("entrys", "entries")),
           make("ul", {class: "mono"}, ...detail.members.slice(0, STEP).map((one) => make("li", {}, one)))] : [])];
     }
-    const kinds = chips("", key, tally(data.rows.map((row) => row[1]).filter(Boolean)), () => table.refresh());
+    const kinds = chips("", key, tally(data.rows.map((row) => data.kinds[row[1]]).filter(Boolean)), () => table.refresh());
     section(data.title, kinds, table.tools, make("div", {class: "split"}, table.frame, table.story));
     table.open(rows[0]);
   },

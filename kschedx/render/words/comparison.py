@@ -46,7 +46,6 @@ def setting_text(value: str | Unspelled) -> str:
 # Differences of configurations and of pods in words, for every kind of output.
 
 ARROW = "→"
-MOST_GATES = 6
 MOST_NAME = 24
 """Of what a column stands for; a file's name is at the end of its path."""
 
@@ -106,7 +105,7 @@ def change_rows(changes: Iterable[Change], before: Setup, after: Setup) -> list[
             rows.append((place, change.subject, _change(change)))
     if gates:
         first = next((number for number, row in enumerate(rows) if row[0] not in ("version", "gate")), len(rows))
-        rows.insert(first, ("gates", f"{len(gates)} differ", listed(gates, MOST_GATES)))
+        rows.insert(first, ("gates", f"{len(gates)} differ", ", ".join(gates)))
     return rows
 
 

@@ -35,6 +35,7 @@ _ASSIGN = "concepts/scheduling-eviction/assign-pod-node/"
 _TAINTS = "concepts/scheduling-eviction/taint-and-toleration/"
 _SPREAD = "concepts/scheduling-eviction/topology-spread-constraints/"
 _RESOURCES = "concepts/configuration/manage-resources-containers/"
+_AUTOSCALING = "concepts/cluster-administration/node-autoscaling/"
 _PREEMPTION = "concepts/scheduling-eviction/pod-priority-preemption/"
 _VOLUMES = "concepts/storage/persistent-volumes/"
 _CLASSES = "concepts/storage/storage-classes/"
@@ -338,5 +339,42 @@ GUIDES: Mapping[str, Guide] = {
         confirm=("kubectl get nodes",),
         useless=("lower requests: a pod needs a node",),
         links=("concepts/architecture/nodes/",),
+    ),
+    "binding-failed": Guide(
+        confirm=("kubectl describe pod POD -n NAMESPACE", "kubectl describe pvc CLAIM -n NAMESPACE"),
+        useless=("another node: kube-scheduler chose one that fits",),
+        links=("concepts/storage/persistent-volumes/",),
+    ),
+    "preempted": Guide(
+        confirm=("kubectl get events -n NAMESPACE --field-selector reason=Preempted",),
+        useless=("a PodDisruptionBudget: preemption prefers other victims, and breaks it if there are none",),
+        links=(_PREEMPTION,),
+    ),
+    "refused": Guide(
+        confirm=("kubectl describe replicaset -n NAMESPACE", "kubectl describe resourcequota -n NAMESPACE"),
+        useless=("more nodes: the pod does not exist yet",),
+        links=("concepts/policy/resource-quotas/", "concepts/security/pod-security-admission/"),
+    ),
+    "deleted-while-pending": Guide(
+        confirm=(
+            "kubectl get pod POD -n NAMESPACE -o jsonpath='{.metadata.deletionTimestamp} {.metadata.finalizers}'",
+        ),
+        useless=("more nodes: the pod is not scheduled any more",),
+        links=("concepts/overview/working-with-objects/finalizers/",),
+    ),
+    "scale-up": Guide(
+        confirm=("kubectl get nodes --watch", "kubectl get configmap cluster-autoscaler-status -n kube-system -o yaml"),
+        useless=("a second copy of the pod: the autoscaler counts each",),
+        links=(_AUTOSCALING,),
+    ),
+    "no-scale-up": Guide(
+        confirm=("kubectl get configmap cluster-autoscaler-status -n kube-system -o yaml",),
+        useless=("a higher maximum, where the new node would not fit the pod",),
+        links=(_AUTOSCALING,),
+    ),
+    "no-node-pool": Guide(
+        confirm=("kubectl get nodepools", "kubectl describe nodepool NAME"),
+        useless=("more replicas of Karpenter: one of them decides",),
+        links=(_AUTOSCALING,),
     ),
 }

@@ -328,6 +328,92 @@ PLUGIN_MESSAGE_REASONS: dict[str, Reason] = {
         ),
         fixes=("add nodes",),
     ),
+    "binding-failed": Reason(
+        plugins=(),
+        means=(
+            "kube-scheduler chose a node, and a step after that failed: a plugin's Reserve, Permit, PreBind, or Bind. "
+            "The pod returns to the queue and is scheduled again."
+        ),
+        causes=(
+            "volumes that were not provisioned or bound within bindTimeoutSeconds (10 minutes)",
+            "a gang that was not complete in time",
+            "a claim or pod that changed meanwhile",
+        ),
+        fixes=(
+            "repair what the claim's events name (kubectl describe pvc)",
+            "repair or restart the CSI driver's provisioner",
+        ),
+    ),
+    "preempted": Reason(
+        plugins=(),
+        means="kube-scheduler deleted this pod to make room for a more important one. Its controller creates another.",
+        causes=("a pod of higher priority found no node with enough free room",),
+        fixes=(
+            "give this pod a PriorityClass of the same or a higher value",
+            "add capacity, so that both fit",
+            "use preemptionPolicy: Never in the other pod's PriorityClass",
+        ),
+    ),
+    "refused": Reason(
+        plugins=(),
+        means="The API server refuses to create the pod, so there is no pod that kube-scheduler could schedule.",
+        causes=(
+            "a ResourceQuota of the namespace is used up, or counts a resource that the pod does not set",
+            "the namespace enforces a Pod Security Standard that the pod violates",
+            "a LimitRange, a missing service account or PriorityClass, or a webhook",
+        ),
+        fixes=(
+            "ask about the workload, which shows the fix: kschedx why deploy/NAME",
+            "raise the quota, or change the pod template as the text says",
+        ),
+    ),
+    "deleted-while-pending": Reason(
+        plugins=(),
+        means="The pod is being deleted, so kube-scheduler no longer schedules it.",
+        causes=("a user or a controller deleted it", "a finalizer keeps it"),
+        fixes=("remove the finalizer if its controller is gone", "create the pod again"),
+    ),
+    "scale-up": Reason(
+        plugins=(),
+        means="The autoscaler adds a node for the pod. The pod stays Pending until that node is Ready.",
+        causes=("no existing node fits the pod",),
+        fixes=("wait for the node", "if it does not come, read the autoscaler's status and the cloud provider's quota"),
+    ),
+    "no-scale-up": Reason(
+        plugins=(),
+        means=(
+            "cluster-autoscaler adds no node for the pod. Each number counts node groups: those that may not grow, and "
+            "those whose new node would not fit the pod."
+        ),
+        causes=(
+            "max node group size reached: the node group has its maximum",
+            "in backoff after failed scale-up: the cloud provider refused a node, often for quota or capacity",
+            "the template of a node group lacks the label, taint, resource, or zone that the pod needs",
+        ),
+        fixes=(
+            "raise the maximum of a node group whose nodes would fit",
+            "add a node group that fits the pod",
+            "change the pod as for the other reasons in the event",
+        ),
+    ),
+    "no-node-pool": Reason(
+        plugins=(),
+        means=(
+            "Karpenter adds no node for the pod. For each NodePool the event says why, and how much DaemonSets take "
+            "of a new node."
+        ),
+        causes=(
+            "no instance type of the NodePool is large enough or offered in the zone",
+            "the pod does not tolerate the NodePool's taints",
+            "the pod's node affinity does not match the NodePool's requirements",
+            "the NodePool has reached its limits",
+        ),
+        fixes=(
+            "allow larger instance types, more zones, or another architecture in the NodePool's requirements",
+            "raise the NodePool's limits",
+            "add a toleration, or a NodePool that fits the pod",
+        ),
+    ),
 }
 
 

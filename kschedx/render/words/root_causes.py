@@ -73,18 +73,22 @@ def root_cause_text(cause: Cause) -> str:
             return f"{owner} cannot create the others: {message.removeprefix('Error creating: ')}"
         case ProvisioningFailed():
             return f"the last event of claim {cause.claim}: {cause.message}"
-        case VolumeNotUsable(claim=claim, volume=volume, is_named=is_named):
-            about = f"volume {volume.name}, which claim {claim} names," if is_named else f"volume {volume.name}"
-            size = format_quantities((volume.capacity,), Unit.BYTE)[0]
-            why = {
-                "access-modes": f"has the access modes {volume.detail}",
-                "bound-to-another-claim": f"is bound to claim {volume.detail}",
-                "selector": "is not selected by the claim",
-                "too-small": f"has only {size}",
-                "volume-mode": f"has volumeMode {volume.detail}",
-            }[volume.lost]
-            return f"{about} {why}"
+        case VolumeNotUsable():
+            return _unusable(cause)
         case Reported(by=by, message=message):
             return f"{by} reports: {message}"
         case _:
             assert_never(cause)
+
+
+def _unusable(cause: VolumeNotUsable) -> str:
+    volume = cause.volume
+    about = f"volume {volume.name}, which claim {cause.claim} names," if cause.is_named else f"volume {volume.name}"
+    why = {
+        "access-modes": f"has the access modes {volume.detail}",
+        "bound-to-another-claim": f"is bound to claim {volume.detail}",
+        "selector": "is not selected by the claim",
+        "too-small": f"has only {format_quantities((volume.capacity,), Unit.BYTE)[0]}",
+        "volume-mode": f"has volumeMode {volume.detail}",
+    }
+    return f"{about} {why[volume.lost]}"

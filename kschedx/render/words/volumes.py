@@ -151,7 +151,7 @@ def _claim_unbound(finding: ClaimUnbound) -> Words:
     claim = finding.claim
     match finding.cause:
         case "no-class":
-            cause = "it names no storage class, so only an existing volume can be bound"
+            cause = "only an existing volume can be bound to it"
         case "class-missing":
             cause = ""
         case "prebound":
@@ -159,10 +159,12 @@ def _claim_unbound(finding: ClaimUnbound) -> Words:
         case _:
             cause = f"class {claim.storage_class} binds before the pod is scheduled (Immediate)"
     by = (Fact(label="driver", items=(finding.provisioner,)),) if finding.provisioner else ()
-    is_missing = finding.cause == "class-missing"
-    names = f"names storage class {claim.storage_class}, which does not exist"
+    what = {
+        "no-class": "is not bound, and names no storage class",
+        "class-missing": f"names storage class {claim.storage_class}, which does not exist",
+    }.get(finding.cause, "is not bound")
     return Words(
-        headline=f"claim {claim.claim} {names if is_missing else 'is not bound'}",
+        headline=f"claim {claim.claim} {what}",
         facts=(*((Fact(label="because", items=(cause,)),) if cause else ()), claim_request(claim), *by),
     )
 
