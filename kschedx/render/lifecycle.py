@@ -106,16 +106,13 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
     """One sentence for each cause."""
     match lifecycle:
         case NamespaceTerminating(remaining=remaining, is_pod=is_pod):
-            if is_pod:
-                yield "the namespace controller deletes every pod of the namespace"
-            else:
-                yield "the API server creates nothing in a namespace that is being deleted"
+            goes = "the namespace controller deletes every pod of the namespace"
+            yield goes if is_pod else "the API server creates nothing in a namespace that is being deleted"
             yield from remaining
         case BeingDeleted():
             yield from _deletion(lifecycle)
         case Failed(message=message, owner=owner):
-            if message:
-                yield message
+            yield from filter(None, (message,))
             if owner:
                 yield f"a failed pod does not start again; {owner} creates another"
         case UpdateHeld(pods=pods, why=why):
@@ -132,8 +129,7 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
         case ScaledToZero() | NoScheduler(others=0, profiles=()):
             return
         case Suspended(kind=kind, queue=queue, message=message):
-            if message:
-                yield message
+            yield from filter(None, (message,))
             if queue:
                 yield "Kueue sets spec.suspend to false when it admits the Workload"
             else:
