@@ -151,7 +151,7 @@ COMMANDS = {
         *(f"why POD -o {form}" for form in ("wide", "json", "yaml", "html")),
         *(f"{command} -o {form}" for command in ("simulate", "drain NODE", "nodes") for form in ("json", "html")),
     ),
-    **_each(Bound(10_000, 60, 700), "kueue", "kueue -o json"),
+    **_each(Bound(10_000, 20, 500), "kueue", "kueue -o json"),
     **_each(Bound(1_000, 30, 800), "scale-down NODE", "scale-down NODE -o html"),
     **_each(
         Bound(50, 40, 1_300),
@@ -186,7 +186,7 @@ TOOLS: Mapping[str, dict[str, object]] = {
     "clusters_list": {},
     "event_decode": {"text": "0/5 nodes are available: 5 Insufficient cpu."},
 }
-TOOL_BOUND = Bound(60, 15, 450)
+TOOL_BOUND = Bound(60, 15, 600)
 TOOL_BOUNDS = {
     "capacity_check": Bound(60, 30, 1_300),
     "dump_check": Bound(60, 15, 900),

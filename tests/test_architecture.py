@@ -231,7 +231,7 @@ SATELLITES = {
     "descheduler": {TOP, "cli", "render"},
     "extenders": {TOP, "cli"},
     "holding": {"inquiry", "render", "schemas", "simulate"},
-    "karpenter": {"cli", "inquiry", "render", "words"},
+    "karpenter": {"cli", "inquiry", "render", "schemas", "words"},
     "kueue": {TOP, "cli", "holding", "inquiry", "render", "schemas", "simulate", "words"},
     "legacy": {"schemas"},
 }
@@ -388,11 +388,11 @@ WITH_ANY = {
     "cli/mcp/tools.py": "documents, as JSON",
     "cli/output.py": "typer's options",
     "cli/question.py": "documents, as JSON",
-    "explain/difference.py": "documents, as JSON",
     "export/slim.py": "structs that are generated",
     "inquiry/profile_difference.py": "documents, as JSON",
     "kube/decoding.py": "manifests, as JSON",
     "pytest_plugin.py": "arguments that are handed on",
+    "schemas/__init__.py": "records, by their names",
     "snapshot/wire.py": "structs that are generated",
 }
 """Modules beside those of sources that name `Any`, and what of theirs has no type."""

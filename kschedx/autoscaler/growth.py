@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.pods import PodOutcome
 from kschedx.autoscaler.sizes import not_triggered
-from kschedx.autoscaler.state import GroupChoice, LoopResult
+from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult
 from kschedx.autoscaler.status import NodeGroupStatus, ScaleUp
 from kschedx.autoscaler.templates import Template
+from kschedx.framework.status import StatusDocument
+from kschedx.kube.documents import Document, Json, part_of
 from kschedx.kube.types import Node, NodeCondition, Pod, PodStatus
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -124,70 +126,100 @@ def _on(pod: Pod, node: Node) -> Pod:
 
 # What the autoscaler does about one pod, as the value of the key `autoscaler` of the Explanation document.
 
-Json = dict[str, object]
+
+class GroupVerdictDocument(Document, frozen=True, omit_defaults=True):
+    target: int
+    min_size: int
+    max_size: int
+    fits: bool
+    skipped: tuple[str, ...] = ()
+    detail: str = ""
+    template: Json | None = field(default_factory=dict)
+    """Null for a group without a template, else left out."""
+    rejected_by: Mapping[str, StatusDocument] = {}
 
 
-def scaling_document(autoscaler: Autoscaler, scaling: PodScaling) -> Json:
-    """Keys are a contract: they are added, never changed."""
+class ResizeDocument(Document, frozen=True):
+    group: str
+    before: int = field(name="from")
+    after: int = field(name="to")
+    maximum: int = field(name="max")
+
+
+class GroupRemedyDocument(Document, frozen=True):
+    title: str
+    group: str
+    nodes: int
+
+
+class ScalingDocument(
+    Document, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="cluster-autoscaler"
+):
+    outcome: PodOutcome
+    result: LoopOutcome
+    groups: Mapping[str, GroupVerdictDocument]
+    scale_ups: tuple[ResizeDocument, ...]
+    event: str
+    is_told: bool
+    groups_told_by: tuple[str, ...]
+    flags_are_known: bool
+    is_measured: bool
+    node: str = ""
+    is_upcoming: bool | None = None
+    error: str = ""
+    unknown_status: tuple[str, ...] = ()
+    scheduler_config_file: str = ""
+    alternatives: tuple[str, ...] = ()
+    is_waiting: bool = False
+    fixes: tuple[GroupRemedyDocument, ...] = ()
+
+
+def scaling_document(
+    autoscaler: Autoscaler, scaling: PodScaling, fixes: tuple[GroupRemedyDocument, ...]
+) -> ScalingDocument:
     pod, choice = scaling.pod, scaling.choice
-    made: Json = {
-        "kind": "cluster-autoscaler",
-        "outcome": pod.outcome.value,
-        "result": scaling.result.value,
-        "groups": {group.name: _group_verdict(group) for group in scaling.groups},
-        "scaleUps": [
-            {"group": one.group, "from": one.before, "to": one.after, "max": one.maximum}
-            for one in (choice.resizes if choice else ())
-        ],
-        "event": choice.event if choice else not_triggered(pod.parts) if pod.remains else "",
-        "isTold": bool(choice) or pod.is_told,
-        "groupsToldBy": list(autoscaler.membership.told_by),
-        "flagsAreKnown": autoscaler.flags_are_known,
-        "isMeasured": autoscaler.is_measured,
-    }
-    if pod.outcome is PodOutcome.SCHEDULABLE:
-        made["node"] = pod.node
-        made["isUpcoming"] = pod.is_on_upcoming
-    if scaling.error:
-        made["error"] = scaling.error
-    if autoscaler.status.unknown:
-        made["unknownStatus"] = list(autoscaler.status.unknown)
-    if autoscaler.config_not_here:
-        made["schedulerConfigFile"] = autoscaler.config_not_here
-    if scaling.alternatives:
-        made["alternatives"] = list(scaling.alternatives)
-    if scaling.is_waiting:
-        made["isWaiting"] = True
-    return made
+    is_there = pod.outcome is PodOutcome.SCHEDULABLE
+    return part_of(
+        ScalingDocument,
+        scaling,
+        outcome=pod.outcome,
+        groups={group.name: _group(group) for group in scaling.groups},
+        scale_ups=choice.resizes if choice else (),
+        event=choice.event if choice else not_triggered(pod.parts) if pod.remains else "",
+        is_told=bool(choice) or pod.is_told,
+        groups_told_by=autoscaler.membership.told_by,
+        flags_are_known=autoscaler.flags_are_known,
+        is_measured=autoscaler.is_measured,
+        node=pod.node if is_there else "",
+        is_upcoming=pod.is_on_upcoming if is_there else None,
+        unknown_status=tuple(autoscaler.status.unknown),
+        scheduler_config_file=autoscaler.config_not_here,
+        fixes=fixes,
+    )
 
 
-def autoscaler_growth_document(growth: AutoscalerGrowth) -> Json:
+def _group(group: GroupVerdict) -> GroupVerdictDocument:
+    rejected_by = {one.plugin: one.document for one in group.rejections}
+    template: Json | None = None if group.template is None else {}
+    return part_of(GroupVerdictDocument, group, template=template, rejected_by=rejected_by)
+
+
+class SizeDocument(Document, frozen=True):
+    before: int = field(name="from")
+    after: int = field(name="to")
+    maximum: int = field(name="max")
+
+
+class AutoscalerGrowthDocument(Document, frozen=True, tag_field="kind", tag="cluster-autoscaler"):
     """What the autoscaler adds in the end, as the value of the key `autoscaler` of a Simulation document."""
-    return {
-        "kind": "cluster-autoscaler",
-        "loops": growth.loops,
-        "groups": {one.group: {"from": one.before, "to": one.after, "max": one.maximum} for one in growth.groups},
-        "helped": growth.helped,
-        "result": growth.last.result.value,
-        "byChance": growth.by_chance,
-    }
+
+    loops: int
+    groups: Mapping[str, SizeDocument]
+    helped: int
+    result: LoopOutcome
+    by_chance: bool
 
 
-def _group_verdict(group: GroupVerdict) -> Json:
-    made: Json = {"target": group.target, "minSize": group.min_size, "maxSize": group.max_size, "fits": group.fits}
-    if group.skipped:
-        made["skipped"] = list(group.skipped)
-    if group.detail:
-        made["detail"] = group.detail
-    if group.template is None:
-        made["template"] = None
-    if group.rejections:
-        made["rejectedBy"] = {
-            status.plugin: {
-                "code": status.code.text,
-                "reasons": list(status.reasons),
-                "findings": [finding.to_dict() for finding in status.findings],
-            }
-            for status in group.rejections
-        }
-    return made
+def autoscaler_growth_document(growth: AutoscalerGrowth) -> AutoscalerGrowthDocument:
+    groups = {one.group: one for one in growth.groups}
+    return part_of(AutoscalerGrowthDocument, growth, groups=groups, result=growth.last.result)

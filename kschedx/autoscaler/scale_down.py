@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import GRACE_PERIOD
@@ -33,6 +34,7 @@ from kschedx.kube.autoscalers import (
     SCALE_DOWN_DISABLED,
 )
 from kschedx.kube.devices import Device, DeviceRequestAllocationResult, ResourceSlice
+from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.duration import Duration
 from kschedx.kube.quantity import milli_value, value
 from kschedx.kube.resources import RequestOptions, pod_request
@@ -92,8 +94,7 @@ MENDED_BY_ANNOTATION = frozenset(RemovalBlocker) - {
 """What `safe-to-evict: true` on the pod overrides."""
 
 
-class PodFate(Struct, frozen=True, kw_only=True):
-    row: int
+class PodFateDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
     pod: str
     """`namespace/name`."""
     fate: RemovalFate
@@ -106,6 +107,10 @@ class PodFate(Struct, frozen=True, kw_only=True):
     """PodDisruptionBudgets that allow no disruption."""
     replicas: int | None = None
     """What its controller is to keep, where that is too few."""
+
+
+class PodFate(PodFateDocument, frozen=True, kw_only=True):
+    row: int
 
 
 class _Budget(Struct, frozen=True):
@@ -375,6 +380,14 @@ class Utilization(Struct, frozen=True, kw_only=True):
     """The share of devices, which need not be one of numbers."""
 
     @property
+    def percent(self) -> int:
+        return round(100 * self.share)
+
+    @property
+    def threshold_percent(self) -> int:
+        return round(100 * self.threshold)
+
+    @property
     def share(self) -> float:
         if self.counted is not None:
             return self.counted
@@ -503,7 +516,7 @@ class Unremovable(StrEnum):
     BLOCKED_BY_ON_COMPLETION_POD = "BlockedByOnCompletionPod"
 
 
-class Stranded(Struct, frozen=True, kw_only=True):
+class Stranded(Document, frozen=True):
     """A pod that finds no other node once those before it have found theirs."""
 
     pod: str
@@ -717,71 +730,71 @@ def _marked(node: Node, key: str) -> int | None:
     return int(written) * SECOND if written is not None and written.isdecimal() else None
 
 
-# The ScaleDown document. A contract: keys are added, never changed.
+# The ScaleDown document.
 
-Json = dict[str, object]
+
+class GroupSize(Document, frozen=True):
+    name: str
+    target: int
+    min_size: int
+    max_size: int
+
+
+class UtilizationDocument(Document, frozen=True):
+    resource: str
+    requested: int
+    offered: int
+    percent: int
+    threshold_percent: int
+
+
+class Minimum(Document, frozen=True):
+    """A resource of which too little would be left, what would be left, and what has to be."""
+
+    resource: str
+    left: int
+    least: int
+
+
+class RemovalDocument(Document, frozen=True, omit_defaults=True):
+    is_removable: bool = field(name="removable")
+    reasons: tuple[Unremovable, ...]
+    group: GroupSize | None
+    utilization: UtilizationDocument | None
+    pods: tuple[PodFateDocument, ...]
+    places: Mapping[str, str]
+    stranded: Stranded | None
+    unneeded_seconds: int | None
+    needed_seconds: int
+    minimum: Minimum | None = None
+
+
+class ScaleDownDocument(Document, frozen=True):
+    autoscaler: Literal["cluster-autoscaler", "karpenter"]
+    kubernetes_version: str
+    flags_are_known: bool
+    groups_told_by: tuple[str, ...]
+    nodes: Mapping[str, RemovalDocument]
 
 
 def scale_down_document(autoscaler: Autoscaler | None, removals: Sequence[Removal], release: Release) -> Json:
     """Without an autoscaler, that of a cluster which has none of its nodes."""
-    told = () if autoscaler is None else autoscaler.membership.told_by
-    return {
-        "apiVersion": "kschedx/v1",
-        "kind": "ScaleDown",
-        "autoscaler": "cluster-autoscaler" if autoscaler is not None else "karpenter",
-        "kubernetesVersion": release.version,
-        "flagsAreKnown": autoscaler is not None and autoscaler.flags_are_known,
-        "groupsToldBy": list(told),
-        "nodes": {one.node: _node(one) for one in removals},
-    }
+    return document(
+        "ScaleDown",
+        ScaleDownDocument,
+        autoscaler="cluster-autoscaler" if autoscaler is not None else "karpenter",
+        kubernetes_version=release.version,
+        flags_are_known=autoscaler is not None and autoscaler.flags_are_known,
+        groups_told_by=() if autoscaler is None else autoscaler.membership.told_by,
+        nodes={one.node: _removal(one) for one in removals},
+    )
 
 
-def _node(found: Removal) -> Json:
-    made: Json = {
-        "removable": found.is_removable,
-        "reasons": [one.value for one in found.reasons],
-        "group": None
-        if found.group is None
-        else {
-            "name": found.group.name,
-            "target": found.group.target,
-            "minSize": found.group.min_size,
-            "maxSize": found.group.max_size,
-        },
-        "utilization": None,
-        "pods": [_pod(one) for one in found.pods],
-        "places": dict(found.places),
-        "stranded": None
-        if found.stranded is None
-        else {"pod": found.stranded.pod, "refusals": dict(found.stranded.refusals)},
-        "unneededSeconds": None if found.unneeded_for is None else found.unneeded_for // 10**9,
-        "neededSeconds": found.needed // 10**9,
-    }
-    if found.utilization is not None:
-        used = found.utilization
-        made["utilization"] = {
-            "resource": used.resource,
-            "requested": used.requested,
-            "offered": used.offered,
-            "percent": round(100 * used.share),
-            "thresholdPercent": round(100 * used.threshold),
-        }
-    if found.minimum is not None:
-        resource, left, least = found.minimum
-        made["minimum"] = {"resource": resource, "left": left, "least": least}
-    return made
-
-
-def _pod(one: PodFate) -> Json:
-    made: Json = {"pod": one.pod, "fate": one.fate.value}
-    if isinstance(one.blocker, RemovalBlocker):
-        made["blocker"] = one.blocker.value
-    if one.controller:
-        made["controller"] = one.controller
-    if one.volumes:
-        made["volumes"] = list(one.volumes)
-    if one.budgets:
-        made["budgets"] = list(one.budgets)
-    if one.replicas is not None:
-        made["replicas"] = one.replicas
-    return made
+def _removal(found: Removal) -> RemovalDocument:
+    return part_of(
+        RemovalDocument,
+        found,
+        unneeded_seconds=None if found.unneeded_for is None else found.unneeded_for // SECOND,
+        needed_seconds=found.needed // SECOND,
+        minimum=None if found.minimum is None else Minimum(*found.minimum),
+    )

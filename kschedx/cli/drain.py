@@ -130,11 +130,12 @@ def _report(
         return drains_lines(simulation, width=width, each=each, lets_go=lets_go, forced=forced, wide=wide)
 
     def document() -> Mapping[str, object]:
+        from kschedx.kube.documents import to_json
         from kschedx.render.drain import drain_remedy_document
 
         return {
             **simulation.to_dict(),
-            **({"budgetFixes": [drain_remedy_document(one) for one in lets_go]} if lets_go else {}),
+            **({"budgetFixes": [to_json(drain_remedy_document(one)) for one in lets_go]} if lets_go else {}),
         }
 
     def names() -> list[str]:

@@ -140,7 +140,7 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
 
 
 def _report(snapshot: Snapshot, rows: tuple[NodeRow, ...]) -> Report:
-    from kschedx.inquiry.nodes import document
+    from kschedx.inquiry.nodes import nodes_document
 
     def screen(width: int, wide: bool) -> Sequence[Text]:
         from kschedx.render.nodes import nodes_lines
@@ -155,7 +155,7 @@ def _report(snapshot: Snapshot, rows: tuple[NodeRow, ...]) -> Report:
 
     return Report(
         screen=screen,
-        document=lambda: document(rows),
+        document=lambda: nodes_document(rows),
         names=lambda: [f"node/{row.name}" for row in rows],
         page=page,
     )

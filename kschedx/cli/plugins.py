@@ -45,12 +45,10 @@ def plugins(
         return plugins_lines(found, width)
 
     def document() -> dict[str, object]:
-        items = [
-            {"name": one.name, "origin": one.origin, "points": list(one.points), "default": one.by_default}
-            | ({"defect": one.defect} if one.defect else {})
-            for one in found
-        ]
-        return {"apiVersion": "kschedx/v1", "kind": "PluginList", "kubernetesVersion": release.version, "items": items}
+        from kschedx.kube import documents
+        from kschedx.schemas.listings import PluginListDocument
+
+        return documents.document("PluginList", PluginListDocument, kubernetes_version=release.version, items=found)
 
     report = Report(screen=screen, document=document, names=lambda: [one.name for one in found])
     return Answer(report, ExitCode.SCHEDULABLE)

@@ -128,8 +128,7 @@ def show(
     shown = without_secrets(found.configuration)
 
     def document() -> dict[str, object]:
-        head = {"apiVersion": "kschedx/v1", "kind": "Profile", "name": name, "kubernetesVersion": release.version}
-        return {**head, "configuration": shown, "origins": dict(found.origins)}
+        return _profile_document(name, release, configuration=shown, origins=found.origins)
 
     def yaml() -> str:
         from kschedx.render.manifests import commented_yaml
@@ -139,20 +138,29 @@ def show(
     return Answer(Report(screen=screen, document=document, yaml=yaml), ExitCode.SCHEDULABLE)
 
 
+def _profile_document(name: str, release: Release, **fields: object) -> dict[str, object]:
+    from kschedx.kube import documents
+    from kschedx.schemas.listings import ProfileListing
+
+    return documents.document("Profile", ProfileListing, name=name, kubernetes_version=release.version, **fields)
+
+
 def _show_policy(name: str, release: Release, profile: Profile) -> Answer:
-    points = {
-        point: [{"name": one, "weight": profile.weights[one]} if one in profile.weights else one for one in plugins]
-        for point, plugins in profile.points.items()
-    }
-    document: dict[str, object] = {"apiVersion": "kschedx/v1", "kind": "Profile", "name": name}
-    document |= {"kubernetesVersion": release.version, "extensionPoints": points}
+    def document() -> dict[str, object]:
+        from kschedx.inquiry.document import PluginWeight
+
+        points = {
+            point: tuple(PluginWeight(one, profile.weights[one]) if one in profile.weights else one for one in plugins)
+            for point, plugins in profile.points.items()
+        }
+        return _profile_document(name, release, extension_points=points)
 
     def screen(width: int, wide: bool) -> Sequence[Text]:
         from kschedx.render.catalogue import policy_lines
 
         return policy_lines(name, release.version, profile, width)
 
-    return Answer(Report(screen=screen, document=lambda: document), ExitCode.SCHEDULABLE)
+    return Answer(Report(screen=screen, document=document), ExitCode.SCHEDULABLE)
 
 
 @app.command(help=CHECK, short_help="Report what kube-scheduler refuses, and common mistakes.", cls=Command)
@@ -184,10 +192,13 @@ def check(
     advice = (*zeros, *found)
 
     def document() -> dict[str, object]:
-        from msgspec import to_builtins
+        from kschedx.kube import documents
+        from kschedx.schemas.listings import ProfileCheckDocument
 
-        head = {"apiVersion": "kschedx/v1", "kind": "ProfileCheck", "name": file, "kubernetesVersion": release.version}
-        return {**head, "advice": to_builtins(advice)}
+        version = release.version
+        return documents.document(
+            "ProfileCheck", ProfileCheckDocument, name=file, kubernetes_version=version, advice=advice
+        )
 
     def checks() -> list[Check]:
         from kschedx.cli.checks import of_advice

@@ -20,11 +20,14 @@ Examples:
   kschedx reason insufficient-resource           # a reason by its ID
   kschedx reason NodeResourcesFit                # every reason of a plugin
   kschedx reason '0/5 nodes are available: ...'  # the text of an event
+  kubectl describe pod web-0 | kschedx reason -  # every event in a text
 
 WHAT is the ID of a reason, a plugin, or the text of an event (kube-scheduler, cluster-autoscaler, Karpenter), which
-is split into its reasons.
+is split into its reasons. With - it is read from standard input.
 Without WHAT, all IDs are listed.
 """
+LONGEST_INPUT = 1 << 20
+"""Bytes of standard input that are read."""
 SUMMARY = "Explain a reason or an event's text"
 
 
@@ -34,9 +37,22 @@ def reason(
     ] = None,
 ) -> Answer:
     """The command; its help is HELP."""
+    if what != ["-"]:
+        return meaning(" ".join(what or ()))
+    from kschedx.errors import InputError
+    from kschedx.sources.files import standard_input
+
+    given = standard_input().read(LONGEST_INPUT).decode(errors="replace").strip()
+    if not given:
+        raise InputError("standard input is empty")
+    return meaning(given)
+
+
+def meaning(what: str) -> Answer:
+    """What a text means; all IDs where it is empty."""
     from kschedx.render.catalogue import all_lines, reason_lines
 
     def screen(width: int, wide: bool) -> Sequence[Text]:
-        return reason_lines(" ".join(what), width) if what else all_lines(width)
+        return reason_lines(what, width) if what else all_lines(width)
 
     return Answer(Report(screen=screen, document=dict), ExitCode.SCHEDULABLE)

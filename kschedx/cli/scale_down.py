@@ -11,6 +11,7 @@ from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
+from kschedx.kube.documents import to_json
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -93,9 +94,9 @@ def scale_down(
         found = scale_down_document(None if asked is None else asked.autoscaler, removals, setup.release)
         return {
             **found,
-            **({"karpenter": {one.node: one.to_dict() for one in kept}} if kept else {}),
-            **({} if consolidation is None else {"consolidation": consolidation.to_dict()}),
-            **({} if together is None else {"together": together.to_dict()}),
+            **({"karpenter": {one.node: to_json(one.document) for one in kept}} if kept else {}),
+            **({} if consolidation is None else {"consolidation": to_json(consolidation.document)}),
+            **({} if together is None else {"together": to_json(together.document)}),
         }
 
     def page(_: bool) -> Page:

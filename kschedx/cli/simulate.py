@@ -11,6 +11,7 @@ from kschedx.cli import connection
 from kschedx.cli.options import DECIDES, OUT, Part
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, tell_open_counts
+from kschedx.kube.documents import part_of, to_json
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -187,12 +188,12 @@ def report(
         from kschedx.autoscaler.growth import autoscaler_growth_document
         from kschedx.inquiry.pending_pods import SharedFixes
 
-        grown = None if growth is None else autoscaler_growth_document(growth)
+        grown = None if growth is None else to_json(autoscaler_growth_document(growth))
         if provisioned is not None:
             from kschedx.inquiry.explanation import KARPENTER
-            from kschedx.karpenter.growth import karpenter_growth_document as provisioned_document
+            from kschedx.karpenter.growth import KarpenterGrowthDocument
 
-            of_karpenter = provisioned_document(provisioned)
+            of_karpenter = to_json(part_of(KarpenterGrowthDocument, provisioned))
             grown = of_karpenter if grown is None else {**grown, KARPENTER: of_karpenter}
         fixes = {"fixes": SharedFixes(simulation).to_list(MOST_FIXED)}
         return (

@@ -24,7 +24,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.ask import Clusters, Inquiry, gather, gather_beside
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.lifecycle import pod_lifecycle, scheduler_down
-from kschedx.inquiry.node import NodeAnswer, Verdict, document
+from kschedx.inquiry.node import NodeAnswer, Verdict, report_document
 from kschedx.inquiry.target import node_names
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
@@ -793,7 +793,7 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
 
     report = Report(
         screen=screen,
-        document=lambda: document(answer, verdicts),
+        document=lambda: report_document(answer, verdicts),
         names=lambda: [one.pod for one in verdicts if one.fits],
     )
     return Answer(report, ExitCode.SCHEDULABLE)

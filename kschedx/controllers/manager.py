@@ -34,6 +34,7 @@ from kschedx.controllers.workloads import Manifest, Owners, Workload, fields_at
 from kschedx.errors import InputError, NotAdmittedError
 from kschedx.explain.admission import Ledger, counted, enforcing
 from kschedx.explain.setup import Setup
+from kschedx.kube.documents import Document
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import REVISION_HASH, has_same_template, made_of, says
@@ -82,18 +83,31 @@ class Cluster(Protocol):
         ...
 
 
-class Rollout(Struct, kw_only=True):
+class RolloutDocument(Document, frozen=True, omit_defaults=True):
     """How far a workload's controller has come in replacing pods of older templates."""
 
+    reference: str = field(name="workload")
+    old: int
+    """Pods of older templates when it began, those that keep theirs not counted."""
+    replaced: int
+    waiting: int
+    """Pods of the new template without a node."""
+    is_done: bool = field(name="done")
+    refusal: str = ""
+    """Why the API server takes no more pods, in the words of their controller."""
+
+
+class Rollout(Struct, kw_only=True):
     workload: Workload
     strategy: UpdateStrategy
     old: int
-    """Pods of older templates when it began, those that keep theirs not counted."""
     replaced: int = 0
     waiting: int = 0
-    """Pods of the new template without a node."""
     refusal: str = ""
-    """Why the API server takes no more pods, in the words of their controller."""
+
+    @property
+    def reference(self) -> str:
+        return self.workload.reference
 
     @property
     def is_done(self) -> bool:
@@ -102,16 +116,6 @@ class Rollout(Struct, kw_only=True):
     @property
     def stalls(self) -> bool:
         return not self.is_done and not isinstance(self.strategy, NoRollout)
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "workload": self.workload.reference,
-            "old": self.old,
-            "replaced": self.replaced,
-            "waiting": self.waiting,
-            "done": self.is_done,
-            **({"refusal": self.refusal} if self.refusal else {}),
-        }
 
 
 class Managed(Struct, kw_only=True):

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from kschedx.kube.documents import Document
 from kschedx.kube.names import REGION_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.tolerations import NO_EXECUTE, tolerates
 from kschedx.kube.types import Node, Taint, Toleration
@@ -41,6 +42,16 @@ class ZoneState(StrEnum):
     FULL = "FullDisruption"
 
 
+class ZoneEvictionsDocument(Document, frozen=True):
+    zone: str
+    nodes: int
+    number_lost: int = field(name="lost")
+    state: ZoneState
+    seconds_per_node: int | None
+    first_taint_after: int | None = field(name="firstTaintAfterSeconds")
+    last_taint_after: int | None = field(name="lastTaintAfterSeconds")
+
+
 class ZoneEvictions(Struct, frozen=True, kw_only=True):
     """What the controller does in one zone."""
 
@@ -58,17 +69,21 @@ class ZoneEvictions(Struct, frozen=True, kw_only=True):
         """Seconds until the node at this place is tainted; None where it never is."""
         return None if not self.rate else self.grace + round(place / self.rate)
 
-    def to_dict(self) -> dict[str, object]:
-        last = self.tainted_after(max(len(self.lost) - 1, 0))
-        return {
-            "zone": self.zone,
-            "nodes": self.nodes,
-            "lost": len(self.lost),
-            "state": self.state.value,
-            "secondsPerNode": round(1 / self.rate) if self.rate else None,
-            "firstTaintAfterSeconds": self.tainted_after(0),
-            "lastTaintAfterSeconds": last,
-        }
+    @property
+    def number_lost(self) -> int:
+        return len(self.lost)
+
+    @property
+    def seconds_per_node(self) -> int | None:
+        return round(1 / self.rate) if self.rate else None
+
+    @property
+    def first_taint_after(self) -> int | None:
+        return self.tainted_after(0)
+
+    @property
+    def last_taint_after(self) -> int | None:
+        return self.tainted_after(max(self.number_lost - 1, 0))
 
 
 def zone_evictions(nodes: Sequence[Node], lost: Collection[str], grace: int = GRACE) -> tuple[ZoneEvictions, ...]:

@@ -135,6 +135,25 @@ class Workload(Struct, frozen=True):
         return f"{self.namespace}/{(short or (self.kind.lower(),))[0]}/{self.name}"
 
 
+class OfWorkload:
+    """What is about one workload, and named by it."""
+
+    __slots__ = ()
+    workload: Workload
+
+    @property
+    def kind(self) -> str:
+        return self.workload.kind
+
+    @property
+    def namespace(self) -> str:
+        return self.workload.namespace
+
+    @property
+    def name(self) -> str:
+        return self.workload.name
+
+
 class Owners:
     """The workload of each pod of a table; a Deployment's where its ReplicaSet says so, by owner or by name."""
 

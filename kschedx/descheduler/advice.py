@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
-import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kschedx.descheduler.arguments import BALANCE, DEFAULT_EVICTOR
 from kschedx.descheduler.cluster import PodFacts, is_node_ready, pods_of
@@ -19,6 +18,7 @@ from kschedx.descheduler.rounds import Fate
 from kschedx.descheduler.utilization import rounded
 from kschedx.explain.setup import Setup
 from kschedx.kube.autoscalers import MIRROR
+from kschedx.kube.documents import Document, document
 from kschedx.kube.names import CPU, MEMORY
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE
 from kschedx.kube.types import Node
@@ -300,13 +300,10 @@ def _best(goal: Goal, tried: Sequence[Trial], before: int, target: int | None) -
 # --- the document
 
 
-class DeschedulerAdviceDocument(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class DeschedulerAdviceDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
     """Which plugins of the descheduler would evict anything, and a policy that reaches a goal."""
 
-    api_version: str
-    kind: str
-    goal: str
-    """`balance` or `compaction`."""
+    goal: Goal
     before: int
     """The measure as it is: for balance the points between the fullest and the emptiest node; for compaction the nodes
     that run nothing but DaemonSets."""
@@ -316,7 +313,7 @@ class DeschedulerAdviceDocument(Struct, frozen=True, kw_only=True, rename="camel
     reached: bool = False
     evictions: int = 0
     """Of the policy."""
-    policy: dict[str, object] = {}
+    policy: dict[str, object] = field(default_factory=dict)
     """The DeschedulerPolicy; absent where none improves anything."""
     plugins: tuple[Trial, ...] = ()
     tried: tuple[Trial, ...] = ()
@@ -327,18 +324,12 @@ ADVICE = "DeschedulerAdvice"
 
 def _document(found: Advice) -> dict[str, object]:
     chosen = found.chosen
-    document = DeschedulerAdviceDocument(
-        api_version="kschedx/v1",
-        kind=ADVICE,
-        goal=found.goal.value,
-        before=found.before,
-        target=found.target,
+    return document(
+        ADVICE,
+        DeschedulerAdviceDocument,
+        found,
         after=None if chosen is None else chosen.measure,
         reached=found.is_reached,
         evictions=0 if chosen is None else chosen.evictions,
         policy={} if chosen is None else dict(chosen.policy),
-        plugins=found.plugins,
-        tried=found.tried,
     )
-    plain: dict[str, object] = msgspec.json.decode(msgspec.json.encode(document))
-    return plain

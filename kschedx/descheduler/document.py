@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -15,6 +14,7 @@ from kschedx.descheduler.policy import Policy
 from kschedx.descheduler.rounds import Chance, Landing, Likelihood, repeats
 from kschedx.descheduler.run import Loop
 from kschedx.descheduler.utilization import Classification, Shares, rounded
+from kschedx.kube.documents import Document, document
 from kschedx.kube.names import CPU
 from kschedx.kube.quantity import Unit, format_quantity
 
@@ -121,16 +121,16 @@ class FailedPlugin(Struct, frozen=True, kw_only=True):
     error: str
 
 
-class Round(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class Round(Document, frozen=True, kw_only=True, omit_defaults=True):
     """One loop of the descheduler."""
 
     evicted: tuple[EvictedPod, ...] = ()
     """In the order of the evictions."""
     refused: tuple[RefusedEviction, ...] = ()
     total: int = 0
-    per_node: dict[str, int] = {}
+    per_node: dict[str, int] = field(default_factory=dict)
     grace_period_seconds: int | None = None
-    pods: dict[str, dict[str, PodVerdict]] = {}
+    pods: dict[str, dict[str, PodVerdict]] = field(default_factory=dict)
     """Pod to profile to verdict; a pod that may be evicted is absent."""
     utilization: tuple[Utilization, ...] = ()
     said: tuple[PassedOver, ...] = ()
@@ -162,11 +162,9 @@ class NodeShares(Struct, frozen=True, kw_only=True):
     after: dict[str, int]
 
 
-class DeschedulingDocument(Round, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class DeschedulingDocument(Round, frozen=True, kw_only=True, omit_defaults=True):
     """What a DeschedulerPolicy does: the first round, and what follows from it."""
 
-    api_version: str
-    kind: str
     error: str = ""
     """Why the descheduler refuses the policy; then nothing runs."""
     error_field: str = ""
@@ -187,18 +185,16 @@ class DeschedulingDocument(Round, frozen=True, kw_only=True, rename="camel", omi
     """Pods that kube-scheduler preempted for what was recreated."""
     undecided: bool = False
     """kschedx cannot decide where each pod goes."""
-    nodes: dict[str, NodeShares] = {}
+    nodes: dict[str, NodeShares] = field(default_factory=dict)
 
 
-API_VERSION, KIND = "kschedx/v1", "Descheduling"
+KIND = "Descheduling"
 
 
 def document_of(found: Result) -> dict[str, object]:
     """The document as plain dicts."""
     if found.policy is None:
-        return _plain(
-            DeschedulingDocument(api_version=API_VERSION, kind=KIND, error=found.error, error_field=found.error_field)
-        )
+        return document(KIND, DeschedulingDocument, found)
     grace = found.policy.grace_period_seconds
     first, *others = (round_of(loop, grace) for loop in found.loops)
     for number, landed in enumerate(found.landings):
@@ -212,25 +208,23 @@ def document_of(found: Result) -> dict[str, object]:
         certain = likelihood.certain
         first = replace(first, evicted=tuple(replace(one, is_certain=one.pod in certain) for one in first.evicted))
     before, after = found.shares or ({}, {})
-    return _plain(
-        DeschedulingDocument(
-            api_version=API_VERSION,
-            kind=KIND,
-            **{name: getattr(first, name) for name in Round.__struct_fields__},
-            ignored=found.policy.ignored,
-            chance=likelihood.chance.value if likelihood is not None else "",
-            rounds=tuple(others),
-            settled=found.is_settled,
-            again=_again(found),
-            newly_placed=found.newly_placed,
-            preempted=found.preempted,
-            undecided=found.is_undecided,
-            nodes={
-                node: NodeShares(before=_whole(before[node]), after=_whole(after[node]))
-                for node in before
-                if before[node] != after[node]
-            },
-        )
+    return document(
+        KIND,
+        DeschedulingDocument,
+        first,
+        ignored=found.policy.ignored,
+        chance=likelihood.chance.value if likelihood is not None else "",
+        rounds=tuple(others),
+        settled=found.is_settled,
+        again=_again(found),
+        newly_placed=found.newly_placed,
+        preempted=found.preempted,
+        undecided=found.is_undecided,
+        nodes={
+            node: NodeShares(before=_whole(before[node]), after=_whole(after[node]))
+            for node in before
+            if before[node] != after[node]
+        },
     )
 
 
@@ -325,8 +319,3 @@ def amount_text(resource: str, nano: int) -> str:
     if nano % (MILLI if resource == CPU else NANO):
         return f"{nano}n"
     return format_quantity(up(nano, MILLI if resource == CPU else NANO), Unit.of(resource))
-
-
-def _plain(document: Struct) -> dict[str, object]:
-    found: dict[str, object] = msgspec.json.decode(msgspec.json.encode(document))
-    return {"apiVersion": found.pop("apiVersion"), "kind": found.pop("kind"), **found}

@@ -18,6 +18,7 @@ from kschedx.findings import Finding, InsufficientResource, NodeAffinityMismatch
 from kschedx.findings.nodes import FAULTS
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Candidate, Code, Status
+from kschedx.kube.documents import Document
 from kschedx.kube.resources import RequestPart, request_parts
 from kschedx.kube.types import Node
 from kschedx.snapshot.columns import BoolArray, ClusterRow, TableRow
@@ -162,7 +163,7 @@ def _offers_of(node: Node, domain: str) -> bool:
 PREEMPT_NEVER = "Never"
 
 
-class Holder(Struct, frozen=True, kw_only=True):
+class Holder(Document, frozen=True, kw_only=True):
     """A pod on a node."""
 
     pod: str

@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum, StrEnum, auto
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.framework.cycle import Cycle, Outcome, Scores
+from kschedx.kube.documents import API_VERSION, Document, document
 from kschedx.snapshot.columns import BoolArray, IntArray
 
 if TYPE_CHECKING:
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from kschedx.framework.runtime import Framework
     from kschedx.framework.status import Rejected
 
-API_VERSION = "kschedx/v1"
 KIND = "Story"
 
 FITS = -1
@@ -31,7 +32,7 @@ UNSEEN = -2
 """No Filter plugin saw the node: PreFilter left it out, or rejected the pod."""
 
 
-class Rejection(Struct, frozen=True, kw_only=True):
+class Rejection(Document, frozen=True):
     """The plugin at which kube-scheduler stops, in its own words."""
 
     plugin: str
@@ -43,12 +44,37 @@ class Rejection(Struct, frozen=True, kw_only=True):
         return cls(plugin=rejected.plugin, code=rejected.code.text, reasons=rejected.reasons)
 
 
-class Preemption(Struct, frozen=True, kw_only=True):
+class Preemption(Document, frozen=True):
     """A node that preemption would take, one of the best."""
 
     node: str
     victims: tuple[str, ...]
     pdb_violations: int
+
+
+class RejectedNodes(Rejection, frozen=True):
+    nodes: tuple[str, ...]
+
+
+class PreemptionSummary(Document, frozen=True):
+    candidates: int
+    best: tuple[Preemption, ...]
+
+
+class StoryDocument(Document, frozen=True):
+    version: str = field(name="kubernetesVersion")
+    pod: str
+    profile: str
+    outcome: Outcome
+    nodes: tuple[str, ...]
+    message: str
+    stops: tuple[Rejection, ...] = field(name="rejectedBefore")
+    rejected: tuple[RejectedNodes, ...]
+    not_evaluated: tuple[str, ...]
+    fits: tuple[str, ...]
+    weights: Mapping[str, int]
+    scores: Mapping[str, Mapping[str, int]]
+    preemption: PreemptionSummary
 
 
 class Story(Struct, frozen=True, kw_only=True, dict=True):
@@ -199,44 +225,36 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
                 groups.setdefault(self.rejections[verdict], []).append(name)
         unseen = [name for name, verdict in zip(self.nodes, self.verdicts.tolist(), strict=True) if verdict == UNSEEN]
         scored = {name: row for row, name in enumerate(self.nodes) if self.totals[row] >= 0}
-        return {
-            "apiVersion": API_VERSION,
-            "kind": KIND,
-            "kubernetesVersion": self.version,
-            "pod": self.pod,
-            "profile": self.profile,
-            "outcome": self.outcome.value,
-            "nodes": list(self.chosen),
-            "message": self.message,
-            "rejectedBefore": [_plain(stop) for stop in self.stops],
-            "rejected": [_plain(rejection) | {"nodes": names} for rejection, names in groups.items()],
-            "notEvaluated": unseen,
-            "fits": [name for name, verdict in zip(self.nodes, self.verdicts.tolist(), strict=True) if verdict == FITS],
-            "weights": dict(self.weights),
-            "scores": {
+        return document(
+            KIND,
+            StoryDocument,
+            self,
+            nodes=self.chosen,
+            rejected=tuple(
+                RejectedNodes(one.plugin, one.code, one.reasons, tuple(names)) for one, names in groups.items()
+            ),
+            not_evaluated=tuple(unseen),
+            fits=tuple(
+                name for name, verdict in zip(self.nodes, self.verdicts.tolist(), strict=True) if verdict == FITS
+            ),
+            scores={
                 name: {"total": int(self.totals[row])}
                 | {plugin: int(numbers[row]) for plugin, numbers in self.scores.items()}
                 for name, row in scored.items()
             },
-            "preemption": {
-                "candidates": self.candidates,
-                "best": [
-                    {"node": one.node, "victims": list(one.victims), "pdbViolations": one.pdb_violations}
-                    for one in self.preemptions
-                ],
-            },
-        }
+            preemption=PreemptionSummary(self.candidates, self.preemptions),
+        )
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any], source: str = "") -> Story:
+    def from_dict(cls, document: Mapping[str, object], source: str = "") -> Story:
         """The story of a document that `to_dict` made. Raises `InputError`."""
         if document.get("apiVersion") != API_VERSION or document.get("kind") != KIND:
             found = f"{document.get('apiVersion')}, {document.get('kind')}"
             raise InputError(f"expected {API_VERSION}, {KIND}, found {found}", place=Place(source=source))
         try:
-            return _story(document)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"not a {KIND} that kschedx wrote: {error!r}", place=Place(source=source)) from None
+            return _story(msgspec.convert(document, StoryDocument))
+        except (KeyError, msgspec.ValidationError) as error:
+            raise InputError(f"not a {KIND} that kschedx wrote: {error}", place=Place(source=source)) from None
 
     def on(self, nodes: tuple[str, ...]) -> Story:
         """The same story with the rows of other nodes; one that is new was not seen."""
@@ -286,56 +304,44 @@ def _stops(cycle: Cycle) -> Iterator[Rejection]:
             yield Rejection(plugin=status.plugin, code=status.code.text, reasons=status.reasons)
 
 
-def _plain(rejection: Rejection) -> dict[str, object]:
-    return {"plugin": rejection.plugin, "code": rejection.code, "reasons": list(rejection.reasons)}
-
-
-def _rejection(document: Mapping[str, Any]) -> Rejection:
-    return Rejection(plugin=document["plugin"], code=document["code"], reasons=tuple(document["reasons"]))
-
-
-def _story(document: Mapping[str, Any]) -> Story:
-    seen: Iterable[str] = [name for group in document["rejected"] for name in group["nodes"]]
-    known = {*seen, *document["fits"], *document["notEvaluated"], *document["scores"], *document["nodes"]}
+def _story(found: StoryDocument) -> Story:
+    seen = [name for group in found.rejected for name in group.nodes]
+    known = {*seen, *found.fits, *found.not_evaluated, *found.scores, *found.nodes}
     nodes = tuple(sorted(known))
     index = {name: row for row, name in enumerate(nodes)}
     verdicts = np.full(len(nodes), UNSEEN, dtype=np.int64)
-    verdicts[[index[name] for name in document["fits"]]] = FITS
-    for number, group in enumerate(document["rejected"]):
-        verdicts[[index[name] for name in group["nodes"]]] = number
-    weights = {str(plugin): int(weight) for plugin, weight in document["weights"].items()}
-    scores = {plugin: np.zeros(len(nodes), dtype=np.int64) for plugin in weights}
+    verdicts[[index[name] for name in found.fits]] = FITS
+    for number, group in enumerate(found.rejected):
+        verdicts[[index[name] for name in group.nodes]] = number
+    scores = {plugin: np.zeros(len(nodes), dtype=np.int64) for plugin in found.weights}
     totals = np.full(len(nodes), -1, dtype=np.int64)
-    for name, numbers in document["scores"].items():
+    for name, numbers in found.scores.items():
         totals[index[name]] = numbers["total"]
-        for plugin in weights:
+        for plugin in found.weights:
             scores[plugin][index[name]] = numbers[plugin]
     return Story(
-        pod=document["pod"],
-        version=document["kubernetesVersion"],
-        profile=document["profile"],
-        outcome=Outcome(document["outcome"]),
-        message=document["message"],
-        chosen=tuple(document["nodes"]),
-        stops=tuple(map(_rejection, document["rejectedBefore"])),
+        pod=found.pod,
+        version=found.version,
+        profile=found.profile,
+        outcome=found.outcome,
+        message=found.message,
+        chosen=found.nodes,
+        stops=found.stops,
         nodes=nodes,
         verdicts=verdicts,
-        rejections=tuple(map(_rejection, document["rejected"])),
-        weights=weights,
+        rejections=tuple(Rejection(one.plugin, one.code, one.reasons) for one in found.rejected),
+        weights=found.weights,
         scores=scores,
         totals=totals,
-        preemptions=tuple(
-            Preemption(node=one["node"], victims=tuple(one["victims"]), pdb_violations=one["pdbViolations"])
-            for one in document["preemption"]["best"]
-        ),
-        candidates=document["preemption"]["candidates"],
+        preemptions=found.preemption.best,
+        candidates=found.preemption.candidates,
     )
 
 
 # Utilization of nodes, now and after pods were rescheduled: facts that are computed elsewhere.
 
 
-class Filling(Struct, frozen=True, kw_only=True):
+class Filling(Document, frozen=True):
     """The nodes of a cluster at one moment. A node is in use where another pod runs than those of DaemonSets and those
     that its kubelet starts itself."""
 
@@ -347,9 +353,9 @@ class Filling(Struct, frozen=True, kw_only=True):
     """What all pods ask for on the nodes in use: resource to amount, cpu in milli-units."""
     allocatable: Mapping[str, int]
     """What these nodes offer."""
-    fullest: Mapping[str, int]
+    fullest: Mapping[str, int] = field(name="fullestPercent")
     """Resource to the percentage on the node where it is highest."""
-    pending: tuple[str, ...] = ()
+    pending: tuple[str, ...]
     """Pods that found no place, by `namespace/name`."""
 
     def percent(self, resource: str) -> int:
@@ -407,7 +413,7 @@ class Effect(StrEnum):
     SCORES = "other-scores"
 
 
-class Side(Struct, frozen=True, kw_only=True):
+class Side(Document, frozen=True):
     """One of the two stories in short."""
 
     outcome: Outcome
@@ -417,7 +423,7 @@ class Side(Struct, frozen=True, kw_only=True):
     total: int | None
     margin: int | None
     """The best total less the runner-up's."""
-    runner_up: str
+    runner_up: str | None
     feasible: int
     message: str
     preemptions: tuple[Preemption, ...]
@@ -431,42 +437,31 @@ class Side(Struct, frozen=True, kw_only=True):
             node_count=len(story.chosen),
             total=story.total,
             margin=story.margin,
-            runner_up="" if behind is None else story.nodes[behind],
+            runner_up=None if behind is None else story.nodes[behind],
             feasible=story.feasible,
             message=story.message,
             preemptions=story.preemptions[:SHOWN_NODES],
         )
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class Turn(Document, frozen=True):
     """By how much one plugin puts the new node before the old one, on both sides."""
 
     plugin: str
     before: int
     after: int
-
-    @property
-    def swing(self) -> int:
-        return self.after - self.before
+    swing: int
 
 
-class Shift(Struct, frozen=True, kw_only=True):
-    """Nodes that only one side allows, and the plugin that rejects them on the other."""
-
-    plugin: str
-    nodes: int
-
-
-class ScoreChange(Struct, frozen=True, kw_only=True):
+class ScoreChange(Document, frozen=True):
     """How a plugin's weighted scores changed on the nodes that fit on both sides."""
 
-    plugin: str
     nodes: int
     largest: int
     """The change of the largest magnitude."""
 
 
-class Difference(Struct, frozen=True, kw_only=True):
+class Difference(Document, frozen=True):
     """The outcomes of one pod on both sides, where they differ."""
 
     pod: str
@@ -474,18 +469,20 @@ class Difference(Struct, frozen=True, kw_only=True):
     """All that apply, the largest first; never empty."""
     before: Side
     after: Side
-    old_node: str = ""
-    new_node: str = ""
+    old_node: str | None
+    new_node: str | None
     """The nodes that `turned` compares: the pod leaves one for the other."""
-    turned: tuple[Turn, ...] = ()
+    turned: tuple[Turn, ...] = field(name="turnedBy")
     """The plugins that score the two nodes differently on both sides, largest difference first."""
-    filtered_by: str = ""
+    filtered_by: str | None
     """The Filter plugin that allows one of the two nodes on one side alone."""
-    lost: tuple[Shift, ...] = ()
-    gained: tuple[Shift, ...] = ()
-    reworded: tuple[str, ...] = ()
+    lost: Mapping[str, int]
+    """Nodes that only the first side allows, by the plugin that rejects them on the second."""
+    gained: Mapping[str, int]
+    """The reverse."""
+    reworded: tuple[str, ...]
     """Plugins that reject the same nodes in other words."""
-    rescored: tuple[ScoreChange, ...] = ()
+    rescored: Mapping[str, ScoreChange] = field(name="scores")
 
     @property
     def effect(self) -> Effect:
@@ -496,17 +493,16 @@ class Difference(Struct, frozen=True, kw_only=True):
         """The plugins that make the difference; empty where it is none of them."""
         match self.effect:
             case Effect.STOPS:
-                return tuple(shift.plugin for shift in self.lost)
+                return tuple(self.lost)
             case Effect.STARTS:
-                return tuple(shift.plugin for shift in self.gained)
+                return tuple(self.gained)
             case Effect.MOVES | Effect.TIES:
                 turned = tuple(turn.plugin for turn in self.turned[:1] if turn.swing > 0)
                 return (self.filtered_by,) if self.filtered_by else turned
             case Effect.SCORES:
-                return tuple(sorted(change.plugin for change in self.rescored))
+                return tuple(sorted(self.rescored))
             case _:
-                shifts = {shift.plugin for shift in (*self.lost, *self.gained)}
-                return tuple(sorted({*shifts, *self.reworded}))
+                return tuple(sorted({*self.lost, *self.gained, *self.reworded}))
 
     @property
     def size(self) -> int:
@@ -519,9 +515,9 @@ class Difference(Struct, frozen=True, kw_only=True):
             case Effect.MOVES | Effect.TIES:
                 return sum(turn.swing for turn in self.turned)
             case Effect.SCORES:
-                return max(abs(change.largest) for change in self.rescored)
+                return max(abs(change.largest) for change in self.rescored.values())
             case _:
-                return sum(shift.nodes for shift in (*self.lost, *self.gained))
+                return sum(self.lost.values()) + sum(self.gained.values())
 
 
 def compare(before: Story, after: Story) -> Difference | None:
@@ -529,13 +525,13 @@ def compare(before: Story, after: Story) -> Difference | None:
     if before.nodes is not after.nodes and before.nodes != after.nodes:
         nodes = tuple(sorted({*before.nodes, *after.nodes}))
         before, after = before.on(nodes), after.on(nodes)
-    lost: tuple[Shift, ...] = ()
-    gained: tuple[Shift, ...] = ()
+    lost: Mapping[str, int] = {}
+    gained: Mapping[str, int] = {}
     reworded: tuple[str, ...] = ()
     if not _rejects_alike(before, after):
-        lost, gained = tuple(_shifts(before, after)), tuple(_shifts(after, before))
+        lost, gained = _shifts(before, after), _shifts(after, before)
         reworded = tuple(_reworded(before, after))
-    rescored = tuple(_rescored(before, after))
+    rescored = _rescored(before, after)
     effects = tuple(_effects(before, after, is_shifted=bool(lost or gained), is_rescored=bool(rescored)))
     if not effects:
         return None
@@ -545,10 +541,10 @@ def compare(before: Story, after: Story) -> Difference | None:
         effects=effects,
         before=Side.of(before),
         after=Side.of(after),
-        old_node=old,
-        new_node=new,
+        old_node=old or None,
+        new_node=new or None,
         turned=_turned(before, after, old, new) if old else (),
-        filtered_by=_filtered_by(before, after, old, new) if old else "",
+        filtered_by=_filtered_by(before, after, old, new) if old else None,
         lost=lost,
         gained=gained,
         reworded=reworded,
@@ -583,7 +579,7 @@ def _effects(before: Story, after: Story, *, is_shifted: bool, is_rescored: bool
         yield Effect.SCORES
 
 
-def _shifts(these: Story, others: Story) -> Iterator[Shift]:
+def _shifts(these: Story, others: Story) -> dict[str, int]:
     """The nodes that fit only in these, by the plugin that rejects them in the others; most nodes first."""
     rows = np.flatnonzero(these.fits & ~others.fits)
     counts: dict[str, int] = {}
@@ -591,8 +587,7 @@ def _shifts(these: Story, others: Story) -> Iterator[Shift]:
         rejection = others.rejection(row)
         plugin = rejection.plugin if rejection else "PreFilter"
         counts[plugin] = counts.get(plugin, 0) + 1
-    for plugin, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-        yield Shift(plugin=plugin, nodes=count)
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _reworded(before: Story, after: Story) -> Iterator[str]:
@@ -604,10 +599,10 @@ def _reworded(before: Story, after: Story) -> Iterator[str]:
     yield from sorted({one.plugin for one, other in found if one.plugin == other.plugin and one != other})
 
 
-def _rescored(before: Story, after: Story) -> Iterator[ScoreChange]:
+def _rescored(before: Story, after: Story) -> dict[str, ScoreChange]:
     """Largest change first."""
     both: BoolArray = (before.totals >= 0) & (after.totals >= 0)
-    changes = []
+    changes: dict[str, ScoreChange] = {}
     for plugin in dict.fromkeys((*before.scores, *after.scores)):
         first, second = before.scores.get(plugin, _ZERO), after.scores.get(plugin, _ZERO)
         if first is second:
@@ -619,8 +614,8 @@ def _rescored(before: Story, after: Story) -> Iterator[ScoreChange]:
         up, down = int(change[most]), -int(change[least])
         row = most if up > down or (up == down and most < least) else least
         if change[row]:
-            changes.append(ScoreChange(plugin=plugin, nodes=int(np.count_nonzero(change)), largest=int(change[row])))
-    yield from sorted(changes, key=lambda change: (-abs(change.largest), change.plugin))
+            changes[plugin] = ScoreChange(nodes=int(np.count_nonzero(change)), largest=int(change[row]))
+    return dict(sorted(changes.items(), key=lambda item: (-abs(item[1].largest), item[0])))
 
 
 def _moved(before: Story, after: Story) -> tuple[str, str]:
@@ -632,14 +627,14 @@ def _moved(before: Story, after: Story) -> tuple[str, str]:
     return left[0], come[0]
 
 
-def _filtered_by(before: Story, after: Story, old: str, new: str) -> str:
+def _filtered_by(before: Story, after: Story, old: str, new: str) -> str | None:
     """The plugin that no longer allows the old node, else the one that did not allow the new one."""
     for story, name in ((after, old), (before, new)):
         row = story.row(name)
         if not story.fits[row]:
             rejection = story.rejection(row)
             return rejection.plugin if rejection else "PreFilter"
-    return ""
+    return None
 
 
 def _turned(before: Story, after: Story, old: str, new: str) -> tuple[Turn, ...]:
@@ -653,7 +648,7 @@ def _turned(before: Story, after: Story, old: str, new: str) -> tuple[Turn, ...]
             int(story.scores[plugin][new_row] - story.scores[plugin][old_row]) if plugin in story.scores else 0
             for story in (before, after)
         )
-        turns.append(Turn(plugin=plugin, before=first, after=second))
+        turns.append(Turn(plugin=plugin, before=first, after=second, swing=second - first))
     return tuple(sorted((turn for turn in turns if turn.swing), key=lambda turn: (-turn.swing, turn.plugin)))
 
 

@@ -71,6 +71,14 @@ class Event(Struct, frozen=True, kw_only=True):
     parts: tuple[EventPart, ...]
 
     @property
+    def is_known(self) -> bool:
+        return self.nodes is not None or any(part.is_known for part in self.parts)
+
+    @property
+    def texts(self) -> tuple[tuple[int | None, str], ...]:
+        return tuple((part.count, part.text) for part in self.parts)
+
+    @property
     def counted(self) -> int:
         """What the counts of the filter reasons add up to."""
         return sum(part.count or 0 for part in self.parts if part.stage is Stage.FILTER)
@@ -78,6 +86,8 @@ class Event(Struct, frozen=True, kw_only=True):
 
 _LONGEST = 32 << 10
 """Characters of a message that are read; API servers store a thousand."""
+_LONGEST_OUTPUT = 1 << 20
+"""Characters of the output of a command that are read."""
 _HEAD = re.compile(r"(\d{1,9})/(\d{1,9}) nodes are available:?\s*")
 _OLDEST = re.compile(r"failed to fit in any node\s+fit failure summary on nodes ?: ?(.*)", re.DOTALL)
 _OLDEST_COUNT = re.compile(r" \((\d{1,9})\)(?:, |$)")
@@ -89,6 +99,17 @@ _POST_FILTER = re.compile(
     r"(?:^|\s|(?<=\.))((?:no new claims to deallocate|still not schedulable|(?:deallocation|deletion) of ResourceClaim "
     r"completed|ResourceClaim unreserved for PodGroup)(?:, preemption:|\.|$)|preemption:)"
 )
+
+
+def events_in(text: str) -> list[Event]:
+    """The events of a text of several lines, such as the output of `kubectl describe pod`, each once; of any other the
+    one that it is. None where nothing in it is known."""
+    lines = text[:_LONGEST_OUTPUT].splitlines() if _OLDEST.search(text) is None else []
+    found = [parse(line) for line in lines] if len(lines) > 1 else []
+    known = [event for event in found if event.is_known]
+    if not known and (event := parse(text)).is_known:
+        known = [event]
+    return list({event.texts: event for event in known}.values())
 
 
 def parse(text: str) -> Event:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from kschedx.apiserver.admission import AdmissionChange
 from kschedx.framework.cycle import Outcome, Unevaluated
-from kschedx.kube.decoding import camel, plain
+from kschedx.kube.documents import camel, plain
 from kschedx.snapshot.snapshot import Missing
 
 # What all notes share.

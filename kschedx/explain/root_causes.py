@@ -34,7 +34,7 @@ from kschedx.kube.quantity import milli_value, value
 from kschedx.kube.resources import container_requests
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import OfStatefulSet, PersistentVolumeClaim, own_claims
-from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, Pod, PodAffinity
+from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, Node, Pod, PodAffinity
 from kschedx.kube.workloads import REVISION_HASH
 from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
 from kschedx.snapshot.columns import ClusterRow
@@ -302,8 +302,8 @@ def _never_preempts(diagnosis: Diagnosis) -> Iterator[NeverPreempts]:
     pod, pods = diagnosis.cycle.pod, diagnosis.cycle.snapshot.pods
     if pod.spec.preemption_policy != PREEMPT_NEVER:
         return
-    rows = [one for node in _rejected(diagnosis, InsufficientResource) for one in pods.on_node(node).tolist()]
-    if lower := sum(int(pods.priorities[row]) < pod.priority for row in rows):
+    is_there = np.isin(pods.node, [*_rejected(diagnosis, InsufficientResource)])
+    if lower := int(np.count_nonzero(is_there & (pods.priorities < pod.priority))):
         yield NeverPreempts(priority_class=pod.spec.priority_class_name or "", lower=lower)
 
 
@@ -425,23 +425,20 @@ def unpublished(snapshot: Snapshot, device_class: str) -> Iterator[NoDevicesPubl
     yield NoDevicesPublished(device_class=device_class, driver=driver, drivers=drivers)
 
 
-def unhealthy_devices(snapshot: Snapshot, resource: str) -> dict[str, tuple[int, int]]:
-    """Nodes to what their capacity and their allocatable have of an extended resource, where the first is more."""
-    found: dict[str, tuple[int, int]] = {}
-    for node in snapshot.cluster.nodes if "/" in resource else ():
-        capacity = node.status.capacity.get(resource)
-        if capacity is not None and capacity != (left := node.status.allocatable.get(resource)):
-            amounts = _amount(resource, capacity), _amount(resource, left)
-            if amounts[0] > amounts[1]:
-                found[node.name] = amounts
-    return found
+def unhealthy_devices(node: Node, resource: str) -> tuple[int, int] | None:
+    """What a node's capacity and its allocatable have of an extended resource, where the first is more."""
+    capacity, left = node.status.capacity.get(resource), node.status.allocatable.get(resource)
+    if "/" not in resource or capacity is None or capacity == left:
+        return None
+    amounts = _amount(resource, capacity), _amount(resource, left)
+    return amounts if amounts[0] > amounts[1] else None
 
 
 def _unhealthy(snapshot: Snapshot, resource: str) -> Iterator[UnhealthyDevices]:
-    found = unhealthy_devices(snapshot, resource)
-    for node, (capacity, allocatable) in [*found.items()][:1]:
+    found = [(node.name, ill) for node in snapshot.cluster.nodes if (ill := unhealthy_devices(node, resource))]
+    for name, (capacity, allocatable) in found[:1]:
         yield UnhealthyDevices(
-            resource=resource, node=node, capacity=capacity, allocatable=allocatable, others=len(found) - 1
+            resource=resource, node=name, capacity=capacity, allocatable=allocatable, others=len(found) - 1
         )
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kschedx.errors import ConfigError, Place
 from kschedx.explain.notes import Note, ReleaseEmulated, Teller
 from kschedx.framework.config import Profile
-from kschedx.framework.cycle import Unevaluated, unknown_plugins
+from kschedx.framework.cycle import Unevaluated, UnevaluatedDocument, unknown_plugins
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.types import Pod
 from kschedx.releases import EMULATED, VERSIONS, Release, resolve
@@ -179,6 +179,10 @@ class Setup(Struct, frozen=True, kw_only=True):
         config = self.scheduler.config
         found = (one for profile in config.profiles for one in unknown_plugins(profile, config))
         return tuple({one.name: one for one in found}.values())
+
+    @property
+    def unknown_plugin_documents(self) -> tuple[UnevaluatedDocument, ...]:
+        return tuple(one.document for one in self.unknown_plugins)
 
     @property
     def scheduler_names(self) -> frozenset[str]:

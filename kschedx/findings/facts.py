@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from kschedx.kube.decoding import as_document
+from kschedx.kube.documents import Json, as_document
+
+FindingDocument = Annotated[
+    Json, Meta(extra_json_schema={"required": ["reason"], "properties": {"reason": {"type": "string"}}})
+]
+"""A reason as facts; which others it has depends on the reason."""
 
 
 class Facts(Struct, frozen=True, kw_only=True):

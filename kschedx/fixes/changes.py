@@ -10,18 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from kschedx.kube.decoding import to_plain
+from kschedx.kube.documents import ChangeDocument, Json, Target, part_of
 from kschedx.kube.types import Container, Node, ObjectMeta, Pod, PodSpec
-
-Json = dict[str, object]
-
-
-class Target(Struct, frozen=True, kw_only=True):
-    """The object that a change is made to."""
-
-    api_version: str
-    kind: str
-    namespace: str
-    name: str
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -38,20 +28,10 @@ class Change(Struct, frozen=True, kw_only=True):
     by: str = ""
     """The controller that makes it once the others are made; empty if the user has to."""
 
-    def to_dict(self) -> Json:
-        target: Json = {"apiVersion": self.target.api_version, "kind": self.target.kind, "name": self.target.name}
-        if self.target.namespace:
-            target["namespace"] = self.target.namespace
-        told: Json = {"target": target}
-        if self.delete:
-            told["delete"] = True
-            told |= {"orphan": True} if self.orphan else {}
-        elif self.create is not None:
-            told["create"] = self.create
-        else:
-            told["patch"] = list(self.patch)
-        told |= {"subresource": self.subresource} if self.subresource else {}
-        return told | ({"by": self.by} if self.by else {})
+    @property
+    def document(self) -> ChangeDocument:
+        is_patch = not self.delete and self.create is None
+        return part_of(ChangeDocument, self, patch=self.patch if is_patch else None)
 
 
 # JSON patches (RFC 6902) on manifests: add, remove and replace.

@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.fixes.changes import Change, Json, PatchError, Target, add_operation, apply_patch, pointer
+from kschedx.fixes.changes import Change, PatchError, add_operation, apply_patch, pointer
+from kschedx.kube.documents import Json, Target
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.types import Container, OwnerReference, Pod, Volume
 from kschedx.snapshot.snapshot import Snapshot

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from kschedx.apiserver.pod_security import ALL, PREFIX, Level
-from kschedx.fixes.changes import Change, Json, Target, pointer
+from kschedx.fixes.changes import Change, pointer
+from kschedx.kube.documents import Json, Target
 
 ENFORCE = f"{PREFIX}enforce"
 _OF_POD: Json = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}

@@ -11,8 +11,6 @@ from msgspec.structs import replace
 
 from kschedx.fixes.changes import (
     Change,
-    Json,
-    Target,
     add_operation,
     annotations_patch,
     node_patch,
@@ -23,6 +21,7 @@ from kschedx.fixes.changes import (
 from kschedx.fixes.phrases import amount_text
 from kschedx.kube.decoding import manifest
 from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from kschedx.kube.documents import Json, Target
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.storage import BIND_COMPLETED, CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kschedx.kube.types import Node, Pod, Taint

@@ -36,8 +36,10 @@ def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:
     names = dict.fromkeys(name for hint in hints for name, _ in hint.nodes)
     yield from [cluster.index[name] for name in names][:MOST_NODES]
     lacking = dict.fromkeys(one.resource for one in findings if isinstance(one, InsufficientResource))
-    ill = dict.fromkeys(name for one in lacking for name in unhealthy_devices(situation.snapshot, one))
-    yield from [cluster.index[name] for name in ill][:MOST_NODES]
+    ill = dict.fromkeys(
+        cluster.index[node.name] for one in lacking for node in cluster.nodes if unhealthy_devices(node, one)
+    )
+    yield from [*ill][:MOST_NODES]
     short = {one.resource for one in findings if isinstance(one, InsufficientResource)}
     resized = {one.pod for resource in sorted(short) for one in pending_resizes(situation.snapshot, resource)}
     rows = {int(pods.node[pods.rows[key]]) for key in resized}
@@ -53,7 +55,7 @@ def offering(short: Sequence[InsufficientResource], place: Candidate) -> Iterato
     if one.resource.startswith(HUGE_PAGES):
         yield from _set_aside(more, place)
         return
-    whole, _ = unhealthy_devices(place.snapshot, one.resource).get(place.node.name, (0, 0))
+    whole, _ = unhealthy_devices(place.node, one.resource) or (0, 0)
     if whole >= more.after:
         row, node = place.node_row, place.node.name
         yield s.OfferResource(row=row, node=node, resource=one.resource, amounts=(more,), is_unhealthy=True)

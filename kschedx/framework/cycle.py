@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum, StrEnum
+from typing import Literal
 
 from msgspec import Struct, field
 
@@ -11,6 +12,7 @@ from kschedx.framework.config import Profile, SchedulerConfig
 from kschedx.framework.extenders import Trace, call_order, is_interested
 from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.status import SUCCESS, FilterOutcome, Status
+from kschedx.kube.documents import Document, part_of
 from kschedx.kube.types import Pod
 from kschedx.releases import Release
 from kschedx.snapshot.columns import ClusterRow, IntArray, TableRows, each_row, rows_where
@@ -44,6 +46,18 @@ class UnevaluatedKind(StrEnum):
     """The pod is another scheduler's."""
 
 
+class UnevaluatedDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
+    plugin: str = ""
+    extender: str = ""
+    kind: str = ""
+    scheduler: str = ""
+    where: tuple[str, ...]
+    leaves_open: Literal["node", "fit"] | None
+    waived: bool = False
+    objects: tuple[str, ...] = ()
+    completed_by: str = ""
+
+
 class Unevaluated(Struct, frozen=True, kw_only=True):
     """A plugin, extender, or predicate that was not run."""
 
@@ -63,10 +77,10 @@ class Unevaluated(Struct, frozen=True, kw_only=True):
     completed_by: str = ""
     """A command for a file with what a dump lacks."""
 
-    def to_dict(self) -> dict[str, object]:
-        more = {"waived": self.is_waived, "objects": list(self.objects), "completedBy": self.completed_by}
-        known = {key: value for key, value in more.items() if value}
-        return {self.kind.value: self.name, "where": list(self.where), "leavesOpen": LEAVES_OPEN[self.stake], **known}
+    @property
+    def document(self) -> UnevaluatedDocument:
+        names = {str(one): self.name if one is self.kind else "" for one in UnevaluatedKind}
+        return part_of(UnevaluatedDocument, self, leaves_open=LEAVES_OPEN[self.stake], waived=self.is_waived, **names)
 
 
 LEAVES_OPEN = {Stake.NOTHING: None, Stake.NODE: "node", Stake.FIT: "fit"}

@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import IntEnum
 from functools import cached_property
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from kschedx.findings import Finding
+from kschedx.findings.facts import FindingDocument
+from kschedx.kube.documents import Document
 from kschedx.snapshot.columns import BoolArray, ClusterRow, Column, IntArray, TableRow, distinct
 
 
@@ -30,13 +32,20 @@ class Code(IntEnum):
     @property
     def text(self) -> str:
         """The name that kube-scheduler prints: `UnschedulableAndUnresolvable`."""
-        return "".join(word if word == "and" else word.capitalize() for word in self.name.lower().split("_")).replace(
-            "and", "And"
-        )
+        return self.name.title().replace("_", "")
 
     @property
     def is_rejection(self) -> bool:
         return self in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
+
+
+CodeText = Annotated[str, Meta(extra_json_schema={"enum": [code.text for code in Code]})]
+
+
+class StatusDocument(Document, frozen=True):
+    code: CodeText
+    reasons: tuple[str, ...]
+    findings: tuple[FindingDocument, ...]
 
 
 class Status(Struct, frozen=True, kw_only=True):
@@ -63,6 +72,10 @@ class Status(Struct, frozen=True, kw_only=True):
     @property
     def message(self) -> str:
         return ", ".join(self.reasons)
+
+    @property
+    def document(self) -> StatusDocument:
+        return StatusDocument(self.code.text, self.reasons, tuple(found.to_dict() for found in self.findings))
 
     def by(self, plugin: str) -> Status:
         """The same of a plugin, as the framework sets its name."""

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.resource_quota import not_created
-from kschedx.controllers.manager import Rollout
+from kschedx.controllers.manager import Rollout, RolloutDocument
 from kschedx.explain.admission import Ledger
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.node_groups import Blocker, NodeGroup
@@ -23,11 +23,22 @@ from kschedx.explain.subject import Subject
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.pod import explain
+from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.workloads import pinned
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import each_row
 
 LEAVES_OUT = plugins_with(Trait.DAEMON_SET_CONTROLLER)
+
+
+class DaemonSetDocument(Document, frozen=True, omit_defaults=True):
+    name: str
+    runs: tuple[str, ...]
+    waits: tuple[tuple[str, ...], ...]
+    left_out: tuple[tuple[str, ...], ...]
+    refused: int = 0
+    refusal: str = ""
+    rollout: RolloutDocument | None = None
 
 
 class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
@@ -116,15 +127,9 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
 
     def to_dict(self) -> dict[str, object]:
         """The Explanation of a pod that is not tied to a node, and the DaemonSet's nodes."""
-        found = {
-            "name": self.name,
-            "runs": list(self.runs),
-            "waits": [list(self.names(group)) for group in self.waits],
-            "leftOut": [list(self.names(group)) for group in self.left_out],
-            **({"refused": self.refused, "refusal": self.refusal} if self.refused else {}),
-            **({"rollout": self.rollout.to_dict()} if self.rollout is not None else {}),
-        }
-        return {**self.explanation.to_dict(), "daemonSet": found}
+        waits, left_out = (tuple(map(self.names, groups)) for groups in (self.waits, self.left_out))
+        found = part_of(DaemonSetDocument, self, waits=waits, left_out=left_out)
+        return {**self.explanation.to_dict(), "daemonSet": to_json(found)}
 
 
 def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAnswer:

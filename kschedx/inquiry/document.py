@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct, field
 
-from kschedx.framework.cycle import Cycle, Scores
-from kschedx.framework.status import FilterOutcome, Status
-from kschedx.holding import Holding
-from kschedx.inquiry.explanation import Note
-from kschedx.inquiry.extenders import extenders_document
-from kschedx.inquiry.fix import Fix
-from kschedx.kube.decoding import camel
+from kschedx.findings.facts import FindingDocument
+from kschedx.framework.config import Profile
+from kschedx.framework.cycle import Cycle, Outcome, Scores, UnevaluatedDocument
+from kschedx.framework.status import CodeText, FilterOutcome, Status, StatusDocument
+from kschedx.inquiry.extenders import CandidateDocument, ExtendersDocument, extenders_document
+from kschedx.kube.documents import ChangeDocument, Document, Json, Part, camel, document, part_of
 from kschedx.snapshot.columns import each_row, rows_where
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.snapshot import Source
+from kschedx.snapshot.snapshot import SourceDocument
+
+if TYPE_CHECKING:
+    from kschedx.holding import Holding
 
 HoldingJson = dict[str, object]
 
@@ -47,96 +50,198 @@ def _plain(value: object) -> object:
 
 # The Explanation document (`-o json`).
 
-Json = dict[str, object]
+
+class PodDocument(Document, frozen=True):
+    namespace: str
+    name: str
+    scheduler_name: str
+    priority: int
 
 
-def document(cycle: Cycle, fixes: Iterable[Fix], notes: Iterable[Note]) -> Json:
-    """Keys are a contract: they are added, never changed. Numbers are integers."""
-    pod, snapshot, names = cycle.pod, cycle.snapshot, cycle.all_nodes.cluster.names
-    return {
-        "apiVersion": "kschedx/v1",
-        "kind": "Explanation",
-        "kubernetesVersion": cycle.release.version,
-        "source": source_document(snapshot.source),
-        "pod": {
-            "namespace": pod.metadata.namespace,
-            "name": pod.metadata.name,
-            "schedulerName": pod.spec.scheduler_name,
-            "priority": pod.priority,
-        },
-        "profile": {
-            "schedulerName": cycle.profile.scheduler_name,
-            "extensionPoints": {
-                point: [{"name": name, "weight": cycle.profile.weights[name]} for name in plugins]
-                if point in ("score", "priorities")
-                else list(plugins)
-                for point, plugins in cycle.profile.points.items()
-            },
-        },
-        "outcome": cycle.outcome.value,
-        **({"unheard": [one.to_dict() for one in cycle.unheard]} if cycle.unheard else {}),
-        "bestNodes": [names[row] for row in cycle.best],
-        "message": cycle.message,
-        "preEnqueue": [_step(status) for status in cycle.pre_enqueue],
-        "preFilter": [
-            _step(step.status) | {"nodes": None if step.nodes is None else sorted(step.nodes)}
+class PluginWeight(Document, frozen=True):
+    name: str
+    weight: int
+
+
+ExtensionPoints = Mapping[str, tuple[str | PluginWeight, ...]]
+
+
+class PodProfileDocument(Document, frozen=True):
+    scheduler_name: str
+    extension_points: ExtensionPoints
+
+
+class PluginStatusDocument(Document, frozen=True):
+    plugin: str
+    code: CodeText
+    reasons: tuple[str, ...]
+    findings: tuple[FindingDocument, ...]
+
+
+class PreFilterDocument(PluginStatusDocument, frozen=True):
+    nodes: tuple[str, ...] | None
+    """The nodes that the plugin leaves; None for all."""
+
+
+class VerdictDocument(Document, frozen=True):
+    code: CodeText
+    plugin: str | None
+    reasons: tuple[str, ...]
+
+
+class NodeVerdict(Document, frozen=True):
+    verdict: VerdictDocument
+    rejected_by: Mapping[str, StatusDocument]
+
+
+class FilterDocument(Document, frozen=True):
+    skipped: tuple[str, ...]
+    nodes: Mapping[str, NodeVerdict]
+
+
+class NodeScores(Document, frozen=True):
+    raw: Mapping[str, int]
+    normalized: Mapping[str, int]
+    weighted: Mapping[str, int]
+    total: int
+
+
+class ScoresDocument(Document, frozen=True):
+    skipped: tuple[str, ...]
+    weights: Mapping[str, int]
+    nodes: Mapping[str, NodeScores]
+
+
+class PreemptionDocument(Document, frozen=True):
+    code: CodeText
+    reasons: tuple[str, ...]
+    nominated_node: str | None
+    best_candidates: tuple[str, ...]
+    candidates: tuple[CandidateDocument, ...]
+
+
+class KubeletDocument(Document, frozen=True):
+    node: str
+    exists: bool
+    is_taken: bool = field(name="takes")
+    refusals: tuple[str, ...]
+
+
+NoteDocument = Annotated[
+    Json,
+    Meta(
+        extra_json_schema={
+            "required": ["id", "text"],
+            "properties": {"id": {"type": "string"}, "text": {"type": "string"}},
+        }
+    ),
+]
+
+
+class Covered(Document, frozen=True):
+    """For how many of the replicas that wait a fix of one of them does."""
+
+    title: str
+    """The fix for all of them, where it takes more nodes than one."""
+    pods: int
+    """How many have a node then, one after the other."""
+    of: int
+
+
+class FixDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
+    title: str
+    certainty: Literal["verified", "partial", "untried"]
+    group: Literal["capacity", "workload", "cluster"]
+    costs: tuple[str, ...] = ()
+    changes: tuple[ChangeDocument, ...]
+    feasible_nodes: tuple[str, ...]
+    apply: tuple[ChangeDocument, ...] | None = None
+    replicas: Covered | None = None
+
+
+class ExplanationDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
+    """Numbers are integers."""
+
+    kubernetes_version: str
+    source: SourceDocument
+    pod: PodDocument
+    profile: PodProfileDocument
+    outcome: Outcome
+    unheard: tuple[UnevaluatedDocument, ...] = ()
+    best_nodes: tuple[str, ...]
+    message: str
+    pre_enqueue: tuple[PluginStatusDocument, ...]
+    pre_filter: tuple[PreFilterDocument, ...]
+    filter: FilterDocument | None
+    score: ScoresDocument | None
+    post_filter: PreemptionDocument | None
+    fixes: tuple[FixDocument, ...]
+    notes: tuple[NoteDocument, ...]
+    extenders: ExtendersDocument | None = None
+
+
+def explanation_document(cycle: Cycle, fixes: Iterable[FixDocument], notes: Iterable[NoteDocument]) -> Json:
+    pod, names = cycle.pod, cycle.all_nodes.cluster.names
+    return document(
+        "Explanation",
+        ExplanationDocument,
+        cycle,
+        kubernetes_version=cycle.release.version,
+        source=cycle.snapshot.source.document,
+        pod=PodDocument(pod.metadata.namespace, pod.metadata.name, pod.spec.scheduler_name, pod.priority),
+        profile=PodProfileDocument(cycle.profile.scheduler_name, _extension_points(cycle.profile)),
+        unheard=tuple(one.document for one in cycle.unheard),
+        best_nodes=tuple(names[row] for row in cycle.best),
+        pre_enqueue=tuple(_step(PluginStatusDocument, status) for status in cycle.pre_enqueue),
+        pre_filter=tuple(
+            _step(PreFilterDocument, step.status, nodes=None if step.nodes is None else sorted(step.nodes))
             for step in cycle.pre_filter
-        ],
-        "filter": _filter(cycle),
-        "score": _score(cycle.scores),
-        "postFilter": _post_filter(cycle),
-        "fixes": [fix.to_dict() for fix in fixes],
-        "notes": [note.to_dict() for note in notes],
-        **({} if cycle.extenders is None else {"extenders": extenders_document(cycle.extenders)}),
-    }
+        ),
+        filter=_filter(cycle),
+        score=_score(cycle.scores),
+        post_filter=_post_filter(cycle),
+        fixes=tuple(fixes),
+        notes=tuple(notes),
+        extenders=None if cycle.extenders is None else extenders_document(cycle.extenders),
+    )
 
 
-def source_document(source: Source) -> Json:
-    """Where a cluster came from. When it was read is left out, so that the same cluster gives the same document."""
-    more: Json = {
-        "serverVersion": source.server_version,
-        "missing": {kind: cause.value for kind, cause in source.missing.items()},
-        "namespaces": list(source.namespaces),
-        "anonymized": source.anonymized,
-    }
-    known = {key: value for key, value in more.items() if value}
-    return {"text": source.text, "kinds": dict(sorted(source.kinds.items())), **known}
-
-
-def _step(status: Status) -> Json:
-    return {"plugin": status.plugin} | _status(status)
-
-
-def _status(status: Status) -> Json:
+def _extension_points(profile: Profile) -> ExtensionPoints:
     return {
-        "code": status.code.text,
-        "reasons": list(status.reasons),
-        "findings": [finding.to_dict() for finding in status.findings],
+        point: tuple(PluginWeight(one, profile.weights[one]) for one in plugins)
+        if point in ("score", "priorities")
+        else plugins
+        for point, plugins in profile.points.items()
     }
 
 
-def _filter(cycle: Cycle) -> Json | None:
+def _step(record: type[Part], status: Status, **more: object) -> Part:
+    found = status.document
+    return part_of(record, status, code=found.code, findings=found.findings, **more)
+
+
+def _filter(cycle: Cycle) -> FilterDocument | None:
     """The plugins' alone; what extenders made of it is in `extenders`."""
     outcome = cycle.filter_plugins or cycle.filter
     if outcome is None or cycle.nodes is None:
         return None
-    return {"skipped": list(cycle.filter_skipped), "nodes": _verdicts(outcome, cycle.nodes)}
+    return FilterDocument(cycle.filter_skipped, _verdicts(outcome, cycle.nodes))
 
 
-def _verdicts(outcome: FilterOutcome, nodes: NodeTable) -> Json:
-    rejected_by: list[Json] = [{} for _ in range(len(nodes))]
+def _verdicts(outcome: FilterOutcome, nodes: NodeTable) -> dict[str, NodeVerdict]:
+    rejected_by: list[dict[str, StatusDocument]] = [{} for _ in range(len(nodes))]
     for plugin, verdicts in zip(outcome.plugins, outcome.verdicts, strict=True):
         for rejected in each_row(rows_where(verdicts.rejected)):
-            rejected_by[rejected][plugin] = _status(verdicts.status(rejected, plugin))
-    found: Json = {}
+            rejected_by[rejected][plugin] = verdicts.status(rejected, plugin).document
+    found = {}
     for row, name in zip(nodes.each(), nodes.names, strict=True):
         status = outcome.status(row)
-        verdict = {"code": status.code.text, "plugin": status.plugin or None, "reasons": list(status.reasons)}
-        found[name] = {"verdict": verdict, "rejectedBy": rejected_by[row]}
+        verdict = VerdictDocument(status.code.text, status.plugin or None, status.reasons)
+        found[name] = NodeVerdict(verdict, rejected_by[row])
     return found
 
 
-def _score(scores: Scores | None) -> Json | None:
+def _score(scores: Scores | None) -> ScoresDocument | None:
     if scores is None:
         return None
     plugins = list(scores.weights)
@@ -145,37 +250,30 @@ def _score(scores: Scores | None) -> Json | None:
         for of in (scores.raw.__getitem__, scores.normalized.__getitem__, scores.weighted)
     )
     totals = scores.totals.tolist()
-    return {
-        "skipped": list(scores.skipped),
-        "weights": dict(scores.weights),
-        "nodes": {
-            name: {
-                "raw": {plugin: raw[plugin][row] for plugin in plugins},
-                "normalized": {plugin: normalized[plugin][row] for plugin in plugins},
-                "weighted": {plugin: weighted[plugin][row] for plugin in plugins},
-                "total": totals[row],
-            }
-            for row, name in enumerate(scores.nodes.names)
-        },
+    nodes = {
+        name: NodeScores(
+            {plugin: raw[plugin][row] for plugin in plugins},
+            {plugin: normalized[plugin][row] for plugin in plugins},
+            {plugin: weighted[plugin][row] for plugin in plugins},
+            totals[row],
+        )
+        for row, name in enumerate(scores.nodes.names)
     }
+    return ScoresDocument(scores.skipped, scores.weights, nodes)
 
 
-def _post_filter(cycle: Cycle) -> Json | None:
+def _post_filter(cycle: Cycle) -> PreemptionDocument | None:
     result = cycle.post_filter
     if result is None:
         return None
     names, pods = cycle.all_nodes.cluster.names, cycle.snapshot.pods
-    return {
-        "code": result.status.code.text,
-        "reasons": list(result.status.reasons),
-        "nominatedNode": None if result.nominated_node is None else names[result.nominated_node],
-        "bestCandidates": [names[row] for row in result.best],
-        "candidates": [
-            {
-                "node": names[candidate.node],
-                "victims": [pods.key(row) for row in candidate.victims],
-                "pdbViolations": candidate.pdb_violations,
-            }
-            for candidate in result.candidates
-        ],
-    }
+    return PreemptionDocument(
+        code=result.status.code.text,
+        reasons=result.status.reasons,
+        nominated_node=None if result.nominated_node is None else names[result.nominated_node],
+        best_candidates=tuple(names[row] for row in result.best),
+        candidates=tuple(
+            CandidateDocument(names[one.node], tuple(map(pods.key, one.victims)), one.pdb_violations)
+            for one in result.candidates
+        ),
+    )

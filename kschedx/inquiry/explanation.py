@@ -16,7 +16,9 @@ from kschedx.explain.cycle_notes import notes as notes_of_cycle
 from kschedx.explain.notes import RecordedEvent
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
+from kschedx.inquiry.document import Covered, NoteDocument
 from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE
+from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.render.states import ExitCode, Lifecycle, StateRow, decision_name, row_named, row_of, state_document
 from kschedx.render.words.notes import note_facts, note_text
@@ -50,30 +52,15 @@ class Note(Struct, frozen=True, kw_only=True):
     def of(cls, found: notes.Note) -> Note:
         return cls(id=found.id, text=note_text(found), facts=note_facts(found))
 
-    def to_dict(self) -> dict[str, object]:
-        return {"id": self.id, "text": self.text} | self.facts
+    @property
+    def document(self) -> NoteDocument:
+        return {"id": self.id, "text": self.text, **self.facts}
 
 
 # The outcome of the replicas that a workload lacks, one after the other.
 
 
-class Covered(Struct, frozen=True, kw_only=True):
-    """For how many of the replicas that wait a fix of one of them does."""
-
-    title: str
-    """The fix for all of them, where it takes more nodes than one."""
-    pods: int
-    """How many have a node then, one after the other."""
-    of: int
-
-    def to_dict(self) -> dict[str, object]:
-        return {"title": self.title, "pods": self.pods, "of": self.of}
-
-
-class Replicas(Struct, frozen=True, kw_only=True):
-    """Beside the explanation of one of them: the first that stays without a node, else the first that evicts others,
-    else the first."""
-
+class ReplicasDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
     workload: str
     """`shop/deploy/web`."""
     wanted: int
@@ -84,18 +71,35 @@ class Replicas(Struct, frozen=True, kw_only=True):
     """Replicas, `namespace/name`, to the nodes that they get, in the order of the queue."""
     pending: tuple[str, ...]
     """Replicas that get none; in a rollout that stops, those that are not made either."""
-    evicted: tuple[str, ...] = ()
+    evicted: tuple[str, ...]
     """Pods that preemption takes away for them."""
-    refused: tuple[str, ...] = ()
-    """Replicas that the API server refuses, so that kube-scheduler never sees them."""
-    refusal: str = ""
-    """Why, in the words of the event about the first of them."""
+    replaced: int
+    """How many pods of the template before run until a rollout takes them away."""
     kubelet: str = ""
     """The node that spec.nodeName names, whose kubelet takes or refuses them; empty where kube-scheduler decides."""
     undecided: str = ""
     """Why there may be more pods, or pods that need more, than these."""
+    refused: tuple[str, ...] = ()
+    """Replicas that the API server refuses, so that kube-scheduler never sees them."""
+    refusal: str = ""
+    """Why, in the words of the event about the first of them."""
+
+
+class Replicas(Struct, frozen=True, kw_only=True):
+    """Beside the explanation of one of them: the first that stays without a node, else the first that evicts others,
+    else the first."""
+
+    workload: str
+    wanted: int
+    running: int
+    placed: Mapping[str, str]
+    pending: tuple[str, ...]
+    evicted: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    refusal: str = ""
+    kubelet: str = ""
+    undecided: str = ""
     replaced: int = 0
-    """How many pods of the template before run until a rollout takes them away."""
     outdated: int = 0
     """Of those, the pods that are still there."""
 
@@ -107,20 +111,6 @@ class Replicas(Struct, frozen=True, kw_only=True):
     @property
     def fits(self) -> bool:
         return not self.pending and not self.refused
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "workload": self.workload,
-            "wanted": self.wanted,
-            "running": self.running,
-            "placed": dict(self.placed),
-            "pending": list(self.pending),
-            "evicted": list(self.evicted),
-            "replaced": self.replaced,
-            **({"kubelet": self.kubelet} if self.kubelet else {}),
-            **({"undecided": self.undecided} if self.undecided else {}),
-            **({"refused": list(self.refused), "refusal": self.refusal} if self.refused else {}),
-        }
 
 
 # The answer about one pod, as the library returns it and as `-o json` prints it.
@@ -326,8 +316,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.errors import InputError, UndecidableError
         from kschedx.explain.root_causes import newer_revision
         from kschedx.fixes import FixCertainty
-        from kschedx.fixes.changes import Change, Target
+        from kschedx.fixes.changes import Change
         from kschedx.inquiry.fix import Fix
+        from kschedx.kube.documents import Target
         from kschedx.kube.escaping import shell_command
 
         snapshot, metadata = self.cycle.snapshot, pod.metadata
@@ -530,35 +521,27 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return made
 
     def to_dict(self) -> dict[str, object]:
-        """The Explanation document: plain dicts, lists, strings and integers. A contract: keys are added, never
-        changed."""
-        from kschedx.inquiry.document import document
+        """The Explanation document: plain dicts, lists, strings and integers."""
+        from kschedx.inquiry.document import KubeletDocument, explanation_document
 
         hopeless = (Note(id="no-fix", text=self.no_fix),) if self.no_fix else ()
-        made = document(self.cycle, self.fixes, (*self.notes, *hopeless))
+        fixes = [one.document(self.covered(one) if self.covering is not None else None) for one in self.fixes]
+        made = explanation_document(self.cycle, fixes, [one.document for one in (*self.notes, *hopeless)])
         if self.autoscaler is not None and self.scaling is not None:
-            from kschedx.autoscaler.growth import scaling_document
+            from kschedx.autoscaler.growth import GroupRemedyDocument, scaling_document
             from kschedx.render.words.autoscaler import group_remedy_title
 
-            fixes = [
-                {"title": group_remedy_title(one.step), "group": one.group, "nodes": one.nodes}
-                for one in self.scaling_remedies
-            ]
-            made["autoscaler"] = scaling_document(self.autoscaler, self.scaling) | ({"fixes": fixes} if fixes else {})
+            remedies = tuple(
+                GroupRemedyDocument(group_remedy_title(one.step), one.group, one.nodes) for one in self.scaling_remedies
+            )
+            made["autoscaler"] = to_json(scaling_document(self.autoscaler, self.scaling, remedies))
         if (bound := bound_by_hand(self.cycle)) is not None:
-            made["kubelet"] = {
-                "node": bound.node,
-                "exists": bound.exists,
-                "takes": bound.is_taken,
-                "refusals": list(bound.refusals),
-            }
+            made["kubelet"] = to_json(part_of(KubeletDocument, bound))
         made["state"] = self.state_document
         if self.overall is not self.outcome:
             made["overall"] = self.overall.value
-        if self.covering is not None:
-            made["fixes"] = list(map(self._with_covered, self.fixes))
         if self.replicas is not None:
-            made["replicas"] = self.replicas.to_dict()
+            made["replicas"] = to_json(part_of(ReplicasDocument, self.replicas))
         if self.karpenter is not None and self.provisioning is not None:
             of_karpenter = self._of_karpenter(self.karpenter, self.provisioning)
             both = made.get("autoscaler")
@@ -573,16 +556,11 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     def state_document(self) -> dict[str, object]:
         return {"name": self.state.name} if self.lifecycle is None else state_document(self.lifecycle)
 
-    def _with_covered(self, fix: Fix) -> dict[str, object]:
-        covered = self.covered(fix)
-        return fix.to_dict() | ({} if covered is None else {"replicas": covered.to_dict()})
-
     def _of_karpenter(self, karpenter: Karpenter, found: PodProvisioning) -> dict[str, object]:
-        from kschedx.karpenter.growth import provisioning_document
+        from kschedx.karpenter.growth import PoolRemedyDocument, provisioning_document
         from kschedx.render.words.karpenter import pool_remedy_title
 
-        fixes = [
-            {"title": pool_remedy_title(one.step), "pool": one.pool, "instanceTypes": list(one.types)}
-            for one in self.provisioning_remedies
-        ]
-        return provisioning_document(karpenter, found) | ({"fixes": fixes} if fixes else {})
+        remedies = tuple(
+            PoolRemedyDocument(pool_remedy_title(one.step), one.pool, one.types) for one in self.provisioning_remedies
+        )
+        return to_json(provisioning_document(karpenter, found, remedies))

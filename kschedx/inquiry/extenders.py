@@ -3,75 +3,91 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import starmap
 
-from kschedx.framework.extenders import FilterCall, PreemptCall, ScoreCall, Trace, Victims
-from kschedx.framework.status import Code, Status
+from msgspec import field
 
-Json = dict[str, object]
-
-
-def extenders_document(trace: Trace) -> Json:
-    """Extenders are identified by their index in the configuration. What did not happen is left out."""
-    made: Json = {
-        "order": list(trace.order),
-        "interested": list(trace.interested),
-        "called": trace.called,
-        "passedPlugins": list(trace.passed_plugins),
-        "filter": [_filter(call) for call in trace.filter],
-        "statuses": {name: _status(status) for name, status in trace.statuses.items()},
-        "silent": list(trace.silent),
-        "scores": [_scores(call) for call in trace.scores],
-        "preempt": [_preempt(call) for call in trace.preempt],
-        "candidates": [
-            {"node": node, "victims": list(victims.pods), "pdbViolations": victims.pdb_violations}
-            for node, victims in trace.candidates.items()
-        ],
-    }
-    if trace.candidates_error:
-        made["candidatesStatus"] = _status(Status(code=Code.ERROR, reasons=(trace.candidates_error,)))
-    return {key: value for key, value in made.items() if value or key in ("interested", "called")}
+from kschedx.framework.extenders import Trace
+from kschedx.framework.status import Code, CodeText
+from kschedx.kube.documents import Document, part_of
 
 
-def _status(status: Status) -> Json:
-    return {"code": status.code.text, "reasons": list(status.reasons)}
+class FilterCallDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
+    extender: int
+    asked: tuple[str, ...] = field(name="in")
+    left: tuple[str, ...] = field(name="out")
+    failed: Mapping[str, str]
+    failed_and_unresolvable: Mapping[str, str]
+    error: str = ""
+    ignored: bool = False
 
 
-def _failed(error: str, *, ignored: bool = False) -> Json:
-    return {**({"error": error} if error else {}), **({"ignored": True} if ignored else {})}
+class HostScore(Document, frozen=True):
+    host: str
+    score: int
 
 
-def _filter(call: FilterCall) -> Json:
-    return {
-        "extender": call.extender,
-        "in": list(call.asked),
-        "out": list(call.left),
-        "failed": dict(call.failed),
-        "failedAndUnresolvable": dict(call.failed_and_unresolvable),
-        **_failed(call.error, ignored=call.ignored),
-    }
+class ScoreCallDocument(Document, frozen=True, omit_defaults=True):
+    extender: int
+    raw: tuple[HostScore, ...]
+    weight: int
+    added: Mapping[str, int]
+    error: str = ""
 
 
-def _scores(call: ScoreCall) -> Json:
-    return {
-        "extender": call.extender,
-        "raw": [{"host": host, "score": score} for host, score in call.raw],
-        "weight": call.weight,
-        "added": dict(call.added),
-        **_failed(call.error),
-    }
+class VictimsDocument(Document, frozen=True):
+    pods: tuple[str, ...]
+    pdb_violations: int = field(name="numPDBViolations")
 
 
-def _preempt(call: PreemptCall) -> Json:
-    return {
-        "extender": call.extender,
-        "in": _victims(call.asked),
-        "out": None if call.left is None else _victims(call.left),
-        **_failed(call.error, ignored=call.ignored),
-    }
+class PreemptCallDocument(Document, frozen=True, omit_defaults=True):
+    extender: int
+    asked: Mapping[str, VictimsDocument] = field(name="in")
+    left: Mapping[str, VictimsDocument] | None = field(name="out")
+    error: str = ""
+    ignored: bool = False
 
 
-def _victims(candidates: Mapping[str, Victims]) -> Json:
-    return {
-        node: {"pods": list(victims.pods), "numPDBViolations": victims.pdb_violations}
-        for node, victims in candidates.items()
-    }
+class RefusalDocument(Document, frozen=True):
+    """Of a node, or of preemption as a whole."""
+
+    code: CodeText
+    reasons: tuple[str, ...]
+
+
+class CandidateDocument(Document, frozen=True):
+    node: str
+    victims: tuple[str, ...]
+    pdb_violations: int
+
+
+class ExtendersDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
+    """Extenders are identified by their index in the configuration."""
+
+    order: tuple[int, ...] = ()
+    interested: tuple[bool, ...]
+    called: bool
+    passed_plugins: tuple[str, ...] = ()
+    filter: tuple[FilterCallDocument, ...] = ()
+    statuses: Mapping[str, RefusalDocument] = {}
+    silent: tuple[str, ...] = ()
+    scores: tuple[ScoreCallDocument, ...] = ()
+    preempt: tuple[PreemptCallDocument, ...] = ()
+    candidates: tuple[CandidateDocument, ...] = ()
+    candidates_status: RefusalDocument | None = None
+
+
+def extenders_document(trace: Trace) -> ExtendersDocument:
+    error = trace.candidates_error
+    return part_of(
+        ExtendersDocument,
+        trace,
+        statuses={name: RefusalDocument(one.code.text, one.reasons) for name, one in trace.statuses.items()},
+        scores=tuple(
+            part_of(ScoreCallDocument, call, raw=tuple(starmap(HostScore, call.raw))) for call in trace.scores
+        ),
+        candidates=tuple(
+            CandidateDocument(node, own.pods, own.pdb_violations) for node, own in trace.candidates.items()
+        ),
+        candidates_status=RefusalDocument(Code.ERROR.text, (error,)) if error else None,
+    )

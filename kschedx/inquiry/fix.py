@@ -8,6 +8,8 @@ from kschedx import fixes
 from kschedx.fixes import Change, FixCertainty
 from kschedx.fixes.owners import Owner, delivery, owner_change
 from kschedx.fixes.steps import Cost, Group, Step
+from kschedx.inquiry.document import Covered, FixDocument
+from kschedx.kube.documents import Json, part_of, to_json
 from kschedx.kube.types import Pod
 from kschedx.render.words.fixes import delivery_text, fix_commands, fix_costs, fix_title
 
@@ -65,15 +67,17 @@ class Fix(Struct, frozen=True, kw_only=True):
     def adds_node(self) -> bool:
         return [step.cost for step in self.steps] == [Cost.NEW_NODE]
 
-    def to_dict(self) -> dict[str, object]:
-        told: dict[str, object] = {
-            "title": self.title,
-            "certainty": self.certainty.value,
-            "group": self.group.value,
-            **({"costs": list(self.costs)} if self.costs else {}),
-            "changes": [change.to_dict() for change in self.changes],
-            "feasibleNodes": list(self.feasible_nodes),
-        }
-        if self.apply != tuple(one for one in self.changes if not one.by):
-            told["apply"] = [change.to_dict() for change in self.apply]
-        return told
+    def to_dict(self) -> Json:
+        return to_json(self.document())
+
+    def document(self, covered: Covered | None = None) -> FixDocument:
+        sent = tuple(one for one in self.changes if not one.by)
+        return part_of(
+            FixDocument,
+            self,
+            certainty=self.certainty.value,
+            group=self.group.value,
+            changes=tuple(one.document for one in self.changes),
+            apply=None if self.apply == sent else tuple(one.document for one in self.apply),
+            replicas=covered,
+        )

@@ -15,7 +15,7 @@ from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.workloads import workload_of
 from kschedx.explain.subject import Subject
 from kschedx.fixes import Change, FixCertainty
-from kschedx.fixes.changes import Target, pointer
+from kschedx.fixes.changes import pointer
 from kschedx.fixes.node_requirements import OUT_OF_SERVICE
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.phrases import FAILURES, NO_DRIVER, PULLS, STARTS
@@ -25,6 +25,7 @@ from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.lifecycle import is_node_lost, replica_sets_of
 from kschedx.inquiry.refusal_remedies import Patch, Refusal, made_fix, set_field, untried
 from kschedx.kube.autoscalers import PAUSED_REPLICAS
+from kschedx.kube.documents import Target
 from kschedx.kube.storage import own_claims
 from kschedx.kube.types import Pod
 from kschedx.render.states import (

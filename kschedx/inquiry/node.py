@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kschedx.explain.diagnosis import Diagnosis, Holder
 from kschedx.explain.node_groups import account
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import stored
 from kschedx.findings import Finding
+from kschedx.findings.facts import FindingDocument
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.lifecycle import pod_lifecycle
 from kschedx.inquiry.pod import cycle_of, explain, no_scheduler
+from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.quantity import Unit
 from kschedx.kube.types import Node
-from kschedx.render.states import Lifecycle, OnLostNode, state_document
+from kschedx.render.states import Lifecycle, OnLostNode, StateDocument, state_document
 from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -151,32 +153,50 @@ class NodeAnswer:
         )
 
 
-def document(answer: NodeAnswer, verdicts: Sequence[Verdict]) -> dict[str, object]:
-    """`-o json`: keys are added, never changed."""
-    return {
-        "apiVersion": "kschedx/v1",
-        "kind": "NodeReport",
-        "name": answer.name,
-        "pods": {"running": answer.pods, "allowed": answer.most_pods},
-        "resources": {
-            offer.resource: {
-                "allocatable": offer.allocatable,
-                "requested": offer.requested,
-                "free": offer.free,
-                "unit": offer.unit.value,
-                "holders": [{"pod": one.pod, "priority": one.priority, "amount": one.amount} for one in offer.holders],
-            }
-            for offer in answer.offers
-        },
-        "states": list(map(state_document, answer.states)),
-        "pending": [
-            {
-                "pod": one.pod,
-                "fits": one.fits,
-                "rejectedBy": list(one.plugins),
-                "findings": [finding.to_dict() for finding in one.findings],
-                **({"undecided": one.undecided} if one.undecided else {}),
-            }
-            for one in verdicts
-        ],
-    }
+class PodCount(Document, frozen=True):
+    running: int
+    allowed: int
+
+
+class HolderDocument(Document, frozen=True):
+    pod: str
+    priority: int
+    amount: int
+
+
+class ResourceDocument(Document, frozen=True):
+    allocatable: int
+    requested: int
+    free: int
+    unit: Unit
+    holders: tuple[HolderDocument, ...]
+
+
+class PendingDocument(Document, frozen=True, omit_defaults=True):
+    pod: str
+    fits: bool
+    plugins: tuple[str, ...] = field(name="rejectedBy")
+    findings: tuple[FindingDocument, ...]
+    undecided: str = ""
+
+
+class NodeReportDocument(Document, frozen=True):
+    name: str
+    pods: PodCount
+    resources: Mapping[str, ResourceDocument]
+    states: tuple[StateDocument, ...]
+    pending: tuple[PendingDocument, ...]
+
+
+def report_document(answer: NodeAnswer, verdicts: Sequence[Verdict]) -> Json:
+    return document(
+        "NodeReport",
+        NodeReportDocument,
+        name=answer.name,
+        pods=PodCount(answer.pods, answer.most_pods),
+        resources={offer.resource: offer for offer in answer.offers},
+        states=tuple(map(state_document, answer.states)),
+        pending=tuple(
+            part_of(PendingDocument, one, findings=tuple(found.to_dict() for found in one.findings)) for one in verdicts
+        ),
+    )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
-import msgspec
 from msgspec import Struct
 
 from kschedx.errors import InputError, nearest
 from kschedx.kube.autoscalers import CAPACITY_TYPE
+from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.names import INSTANCE_TYPE_LABELS, PODS, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import Selector
@@ -172,13 +172,13 @@ def sorted_rows(rows: Sequence[NodeRow], column: str) -> tuple[NodeRow, ...]:
 # The document: quantities as Kubernetes writes them.
 
 
-class UseDocument(Struct, frozen=True, kw_only=True):
+class UseDocument(Document, frozen=True):
     requested: str
     free: str
     allocatable: str
 
 
-class NodeDocument(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+class NodeDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     status: str
     zone: str = ""
@@ -192,29 +192,20 @@ class NodeDocument(Struct, frozen=True, kw_only=True, omit_defaults=True, rename
     """The most of each resource that one more pod can request; none where no pod fits."""
 
 
-class NodesDocument(Struct, frozen=True, kw_only=True, rename="camel"):
-    api_version: str = "kschedx/v1"
-    kind: str = "Nodes"
+class NodesDocument(Document, frozen=True):
     nodes: tuple[NodeDocument, ...]
     total: Mapping[str, UseDocument]
 
 
-def document(rows: Sequence[NodeRow]) -> dict[str, object]:
-    made = NodesDocument(nodes=tuple(map(_node_document, rows)), total=dict(_uses(total(rows))))
-    plain: dict[str, object] = msgspec.to_builtins(made)
-    return plain
+def nodes_document(rows: Sequence[NodeRow]) -> Json:
+    return document("Nodes", NodesDocument, nodes=tuple(map(_node_document, rows)), total=dict(_uses(total(rows))))
 
 
 def _node_document(row: NodeRow) -> NodeDocument:
-    return NodeDocument(
-        name=row.name,
-        status=row.status,
-        zone=row.zone,
-        pool=row.pool,
+    return part_of(
+        NodeDocument,
+        row,
         instance_type=row.type,
-        capacity_type=row.capacity_type,
-        price=row.price,
-        taints=row.taints,
         resources=dict(_uses({**row.resources, PODS: row.pods})),
         largest_pod={
             name: format_quantity(row.largest(name), Unit.of(name)) for name in row.resources if row.largest(name)

@@ -16,6 +16,7 @@ from kschedx.fixes.steps import PodStep, Uncordon
 from kschedx.framework.moving import Run
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
+from kschedx.kube.documents import Document, Json, part_of, to_json
 from kschedx.kube.types import Pod
 from kschedx.render.words.fixes import with_nodes
 from kschedx.simulate.added_nodes import kind_of, left_over
@@ -35,6 +36,14 @@ MOST_ADDED_NODES = 100
 """New nodes that are tried where one is not enough."""
 
 
+class SharedFixDocument(Document, frozen=True):
+    workload: str
+    title: str
+    certainty: FixCertainty
+    pods: int
+    of: int
+
+
 class SharedFix(Struct, frozen=True, kw_only=True):
     """A fix of the first of some pods, and for how many of them it does."""
 
@@ -52,9 +61,6 @@ class SharedFix(Struct, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         return self.fix.title if self.nodes == 1 else with_nodes(self.fix.steps, self.nodes)
-
-    def to_dict(self) -> dict[str, object]:
-        return {"title": self.title, "certainty": self.fix.certainty.value, "pods": self.pods, "of": self.of}
 
 
 class PendingStory(Struct, frozen=True, kw_only=True):
@@ -87,13 +93,14 @@ class SharedFixes:
             self._known[key] = self._story(key)
         return self._known[key]
 
-    def to_list(self, most: int) -> list[object]:
+    def to_list(self, most: int) -> list[Json]:
         """What would mend the workloads that lack most nodes, for the document."""
-        told: list[object] = []
+        told = []
         for one in sorted(self._simulation.workloads, key=lambda one: -len(one.pending))[:most]:
             mended = self.mended(one.pending) if one.pending else None
             if mended is not None:
-                told.append({"workload": one.workload.reference, **mended.to_dict()})
+                workload, certainty = one.workload.reference, mended.fix.certainty
+                told.append(to_json(part_of(SharedFixDocument, mended, workload=workload, certainty=certainty)))
         return told
 
     def _story(self, pods: tuple[str, ...]) -> PendingStory | None:

@@ -7,27 +7,21 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kschedx.errors import InputError, Place
 from kschedx.explain.difference import (
     Difference,
-    DifferenceGroup,
     Effect,
     Filling,
     LeftOut,
-    Preemption,
-    Repacking,
-    ScoreChange,
-    Shift,
-    Side,
     Summary,
-    Turn,
 )
 from kschedx.explain.profile_changes import Change, Pair
 from kschedx.explain.profile_changes import Part as PairPart
 from kschedx.explain.setup import Setup
-from kschedx.framework.cycle import Outcome
+from kschedx.framework.cycle import UnevaluatedDocument
+from kschedx.kube.documents import Document, document, part_of, to_json
 from kschedx.progress import Phase, counted
 from kschedx.render.words.comparison import left_out_text, setting_text
 from kschedx.results import Shown
@@ -112,117 +106,90 @@ def compare_pods(
     )
 
 
+class SetupDocument(Document, frozen=True):
+    name: str
+    kubernetes_version: str
+    profiles: tuple[str, ...]
+    unknown_plugins: tuple[UnevaluatedDocument, ...]
+
+
+class SettingDocument(Document, frozen=True):
+    profile: str
+    place: str
+    subject: str
+    setting: str
+    before: str | None
+    after: str | None
+
+
+class DifferenceGroupDocument(Document, frozen=True):
+    effect: Effect
+    causes: tuple[str, ...]
+    count: int
+    differences: tuple[Difference, ...] = field(name="pods")
+
+
+class RepackingDocument(Document, frozen=True):
+    pods: int = field(name="placedAnew")
+    now: Filling
+    before: Filling
+    after: Filling
+
+
+class PodsDocument(Document, frozen=True):
+    compared: int
+    same: int
+    different: int
+    counts: Mapping[Effect, int] = field(name="effects")
+    undecided: Mapping[str, str]
+    left_out: Mapping[str, int]
+    groups: tuple[DifferenceGroupDocument, ...]
+    repacking: RepackingDocument | None = field(name="nodes")
+
+
+class ProfileDifferenceDocument(Document, frozen=True):
+    before: SetupDocument
+    after: SetupDocument
+    configuration: tuple[SettingDocument, ...]
+    pods: PodsDocument | None
+    """None where only the configurations were compared."""
+
+
 def difference_document(before: Setup, after: Setup, changes: Iterable[Change], summary: Summary | None) -> Json:
-    """Keys are added, never changed. `pods` is null where only the configurations were compared."""
-    return {
-        "apiVersion": "kschedx/v1",
-        "kind": "ProfileDifference",
-        "before": _setup(before),
-        "after": _setup(after),
-        "configuration": [_change(change) for change in changes],
-        "pods": None if summary is None else pods_document(summary),
-    }
+    return document(
+        "ProfileDifference",
+        ProfileDifferenceDocument,
+        before=_setup(before),
+        after=_setup(after),
+        configuration=tuple(
+            part_of(
+                SettingDocument,
+                one,
+                before=setting_text(one.before) or None,
+                after=setting_text(one.after) or None,
+            )
+            for one in changes
+        ),
+        pods=None if summary is None else pods_document(summary),
+    )
 
 
-def _setup(setup: Setup) -> Json:
-    return {
-        "name": setup.name,
-        "kubernetesVersion": setup.release.version,
-        "profiles": [profile.scheduler_name for profile in setup.profiles],
-        "unknownPlugins": [one.to_dict() for one in setup.unknown_plugins],
-    }
+def _setup(setup: Setup) -> SetupDocument:
+    names = tuple(profile.scheduler_name for profile in setup.profiles)
+    return SetupDocument(setup.name, setup.release.version, names, setup.unknown_plugin_documents)
 
 
-def _change(change: Change) -> Json:
-    return {
-        "profile": change.profile,
-        "place": change.place,
-        "subject": change.subject,
-        "setting": change.setting,
-        "before": setting_text(change.before) or None,
-        "after": setting_text(change.after) or None,
-    }
-
-
-def pods_document(summary: Summary) -> Json:
-    """`pods` of the document."""
-    return {
-        "compared": summary.compared,
-        "same": summary.same,
-        "different": len(summary.differences),
-        "effects": {effect.value: count for effect, count in summary.counts.items()},
-        "undecided": dict(summary.undecided),
-        "leftOut": {left_out_text(why): number for why, number in summary.left_out.items()},
-        "groups": [_group(group) for group in summary.groups],
-        "nodes": None if summary.repacking is None else _repacking(summary.repacking),
-    }
-
-
-def _repacking(found: Repacking) -> Json:
-    return {
-        "placedAnew": found.pods,
-        "now": _filling(found.now),
-        "before": _filling(found.before),
-        "after": _filling(found.after),
-    }
-
-
-def _filling(found: Filling) -> Json:
-    return {
-        "nodes": found.nodes,
-        "inUse": found.in_use,
-        "unused": list(found.unused),
-        "requested": dict(found.requested),
-        "allocatable": dict(found.allocatable),
-        "fullestPercent": dict(found.fullest),
-        "pending": list(found.pending),
-    }
-
-
-def _group(group: DifferenceGroup) -> Json:
-    return {
-        "effect": group.effect.value,
-        "causes": list(group.causes),
-        "count": len(group.differences),
-        "pods": [_difference(difference) for difference in group.differences],
-    }
-
-
-def _difference(difference: Difference) -> Json:
-    return {
-        "pod": difference.pod,
-        "effects": [effect.value for effect in difference.effects],
-        "before": _side(difference.before),
-        "after": _side(difference.after),
-        "oldNode": difference.old_node or None,
-        "newNode": difference.new_node or None,
-        "turnedBy": [
-            {"plugin": turn.plugin, "before": turn.before, "after": turn.after, "swing": turn.swing}
-            for turn in difference.turned
-        ],
-        "filteredBy": difference.filtered_by or None,
-        "lost": {shift.plugin: shift.nodes for shift in difference.lost},
-        "gained": {shift.plugin: shift.nodes for shift in difference.gained},
-        "reworded": list(difference.reworded),
-        "scores": {change.plugin: {"nodes": change.nodes, "largest": change.largest} for change in difference.rescored},
-    }
-
-
-def _side(side: Side) -> Json:
-    return {
-        "outcome": side.outcome.value,
-        "nodes": list(side.nodes),
-        "nodeCount": side.node_count,
-        "total": side.total,
-        "margin": side.margin,
-        "runnerUp": side.runner_up or None,
-        "feasible": side.feasible,
-        "message": side.message,
-        "preemptions": [
-            {"node": one.node, "victims": list(one.victims), "pdbViolations": one.pdb_violations}
-            for one in side.preemptions
-        ],
-    }
+def pods_document(summary: Summary) -> PodsDocument:
+    return part_of(
+        PodsDocument,
+        summary,
+        different=len(summary.differences),
+        left_out={left_out_text(why): number for why, number in summary.left_out.items()},
+        groups=tuple(
+            DifferenceGroupDocument(one.effect, one.causes, len(one.differences), one.differences)
+            for one in summary.groups
+        ),
+    )
 
 
 # One question over many pods in parts: which pods a part has, and the parts' documents as one again.
@@ -319,56 +286,14 @@ def _question(part: Part) -> PartDocument:
     return {key: part.document.get(key) for key in ("apiVersion", "kind", "before", "after", "configuration")}
 
 
-def _pods(found: Sequence[PartDocument]) -> dict[str, object]:
-    made = pods_document(
-        Summary(
-            compared=sum(one["compared"] for one in found),
-            differences=tuple(
-                _difference_from(pod) for one in found for group in one["groups"] for pod in group["pods"]
-            ),
-            undecided={pod: reason for one in found for pod, reason in one["undecided"].items()},
-        )
+def _pods(found: Sequence[PartDocument]) -> Json:
+    whole = Summary(
+        compared=sum(one["compared"] for one in found),
+        differences=tuple(
+            msgspec.convert(pod, Difference) for one in found for group in one["groups"] for pod in group["pods"]
+        ),
+        undecided={pod: reason for one in found for pod, reason in one["undecided"].items()},
     )
     # both cover all pods: every part reports the one, the first part the other, where all pods are decided
-    nodes = None if made["undecided"] else found[0].get("nodes")
-    return {**made, "leftOut": found[0]["leftOut"], "nodes": nodes}
-
-
-def _difference_from(document: PartDocument) -> Difference:
-    """The reverse of the document's entry."""
-    return Difference(
-        pod=document["pod"],
-        effects=tuple(map(Effect, document["effects"])),
-        before=_side_from(document["before"]),
-        after=_side_from(document["after"]),
-        old_node=document["oldNode"] or "",
-        new_node=document["newNode"] or "",
-        turned=tuple(
-            Turn(plugin=turn["plugin"], before=turn["before"], after=turn["after"]) for turn in document["turnedBy"]
-        ),
-        filtered_by=document["filteredBy"] or "",
-        lost=tuple(Shift(plugin=plugin, nodes=nodes) for plugin, nodes in document["lost"].items()),
-        gained=tuple(Shift(plugin=plugin, nodes=nodes) for plugin, nodes in document["gained"].items()),
-        reworded=tuple(document["reworded"]),
-        rescored=tuple(
-            ScoreChange(plugin=plugin, nodes=change["nodes"], largest=change["largest"])
-            for plugin, change in document["scores"].items()
-        ),
-    )
-
-
-def _side_from(document: PartDocument) -> Side:
-    return Side(
-        outcome=Outcome(document["outcome"]),
-        nodes=tuple(document["nodes"]),
-        node_count=document["nodeCount"],
-        total=document["total"],
-        margin=document["margin"],
-        runner_up=document["runnerUp"] or "",
-        feasible=document["feasible"],
-        message=document["message"],
-        preemptions=tuple(
-            Preemption(node=one["node"], victims=tuple(one["victims"]), pdb_violations=one["pdbViolations"])
-            for one in document["preemptions"]
-        ),
-    )
+    nodes = None if whole.undecided else found[0].get("nodes")
+    return {**to_json(pods_document(whole)), "leftOut": found[0]["leftOut"], "nodes": nodes}

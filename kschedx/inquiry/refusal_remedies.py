@@ -19,12 +19,13 @@ from kschedx.errors import InputError, UndecidableError, nearest
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, admitted
 from kschedx.fixes import Change, FixCertainty
-from kschedx.fixes.changes import Target, apply_patch, pointer
+from kschedx.fixes.changes import apply_patch, pointer
 from kschedx.fixes.owners import owner_change, template_owner
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.lifecycle import is_ready
+from kschedx.kube.documents import Target
 from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import LimitRange, Pod

@@ -30,7 +30,8 @@ from kschedx.explain.subject import Subject
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.inquiry.daemon_set import DaemonSetAnswer, explain_daemon_set
-from kschedx.inquiry.explanation import Covered, Explanation, Replicas
+from kschedx.inquiry.document import Covered
+from kschedx.inquiry.explanation import Explanation, Replicas
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pending_pods import SharedFix, SharedFixes
 from kschedx.inquiry.pod import explain

@@ -76,7 +76,7 @@ class InstanceTypes(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
 
     api_version: str = API_VERSION
     kind: str = KIND
-    instance_types: tuple[WrittenType, ...] = ()
+    instance_types: tuple[WrittenType, ...]
 
 
 def is_catalogue(document: object) -> bool:

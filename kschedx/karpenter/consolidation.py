@@ -13,8 +13,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.karpenter.cluster import Karpenter
@@ -36,6 +37,7 @@ from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.requirements import INSTANCE_TYPE, RESERVED, ZONE, LabelRequirement, Requirements
 from kschedx.karpenter.scheduler import RoundResult
 from kschedx.kube.autoscalers import CAPACITY_TYPE, NodeClaim, NodePool, condition
+from kschedx.kube.documents import Document, part_of
 from kschedx.kube.scalars import scaled
 from kschedx.kube.types import Pod
 
@@ -89,6 +91,20 @@ class Score(Struct, frozen=True, kw_only=True):
         return self.value >= BALANCED_THRESHOLD
 
 
+class CommandDocument(Document, frozen=True):
+    """Prices are of an hour, as texts since numbers of the documents are integers; None where they are not known."""
+
+    method: Method
+    action: Literal["delete", "replace"]
+    nodes: tuple[str, ...]
+    replacements: int
+    types: tuple[str, ...] = field(name="instanceTypes")
+    price: str | None
+    new_price: str | None
+    savings: str | None
+    scores: Mapping[str, str]
+
+
 class Command(Struct, frozen=True, kw_only=True):
     """Nodes that go together, and the node that replaces them."""
 
@@ -109,23 +125,29 @@ class Command(Struct, frozen=True, kw_only=True):
             return None
         return self.price - (self.new_price or 0.0)
 
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "method": self.method.value,
-            "action": "replace" if self.replacements else "delete",
-            "nodes": list(self.nodes),
-            "replacements": self.replacements,
-            "instanceTypes": list(self.types),
-            "price": _money(self.price),
-            "newPrice": _money(self.new_price),
-            "savings": _money(self.savings),
-            "scores": {one.pool: f"{one.value:.2f}" for one in self.scores},
-        }
+    @property
+    def document(self) -> CommandDocument:
+        return part_of(
+            CommandDocument,
+            self,
+            action="replace" if self.replacements else "delete",
+            price=_money(self.price),
+            new_price=_money(self.new_price),
+            savings=_money(self.savings),
+            scores={one.pool: f"{one.value:.2f}" for one in self.scores},
+        )
 
 
 def _money(price: float | None) -> str | None:
-    """An hour's price as a text, since numbers of the documents are integers."""
     return None if price is None else f"{price:.4f}"
+
+
+class ConsolidationDocument(Document, frozen=True):
+    follows: str
+    commands: tuple[CommandDocument, ...]
+    kept: Mapping[str, str]
+    prices: Mapping[str, str | None]
+    by_chance: bool
 
 
 class Consolidation(Struct, frozen=True, kw_only=True):
@@ -143,14 +165,12 @@ class Consolidation(Struct, frozen=True, kw_only=True):
     """When the budgets with a schedule were evaluated; empty where there is none."""
     by_chance: bool = False
 
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "follows": self.follows,
-            "commands": [one.to_dict() for one in self.commands],
-            "kept": dict(self.kept),
-            "prices": {name: _money(price) for name, price in self.prices.items()},
-            "byChance": self.by_chance,
-        }
+    @property
+    def document(self) -> ConsolidationDocument:
+        prices = {name: _money(price) for name, price in self.prices.items()}
+        return part_of(
+            ConsolidationDocument, self, commands=tuple(one.document for one in self.commands), prices=prices
+        )
 
 
 class _Candidate(Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, time, timedelta
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kschedx.errors import InputError
 from kschedx.karpenter.nodes import ClusterState, StateNode, is_of_daemon_set, is_static, tolerates_all
@@ -26,6 +26,7 @@ from kschedx.kube.autoscalers import (
     NodePool,
     condition,
 )
+from kschedx.kube.documents import Document, part_of
 from kschedx.kube.duration import Duration
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import compile_selector
@@ -46,7 +47,7 @@ _PRICED_BY = (INSTANCE_TYPE, ZONE, CAPACITY_TYPE)
 _NOTHING = frozenset({"0", "0%"})
 
 
-class Obstacle(Struct, frozen=True, kw_only=True):
+class Obstacle(Document, frozen=True):
     """Why a node stays: the event, with Karpenter's text."""
 
     reason: str
@@ -75,9 +76,26 @@ class Balance(Struct, frozen=True, kw_only=True):
         """Even a deletion without a new node saves too little; deleted with others, the node may still go."""
         return self.savings is not None and self.savings < self.needed
 
-    def to_dict(self) -> dict[str, object]:
-        told: dict[str, object] = {"disruption": round(self.disruption, 4), "savingsNeeded": round(self.needed, 4)}
-        return told if self.savings is None else {**told, "savings": round(self.savings, 4)}
+    @property
+    def document(self) -> BalanceDocument:
+        savings = None if self.savings is None else round(self.savings, 4)
+        return BalanceDocument(round(self.disruption, 4), round(self.needed, 4), savings)
+
+
+class BalanceDocument(Document, frozen=True, omit_defaults=True):
+    disruption: float
+    savings_needed: float
+    savings: float | None = None
+
+
+class DisruptionDocument(Document, frozen=True, omit_defaults=True):
+    pool: str
+    may_go: bool
+    obstacles: tuple[Obstacle, ...]
+    is_consolidatable: bool = field(name="consolidatable")
+    is_drifted: bool = field(name="drifted")
+    is_empty: bool = field(name="empty")
+    balance: BalanceDocument | None = None
 
 
 class NodeDisruption(Struct, frozen=True, kw_only=True):
@@ -101,16 +119,9 @@ class NodeDisruption(Struct, frozen=True, kw_only=True):
         """Nothing that is known here keeps it."""
         return not self.obstacles and (self.is_consolidatable or self.is_drifted)
 
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "pool": self.pool,
-            "mayGo": self.may_go,
-            "obstacles": [{"reason": one.reason, "text": one.text} for one in self.obstacles],
-            "consolidatable": self.is_consolidatable,
-            "drifted": self.is_drifted,
-            "empty": self.is_empty,
-            **({} if self.balance is None else {"balance": self.balance.to_dict()}),
-        }
+    @property
+    def document(self) -> DisruptionDocument:
+        return part_of(DisruptionDocument, self, balance=None if self.balance is None else self.balance.document)
 
 
 def disruptions(snapshot: Snapshot, names: Iterable[str]) -> list[NodeDisruption]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.autoscaler.growth import with_new_nodes
 from kschedx.karpenter.amounts import Amounts
-from kschedx.karpenter.cluster import Karpenter, PodProvisioning, PoolVerdict
+from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict
 from kschedx.karpenter.devices import published_by
 from kschedx.karpenter.instance_types import InstanceType
 from kschedx.karpenter.node_claims import NewNodeClaim
@@ -18,11 +18,12 @@ from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.requirements import HOSTNAME, ZONE
 from kschedx.karpenter.scheduler import RoundResult
 from kschedx.kube.autoscalers import CAPACITY_TYPE, INITIALIZED, NODE_POOL, REGISTERED
+from kschedx.kube.documents import Document, part_of
 from kschedx.kube.types import Node, NodeCondition, NodeSpec, NodeStatus, ObjectMeta
 from kschedx.snapshot.snapshot import Snapshot
 
 
-class KarpenterGrowthStep(Struct, frozen=True, kw_only=True):
+class KarpenterGrowthStep(Document, frozen=True):
     """New nodes of one type in a pool."""
 
     pool: str
@@ -142,53 +143,67 @@ def _resources(amounts: Amounts) -> dict[str, str | int | float]:
 
 # What Karpenter does about one pod, as the value of the key `autoscaler` of the Explanation document.
 
-Json = dict[str, object]
 
-KIND = "karpenter"
-
-
-def provisioning_document(karpenter: Karpenter, found: PodProvisioning) -> Json:
-    """Keys are a contract: they are added, never changed."""
-    made: Json = {
-        "kind": KIND,
-        "follows": karpenter.settings.followed,
-        "outcome": found.looked.outcome.value,
-        "pools": {one.name: _pool(one) for one in found.pools},
-        "skippedPools": {one.pool.name: one.why for one in karpenter.skipped},
-        "event": found.event,
-        "typesAreKnown": karpenter.types_are_known,
-        "byChance": found.by_chance,
-    }
-    if found.pool:
-        made["adds"] = {"pool": found.pool, "instanceTypes": [one.name for one in found.types]}
-    if found.existing:
-        made["expectedOn"] = found.existing
-    if found.has_relaxed:
-        made["gaveUpPreference"] = True
-    return made
+class PoolDocument(Document, frozen=True, omit_defaults=True):
+    certainty: LaunchCertainty
+    reason: str = ""
+    text: str | None = None
 
 
-def karpenter_growth_document(growth: KarpenterGrowth) -> Json:
+class LaunchDocument(Document, frozen=True):
+    pool: str
+    instance_types: tuple[str, ...]
+
+
+class PoolRemedyDocument(Document, frozen=True):
+    title: str
+    pool: str
+    instance_types: tuple[str, ...]
+
+
+class ProvisioningDocument(Document, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="karpenter"):
+    follows: str
+    outcome: PodEligibility
+    pools: Mapping[str, PoolDocument]
+    skipped_pools: Mapping[str, str]
+    event: str
+    types_are_known: bool
+    by_chance: bool
+    adds: LaunchDocument | None = None
+    existing: str = field(name="expectedOn", default="")
+    has_relaxed: bool = field(name="gaveUpPreference", default=False)
+    fixes: tuple[PoolRemedyDocument, ...] = ()
+
+
+def provisioning_document(
+    karpenter: Karpenter, found: PodProvisioning, fixes: tuple[PoolRemedyDocument, ...]
+) -> ProvisioningDocument:
+    return part_of(
+        ProvisioningDocument,
+        found,
+        follows=karpenter.settings.followed,
+        outcome=found.looked.outcome,
+        pools={one.name: _pool(one) for one in found.pools},
+        skipped_pools={one.pool.name: one.why for one in karpenter.skipped},
+        types_are_known=karpenter.types_are_known,
+        adds=LaunchDocument(found.pool, tuple(one.name for one in found.types)) if found.pool else None,
+        fixes=fixes,
+    )
+
+
+def _pool(one: PoolVerdict) -> PoolDocument:
+    if one.rejection is None:
+        return PoolDocument(one.certainty)
+    return PoolDocument(one.certainty, one.reason, one.rejection.text if one.text_is_known else None)
+
+
+class KarpenterGrowthDocument(Document, frozen=True, tag_field="kind", tag="karpenter"):
     """What Karpenter adds, as the value of the key `autoscaler` of a Simulation document."""
-    return {
-        "kind": KIND,
-        "follows": growth.follows,
-        "nodes": [
-            {"pool": one.pool, "instanceType": one.instance_type, "nodes": one.nodes, "choices": one.choices}
-            for one in growth.grown
-        ],
-        "helped": growth.helped,
-        "expected": growth.expected,
-        "left": growth.left,
-        "typesAreKnown": growth.types_are_known,
-        "byChance": growth.by_chance,
-    }
 
-
-def _pool(one: PoolVerdict) -> Json:
-    made: Json = {"certainty": one.certainty.value}
-    if one.rejection is not None:
-        made["reason"] = one.reason
-        if one.text_is_known:
-            made["text"] = one.rejection.text
-    return made
+    follows: str
+    grown: tuple[KarpenterGrowthStep, ...] = field(name="nodes")
+    helped: int
+    expected: int
+    left: int
+    types_are_known: bool
+    by_chance: bool

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -273,43 +272,3 @@ def to_plain(value: object) -> object:
 
 def _default(info: msgspec.structs.FieldInfo) -> object:
     return info.default_factory() if callable(info.default_factory) else info.default
-
-
-# Records in documents.
-
-
-def as_document(record: Struct) -> dict[str, object]:
-    """Every field of a record, with keys in camel case."""
-    return {key: plain(getattr(record, name)) for name, key in _keys(type(record))}
-
-
-@cache
-def _keys(record: type[Struct]) -> tuple[tuple[str, str], ...]:
-    """Fields, and what they are called in a document."""
-    return tuple((name, camel(name)) for name in record.__struct_fields__)
-
-
-_SCALARS = (str, int, bool, float, type(None))
-
-
-def plain(value: object) -> object:
-    """A field's value in JSON's types."""
-    if type(value) in _SCALARS:
-        return value
-    match value:
-        case tuple():
-            return [plain(item) for item in value]
-        case Mapping():
-            return {key: plain(item) for key, item in value.items()}
-        case Struct():
-            return as_document(value)
-        case Enum():
-            return value.value
-        case _:
-            return value
-
-
-def camel(name: str) -> str:
-    """The key of a field in a document: `min_count` is `minCount`."""
-    head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)

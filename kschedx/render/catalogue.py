@@ -8,7 +8,7 @@ from itertools import groupby
 from rich.text import Text
 
 from kschedx.errors import ConfigError, InputError, nearest
-from kschedx.explain.events import Event, EventPart, Stage, parse
+from kschedx.explain.events import Event, EventPart, Stage, events_in
 from kschedx.framework.config import Profile, SchedulerConfig
 from kschedx.framework.config.advice import Advice
 from kschedx.framework.config.origins import Expanded, flat
@@ -131,11 +131,13 @@ def reason_lines(what: str, width: int) -> list[Text]:
         return _plugin_lines(what, width)
     if theirs := _their_lines(what, width):
         return theirs
-    event = parse(what)
-    if event.nodes is None and not any(part.is_known for part in event.parts):
+    events = events_in(what)
+    if not events and len(what.splitlines()) > 1:
+        raise InputError("no line of the text is an event that kschedx knows")
+    if not events:
         hint = nearest(what, [*REASON_IDS, *IN_TREE]) or "`kschedx reason` lists the ids"
         raise InputError(f'no reason "{what}"', hint=hint)
-    return event_lines(event, width)
+    return [line for event in events for line in (BLANK, *event_lines(event, width))][1:]
 
 
 def all_lines(width: int) -> list[Text]:

@@ -10,6 +10,7 @@ from rich.text import Text
 from kschedx.controllers.disruption_budgets import ALWAYS
 from kschedx.fixes.stalled_drain import BudgetStep, DrainFix, EvictUnhealthy, MoreReplicas, SmallerBudget, WithoutBudget
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
+from kschedx.kube.documents import Document
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import fix_lines, story_fix_lines, story_reason
 from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, SEPARATOR, line, paragraph, title_lines
@@ -35,13 +36,16 @@ def drain_remedy_commands(found: DrainFix) -> tuple[str, ...]:
     return tuple(map(_remedy_command, found.steps))
 
 
-def drain_remedy_document(found: DrainFix) -> dict[str, object]:
-    return {
-        "title": ", ".join(map(_remedy_step_text, found.steps)),
-        "commands": list(drain_remedy_commands(found)),
-        "drained": found.done,
-        "of": found.of,
-    }
+class BudgetFixDocument(Document, frozen=True):
+    title: str
+    commands: tuple[str, ...]
+    drained: int
+    of: int
+
+
+def drain_remedy_document(found: DrainFix) -> BudgetFixDocument:
+    title = ", ".join(map(_remedy_step_text, found.steps))
+    return BudgetFixDocument(title, tuple(drain_remedy_commands(found)), found.done, found.of)
 
 
 def _remedy_step_text(step: BudgetStep) -> str:
@@ -312,7 +316,7 @@ def verdict(drained: DrainResult) -> str:
 
 def _stopped(budget: str, drained: DrainResult) -> str:
     """What a budget has to do with it: the numbers are those that the API server's error has."""
-    found, first = drained.held[budget], dict(drained.budgets)[budget]
+    found, first = drained.held[budget], drained.budgets[budget]
     now = "allows no disruption"
     if found.failure:
         return f"PDB {budget} allows no disruption (SyncFailed): {found.failure}"
@@ -330,7 +334,7 @@ def _several(budgets: str) -> str:
 
 
 def _budgets(drained: DrainResult) -> str:
-    return ", ".join(f"{name} {number:,} at a time" for name, number in drained.budgets if number)
+    return ", ".join(f"{name} {number:,} at a time" for name, number in drained.budgets.items() if number)
 
 
 def _moved(moved: list[DrainedPod], width: int, most: int | None) -> list[Text]:

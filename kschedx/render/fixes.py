@@ -13,7 +13,9 @@ from rich.text import Text
 
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.framework.cycle import Outcome
-from kschedx.inquiry.explanation import Covered, Explanation
+from kschedx.inquiry.document import Covered
+from kschedx.inquiry.explanation import Explanation
+from kschedx.kube.documents import to_json
 from kschedx.render.holding import gang_text
 from kschedx.render.terminal import DIM, LABEL, SEPARATOR, labelled, paragraph, text
 from kschedx.render.view import Fix as FixView
@@ -39,7 +41,7 @@ def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
     for fix in explanation.fixes:
         covered = explanation.covered(fix)
         title, for_whom = (fix.title, for_one) if covered is None else (covered.title, _for(covered))
-        applied = [change.to_dict() for change in fix.apply]
+        applied = [to_json(change.document) for change in fix.apply]
         made.append(
             FixView(
                 title=title,

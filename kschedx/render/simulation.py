@@ -47,13 +47,12 @@ from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words.notes import question_note_text as note_text
 from kschedx.render.words.pod import could_reject
-from kschedx.simulate.admission import KueueResult
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
 from kschedx.simulate.fit import Fit
 from kschedx.simulate.goal import GoalResult
 from kschedx.simulate.queue import QueueStep
-from kschedx.simulate.simulation import PODS, NodeUse, Simulation, WorkloadResult
+from kschedx.simulate.simulation import PODS, KueueResult, NodeUse, Simulation, WorkloadResult
 from kschedx.simulate.ties import OtherOutcomes
 
 _BY_NAME = frozenset({ChangeVerb.DELETE, ChangeVerb.SCALE})

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import TYPE_CHECKING, ClassVar, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias, assert_never
 
-from msgspec import Struct, to_builtins
+from msgspec import Meta, Struct, to_builtins
 
+from kschedx.kube.documents import Json
 from kschedx.render.wording import listed
 
 if TYPE_CHECKING:
@@ -645,8 +646,23 @@ def headline(facts: Lifecycle) -> str:
     return row_of(facts).headline(facts)
 
 
-def state_document(facts: Lifecycle) -> dict[str, object]:
-    """Keys are added, never changed; what is empty is left out."""
+StateDocument = Annotated[
+    Json,
+    Meta(
+        extra_json_schema={
+            "required": ["name"],
+            "properties": {
+                "name": {"enum": [row.name for row in STATES]},
+                "subject": {"type": "string"},
+                "headline": {"type": "string"},
+            },
+        }
+    ),
+]
+
+
+def state_document(facts: Lifecycle) -> StateDocument:
+    """What is empty is left out."""
     known = {key: value for key, value in to_builtins(facts).items() if value}
     return {"name": row_of(facts).name, "headline": headline(facts), **known}
 

@@ -5,41 +5,47 @@ Manifests are held against Kubernetes' own description of their fields (`apiserv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from typing import Any
 
 from kschedx.errors import InputError, Place, nearest
 
 Json = dict[str, object]
 
 
-def _written(name: str) -> Callable[[], Json]:
-    """`explanation.EXPLANATION`: a schema of a module of this package, or the function that makes it."""
-    module, _, constant = name.partition(".")
+def _named(name: str) -> Any:
+    """What a module of the package calls so: `simulate.fit.FitDocument`."""
+    module, _, attribute = name.rpartition(".")
+    return getattr(import_module(f"kschedx.{module}"), attribute)
 
-    def made() -> Json:
-        found = getattr(import_module(f"kschedx.schemas.{module}"), constant)
+
+def _written(name: str) -> Callable[[str], Json]:
+    """A schema, or the function that makes it."""
+
+    def made(_: str) -> Json:
+        found = _named(name)
         plain: Json = found() if callable(found) else found
         return plain
 
     return made
 
 
-def _of_record(module: str, record: str, kind: str, *, always: Collection[str] = ()) -> Callable[[], Json]:
-    """Of records that are written as they are; `always` are fields with a default that are never left out."""
+def _of_record(name: str) -> Callable[[str], Json]:
+    """Of a record."""
 
-    def made() -> Json:
+    def made(kind: str) -> Json:
         import msgspec
 
         from kschedx.schemas.parts import document
 
-        found = msgspec.json.schema(getattr(import_module(f"kschedx.{module}"), record), schema_hook=_of_any)
-        definitions = {name: own for name, own in found["$defs"].items() if name != record}
-        fields = found["$defs"][record]
-        properties = {name: own for name, own in fields["properties"].items() if name not in ("apiVersion", "kind")}
-        required = {name: own for name, own in properties.items() if name in (*fields["required"], *always)}
-        optional = {name: own for name, own in properties.items() if name not in required}
-        return document(kind, required, optional=optional) | {"$defs": definitions}
+        found = msgspec.json.schema(_named(name), schema_hook=_of_any)
+        definitions: dict[str, Any] = found.pop("$defs")
+        fields = definitions.pop(found["$ref"].rpartition("/")[2])
+        properties = {key: own for key, own in fields["properties"].items() if key not in ("apiVersion", "kind")}
+        required = {key: own for key, own in properties.items() if key in fields["required"]}
+        optional = {key: own for key, own in properties.items() if key not in required}
+        return document(kind, required, optional=optional) | ({"$defs": definitions} if definitions else {})
 
     return made
 
@@ -51,46 +57,40 @@ def _of_any(kind: type) -> dict[str, object]:
     raise NotImplementedError
 
 
-_SCHEMAS: Mapping[str, tuple[str, Callable[[], Json]]] = {
-    "Explanation": ("kschedx why POD -o json", _written("explanation.EXPLANATION")),
-    "ExplanationList": ("kschedx why --all-pending -o json", _written("explanation.EXPLANATION_LIST")),
-    "NodeReport": ("kschedx why node/NAME -o json", _written("reports.NODE_REPORT")),
-    "Nodes": ("kschedx nodes -o json", _of_record("inquiry.nodes", "NodesDocument", "Nodes")),
-    "ProfileDifference": ("kschedx diff-profiles -o json", _written("simulation.PROFILE_DIFFERENCE")),
-    "Simulation": ("kschedx simulate -o json", _written("simulation.SIMULATION")),
-    "Fit": ("kschedx fit TARGET -o json", _written("simulation.FIT")),
-    "FitList": ("kschedx fit FILE -o json, with several workloads", _written("simulation.FIT_LIST")),
-    "Survival": ("kschedx survive -o json", _written("simulation.SURVIVAL")),
-    "ScaleDown": ("kschedx scale-down -o json", _written("reports.SCALE_DOWN")),
+_SCHEMAS: Mapping[str, tuple[str, Callable[[str], Json]]] = {
+    "Explanation": ("kschedx why POD -o json", _of_record("schemas.commands.ExplanationOutput")),
+    "ExplanationList": ("kschedx why --all-pending -o json", _of_record("schemas.commands.ExplanationListDocument")),
+    "NodeReport": ("kschedx why node/NAME -o json", _of_record("inquiry.node.NodeReportDocument")),
+    "Nodes": ("kschedx nodes -o json", _of_record("inquiry.nodes.NodesDocument")),
+    "ProfileDifference": ("kschedx diff-profiles -o json", _of_record("schemas.commands.DifferenceOutput")),
+    "Simulation": ("kschedx simulate -o json", _of_record("schemas.commands.SimulationOutput")),
+    "Fit": ("kschedx fit TARGET -o json", _of_record("simulate.fit.FitDocument")),
+    "FitList": ("kschedx fit FILE -o json, with several workloads", _of_record("schemas.commands.FitListDocument")),
+    "Survival": ("kschedx survive -o json", _of_record("simulate.survive.SurvivalDocument")),
+    "ScaleDown": ("kschedx scale-down -o json", _of_record("schemas.commands.ScaleDownOutput")),
     "Descheduling": (
         "kschedx deschedule --policy FILE -o json",
-        _of_record("descheduler.document", "DeschedulingDocument", "Descheduling"),
+        _of_record("descheduler.document.DeschedulingDocument"),
     ),
     "DeschedulerAdvice": (
         "kschedx descheduler-policy advise -o json",
-        _of_record("descheduler.advice", "DeschedulerAdviceDocument", "DeschedulerAdvice"),
+        _of_record("descheduler.advice.DeschedulerAdviceDocument"),
     ),
-    "Admissions": (
-        "kschedx kueue -o json",
-        _of_record("kueue.document", "Admissions", "Admissions", always=("cycles", "clusterQueues", "workloads")),
+    "Admissions": ("kschedx kueue -o json", _of_record("kueue.document.Admissions")),
+    "Diagnosis": ("kschedx doctor -o json", _of_record("doctor.diagnosis.Diagnosis")),
+    "FleetAnswer": ("kschedx fleet COMMAND -o json", _of_record("schemas.listings.FleetDocument")),
+    "Profile": ("kschedx profiles show NAME -o json", _of_record("schemas.listings.ProfileListing")),
+    "ProfileCheck": ("kschedx profiles check FILE -o json", _of_record("schemas.listings.ProfileCheckDocument")),
+    "ProfileTuning": ("kschedx profiles tune -o json", _of_record("simulate.tuning.TuningDocument")),
+    "PluginList": ("kschedx plugins -o json", _of_record("schemas.listings.PluginListDocument")),
+    "Story": ("pytest --kschedx-update", _of_record("explain.difference.StoryDocument")),
+    "KubeSchedulerConfiguration": (
+        "kschedx why POD --config FILE",
+        _written("schemas.configuration.configuration_schema"),
     ),
-    "Diagnosis": ("kschedx doctor -o json", _of_record("doctor.diagnosis", "Diagnosis", "Diagnosis")),
-    "FleetAnswer": ("kschedx fleet COMMAND -o json", _written("reports.FLEET_ANSWER")),
-    "Profile": ("kschedx profiles show NAME -o json", _written("reports.PROFILE")),
-    "ProfileCheck": ("kschedx profiles check FILE -o json", _written("reports.PROFILE_CHECK")),
-    "ProfileTuning": (
-        "kschedx profiles tune -o json",
-        _of_record("simulate.tuning", "TuningDocument", "ProfileTuning"),
-    ),
-    "PluginList": ("kschedx plugins -o json", _written("reports.PLUGIN_LIST")),
-    "Story": ("pytest --kschedx-update", _written("reports.STORY")),
-    "KubeSchedulerConfiguration": ("kschedx why POD --config FILE", _written("configuration.configuration_schema")),
-    "InstanceTypes": (
-        "kschedx instance-types FILE -o json",
-        _of_record("karpenter.catalogue", "InstanceTypes", "InstanceTypes", always=("instanceTypes",)),
-    ),
-    "NodeGroups": ("kschedx why POD --node-groups FILE", _written("reports.NODE_GROUPS")),
-    "Policy": ("kschedx why POD --config FILE --kube-version 1.13", _written("configuration.policy_schema")),
+    "InstanceTypes": ("kschedx instance-types FILE -o json", _of_record("karpenter.catalogue.InstanceTypes")),
+    "NodeGroups": ("kschedx why POD --node-groups FILE", _written("schemas.parts.NODE_GROUPS")),
+    "Policy": ("kschedx why POD --config FILE --kube-version 1.13", _written("schemas.configuration.policy_schema")),
 }
 NAMES: Mapping[str, str] = {name: of for name, (of, _) in _SCHEMAS.items()}
 """The kind of each document, and what prints it, or reads it."""
@@ -104,7 +104,7 @@ def schema(name: str) -> Json:
         raise InputError(f'no document is called "{name}"', hint=hint)
     from kschedx.schemas.parts import with_meanings
 
-    return with_meanings(known, _SCHEMAS[known][1]())
+    return with_meanings(known, _SCHEMAS[known][1](known))
 
 
 def check_document(document: Mapping[str, object], *, source: str = "") -> None:

@@ -8,7 +8,7 @@ from typing import get_args, get_origin, get_type_hints
 
 from msgspec import NODEFAULT, Struct
 
-from kschedx.kube.decoding import camel
+from kschedx.kube.documents import camel
 
 Json = dict[str, object]
 
@@ -17,23 +17,7 @@ STRING: Json = {"type": "string"}
 INTEGER: Json = {"type": "integer"}
 BOOLEAN: Json = {"type": "boolean"}
 
-CODES = ("Success", "Error", "Unschedulable", "UnschedulableAndUnresolvable", "Wait", "Skip", "Pending")
-
 STRINGS: Json = {"type": "array", "items": {"type": "string"}}
-COUNTS: Json = {"type": "object", "additionalProperties": {"type": "integer"}}
-
-FINDING: Json = {
-    "type": "object",
-    "required": ["reason"],
-    "properties": {"reason": {"type": "string"}},
-    "additionalProperties": True,
-}
-"""A reason as facts; which others it has depends on the reason."""
-STATUS: Mapping[str, Json] = {
-    "code": {"enum": list(CODES)},
-    "reasons": STRINGS,
-    "findings": {"type": "array", "items": FINDING},
-}
 
 
 def json_object(
@@ -51,14 +35,6 @@ def json_object(
 def open_object(required: Mapping[str, Json], optional: Mapping[str, Json] | None = None) -> Json:
     """An object with these keys; a reader has to put up with new ones."""
     return json_object(required, optional=optional, closed=False)
-
-
-def nullable(schema: Json) -> Json:
-    return {"oneOf": [{"type": "null"}, schema]}
-
-
-def by_name(schema: Json) -> Json:
-    return {"type": "object", "additionalProperties": schema}
 
 
 def array(items: Json) -> Json:
@@ -102,19 +78,37 @@ def document(kind: str, required: Mapping[str, Json], *, optional: Mapping[str, 
     return {"$schema": DIALECT, "title": kind, **json_object(fields, optional=optional, closed=False)}
 
 
-UNHEARD = json_object(
-    {"where": STRINGS, "leavesOpen": {"enum": ["node", "fit", None]}},
-    optional={
-        "plugin": {"type": "string"},
-        "extender": {"type": "string"},
-        "scheduler": {"type": "string"},
-        "kind": {"type": "string"},
-        "objects": STRINGS,
-        "completedBy": {"type": "string"},
-        "waived": {"const": True},
+_TEXTS: Json = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
+NODE_GROUPS: Json = {
+    "$schema": DIALECT,
+    "title": "NodeGroups",
+    "description": "The node groups of a cluster-autoscaler, for --node-groups. The output of /snapshotz works too.",
+    "type": "object",
+    "required": ["groups"],
+    "properties": {
+        "groups": {
+            "type": "object",
+            "description": "Node groups by name.",
+            "additionalProperties": {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {
+                    "nodes": STRINGS | {"description": "The nodes of the group in the snapshot."},
+                    "template": {"type": "object", "description": "A node of the group: {Node: manifest, Pods: []}."},
+                    "capacity": _TEXTS | {"description": "What a new node has: cpu, memory, pods (110), others."},
+                    "labels": _TEXTS | {"description": "Labels of a new node."},
+                    "taints": {
+                        "type": "array",
+                        "items": {"type": ["string", "object"]},
+                        "description": "Taints of a new node: KEY=VALUE:EFFECT.",
+                    },
+                    "tags": _TEXTS | {"description": "Tags k8s.io/cluster-autoscaler/node-template/... of AWS."},
+                },
+            },
+        }
     },
-)
-"""Who was not asked."""
+}
+"""Of a file that people write."""
 
 
 MEANINGS: Mapping[str, str] = {

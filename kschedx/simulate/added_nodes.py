@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import count, zip_longest
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import compares_taints
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
-from kschedx.kube.decoding import as_document
+from kschedx.kube.documents import Document
 from kschedx.kube.names import ZONE_LABELS, first_label
 from kschedx.kube.types import Node
 from kschedx.simulate.fit import SHAPES, shapes
@@ -27,7 +26,7 @@ MOST_KINDS = 60
 """Kinds of pods for which kinds of nodes are tried."""
 
 
-class NodesLike(Struct, frozen=True, kw_only=True):
+class NodesLike(Document, frozen=True):
     like: str
     """A node of that kind."""
     zone: str
@@ -35,17 +34,14 @@ class NodesLike(Struct, frozen=True, kw_only=True):
     count: int
 
 
-class AddedNodes(Struct, frozen=True, kw_only=True):
+class AddedNodes(Document, frozen=True):
     """Nodes that would be enough."""
 
     nodes: tuple[NodesLike, ...]
     pods: int
     """Pods that have a node then."""
-    not_helped: tuple[str, ...] = ()
+    not_helped: tuple[str, ...]
     """Pods, `namespace/name`, that no added node helps."""
-
-    def to_dict(self) -> dict[str, object]:
-        return as_document(self)
 
 
 def nodes_for(

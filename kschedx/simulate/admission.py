@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.workloads import Workload as Owner
@@ -20,32 +19,16 @@ from kschedx.errors import InputError
 from kschedx.explain.subject import admitted as stored_pod
 from kschedx.holding.kueue import as_if_admitted
 from kschedx.kube import kueue as api
-from kschedx.kube.decoding import as_document
 from kschedx.kube.kueue import PodSetAssignment, ResourceFlavor, Workload
 from kschedx.kube.types import Pod
 from kschedx.kueue.document import Eviction
 from kschedx.kueue.run import Run, cycles_of, start_of
 from kschedx.kueue.settings import settings_of
 from kschedx.kueue.workloads import READY, Job, timestamp
+from kschedx.simulate.simulation import KueueResult
 from kschedx.simulate.simulator import Simulator
 
 Labels = Mapping[str, str]
-
-
-class KueueResult(Struct, frozen=True, kw_only=True):
-    """What Kueue does with its Workloads, each `namespace/name`."""
-
-    admitted: tuple[str, ...] = ()
-    """In Kueue's order."""
-    evicted: Mapping[str, str] = {}
-    """To Kueue's message."""
-    pending: Mapping[str, str] = {}
-    """To Kueue's message; empty where it writes none."""
-    refused: Mapping[str, str] = {}
-    """Admitted Workloads to why the API server refuses their pods."""
-
-    def to_dict(self) -> dict[str, object]:
-        return as_document(self)
 
 
 def admit_workloads(simulator: Simulator) -> KueueResult:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Never, assert_never, cast
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.apiserver.workload_validation import require_same_workload
@@ -18,6 +18,7 @@ from kschedx.explain.admission import Ledger, counted
 from kschedx.explain.subject import admitted
 from kschedx.inquiry.lifecycle import creates_no_pods, replica_sets_of
 from kschedx.kube.custom_resources import custom_kind
+from kschedx.kube.documents import Document
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.tolerations import NO_EXECUTE, tolerates, untolerated
 from kschedx.kube.types import Node, Pod
@@ -51,24 +52,27 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 
-class ChangeEffect(Struct, frozen=True, kw_only=True):
+class ChangeEffectDocument(Document, frozen=True, kw_only=True):
     """What one change did. Pods are named `namespace/name`."""
 
-    change: Change
-    made: tuple[str, ...] = ()
+    text: str = field(name="change")
+    made: tuple[str, ...]
     """Pods that it made, and that wait."""
-    evicted: tuple[str, ...] = ()
+    evicted: tuple[str, ...]
     """Pods that lost their nodes, and come back under their names."""
-    gone: tuple[str, ...] = ()
+    gone: tuple[str, ...]
     """Pods that are gone for good."""
 
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "change": str(self.change),
-            "made": list(self.made),
-            "evicted": list(self.evicted),
-            "gone": list(self.gone),
-        }
+
+class ChangeEffect(Struct, frozen=True, kw_only=True):
+    change: Change
+    made: tuple[str, ...] = ()
+    evicted: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return str(self.change)
 
 
 class _Made(Struct, frozen=True, kw_only=True):

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kschedx.explain.setup import Setup
+from kschedx.kube.documents import Document, part_of
 from kschedx.simulate.drain import STAYS, DrainOutcome
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_TRIED = 100
 """Nodes that are tried, those with the fewest pods first."""
+
+
+class PodMove(Document, frozen=True):
+    pod: str
+    source: str = field(name="from")
+    to: str
+
+
+class EmptiedDocument(Document, frozen=True):
+    nodes: tuple[str, ...]
+    moves: tuple[PodMove, ...]
+    blocked: Mapping[str, str]
+    not_tried: int
+    price: str | None
 
 
 class EmptiedTogether(Struct, frozen=True, kw_only=True):
@@ -33,14 +48,10 @@ class EmptiedTogether(Struct, frozen=True, kw_only=True):
         known = [price for price in self.prices.values() if price is not None]
         return sum(known) if known and len(known) == len(self.prices) else None
 
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "nodes": list(self.nodes),
-            "moves": [{"pod": pod, "from": source, "to": to} for pod, (source, to) in self.moves.items()],
-            "blocked": dict(self.blocked),
-            "notTried": self.not_tried,
-            "price": None if self.price is None else f"{self.price:.4f}",
-        }
+    @property
+    def document(self) -> EmptiedDocument:
+        moves = tuple(PodMove(pod, source, to) for pod, (source, to) in self.moves.items())
+        return part_of(EmptiedDocument, self, moves=moves, price=None if self.price is None else f"{self.price:.4f}")
 
 
 def empty_together(

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kschedx.controllers.disruption_budgets import BudgetStatus, DisruptionBudget, budgets_of, is_ready
 from kschedx.controllers.workloads import is_controlled, is_mirror_pod, is_of_daemon_set
 from kschedx.framework.moving import Run
+from kschedx.kube.documents import Document
 from kschedx.simulate.node_changes import cordoned
 from kschedx.simulate.queue import Queue
 from kschedx.snapshot.snapshot import Snapshot
@@ -69,16 +70,16 @@ STAYS = frozenset({DrainOutcome.BUDGET, DrainOutcome.BUDGETS})
 LEAVES = frozenset({DrainOutcome.EVICTED, DrainOutcome.DELETED, DrainOutcome.TERMINATING})
 
 
-class DrainedPod(Struct, frozen=True, kw_only=True):
+class DrainedPod(Document, frozen=True):
     """One pod of a drained node."""
 
     pod: str
     fate: DrainOutcome
-    budget: str = ""
+    budget: str
     """`namespace/name` of the one that stops it, or of all, where it has several."""
-    node: str = ""
+    node: str
     """Where its successor went; empty where it has none, or waits."""
-    message: str = ""
+    message: str
     """Why its successor waits, or kubectl's words about one that it refuses."""
 
     @property
@@ -87,15 +88,24 @@ class DrainedPod(Struct, frozen=True, kw_only=True):
         return self.fate is DrainOutcome.EVICTED and not self.node
 
 
-class DrainResult(Struct, frozen=True, kw_only=True):
+class DrainDocument(Document, frozen=True):
     """What a drain came to."""
 
     node: str
+    is_done: bool = field(name="done")
+    """The node is empty but for what belongs to it, and everything has found another."""
+    waves: int
+    """How many times the budgets had to be waited for, the first eviction included."""
+    budgets: Mapping[str, int]
+    """The budgets of its pods, with how many at a time each lets go."""
+    pods: tuple[DrainedPod, ...]
+
+
+class DrainResult(Struct, frozen=True, kw_only=True):
+    node: str
     pods: tuple[DrainedPod, ...]
     waves: int = 0
-    """How many times the budgets had to be waited for, the first eviction included."""
-    budgets: tuple[tuple[str, int], ...] = ()
-    """The budgets of its pods, with how many at a time each lets go."""
+    budgets: Mapping[str, int] = {}
     held: Mapping[str, BudgetStatus] = {}
     """How those that stop it stand in the end."""
 
@@ -114,20 +124,7 @@ class DrainResult(Struct, frozen=True, kw_only=True):
 
     @property
     def is_done(self) -> bool:
-        """The node is empty but for what belongs to it, and everything has found another."""
         return not self.is_refused and not self.of(*STAYS) and not self.pending
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "node": self.node,
-            "done": self.is_done,
-            "waves": self.waves,
-            "budgets": dict(self.budgets),
-            "pods": [
-                {"pod": one.pod, "fate": one.fate.value, "budget": one.budget, "node": one.node, "message": one.message}
-                for one in self.pods
-            ],
-        }
 
 
 class Evictor:
@@ -193,7 +190,7 @@ class Evictor:
             node=name,
             pods=leaves,
             waves=waves,
-            budgets=tuple((one.name, max(found.allowed, 0)) for one, found in standing.items()),
+            budgets={one.name: max(found.allowed, 0) for one, found in standing.items()},
             held={one.name: self._standing(one) for one in standing if one in held},
         )
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kschedx.controllers import workloads
 from kschedx.controllers.daemon_set import compares_taints
@@ -15,8 +15,9 @@ from kschedx.errors import InputError, Place
 from kschedx.explain.admission import Ledger
 from kschedx.explain.missing_kinds import require_for_decision
 from kschedx.explain.setup import Setup
-from kschedx.framework.cycle import Outcome, Stake, Unevaluated
+from kschedx.framework.cycle import Outcome, Stake, Unevaluated, UnevaluatedDocument
 from kschedx.inquiry.explanation import Explanation
+from kschedx.kube.documents import Document, document
 from kschedx.kube.names import PODS
 from kschedx.kube.quantity import value
 from kschedx.kube.selectors import required_node_affinity
@@ -39,12 +40,31 @@ SHAPES = 8
 """Kinds of nodes that are tried where some are missing."""
 
 
-class MissingNodes(Struct, frozen=True, kw_only=True):
+class MissingNodes(Document, frozen=True):
     """Nodes that would make the wanted number fit."""
 
     like: str
     """A node of that kind that is there."""
     nodes: int
+
+
+class FitPod(Document, frozen=True):
+    namespace: str
+    name: str
+    of: str
+
+
+class FitDocument(Document, frozen=True, omit_defaults=True):
+    kubernetes_version: str
+    unknown_plugins: tuple[UnevaluatedDocument, ...]
+    pod: FitPod
+    count: int = field(name="fits")
+    wanted: int | None
+    nodes: Mapping[str, int]
+    message: str
+    undecided: tuple[UnevaluatedDocument, ...]
+    missing: tuple[MissingNodes, ...]
+    refusal: str = ""
 
 
 class Fit(Shown, Struct, frozen=True, kw_only=True):
@@ -97,20 +117,16 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
         return [{"node": name, "fits": number} for name, number in self.nodes.items()]
 
     def to_dict(self) -> Json:
-        return {
-            "apiVersion": "kschedx/v1",
-            "kind": "Fit",
-            "kubernetesVersion": self.setup.release.version,
-            "unknownPlugins": [one.to_dict() for one in self.setup.unknown_plugins],
-            "pod": {"namespace": self.pod.metadata.namespace, "name": self.pod.metadata.name, "of": self.title},
-            "fits": self.count,
-            "wanted": self.wanted,
-            "nodes": dict(self.nodes),
-            "message": "" if self.stopped is None else self.stopped.message,
-            "undecided": [one.to_dict() for one in self.could_reject],
-            "missing": [{"like": one.like, "nodes": one.nodes} for one in self.missing],
-            **({"refusal": self.refusal} if self.refusal else {}),
-        }
+        return document(
+            "Fit",
+            FitDocument,
+            self,
+            kubernetes_version=self.setup.release.version,
+            unknown_plugins=self.setup.unknown_plugin_documents,
+            pod=FitPod(self.pod.metadata.namespace, self.pod.metadata.name, self.title),
+            message="" if self.stopped is None else self.stopped.message,
+            undecided=tuple(one.document for one in self.could_reject),
+        )
 
 
 def fit(

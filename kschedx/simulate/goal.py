@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kschedx.errors import InputError, UndecidableError
 from kschedx.framework.cycle import Outcome
+from kschedx.kube.documents import Document
 from kschedx.simulate.changes import Change, ChangeVerb, Read, parse_change
 from kschedx.simulate.moves import MoveSearch, nearest_places
 from kschedx.simulate.simulator import Simulator
@@ -35,41 +36,26 @@ def parse_goal(text: str, read: Read) -> Goal:
     return Goal(text=text.strip(), change=parse_change(ChangeVerb.APPLY.value, path.strip(), read))
 
 
-class GoalMove(Struct, frozen=True, kw_only=True):
+class GoalMove(Document, frozen=True):
     """A pod that is evicted, and recreated on another node."""
 
     pod: str
     """`namespace/name`."""
-    source: str
+    source: str = field(name="from")
     to: str
-    room_for: str
+    room_for: str = field(name="for")
     """The pod that gets the room."""
 
-    def to_dict(self) -> dict[str, str]:
-        return {"pod": self.pod, "from": self.source, "to": self.to, "for": self.room_for}
 
-
-class GoalResult(Struct, frozen=True, kw_only=True):
+class GoalResult(Document, frozen=True):
     """How far a goal is reached."""
 
     text: str
+    is_reached: bool = field(name="reached")
     moves: tuple[GoalMove, ...]
     placed: tuple[str, ...]
     pending: tuple[str, ...]
     """Pods of the goal for which no moves make room."""
-
-    @property
-    def is_reached(self) -> bool:
-        return not self.pending
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "text": self.text,
-            "reached": self.is_reached,
-            "moves": [one.to_dict() for one in self.moves],
-            "placed": list(self.placed),
-            "pending": list(self.pending),
-        }
 
 
 def reach(simulator: Simulator, text: str, rows: Sequence[int]) -> GoalResult:
@@ -87,7 +73,9 @@ def reach(simulator: Simulator, text: str, rows: Sequence[int]) -> GoalResult:
             moves += found
         simulator.queue.run([row])
         (placed if simulator.pods.node[row] >= 0 else pending).append(key)
-    return GoalResult(text=text, moves=tuple(moves), placed=tuple(placed), pending=tuple(pending))
+    return GoalResult(
+        text=text, is_reached=not pending, moves=tuple(moves), placed=tuple(placed), pending=tuple(pending)
+    )
 
 
 def _carried_out(simulator: Simulator, row: int) -> list[GoalMove] | None:

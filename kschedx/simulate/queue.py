@@ -30,6 +30,7 @@ from kschedx.framework.status import Candidate
 from kschedx.inquiry.pod import decided
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube.devices import ResourceClaim
+from kschedx.kube.documents import Document
 from kschedx.kube.types import Pod, PodGroup
 from kschedx.plugins.coscheduling import SENT_AWAY
 from kschedx.progress import Phase, say
@@ -138,6 +139,19 @@ _LAST = "~"
 """Sorts after every timestamp."""
 
 
+class StepDocument(Document, frozen=True, omit_defaults=True):
+    """One decision."""
+
+    pod: str
+    outcome: Outcome
+    best_nodes: tuple[str, ...] = ()
+    node: str = ""
+    message: str | None = None
+    nominated_node: str | None = None
+    tied_candidates: tuple[str, ...] | None = None
+    victims: tuple[str, ...] | None = None
+
+
 class QueueStep(Struct, frozen=True, kw_only=True):
     """One decision. Nodes and pods are rows of the run's."""
 
@@ -170,24 +184,26 @@ class QueueStep(Struct, frozen=True, kw_only=True):
         names = self.run.cluster.node_names
         return [names[row] for row in nodes]
 
-    def to_dict(self) -> dict[str, object]:
-        told: dict[str, object] = {"pod": self.key}
-        decision = self.decision
-        if decision is None:
-            return told | {"outcome": "Undecided", "message": self.undecided}
-        told |= {"outcome": decision.outcome.value}
-        if decision.outcome is Outcome.SCHEDULED:
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome.UNDECIDED if self.decision is None else self.decision.outcome
+
+    @property
+    def document(self) -> StepDocument:
+        if self.decision is not None and self.outcome is Outcome.SCHEDULED:
             assert self.node is not None, "a scheduled pod has a node"
-            best = sorted(self.names(each_cluster_row(decision.best)))
-            return told | {"bestNodes": best, "node": self.names([self.node])[0]}
-        told |= {"message": decision.message}
+            best = tuple(sorted(self.names(each_cluster_row(self.decision.best))))
+            return StepDocument(self.key, self.outcome, best_nodes=best, node=self.names([self.node])[0])
         if self.nominated is None:
-            return told
-        return told | {
-            "nominatedNode": self.names([self.nominated])[0],
-            "tiedCandidates": sorted(self.names(self.tied)),
-            "victims": sorted(self.victim_keys),
-        }
+            return StepDocument(self.key, self.outcome, message=self.message)
+        return StepDocument(
+            self.key,
+            self.outcome,
+            message=self.message,
+            nominated_node=self.names([self.nominated])[0],
+            tied_candidates=tuple(sorted(self.names(self.tied))),
+            victims=tuple(sorted(self.victim_keys)),
+        )
 
 
 class Departure(Struct, frozen=True, kw_only=True):

@@ -17,7 +17,9 @@ from kschedx.explain.difference import Filling, Repacking
 from kschedx.explain.setup import Setup
 from kschedx.simulate.simulation import PODS
 from kschedx.simulate.simulator import SimulationOptions, Simulator
+from kschedx.snapshot.columns import BoolArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 RESOURCES = ("cpu", "memory", PODS)
@@ -77,8 +79,13 @@ def _spread(nodes: NodeTable) -> float:
 def movable(snapshot: Snapshot) -> list[int]:
     """Running pods that a controller could create anywhere, or a person: neither a DaemonSet's nor a kubelet's own."""
     pods = snapshot.pods
-    stays = pods.owners.where(lambda owners: any(owner.kind in ("DaemonSet", "Node") for owner in owners))
-    return [row for row in np.flatnonzero((pods.node >= 0) & ~stays).tolist() if not pods.deletion_timestamps[row]]
+    moves = (pods.node >= 0) & ~_stay(pods)
+    return [row for row in np.flatnonzero(moves).tolist() if not pods.deletion_timestamps[row]]
+
+
+def _stay(pods: PodTable) -> BoolArray:
+    """The pods of DaemonSets, and those that a kubelet starts itself."""
+    return pods.owners.where(lambda owners: any(owner.kind in ("DaemonSet", "Node") for owner in owners))
 
 
 def repack(snapshot: Snapshot, setup: Setup, rows: Sequence[int]) -> Repacked:
@@ -109,9 +116,7 @@ def repacking(now: Filling, before: Repacked, after: Repacked) -> Repacking:
 
 def filling(nodes: NodeTable, pending: tuple[str, ...] = ()) -> Filling:
     """The nodes as they are."""
-    pods = nodes.pods
-    stays = pods.owners.where(lambda owners: any(owner.kind in ("DaemonSet", "Node") for owner in owners))
-    used = nodes.count_where(~stays) > 0
+    used = nodes.count_where(~_stay(nodes.pods)) > 0
     at = [nodes.resources.index[name] for name in RESOURCES if name != PODS]
     requested = np.column_stack([nodes.requested[:, at], nodes.pod_count])[used]
     allocatable = np.column_stack([nodes.allocatable[:, at], nodes.allowed_pods])[used]

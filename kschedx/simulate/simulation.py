@@ -5,44 +5,40 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
-from kschedx.controllers.manager import Rollout, stateful_set_spec
-from kschedx.controllers.workloads import Manifest, Owners, Workload, evict, manifest_of, wanted_replicas
+from kschedx.controllers.manager import Rollout, RolloutDocument, stateful_set_spec
+from kschedx.controllers.workloads import Manifest, OfWorkload, Owners, Workload, evict, manifest_of, wanted_replicas
 from kschedx.errors import NotAdmittedError, NotChangedError
 from kschedx.explain.subject import stored
-from kschedx.framework.cycle import Outcome
+from kschedx.framework.cycle import Outcome, UnevaluatedDocument
 from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
-from kschedx.inquiry.document import source_document
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.lifecycle import workload_lifecycle
 from kschedx.inquiry.manifests import Written, unknown_pods, written_from
 from kschedx.inquiry.pod import WithoutDecision, cycle_of, explain
+from kschedx.kube.documents import Document, Json, document
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.results import Shown
-from kschedx.simulate.apply import ChangeEffect, Displaced
+from kschedx.simulate.apply import ChangeEffect, ChangeEffectDocument, Displaced
 from kschedx.simulate.changes import Change
-from kschedx.simulate.drain import DrainOutcome, DrainResult
+from kschedx.simulate.drain import DrainDocument, DrainOutcome, DrainResult
 from kschedx.simulate.goal import GoalResult
-from kschedx.simulate.queue import QueueStep, replay
+from kschedx.simulate.queue import QueueStep, StepDocument, replay
 from kschedx.simulate.simulator import Simulator
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from kschedx.simulate.admission import KueueResult
+from kschedx.snapshot.snapshot import Snapshot, SourceDocument
 
 # How full nodes are.
 
 PODS = "pods"
 
 
-class NodeUse(Struct, frozen=True, kw_only=True):
+class NodeUse(Document, frozen=True):
     """What the pods on one node ask for, of what it offers: resource to amount, cpu in milli-units."""
 
     requested: Mapping[str, int]
@@ -57,8 +53,12 @@ class NodeUse(Struct, frozen=True, kw_only=True):
         offered = self.allocatable.get(resource, 0)
         return 100 * self.requested.get(resource, 0) // offered if offered > 0 else 0
 
-    def to_dict(self) -> dict[str, object]:
-        return {"requested": dict(self.requested), "allocatable": dict(self.allocatable)}
+
+class NodeChange(Document, frozen=True):
+    """A node before and after a simulation; None where it is not there."""
+
+    before: NodeUse | None
+    after: NodeUse | None
 
 
 class NodeUsage:
@@ -106,13 +106,13 @@ class NodeUsage:
 
 # What became of the pods that waited: the queue after it has ended.
 
-Json = dict[str, object]
 
-
-class WorkloadResult(Struct, frozen=True, kw_only=True):
+class WorkloadResultDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
     """What became of one workload's pods."""
 
-    workload: Workload
+    kind: str
+    namespace: str
+    name: str
     pods: int
     """All that it has in the end, wherever they are."""
     placed: tuple[str, ...]
@@ -121,31 +121,68 @@ class WorkloadResult(Struct, frozen=True, kw_only=True):
     """Those nodes, with how many of them each got."""
     pending: tuple[str, ...]
     evicted: tuple[str, ...]
-    undecided: tuple[str, ...] = ()
-    """Of those that are pending."""
     to_come: int = 0
     """Pods that a StatefulSet's controller does not create before others are ready."""
-    message: str = ""
+    message: str
     """Why the first that is pending is."""
     refused: int = 0
     """Replicas beside `pods` that the API server does not take."""
     refusal: str = ""
     """Why the first of them is, in the words of their controller."""
 
-    def to_dict(self) -> Json:
-        return {
-            "kind": self.workload.kind,
-            "namespace": self.workload.namespace,
-            "name": self.workload.name,
-            "pods": self.pods,
-            "placed": list(self.placed),
-            "nodes": dict(self.nodes),
-            "pending": list(self.pending),
-            "evicted": list(self.evicted),
-            **({"toCome": self.to_come} if self.to_come else {}),
-            "message": self.message,
-            **({"refused": self.refused, "refusal": self.refusal} if self.refused else {}),
-        }
+
+class WorkloadResult(OfWorkload, Struct, frozen=True, kw_only=True):
+    workload: Workload
+    pods: int
+    placed: tuple[str, ...]
+    nodes: Mapping[str, int]
+    pending: tuple[str, ...]
+    evicted: tuple[str, ...]
+    undecided: tuple[str, ...] = ()
+    """Of those that are pending."""
+    to_come: int = 0
+    message: str = ""
+    refused: int = 0
+    refusal: str = ""
+
+
+class KueueResult(Document, frozen=True):
+    """What Kueue does with its Workloads, each `namespace/name`."""
+
+    admitted: tuple[str, ...]
+    """In Kueue's order."""
+    evicted: Mapping[str, str]
+    """To Kueue's message."""
+    pending: Mapping[str, str]
+    """To Kueue's message; empty where it writes none."""
+    refused: Mapping[str, str]
+    """Admitted Workloads to why the API server refuses their pods."""
+
+
+class ClusterDocument(Document, frozen=True):
+    """What the documents about a cluster that moves begin with."""
+
+    kubernetes_version: str
+    unknown_plugins: tuple[UnevaluatedDocument, ...]
+    source: SourceDocument
+    changes: tuple[str, ...]
+
+
+class SimulationDocument(ClusterDocument, frozen=True, kw_only=True, omit_defaults=True):
+    effects: tuple[ChangeEffectDocument, ...]
+    rolled_out: tuple[RolloutDocument, ...] = field(name="rollouts")
+    steps: tuple[StepDocument, ...]
+    placed: Mapping[str, str]
+    pending: tuple[str, ...]
+    gated: tuple[str, ...]
+    of_other_schedulers: tuple[str, ...]
+    states: tuple[Json, ...]
+    evicted: Mapping[str, str]
+    drained: tuple[DrainDocument, ...] = field(name="drains")
+    kueue: KueueResult | None = None
+    workloads: tuple[WorkloadResultDocument, ...]
+    nodes: Mapping[str, NodeChange]
+    goal: GoalResult | None = None
 
 
 class Simulation(Shown):
@@ -468,34 +505,26 @@ class Simulation(Shown):
         ]
 
     def to_dict(self) -> Json:
-        """The Simulation document. Keys are a contract: they are added, never changed. Numbers are integers."""
         before, after = self.usage_before, self.usage_after
         names = dict.fromkeys((*before.names, *after.names))
+        return document(
+            "Simulation",
+            SimulationDocument,
+            self,
+            **self.cluster_fields,
+            steps=tuple(step.document for step in self.steps),
+            of_other_schedulers=self.of_others,
+            states=tuple(one.state_document for one in self.states),
+            evicted=self.evictions,
+            nodes={name: NodeChange(before.get(name), after.get(name)) for name in names},
+        )
+
+    @property
+    def cluster_fields(self) -> Json:
+        """The fields of a `ClusterDocument`."""
         return {
-            "apiVersion": "kschedx/v1",
-            "kind": "Simulation",
-            "kubernetesVersion": self.setup.release.version,
-            "unknownPlugins": [one.to_dict() for one in self.setup.unknown_plugins],
-            "source": source_document(self.before.source),
-            "changes": [str(change) for change in self.changes],
-            "effects": [effect.to_dict() for effect in self.effects],
-            "rollouts": [rolled.to_dict() for rolled in self.rolled_out],
-            "steps": [step.to_dict() for step in self.steps],
-            "placed": dict(self.placed),
-            "pending": list(self.pending),
-            "gated": list(self.gated),
-            "ofOtherSchedulers": list(self.of_others),
-            "states": [one.state_document for one in self.states],
-            "evicted": dict(self.evictions),
-            "drains": [drained.to_dict() for drained in self.drained],
-            **({} if self.kueue is None else {"kueue": self.kueue.to_dict()}),
-            "workloads": [result.to_dict() for result in self.workloads],
-            "nodes": {
-                name: {
-                    "before": before[name].to_dict() if name in before else None,
-                    "after": after[name].to_dict() if name in after else None,
-                }
-                for name in names
-            },
-            **({} if self.goal is None else {"goal": self.goal.to_dict()}),
+            "kubernetes_version": self.setup.release.version,
+            "unknown_plugins": self.setup.unknown_plugin_documents,
+            "source": self.before.source.document,
+            "changes": tuple(map(str, self.changes)),
         }

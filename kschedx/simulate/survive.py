@@ -13,33 +13,37 @@ from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import compares_taints
-from kschedx.controllers.node_lifecycle import GRACE, GRACE_BEFORE, ZoneEvictions, toleration_seconds, zone_evictions
-from kschedx.controllers.workloads import Workload, is_controlled, stays_with_node
+from kschedx.controllers.node_lifecycle import (
+    GRACE,
+    GRACE_BEFORE,
+    ZoneEvictions,
+    ZoneEvictionsDocument,
+    toleration_seconds,
+    zone_evictions,
+)
+from kschedx.controllers.workloads import OfWorkload, Workload, is_controlled, stays_with_node
 from kschedx.errors import InputError, nearest
 from kschedx.explain.setup import Setup
-from kschedx.inquiry.document import source_document
-from kschedx.kube.decoding import camel
+from kschedx.kube.documents import Document, Json, camel, document
 from kschedx.kube.names import CPU, MEMORY, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.selectors import required_node_affinity
 from kschedx.kube.types import Node
 from kschedx.results import Shown
 from kschedx.simulate.added_nodes import AddedNodes, nodes_for
 from kschedx.simulate.changes import Change
-from kschedx.simulate.drain import MOST_SCENES, STAYS, DrainOutcome, DrainResult
+from kschedx.simulate.drain import MOST_SCENES, STAYS, DrainDocument, DrainOutcome, DrainResult
 from kschedx.simulate.node_changes import unreachable
 from kschedx.simulate.queue import QueueStep
-from kschedx.simulate.simulation import Simulation
+from kschedx.simulate.simulation import ClusterDocument, Simulation
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.simulate.what_if import settled
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.snapshot import Snapshot
-
-Json = dict[str, object]
 
 ZONE, NODE_POOL, NODE = "zone", "nodepool", "node"
 LABELS: Mapping[str, tuple[str, ...]] = {ZONE: ZONE_LABELS, NODE_POOL: POOL_LABELS}
@@ -137,30 +141,23 @@ class PodOutcome(StrEnum):
     UNDECIDED = "undecided"
 
 
-class LostPod(Struct, frozen=True, kw_only=True):
+class LostPodDocument(Document, frozen=True):
     """A pod that loses its node, or should."""
 
     pod: str
     """`namespace/name`."""
     node: str
     outcome: PodOutcome
-    to: str = ""
+    to: str
     """The node of the pod that takes its place."""
-    message: str = ""
+    message: str
     """kube-scheduler's, or why there is no such pod."""
-    by_preemption: bool = False
+    by_preemption: bool
     """Its node is not gone: it is preempted by a pod that lost its own."""
-    is_ready: bool = True
 
-    def to_dict(self) -> Json:
-        return {
-            "pod": self.pod,
-            "node": self.node,
-            "outcome": self.outcome.value,
-            "to": self.to,
-            "message": self.message,
-            "byPreemption": self.by_preemption,
-        }
+
+class LostPod(LostPodDocument, frozen=True):
+    is_ready: bool
 
 
 class WorkloadState(StrEnum):
@@ -182,14 +179,30 @@ BROKEN = frozenset({WorkloadState.DOWN, WorkloadState.PENDING, WorkloadState.BLO
 _FAILS = frozenset({PodOutcome.PENDING, PodOutcome.NOT_CREATED, PodOutcome.NOT_RECREATED})
 
 
-class WorkloadLoss(Struct, frozen=True, kw_only=True, dict=True):
+class WorkloadLossDocument(Document, frozen=True):
     """A workload that loses pods."""
 
-    workload: Workload
+    kind: str
+    namespace: str
+    name: str
+    state: WorkloadState
     replicas: int
     """Its pods that had a node before."""
     ready: int
     """Those of them that were ready."""
+    lost: int
+    """Pods that lose their nodes."""
+    left: int
+    """Pods that keep their nodes."""
+    after: int
+    """Pods with a node in the end."""
+    pods: tuple[LostPodDocument, ...]
+
+
+class WorkloadLoss(OfWorkload, Struct, frozen=True, kw_only=True, dict=True):
+    workload: Workload
+    replicas: int
+    ready: int
     pods: tuple[LostPod, ...]
     is_outage: bool = True
 
@@ -198,17 +211,14 @@ class WorkloadLoss(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def lost(self) -> int:
-        """Pods that lose their nodes."""
         return len(self.pods) - self.number(PodOutcome.BLOCKED)
 
     @property
     def left(self) -> int:
-        """Pods that keep their nodes."""
         return self.replicas - self.lost
 
     @property
     def after(self) -> int:
-        """Pods with a node in the end."""
         return self.left + self.number(PodOutcome.RESCHEDULED)
 
     @property
@@ -228,50 +238,48 @@ class WorkloadLoss(Struct, frozen=True, kw_only=True, dict=True):
         is_stopped = self.is_outage and self.ready and self._ready_left <= 0
         return WorkloadState.INTERRUPTED if is_stopped else WorkloadState.RESCHEDULED
 
-    def to_dict(self) -> Json:
-        return {
-            "kind": self.workload.kind,
-            "namespace": self.workload.namespace,
-            "name": self.workload.name,
-            "state": self.state.value,
-            "replicas": self.replicas,
-            "ready": self.ready,
-            "lost": self.lost,
-            "left": self.left,
-            "after": self.after,
-            "pods": [one.to_dict() for one in self.pods],
-        }
 
-
-class NodeEviction(Struct, frozen=True, kw_only=True):
+class NodeEviction(Document, frozen=True):
     """When the pods of one lost node are deleted, in seconds from the outage."""
 
     node: str
-    taint_after: int | None
+    taint_after: int | None = field(name="taintAfterSeconds")
     """None where the controller stops tainting."""
     pods: Mapping[str, int | None]
     """Pods, `namespace/name`, to the time; None for those that tolerate the taint for ever."""
 
-    def to_dict(self) -> Json:
-        return {"node": self.node, "taintAfterSeconds": self.taint_after, "pods": dict(self.pods)}
+
+class FailureDocument(Document, frozen=True):
+    """What one failure does."""
+
+    name: str = field(name="failure")
+    nodes: tuple[str, ...]
+    survives: bool
+    lost: int
+    counts: Mapping[str, int] = field(name="pods")
+    workloads: tuple[WorkloadLossDocument, ...]
+    """Those that lose pods, the worst first."""
+    volumes: tuple[str, ...]
+    """PersistentVolumes of pods that stay pending, which only lost nodes reach."""
+    freed_by_deletion: int = field(name="freedByNodeDeletion")
+    """Pending pods that find a node once the Node objects are deleted, since a spread constraint counts them."""
+    needed: AddedNodes | None
+    """None where nothing is needed, and where that was not tried."""
+    zones: tuple[ZoneEvictionsDocument, ...]
+    """Of an outage."""
+    evictions: tuple[NodeEviction, ...]
+    """Of an outage, in order."""
+    drained: tuple[DrainDocument, ...] = field(name="drains")
 
 
 class FailureResult(Struct, frozen=True, kw_only=True):
-    """What one failure does."""
-
     failure: Failure
     workloads: tuple[WorkloadLoss, ...]
-    """Those that lose pods, the worst first."""
     zones: tuple[ZoneEvictions, ...] = ()
-    """Of an outage."""
     evictions: tuple[NodeEviction, ...] = ()
-    """Of an outage, in order."""
     volumes: tuple[str, ...] = ()
-    """PersistentVolumes of pods that stay pending, which only lost nodes reach."""
     freed_by_deletion: int = 0
-    """Pending pods that find a node once the Node objects are deleted, since a spread constraint counts them."""
     needed: AddedNodes | None = None
-    """None where nothing is needed, and where that was not tried."""
     drained: tuple[DrainResult, ...] = ()
     scene: Snapshot | None = None
     """The cluster in the end; kept for the first few in which pods stay pending."""
@@ -281,6 +289,19 @@ class FailureResult(Struct, frozen=True, kw_only=True):
 
     def of(self, *states: WorkloadState) -> tuple[WorkloadLoss, ...]:
         return tuple(one for one in self.workloads if one.state in states)
+
+    @property
+    def name(self) -> str:
+        return self.failure.name
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return self.failure.nodes
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many pods have each outcome."""
+        return {camel(one.name.lower()): len(self.pods(one)) for one in PodOutcome}
 
     @property
     def lost(self) -> int:
@@ -295,21 +316,11 @@ class FailureResult(Struct, frozen=True, kw_only=True):
     def is_undecided(self) -> bool:
         return bool(self.of(WorkloadState.UNDECIDED)) and self.survives
 
-    def to_dict(self) -> Json:
-        return {
-            "failure": self.failure.name,
-            "nodes": list(self.failure.nodes),
-            "survives": self.survives,
-            "lost": self.lost,
-            "pods": {camel(one.name.lower()): len(self.pods(one)) for one in PodOutcome},
-            "workloads": [one.to_dict() for one in self.workloads],
-            "volumes": list(self.volumes),
-            "freedByNodeDeletion": self.freed_by_deletion,
-            "needed": None if self.needed is None else self.needed.to_dict(),
-            "zones": [one.to_dict() for one in self.zones],
-            "evictions": [one.to_dict() for one in self.evictions],
-            "drains": [one.to_dict() for one in self.drained],
-        }
+
+class SurvivalDocument(ClusterDocument, frozen=True):
+    mode: Mode
+    survives: bool
+    results: tuple[FailureDocument, ...] = field(name="failures")
 
 
 class Survival(Shown, Struct, frozen=True, kw_only=True):
@@ -350,19 +361,7 @@ class Survival(Shown, Struct, frozen=True, kw_only=True):
         ]
 
     def to_dict(self) -> Json:
-        """The Survival document. Keys are a contract: they are added, never changed. Numbers are integers."""
-        simulation = self.simulation
-        return {
-            "apiVersion": "kschedx/v1",
-            "kind": "Survival",
-            "kubernetesVersion": simulation.setup.release.version,
-            "unknownPlugins": [one.to_dict() for one in simulation.setup.unknown_plugins],
-            "source": source_document(simulation.before.source),
-            "changes": [str(change) for change in simulation.changes],
-            "mode": self.mode.value,
-            "survives": self.survives,
-            "failures": [one.to_dict() for one in self.results],
-        }
+        return document("Survival", SurvivalDocument, self, **self.simulation.cluster_fields)
 
 
 def survive(
@@ -602,7 +601,15 @@ class _Account:
     ) -> LostPod:
         simulator, pods = self._simulator, self._simulator.pods
         key = pods.key(row)
-        made = LostPod(pod=key, node=node, outcome=PodOutcome.RESCHEDULED, is_ready=is_ready, by_preemption=preempted)
+        made = LostPod(
+            pod=key,
+            node=node,
+            outcome=PodOutcome.RESCHEDULED,
+            to="",
+            message="",
+            by_preemption=preempted,
+            is_ready=is_ready,
+        )
         fate, budget = fates.get(key, (None, ""))
         if fate in STAYS:
             return replace(made, outcome=PodOutcome.BLOCKED, message=budget)

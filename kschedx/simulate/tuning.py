@@ -14,9 +14,8 @@ from copy import deepcopy
 from enum import StrEnum
 from typing import TypeAlias
 
-import msgspec
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.errors import ConfigError
@@ -26,6 +25,7 @@ from kschedx.framework.config.document import DEFAULT_SCHEDULER_NAME, Profile
 from kschedx.framework.config.origins import expanded
 from kschedx.framework.interface import ScorePlugin
 from kschedx.framework.registry import plugin_class
+from kschedx.kube.documents import Document, document, part_of
 from kschedx.kube.names import CPU, MEMORY
 from kschedx.progress import Phase, counted
 from kschedx.results import Shown
@@ -225,24 +225,15 @@ class Tuning(Shown, Struct, frozen=True, kw_only=True):
         )
 
     def to_dict(self) -> dict[str, object]:
-        document = TuningDocument(
-            api_version="kschedx/v1",
-            kind=TUNING,
-            goal=self.goal.value,
-            better=self.is_better,
-            seed=self.seed,
-            candidates=self.candidates,
-            left_out=self.left_out,
-            pods=self.pods,
+        return document(
+            TUNING,
+            TuningDocument,
+            self,
             nodes=self.all_nodes,
-            now=_document(self.now),
-            today=_document(self.today),
-            front=tuple(map(_document, self.front)),
-            configuration=dict(self.configuration),
-            assumptions=self.assumptions,
+            now=_trial(self.now),
+            today=_trial(self.today),
+            front=tuple(map(_trial, self.front)),
         )
-        plain: dict[str, object] = msgspec.json.decode(msgspec.json.encode(document))
-        return plain
 
 
 def tune(
@@ -473,7 +464,7 @@ def _list(value: object) -> list[dict[str, object]]:
 # --- the document
 
 
-class TrialDocument(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class TrialDocument(Document, frozen=True, omit_defaults=True):
     profile: str
     """What is changed, in words."""
     nodes: int
@@ -488,14 +479,11 @@ class TrialDocument(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     """Of the nodes in use, per hour; absent where a price is not known."""
 
 
-class TuningDocument(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class TuningDocument(Document, frozen=True):
     """Profiles that were tried on a cluster, and the best of them."""
 
-    api_version: str
-    kind: str
-    goal: str
-    """`fewest-nodes`, `least-fragmentation`, `spread` or `cost`."""
-    better: bool
+    goal: Goal
+    is_better: bool = field(name="better")
     """A profile reaches the goal better than today's."""
     seed: int
     candidates: int
@@ -519,13 +507,12 @@ class TuningDocument(Struct, frozen=True, kw_only=True, rename="camel", omit_def
 TUNING = "ProfileTuning"
 
 
-def _document(trial: Trial) -> TrialDocument:
-    return TrialDocument(
+def _trial(trial: Trial) -> TrialDocument:
+    return part_of(
+        TrialDocument,
+        trial,
         profile=trial.candidate.title,
-        nodes=trial.nodes,
         fragmentation=f"{trial.fragmentation:.1f}",
         spread=f"{trial.spread:.1f}",
-        moves=trial.moves,
-        unplaced=trial.unplaced,
         cost="" if trial.cost is None else f"{trial.cost:.4f}",
     )

@@ -22,7 +22,7 @@ from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from kschedx.simulate.admission import KueueResult
+    from kschedx.simulate.simulation import KueueResult
 
 AskedPods: TypeAlias = Callable[[Snapshot], Iterable[str]]
 """The pods of a cluster, `namespace/name`, that a question is about."""

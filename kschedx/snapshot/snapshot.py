@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import default_namespace, default_priority_class
 from kschedx.apiserver.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.kube.decoding import decode
+from kschedx.kube.documents import Document, part_of
 from kschedx.kube.kinds import Objects, of_record
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.snapshot_header import SnapshotHeader
@@ -54,6 +55,15 @@ class Missing(StrEnum):
     """The API server does not serve the kind, so there are none."""
 
 
+class SourceDocument(Document, frozen=True, omit_defaults=True):
+    text: str
+    kinds: Mapping[str, int]
+    server_version: str = ""
+    missing: Mapping[str, Missing] = {}
+    namespaces: tuple[str, ...] = ()
+    anonymized: bool = False
+
+
 class Source(Struct, frozen=True, kw_only=True):
     """Where a snapshot came from."""
 
@@ -83,6 +93,11 @@ class Source(Struct, frozen=True, kw_only=True):
     """Files among others that hold no Kubernetes objects."""
     is_dump: bool = False
     """An API server has stored its nodes: a kind of which nothing is here may have been left out."""
+
+    @property
+    def document(self) -> SourceDocument:
+        """Without when it was read, so that the same cluster gives the same document."""
+        return part_of(SourceDocument, self, kinds=dict(sorted(self.kinds.items())))
 
     def is_complete(self, kind: str, namespace: str = "") -> bool:
         """Whether what is not here does not exist; of a kind that is in namespaces, in this one. A dump never shows

@@ -121,7 +121,7 @@ def test_what_is_told(manifest: Manifest, objects: tuple[Manifest, ...], told: l
 
 
 def test_what_happens_to_every_pod_is_told_apart() -> None:
-    (note,) = (note.to_dict() for note in explained(pod()).notes if note.id == "admission-routine")
+    (note,) = (note.document for note in explained(pod()).notes if note.id == "admission-routine")
     assert (note["plugin"], note["source"]) == ("DefaultTolerationSeconds", "")
     assert note["changes"] == [
         {

@@ -30,7 +30,7 @@ def explained(objects: list[Manifest], target: Manifest | str) -> Explanation:
 def test_a_new_pod() -> None:
     result = explained([*CLUSTER, TEMPLATE], NEW)
     assert result.best_nodes == ("b",)
-    (note,) = [note.to_dict() for note in result.notes if note.id == "claims-from-templates"]
+    (note,) = [note.document for note in result.notes if note.id == "claims-from-templates"]
     assert (note["claims"], note["templates"]) == (["default/me-gpu"], ["default/gpus"])
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import kschedx
 from kschedx.fixes import Change
+from kschedx.kube.documents import to_json
 from tests.builders import Manifest, at, node, pod
 from tests.laws.json_patch import changed
 
@@ -85,7 +86,7 @@ def cluster(seed: int) -> list[Manifest]:
 
 def given_back(objects: list[Manifest], changes: tuple[Change, ...], path: Path) -> list[dict[str, object]]:
     """What a user would give to `simulate`: the manifests as they are then, and the pods that are deleted."""
-    told = [change.to_dict() for change in changes]
+    told = [to_json(change.document) for change in changes]
     after = changed(objects, told)
     touched = {(one.target.kind, one.target.name) for one in changes if not one.delete}
     applied = [one for one in after if (one["kind"], at(one, "metadata")["name"]) in touched]

@@ -15,8 +15,9 @@ import pytest
 
 from kschedx.cli.why_list import command_of
 from kschedx.cli.why_pod import Wanted
-from kschedx.fixes.changes import Change, Target
+from kschedx.fixes.changes import Change
 from kschedx.fixes.steps import DeletePods, LabelNode, RemoveTaints, Step, StopWorkload, Uncordon, Victim
+from kschedx.kube.documents import Target
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.types import Taint
 from kschedx.render.manifests import kubectl_commands

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kschedx.errors import InputError
-from kschedx.explain.events import Stage, parse
+from kschedx.explain.events import Stage, events_in, parse
 from kschedx.render.catalogue import reason_lines
 
 RECORDED = sorted((Path(__file__).parent.parent / "conformance").glob("*.jsonl.gz"))
@@ -184,3 +184,24 @@ def test_what_is_said_about_devices(text: str, reason: str) -> None:
 def test_what_other_components_say(text: str, expected: Told) -> None:
     assert told(text) == expected
     assert reason_lines(text, 80)
+
+
+DESCRIBED = """\
+Name:             web-0
+Node-Selectors:   <none>
+Events:
+  Type     Reason             Age               From                Message
+  Warning  FailedScheduling   12m (x9 over 5h)  default-scheduler   0/5 nodes are available: 5 Insufficient cpu.
+  Warning  FailedScheduling   9m                default-scheduler   0/5 nodes are available: 5 Insufficient cpu.
+  Normal   NotTriggerScaleUp  2m                cluster-autoscaler  pod didn't trigger scale-up: 1 Too many pods
+"""
+
+
+def test_each_event_in_the_output_of_a_command_is_explained_once() -> None:
+    events = events_in(DESCRIBED)
+    assert [event.nodes for event in events] == [5, None]
+    lines = [line.plain for line in reason_lines(DESCRIBED, 100)]
+    assert sum(line.startswith("insufficient-resource") for line in lines) == 1
+    assert any(line.startswith("no-scale-up") for line in lines)
+    with pytest.raises(InputError, match="no line of the text"):
+        reason_lines("Name: web-0\nEvents: <none>", 80)

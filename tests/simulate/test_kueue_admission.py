@@ -6,8 +6,7 @@ from collections import Counter
 from typing import Any
 
 import kschedx
-from kschedx.simulate.admission import KueueResult
-from kschedx.simulate.simulation import Simulation
+from kschedx.simulate.simulation import KueueResult, Simulation
 from tests.builders import node, pod
 from tests.kueue.objects import flavor, local, queue, quota, snapshot, workload
 
@@ -76,7 +75,7 @@ def test_a_suspended_job_that_is_admitted_gets_its_pods_on_the_nodes_of_its_flav
         owned(workload("w", cpu="1", count=3), "train"),
     )
     assert by_job(found) == {("train", "spot0"): 3}
-    assert decided(found) == KueueResult(admitted=("ml/w",))
+    assert decided(found) == KueueResult(admitted=("ml/w",), evicted={}, pending={}, refused={})
     assert found.is_done
 
 
@@ -157,7 +156,7 @@ def test_the_cluster_in_the_end_says_what_kueue_decided() -> None:
     objects = (queue("q", quota("f", "2")), local("q"), *nodes("8"), job("a"), owned(workload("w", cpu="2"), "a"))
     first = run(*objects)
     again = kschedx.simulate(first.after, namespace="ml")
-    assert decided(again) == KueueResult()
+    assert decided(again) == KueueResult(admitted=(), evicted={}, pending={}, refused={})
     assert not again.placed
 
 

@@ -22,11 +22,7 @@ def simulated(objects: list[Manifest], *written: dict[str, object]) -> Simulatio
 
 
 def told(simulation: Simulation) -> list[object]:
-    return [
-        {key: one[key] for key in ("title", "pods", "of")}
-        for one in SharedFixes(simulation).to_list(9)
-        if isinstance(one, dict)
-    ]
+    return [{key: one[key] for key in ("title", "pods", "of")} for one in SharedFixes(simulation).to_list(9)]
 
 
 def tainted(name: str, cpu: str) -> Manifest:

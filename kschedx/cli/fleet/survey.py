@@ -286,9 +286,10 @@ def screen(rows: Sequence[Row], width: int) -> list[Text]:
 
 
 def document(rows: Sequence[Row]) -> dict[str, object]:
-    import msgspec
+    from kschedx.kube import documents
+    from kschedx.schemas.listings import FleetDocument
 
-    return {"apiVersion": "kschedx/v1", "kind": "FleetAnswer", "clusters": msgspec.to_builtins(list(rows))}
+    return documents.document("FleetAnswer", FleetDocument, clusters=tuple(rows))
 
 
 def page(rows: Sequence[Row]) -> Page:

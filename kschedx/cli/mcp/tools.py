@@ -18,7 +18,7 @@ from kschedx.cli.fit import fit
 from kschedx.cli.nodes import nodes
 from kschedx.cli.output import Answer
 from kschedx.cli.question import Question
-from kschedx.cli.reason import reason
+from kschedx.cli.reason import meaning
 from kschedx.cli.scale_down import scale_down
 from kschedx.cli.simulate import simulate
 from kschedx.cli.survive import survive
@@ -281,7 +281,7 @@ def _nodes(question: Question, arguments: Arguments, folder: Path) -> Answer | i
 
 
 def _reason(question: Question, arguments: Arguments, folder: Path) -> Answer:
-    return reason([str(arguments.get("text", ""))])
+    return meaning(str(arguments.get("text", "")))
 
 
 def _doctor(question: Question, arguments: Arguments, folder: Path) -> Answer:

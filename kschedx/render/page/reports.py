@@ -491,7 +491,7 @@ def _flow(summary: Summary, snapshot: Snapshot, sides: tuple[str, str]) -> Flow 
     if found is not None:
         moves, title = found.moves, f"Where {count(found.pods, 'pod')} go if they are rescheduled one by one"
     else:
-        pairs = Counter((one.old_node, one.new_node) for one in summary.differences if one.old_node or one.new_node)
+        pairs = Counter((one.old_node, one.new_node) for one in summary.differences if one.old_node and one.new_node)
         moves, title = pairs, f"Where {count(pairs.total(), 'pod')} go instead, each decided alone"
     label = next((key for key in (*POOL_LABELS, *ZONE_LABELS) if _has_label(snapshot, key)), "")
     pool_of = {

@@ -191,13 +191,13 @@ def pod_lines(difference: Difference) -> tuple[str, tuple[str, ...]]:
         case Effect.MESSAGE:
             return "", _messages(difference)
         case Effect.SCORES:
-            same = f"still {_place(after, '')}" if after.nodes else "for the feasible nodes"
+            same = f"still {_place(after, None)}" if after.nodes else "for the feasible nodes"
             return same, tuple(_scores(difference))
         case _:
             assert_never(difference.effect)
 
 
-def _place(side: Side, node: str) -> str:
+def _place(side: Side, node: str | None) -> str:
     """`node-04, 12 ahead`, `node-04, one of 3`."""
     name = node or _nodes(side)
     if side.node_count > 1:
@@ -211,7 +211,7 @@ def _nodes(side: Side) -> str:
 
 def _turns(difference: Difference) -> tuple[str, ...]:
     if difference.filtered_by:
-        old_gone = any(shift.plugin == difference.filtered_by for shift in difference.lost)
+        old_gone = difference.filtered_by in difference.lost
         kept = f"{difference.filtered_by} no longer allows {difference.old_node}"
         came = f"{difference.filtered_by} now allows {difference.new_node}"
         return (kept if old_gone else came,)
@@ -220,13 +220,16 @@ def _turns(difference: Difference) -> tuple[str, ...]:
 
 
 def _shifts(difference: Difference) -> tuple[str, ...]:
-    lost = [f"{shift.plugin} rejects {shift.nodes:,} more" for shift in difference.lost]
-    gained = [f"{shift.plugin} allows {shift.nodes:,} more" for shift in difference.gained]
+    lost = [f"{plugin} rejects {nodes:,} more" for plugin, nodes in difference.lost.items()]
+    gained = [f"{plugin} allows {nodes:,} more" for plugin, nodes in difference.gained.items()]
     return (", ".join((*lost, *gained)),) if lost or gained else ()
 
 
 def _scores(difference: Difference) -> Iterator[str]:
-    told = [f"{one.plugin} by {one.largest:+,} at most, on {count(one.nodes, 'node')}" for one in difference.rescored]
+    told = [
+        f"{plugin} by {one.largest:+,} at most, on {count(one.nodes, 'node')}"
+        for plugin, one in difference.rescored.items()
+    ]
     yield listed(told, 3)
 
 

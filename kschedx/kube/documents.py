@@ -1,0 +1,106 @@
+"""The documents of `-o json`: records from which their JSON Schemas are made as well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from functools import cache
+from types import SimpleNamespace
+from typing import TypeVar
+
+import msgspec
+from msgspec import UNSET, Struct
+
+Json = dict[str, object]
+API_VERSION = "kschedx/v1"
+
+
+class Document(Struct, frozen=True, rename="camel"):
+    """A document, or a part of one: a contract, whose fields are added and never changed. They are attributes of what
+    it describes. With `omit_defaults`, fields that have their default are left out."""
+
+
+Part = TypeVar("Part", bound=Document)
+
+
+def part_of(record: type[Part], value: object, /, **more: object) -> Part:
+    """The record of a value: each field is one of `more`, or an attribute of the value."""
+    if more:
+        found = {name: getattr(value, name, UNSET) for name in record.__struct_fields__ if name not in more}
+        value = SimpleNamespace(**{name: own for name, own in found.items() if own is not UNSET}, **more)
+    return msgspec.convert(value, record, from_attributes=True)
+
+
+def document(kind: str, record: type[Document], value: object = None, /, **more: object) -> Json:
+    """A whole document in JSON's types; its record and fields as for `part_of`."""
+    return {"apiVersion": API_VERSION, "kind": kind, **to_json(part_of(record, value, **more))}
+
+
+def to_json(record: Struct) -> Json:
+    """A record in JSON's types."""
+    found: Json = msgspec.json.decode(msgspec.json.encode(record))
+    return found
+
+
+# What is done to an object of a cluster.
+
+
+class Target(Document, frozen=True, omit_defaults=True):
+    """The object that a change is made to."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str = ""
+
+
+class ChangeDocument(Document, frozen=True, omit_defaults=True):
+    """A JSON patch (RFC 6902), a deletion, or a new object."""
+
+    target: Target
+    delete: bool = False
+    orphan: bool = False
+    create: Json | None = None
+    patch: tuple[Json, ...] | None = None
+    subresource: str = ""
+    by: str = ""
+
+
+# Facts, which are written as they are.
+
+
+def as_document(record: Struct) -> dict[str, object]:
+    """Every field of a record, with keys in camel case."""
+    return {key: plain(getattr(record, name)) for name, key in _keys(type(record))}
+
+
+@cache
+def _keys(record: type[Struct]) -> tuple[tuple[str, str], ...]:
+    """Fields, and what they are called in a document."""
+    return tuple((name, camel(name)) for name in record.__struct_fields__)
+
+
+_SCALARS = (str, int, bool, float, type(None))
+
+
+def plain(value: object) -> object:
+    """A field's value in JSON's types."""
+    if type(value) in _SCALARS:
+        return value
+    match value:
+        case tuple():
+            return [plain(item) for item in value]
+        case Mapping():
+            return {key: plain(item) for key, item in value.items()}
+        case Struct():
+            return as_document(value)
+        case Enum():
+            return value.value
+        case _:
+            return value
+
+
+def camel(name: str) -> str:
+    """The key of a field in a document: `min_count` is `minCount`."""
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)

@@ -1,0 +1,93 @@
+"""Documents with the keys that a command adds, of which the part that makes the document knows nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from kschedx.autoscaler.growth import AutoscalerGrowthDocument, ScalingDocument
+from kschedx.autoscaler.scale_down import ScaleDownDocument
+from kschedx.framework.cycle import Outcome
+from kschedx.inquiry.daemon_set import DaemonSetDocument
+from kschedx.inquiry.document import ExplanationDocument, KubeletDocument
+from kschedx.inquiry.explanation import ReplicasDocument
+from kschedx.inquiry.pending_pods import SharedFixDocument
+from kschedx.inquiry.profile_difference import ProfileDifferenceDocument, Shard
+from kschedx.karpenter.consolidation import ConsolidationDocument
+from kschedx.karpenter.disruption import DisruptionDocument
+from kschedx.karpenter.growth import KarpenterGrowthDocument, ProvisioningDocument
+from kschedx.kube.documents import Document, Json
+from kschedx.render.drain import BudgetFixDocument
+from kschedx.render.states import StateDocument
+from kschedx.simulate.compaction import EmptiedDocument
+from kschedx.simulate.simulation import SimulationDocument
+
+# Of `kschedx why`.
+
+
+class ScalingOutput(ScalingDocument, frozen=True, kw_only=True, omit_defaults=True):
+    """In a cluster that has both autoscalers, Karpenter's answer stands in cluster-autoscaler's."""
+
+    karpenter: ProvisioningDocument | None = None
+
+
+def _holding() -> Json:
+    from kschedx.holding.model import Holding
+    from kschedx.kueue.verdict import Verdict
+    from kschedx.schemas.parts import of_facts
+
+    return of_facts(Holding, {"Verdict": Verdict})
+
+
+class ExplanationOutput(ExplanationDocument, frozen=True, kw_only=True, omit_defaults=True):
+    autoscaler: ScalingOutput | ProvisioningDocument | None = None
+    kubelet: KubeletDocument | None = None
+    state: StateDocument = field(default_factory=dict)
+    overall: Outcome | None = None
+    replicas: ReplicasDocument | None = None
+    holding: Annotated[Json, Meta(extra_json_schema=_holding())] = field(default_factory=dict)
+    daemon_set: DaemonSetDocument | None = None
+
+
+class PodReason(Document, frozen=True):
+    pod: str
+    reason: str
+
+
+class ExplanationListDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
+    items: tuple[ExplanationOutput, ...]
+    undecided: tuple[PodReason, ...]
+    refused: tuple[PodReason, ...] = ()
+    shard: Shard | None = None
+
+
+class DifferenceOutput(ProfileDifferenceDocument, frozen=True, omit_defaults=True):
+    shard: Shard | None = None
+
+
+# Of `kschedx simulate`, `drain`, `fit`, and `scale-down`.
+
+
+class GrowthOutput(AutoscalerGrowthDocument, frozen=True, omit_defaults=True):
+    karpenter: KarpenterGrowthDocument | None = None
+
+
+class SimulationOutput(SimulationDocument, frozen=True, kw_only=True, omit_defaults=True):
+    states: tuple[StateDocument, ...]
+    fixes: tuple[SharedFixDocument, ...] = ()
+    budget_fixes: tuple[BudgetFixDocument, ...] = ()
+    ties: str = ""
+    autoscaler: GrowthOutput | KarpenterGrowthDocument | None = None
+
+
+class FitListDocument(Document, frozen=True):
+    items: tuple[Annotated[Json, Meta(extra_json_schema={"required": ["kind"]})], ...]
+    """A Fit, or an Explanation, for each workload."""
+
+
+class ScaleDownOutput(ScaleDownDocument, frozen=True, omit_defaults=True):
+    karpenter: Mapping[str, DisruptionDocument] = {}
+    consolidation: ConsolidationDocument | None = None
+    together: EmptiedDocument | None = None
