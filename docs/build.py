@@ -151,27 +151,25 @@ def _escaped(text: str) -> str:
 
 
 def reasons() -> Iterator[tuple[str, str]]:
-    from kschedx.render.words import REASON_IDS, REASONS
-    from kschedx.render.words.guides import GUIDES, KUBERNETES_DOCS
+    from kschedx.render.words.reasons import KUBERNETES_DOCS
+    from kschedx.render.words.reasons import reasons as explained
 
     index = ["# Reasons", "", "`kschedx reason ID` prints the same text.", "", "| reason | meaning |", "| --- | --- |"]
-    for name in REASON_IDS:
-        words = REASONS[name]
+    for name, words in explained().items():
         index.append(f"| [{name}](reasons/{name}.md) | {_escaped(words.means.partition('. ')[0].rstrip('.'))} |")
-        guide = GUIDES.get(name)
         lines = [f"# {name}", "", _escaped(words.means), ""]
         if words.plugins:
             lines += [f"Reported by {', '.join(f'`{plugin}`' for plugin in words.plugins)}.", ""]
-        if guide and guide.confirm:
-            lines += ["## Confirm it", "", "```sh", *guide.confirm, "```", ""]
+        if words.confirm:
+            lines += ["## Confirm it", "", "```sh", *words.confirm, "```", ""]
         lines += ["## Usual causes", "", "The most frequent first:", ""]
         lines += [*(f"1. {_escaped(cause)}" for cause in words.causes), ""]
         if words.fixes:
             lines += ["## What fixes it", "", *(f"- {_escaped(fix)}" for fix in words.fixes), ""]
-        if guide and guide.useless:
-            lines += ["## What does not help", "", *(f"- {_escaped(one)}" for one in guide.useless), ""]
-        if guide and guide.links:
-            lines += ["## Read more", "", *(f"- <{KUBERNETES_DOCS}{link}>" for link in guide.links), ""]
+        if words.useless:
+            lines += ["## What does not help", "", *(f"- {_escaped(one)}" for one in words.useless), ""]
+        if words.links:
+            lines += ["## Read more", "", *(f"- <{KUBERNETES_DOCS}{link}>" for link in words.links), ""]
         yield f"reasons/{name}.md", "\n".join(lines)
     yield "reasons.md", "\n".join([*index, ""])
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import connection
-from kschedx.cli.options import DECIDES
+from kschedx.cli.options import DECIDES, EVICTIONS, NOW
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
@@ -60,20 +60,8 @@ def deschedule(
     rounds: Annotated[
         int, typer.Option("--rounds", min=1, max=50, metavar="N", help="The maximum number of loops.")
     ] = 1,
-    evictions: Annotated[
-        str,
-        typer.Option(
-            "--evictions",
-            metavar="api|dry-run",
-            help="dry-run: no PodDisruptionBudget forbids an eviction, as with the descheduler's --dry-run.",
-        ),
-    ] = "api",
-    now: Annotated[
-        str | None,
-        typer.Option(
-            "--now", metavar="TIME", help="When the loop runs.  [default: when the snapshot was taken, else now]"
-        ),
-    ] = None,
+    evictions: EVICTIONS = "api",
+    now: NOW = None,
     output: Annotated[
         Format | None,
         option(

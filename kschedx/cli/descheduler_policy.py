@@ -9,7 +9,7 @@ import typer
 
 from kschedx.cli import connection
 from kschedx.cli.help import Command
-from kschedx.cli.options import DECIDES
+from kschedx.cli.options import DECIDES, EVICTIONS, NOW
 from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question, asks
 
@@ -72,16 +72,8 @@ def advise(
         ),
     ] = None,
     rounds: Annotated[int, typer.Option("--rounds", min=1, max=50, metavar="N", help="Rounds of each trial.")] = 3,
-    evictions: Annotated[
-        str,
-        typer.Option("--evictions", metavar="api|dry-run", help="dry-run: no PodDisruptionBudget forbids an eviction."),
-    ] = "api",
-    now: Annotated[
-        str | None,
-        typer.Option(
-            "--now", metavar="TIME", help="When the loops run.  [default: when the snapshot was taken, else now]"
-        ),
-    ] = None,
+    evictions: EVICTIONS = "api",
+    now: NOW = None,
     output: Annotated[
         Format | None,
         option(

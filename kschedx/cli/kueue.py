@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from kschedx.cli.options import READS, Part
+from kschedx.cli.options import NOW, READS, Part
 from kschedx.cli.output import Answer, Format, Report, option
 from kschedx.cli.question import Question
 
@@ -35,12 +33,7 @@ PARTS = (*READS, Part.KUEUE)
 
 
 def kueue(
-    now: Annotated[
-        str | None,
-        typer.Option(
-            "--now", metavar="TIME", help="When the run starts.  [default: when the snapshot was taken, else now]"
-        ),
-    ] = None,
+    now: NOW = None,
     output: Annotated[
         Format | None,
         option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kschedx.cli.options import READS, Part
+from kschedx.cli.options import INTERVAL, READS, Part
 from kschedx.cli.output import ALL, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
@@ -56,9 +56,7 @@ def nodes(
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Read the cluster again and again, until Ctrl-C.")
     ] = False,
-    interval: Annotated[
-        int, typer.Option(min=1, metavar="SECONDS", help="With --watch: the time between two requests.")
-    ] = 10,
+    interval: INTERVAL = 10,
     output: Annotated[
         Format | None,
         option(*ALL, text="wide shows every node and column; json and yaml the whole document; name the nodes"),
@@ -149,9 +147,8 @@ def _report(snapshot: Snapshot, rows: tuple[NodeRow, ...]) -> Report:
 
     def page(_: bool) -> Page:
         from kschedx.render.nodes import nodes_page
-        from kschedx.render.page.reports import footer
 
-        return nodes_page(rows, footer(snapshot))
+        return nodes_page(rows, snapshot)
 
     return Report(
         screen=screen,

@@ -280,6 +280,21 @@ OUT = Annotated[
         show_default=False,
     ),
 ]
+NOW = Annotated[
+    str | None,
+    typer.Option(
+        "--now", metavar="TIME", help="When the run starts.  [default: when the snapshot was taken, else now]"
+    ),
+]
+EVICTIONS = Annotated[
+    str,
+    typer.Option(
+        "--evictions",
+        metavar="api|dry-run",
+        help="dry-run: no PodDisruptionBudget forbids an eviction, as with the descheduler's --dry-run.",
+    ),
+]
+INTERVAL = Annotated[int, typer.Option(min=1, metavar="SECONDS", help="With --watch: the time between two requests.")]
 SHARD = Annotated[
     str | None,
     typer.Option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import completion
-from kschedx.cli.options import ALL_NAMESPACES, DECIDES, SELECTOR, SHARD, Part
+from kschedx.cli.options import ALL_NAMESPACES, DECIDES, INTERVAL, SELECTOR, SHARD, Part
 from kschedx.cli.output import ALL, Answer, Format, option
 from kschedx.cli.question import Question
 from kschedx.errors import NotAdmittedError
@@ -115,9 +115,7 @@ def why(
         typer.Option("--interactive", "-i", help="Browse the answer. Needs the extra interactive."),
     ] = False,
     shard: SHARD = None,
-    interval: Annotated[
-        int, typer.Option(min=1, metavar="SECONDS", help="With --watch: the time between two requests.")
-    ] = 10,
+    interval: INTERVAL = 10,
     *,
     question: Question,
 ) -> Answer | int:

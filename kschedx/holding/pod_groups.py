@@ -110,7 +110,7 @@ def pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangSt
 def _decided(scheduler: Scheduler, cycle: Cycle, gang: _GangKey, found: GangStatus, rows: list[int]) -> GangStatus:
     """What kube-scheduler decides about the group. Raises `UndecidableError`."""
     from kschedx.framework.moving import Run  # few pods are members of a gang
-    from kschedx.framework.moving.pod_groups import GROUP_UNSCHEDULABLE, choose_placement, preempt_for_group, shortfall
+    from kschedx.framework.moving.pod_groups import choose_placement, preempt_for_group, shortfall
 
     def begin() -> Run:
         return Run(scheduler, cycle.profile)
@@ -145,7 +145,7 @@ def _decided(scheduler: Scheduler, cycle: Cycle, gang: _GangKey, found: GangStat
             told = tuple(f"{pods.key(row)} on {pods.node_names[row]}" for row in preempted.victims)
             for victim in preempted.victims:
                 run.evict(victim, waits=False)
-            message = GROUP_UNSCHEDULABLE if mine_placed else ""
+            message = preempted.message if mine_placed else ""
             return replace(_together(found, run, rows, nodes, draw=0), preempted=told, message=message)
         first = replace(first, preemption=preempted.reason)
     text = SENT_AWAY

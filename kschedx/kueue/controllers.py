@@ -12,7 +12,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from kschedx.kube.kueue import AdmissionCheck, AdmissionCheckState, ClusterQueue, LocalQueue, ResourceFlavor
+from kschedx.kube.kueue import AdmissionCheck, AdmissionCheckState, ClusterQueue, LocalQueue, ResourceFlavor, Workload
 from kschedx.kueue.cache import MULTIKUEUE, PROVISIONING
 from kschedx.kueue.settings import Settings
 from kschedx.kueue.workloads import PENDING, REJECTED, RETRY, Job, checks_for, checks_of, timestamp
@@ -101,7 +101,7 @@ class Surroundings(Protocol):
         """Of its LocalQueue, where that is not stopped and both exist."""
 
     def is_active(self, name: str) -> bool: ...
-    def inadmissibility(self, job: Job, queue: ClusterQueue) -> str: ...
+    def inadmissibility(self, workload: Workload, queue: ClusterQueue) -> str: ...
     def bypass_reason(self, job: Job) -> str | None: ...
     def update(self, job: Job, change: Callable[[], bool], *, reorders: bool = False) -> bool:
         """Change a Workload and move it accordingly; whether it changed."""
@@ -306,7 +306,7 @@ class Controllers:
             return known.reason, known.message
         if blocker is not None:
             return blocker
-        if queue is not None and (error := self.around.inadmissibility(job, queue)):
+        if queue is not None and (error := self.around.inadmissibility(job.submitted, queue)):
             return "Misconfigured", error
         if job.gated_by:
             return ADMISSION_GATED, f"Admission is gated by: {job.gated_by}"

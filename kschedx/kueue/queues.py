@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum, unique
@@ -277,7 +277,10 @@ class _Entry:
 class Ledger:
     """What LocalQueues used, decayed, and what Workloads that got quota cost them at once."""
 
-    def __init__(self, settings: AdmissionFairSharing, queues: Iterable[LocalQueue], now: int) -> None:
+    def __init__(
+        self, settings: AdmissionFairSharing, queues: Iterable[LocalQueue], active: Container[str], now: int
+    ) -> None:
+        """`active`: the ClusterQueues whose LocalQueues Kueue reads the usage of."""
         self._settings = settings
         self._half_life = seconds(settings.usage_half_life_time)
         self._sampling = seconds(settings.usage_sampling_interval)
@@ -290,7 +293,8 @@ class Ledger:
             self._weights[key] = weight_of(one.spec.fair_sharing)
             sharing = one.status.fair_sharing
             status = sharing.admission_fair_sharing_status if sharing is not None else None
-            consumed = status.consumed_resources if status is not None and self._half_life else {}
+            is_read = self._half_life and one.spec.cluster_queue in active
+            consumed = status.consumed_resources if status is not None and is_read else {}
             self._entries[key] = _Entry({name: exact(written) for name, written in consumed.items()}, now)
 
     def share(self, key: LocalQueueKey) -> float:

@@ -120,7 +120,7 @@ class Run:
             name: compile_selector(one.spec.namespace_selector) for name, one in queues.items()
         }
         usage_based = settings.usage_based
-        self._ledger = None if usage_based is None else Ledger(usage_based, self._local_queues.values(), now)
+        self._ledger = None if usage_based is None else Ledger(usage_based, self._local_queues.values(), active, now)
         self.queues = {
             name: Queue(queue=one, ledger=self._ledger if is_usage_based(one) else None)
             for name, one in sorted(queues.items())
@@ -223,13 +223,15 @@ class Run:
         if queue is not None and not self.cache.topologies and not self.not_ready:
             self.watched = self._trees[self._root(self.cache.tree.queues[queue.queue.metadata.name])]
 
-    def inadmissibility(self, job: Job, queue: ClusterQueue) -> str:
-        """Why a Workload is refused before any flavor is evaluated."""
-        if not self._is_selected(queue.metadata.name, job.namespace):
+    def inadmissibility(self, workload: Workload, queue: ClusterQueue) -> str:
+        """Why a Workload is refused before any flavor is evaluated: by the scheduler as it is adjusted, by the
+        controller as it was submitted."""
+        namespace = workload.metadata.namespace
+        if not self._is_selected(queue.metadata.name, namespace):
             return NAMESPACE_MISMATCH
-        if error := invalid_resources(job.workload):
+        if error := invalid_resources(workload):
             return f"resources validation failed: {error}"
-        if error := outside_limit_ranges(job.workload, self._snapshot.limit_ranges.get(job.namespace, ())):
+        if error := outside_limit_ranges(workload, self._snapshot.limit_ranges.get(namespace, ())):
             return f"resources didn't satisfy LimitRange constraints: {error}"
         return ""
 

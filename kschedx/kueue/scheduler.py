@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kschedx.kube.kueue import ClusterQueue
+from kschedx.kube.kueue import ClusterQueue, Workload
 from kschedx.kueue.amounts import Usage, minus
 from kschedx.kueue.cache import Cache
 from kschedx.kueue.flavors import Assigner, Assignment, Mode, partial_counts, placement_requests
@@ -75,7 +75,7 @@ class CycleScheduler:
         cycle: int,
         now: int,
         usage_share: UsageShare,
-        inadmissibility: Callable[[Job, ClusterQueue], str],
+        inadmissibility: Callable[[Workload, ClusterQueue], str],
         is_blocked: bool = False,
         known: Nominations | None = None,
     ) -> None:
@@ -109,7 +109,7 @@ class CycleScheduler:
             entry.message, entry.cause = "The workload has failed admission checks", "PendingEvaluation"
         elif node.has_circle:
             entry.message, entry.cause = f"ClusterQueue {name} is inactive", "Suspended"
-        elif error := self._inadmissibility(job, node.queue):
+        elif error := self._inadmissibility(job.workload, node.queue):
             entry.message, entry.cause = error, "Misconfigured"
             if error == NAMESPACE_MISMATCH:
                 entry.why = Requeue.NAMESPACE_MISMATCH

@@ -102,6 +102,8 @@ class Job:
     """`namespace/name`."""
     workload: Workload
     """Adjusted."""
+    submitted: Workload
+    """As its object says."""
     settings: Settings
     priority: int
     conditions: dict[str, Stamped]
@@ -133,6 +135,7 @@ class Job:
         return cls(
             key=workload.key,
             workload=adjusted(workload, tuple(limit_ranges), runtime_classes),
+            submitted=workload,
             settings=settings,
             priority=priority,
             conditions={one.type: _stamped(one) for one in workload.status.conditions},

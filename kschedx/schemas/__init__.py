@@ -42,10 +42,10 @@ def _of_record(name: str) -> Callable[[str], Json]:
         found = msgspec.json.schema(_named(name), schema_hook=_of_any)
         definitions: dict[str, Any] = found.pop("$defs")
         fields = definitions.pop(found["$ref"].rpartition("/")[2])
-        properties = {key: own for key, own in fields["properties"].items() if key not in ("apiVersion", "kind")}
-        required = {key: own for key, own in properties.items() if key in fields["required"]}
-        optional = {key: own for key, own in properties.items() if key not in required}
-        return document(kind, required, optional=optional) | ({"$defs": definitions} if definitions else {})
+        head = ("apiVersion", "kind")
+        properties = {key: own for key, own in fields["properties"].items() if key not in head}
+        required = [key for key in fields["required"] if key not in head]
+        return document(kind, properties, required) | ({"$defs": definitions} if definitions else {})
 
     return made
 

@@ -19,7 +19,6 @@ from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.moving import Decision, Run
 from kschedx.framework.moving.pod_groups import (
-    GROUP_UNSCHEDULABLE,
     Trial,
     choose_placement,
     preempt_for_group,
@@ -175,6 +174,11 @@ class QueueStep(Struct, frozen=True, kw_only=True):
     """Device claims that were taken back from the pod, as they are left."""
 
     @property
+    def preempts(self) -> bool:
+        """Room was made for the pod, or for its group, whose pods need not all be nominated."""
+        return self.nominated is not None or bool(self.victims)
+
+    @property
     def message(self) -> str:
         """kube-scheduler's text; what it would need to, where kschedx cannot decide."""
         return self.undecided if self.decision is None else self.decision.message
@@ -194,15 +198,13 @@ class QueueStep(Struct, frozen=True, kw_only=True):
             assert self.node is not None, "a scheduled pod has a node"
             best = tuple(sorted(self.names(each_cluster_row(self.decision.best))))
             return StepDocument(self.key, self.outcome, best_nodes=best, node=self.names([self.node])[0])
-        if self.nominated is None:
-            return StepDocument(self.key, self.outcome, message=self.message)
         return StepDocument(
             self.key,
             self.outcome,
             message=self.message,
-            nominated_node=self.names([self.nominated])[0],
-            tied_candidates=tuple(sorted(self.names(self.tied))),
-            victims=tuple(sorted(self.victim_keys)),
+            nominated_node=None if self.nominated is None else self.names([self.nominated])[0],
+            tied_candidates=tuple(sorted(self.names(self.tied))) if self.nominated is not None else None,
+            victims=tuple(sorted(self.victim_keys)) if self.preempts else None,
         )
 
 
@@ -529,7 +531,7 @@ class Queue:
             return None
         keys = tuple(map(self._key, found.victims))
         again = self._evict(found.victims)
-        told = Decision(outcome=Outcome.UNSCHEDULABLE, message=GROUP_UNSCHEDULABLE)
+        told = Decision(outcome=Outcome.UNSCHEDULABLE, message=found.message)
         for number, step in enumerate(steps):
             self.steps.append(
                 replace(

@@ -658,10 +658,16 @@ class _Account:
         seen = set(known)
         for step in self._steps:
             for row in step.victims:
-                if row in seen or row >= self._first_row or step.nominated is None:
+                if row in seen or row >= self._first_row:
                     continue
                 seen.add(row)
-                yield row, self.lost(row, step.names([step.nominated])[0], True, {}, preempted=True)
+                yield row, self.lost(row, self._node_of(row, step), True, {}, preempted=True)
+
+    def _node_of(self, victim: int, step: QueueStep) -> str:
+        """Where a victim ran. One of a pod group runs anywhere."""
+        if step.nominated is None:
+            return self._simulator.base.pods.node_names[victim]
+        return step.names([step.nominated])[0]
 
     def waiting(self, lost: Iterable[LostPod]) -> list[int]:
         """Rows of the pods that wait in place of these, in the order of the queue."""

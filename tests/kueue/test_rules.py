@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -208,6 +209,19 @@ def test_fair_sharing_serves_the_lower_share_first() -> None:
     assert outcomes(found)[0] == ("p1", "Admitted")
 
 
+BY_USAGE = {"config": {"admissionFairSharing": {"usageHalfLifeTime": "10m", "usageSamplingInterval": "5m"}}}
+
+
+def used(name: str, cpu: str) -> Json:
+    """A LocalQueue of `q` that used CPU."""
+    sharing = {"consumedResources": {"cpu": cpu}, "lastUpdate": "2026-06-01T08:59:00Z"}
+    return local(name, "q") | {"status": {"fairSharing": {"weightedShare": 0, "admissionFairSharingStatus": sharing}}}
+
+
+def by_usage(**spec: Any) -> Json:
+    return queue("q", quota("f", "9"), admissionScope={"admissionMode": "UsageBasedAdmissionFairSharing"}, **spec)
+
+
 @pytest.mark.parametrize(
     ("checks", "expected"),
     [
@@ -216,26 +230,16 @@ def test_fair_sharing_serves_the_lower_share_first() -> None:
     ],
 )
 def test_usage_orders_a_queue_where_workloads_move(checks: list[str], expected: list[str]) -> None:
-    scope: Json = {"admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"}}
-    if checks:
-        scope["admissionChecksStrategy"] = {"admissionChecks": [{"name": name} for name in checks]}
-    consumed = {"q": "1", "b": "2"}
-    queues = [local("q"), local("b", "q")]
-    for one in queues:
-        sharing = {
-            "consumedResources": {"cpu": consumed[one["metadata"]["name"]]},
-            "lastUpdate": "2026-06-01T08:59:00Z",
-        }
-        one["status"] = {"fairSharing": {"weightedShare": 0, "admissionFairSharingStatus": sharing}}
+    strategy = {"admissionChecksStrategy": {"admissionChecks": [{"name": name} for name in checks]}} if checks else {}
     jobs = [workload("q1", cpu="4"), workload("q2", minute=1), workload("b1", "b", minute=2)]
-    found = admit(
-        queue("q", quota("f", "9"), **scope),
-        *map(check, checks),
-        *queues,
-        *jobs,
-        config={"admissionFairSharing": {"usageHalfLifeTime": "10m", "usageSamplingInterval": "5m"}},
-    )
+    found = admit(by_usage(**strategy), *map(check, checks), used("q", "1"), used("b", "2"), *jobs, **BY_USAGE)
     assert [name for name, _ in outcomes(found)] == expected
+
+
+def test_usage_does_not_order_a_stopped_queue() -> None:
+    jobs = [workload("b1", "b"), workload("q1", minute=1)]
+    found = admit(by_usage(stopPolicy="Hold"), used("q", "1"), used("b", "2"), *jobs, **BY_USAGE)
+    assert found.cluster_queues["q"].queue == ("ml/b1", "ml/q1")
 
 
 def test_victims_of_another_preemptor_are_no_candidates_of_a_second_attempt() -> None:
@@ -254,6 +258,23 @@ def test_victims_of_another_preemptor_are_no_candidates_of_a_second_attempt() ->
         "ml/q1": ["ml/v1"],
         "ml/p1": ["ml/v0"],
     }
+
+
+@pytest.mark.parametrize(
+    ("is_observed", "condition"),
+    [
+        (False, ("Pending", "resources validation failed: ")),
+        (True, ("PendingEvaluation", "Workload is pending evaluation in the scheduling queue")),
+    ],
+)
+def test_the_controller_validates_without_limit_range_defaults(is_observed: bool, condition: tuple[str, str]) -> None:
+    limits = [{"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "1"}}]
+    meta = {"name": "defaults", "namespace": "ml"}
+    defaults = {"apiVersion": "v1", "kind": "LimitRange", "metadata": meta, "spec": {"limits": limits}}
+    gates = {"UnadmittedWorkloadsObservability": is_observed}
+    found = admit(*QUEUE, defaults, workload("a", cpu="2"), feature_gates=gates).workloads["ml/a"].quota_reserved
+    assert found is not None
+    assert (found.reason, found.message.startswith(condition[1])) == (condition[0], True)
 
 
 def test_pods_that_must_be_together_need_one_rack_with_room() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import kschedx
+from kschedx.render.simulation import decision_text
 from kschedx.schemas import check_document
 from kschedx.simulate.simulation import Simulation
 from kschedx.snapshot.snapshot import Snapshot
@@ -119,6 +120,38 @@ def test_pods_are_preempted_for_a_group_as_a_whole(
     found = simulated(*low, old, group("big", 3, **spec), *mine, gates=gates, cpu="4")
     assert dict(found.evictions) == victims
     assert len(found.placed) == (3 if victims else 0)
+
+
+@pytest.mark.parametrize(
+    ("is_placed", "message"),
+    [
+        (False, "pod group is unschedulable"),
+        (True, "0/1 placements are available, first placement status: pod group is unschedulable"),
+    ],
+)
+def test_what_a_member_says_while_pods_are_preempted(is_placed: bool, message: str) -> None:
+    """The first member fits and the second does not; with topology awareness, all nodes are one placement."""
+    gang = [group("big", 2, priority=9), *members("big", 2, priority=9)]
+    gates = {**WHOLE, "TopologyAwareWorkloadScheduling": is_placed}
+    found = simulated(pod("low", on="a", containers=[asking("1")]), *gang, gates=gates, cpu="2")
+    assert found.steps[0].message == message
+    assert found.steps[1].message.startswith(FULL)
+
+
+def test_victims_are_named_where_no_member_fits_yet() -> None:
+    gang = [group("big", 1, priority=9), *members("big", 1, priority=9)]
+    found = simulated(pod("low", on="a", containers=[asking("1")]), *gang, gates=WHOLE, cpu="1")
+    assert found.steps[0].document.victims == ("default/low",)
+    assert decision_text(found.steps[0]) == "✗ default/big-0 preempts default/low for its pod group"
+
+
+@pytest.mark.parametrize("preempts", [False, True])
+def test_a_group_without_a_domain(preempts: bool) -> None:
+    """The node has no zone."""
+    gates = {**PLACED, "WorkloadAwarePreemption": preempts}
+    found = simulated(group("gang", 1, **ZONES), *members("gang", 1), gates=gates)
+    added = ", workload aware preemption is not supported for pod groups with scheduling constraints"
+    assert found.messages["default/gang-0"] == "no feasible placements found" + (added if preempts else "")
 
 
 def test_a_group_is_preempted_as_a_whole() -> None:

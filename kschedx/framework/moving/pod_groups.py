@@ -91,7 +91,12 @@ def placements_of(run: Run, group: PodGroup, profile: Profile) -> Placements:
         if len(found[domain])
     )
     if not each:
-        return Placements(key=key, each=(), problem=Decision(outcome=Outcome.UNSCHEDULABLE, message=NO_PLACEMENT))
+        # pods are not preempted for such a group, and kube-scheduler adds that to what it says
+        reasons = [NO_PLACEMENT]
+        if run.scheduler.release.enabled("WorkloadAwarePreemption"):
+            reasons.append(_refusal(group, profile))
+        problem = Decision(outcome=Outcome.UNSCHEDULABLE, message=", ".join(reasons))
+        return Placements(key=key, each=(), problem=problem)
     return Placements(key=key, each=each)
 
 
@@ -159,8 +164,11 @@ class PlacementChoice(Struct, frozen=True, kw_only=True):
         """What the group's condition says where it fits in none."""
         if self.placements.problem is not None:
             return self.placements.problem.message
-        count = len(self.placements.each)
-        return f"0/{count} placements are available, first placement status: pod group is unschedulable"
+        return _in_no_placement(len(self.placements.each))
+
+
+def _in_no_placement(count: int) -> str:
+    return f"0/{count} placements are available, first placement status: {GROUP_UNSCHEDULABLE}"
 
 
 def choose_placement(
@@ -220,6 +228,8 @@ class GroupPreemption(Struct, frozen=True, kw_only=True):
 
     victims: tuple[int, ...] = ()
     """The most important first."""
+    message: str = ""
+    """What a member says that finds a node while they are preempted."""
     reason: str = ""
     """Why there are none, as kube-scheduler says it; empty where it does not look for any."""
 
@@ -244,7 +254,14 @@ CONSTRAINED = "workload aware preemption is not supported for pod groups with sc
 NEVER = "not eligible due to preemptionPolicy=Never."
 NO_VICTIMS = "No preemption victims found for incoming preemptor"
 GROUP_UNSCHEDULABLE = "pod group is unschedulable"
-"""What a member says that finds a node, while pods are preempted for its group."""
+
+
+def _refusal(group: PodGroup, profile: Profile) -> str:
+    """Why kube-scheduler preempts no pods for any group like this one; empty where it does."""
+    if "DefaultPreemption" not in profile.points["postFilter"]:
+        return "default preemption plugin is not registered, workload aware preemption is disabled"
+    constraints = group.spec.scheduling_constraints
+    return CONSTRAINED if constraints is not None and constraints.topology else ""
 
 
 def preempt_for_group(
@@ -258,12 +275,11 @@ def preempt_for_group(
     """The pods to preempt so that `missing` of the waiting members fit. Raises `UndecidableError`."""
     if not run.scheduler.release.enabled("WorkloadAwarePreemption"):
         return NOT_TRIED
-    if "DefaultPreemption" not in profile.points["postFilter"]:
-        reason = "default preemption plugin is not registered, workload aware preemption is disabled"
+    if reason := _refusal(group, profile):
         return GroupPreemption(reason=reason)
-    constraints = group.spec.scheduling_constraints
-    if constraints is not None and constraints.topology:
-        return GroupPreemption(reason=CONSTRAINED)
+    # with topology awareness, a group without constraints is tried in one placement, which is all nodes
+    is_placed = run.scheduler.release.enabled("TopologyAwareWorkloadScheduling")
+    message = _in_no_placement(1) if is_placed else GROUP_UNSCHEDULABLE
     pods = run.cluster.pods
     if any(pods.specs[row].preemption_policy == "Never" for row in members):
         return GroupPreemption(reason=NEVER)
@@ -280,7 +296,7 @@ def preempt_for_group(
         counts_all = run.scheduler.release.behaviour.groups_preempt_for_every_member
         trial = try_members(run, members, missing, EVERYWHERE, pick, is_brief=not counts_all)
         if not trial.is_feasible:
-            return GroupPreemption(reason=GROUP_UNSCHEDULABLE)
+            return GroupPreemption(reason=message)
         most = len(trial.nodes)
         units.sort(key=_importance)
         gone: list[_Unit] = []
@@ -297,7 +313,7 @@ def preempt_for_group(
     finally:
         run.cluster.revert(mark)
     gone.sort(key=_importance)
-    return GroupPreemption(victims=tuple(row for unit in gone for row in unit.pods))
+    return GroupPreemption(victims=tuple(row for unit in gone for row in unit.pods), message=message)
 
 
 def _lower_units(run: Run, priority: int) -> list[_Unit]:
