@@ -194,7 +194,7 @@ KIND = "Descheduling"
 def document_of(found: Result) -> dict[str, object]:
     """The document as plain dicts."""
     if found.policy is None:
-        return document(KIND, DeschedulingDocument, found)
+        return document(KIND, DeschedulingDocument, error=found.error, error_field=found.error_field)
     grace = found.policy.grace_period_seconds
     first, *others = (round_of(loop, grace) for loop in found.loops)
     for number, landed in enumerate(found.landings):
