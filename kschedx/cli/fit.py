@@ -12,6 +12,7 @@ from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES, OUT, Part
 from kschedx.cli.output import ALL, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
+from kschedx.kube.documents import API_VERSION
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -163,7 +164,7 @@ def _several(reports: Sequence[Report]) -> Report:
         return [line for one in reports for line in (BLANK, *one.screen(width, wide))][1:]
 
     def document() -> Mapping[str, object]:
-        return {"apiVersion": "kschedx/v1", "kind": "FitList", "items": [one.document() for one in reports]}
+        return {"apiVersion": API_VERSION, "kind": "FitList", "items": [one.document() for one in reports]}
 
     def names() -> Iterable[str]:
         return chain.from_iterable(one.names() for one in reports if one.names is not None)

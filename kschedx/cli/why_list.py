@@ -26,6 +26,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.lifecycle import pod_lifecycle, scheduler_down
 from kschedx.inquiry.node import NodeAnswer, Verdict, report_document
 from kschedx.inquiry.target import node_names
+from kschedx.kube.documents import API_VERSION
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.render.lifecycle import causes
@@ -295,7 +296,7 @@ class Asked:
                     told = undecided if answer.outcome is None else refused
                     told.append({"pod": answer.pod, "reason": answer.message})
 
-        yield "apiVersion", "kschedx/v1"
+        yield "apiVersion", API_VERSION
         yield "kind", "ExplanationList"
         yield "items", items()
         self._answers = answers

@@ -31,7 +31,7 @@ from kschedx.controllers.update_strategy import (
     strategy_of,
 )
 from kschedx.controllers.workloads import Manifest, Owners, Workload, fields_at
-from kschedx.errors import InputError, NotAdmittedError
+from kschedx.errors import InputError, NotAdmittedError, Place
 from kschedx.explain.admission import Ledger, counted, enforcing
 from kschedx.explain.setup import Setup
 from kschedx.kube.documents import Document
@@ -41,6 +41,8 @@ from kschedx.kube.workloads import REVISION_HASH, has_same_template, made_of, sa
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
+FEW_PODS = 10_000
+"""Up to so many are created, even if the nodes do not allow them."""
 TEMPLATE_GENERATION = "pod-template-generation"
 """The label of a DaemonSet's pod with the number of its template, and below the DaemonSet's annotation."""
 GENERATION_OF_TEMPLATE = "deprecated.daemonset.template.generation"
@@ -620,8 +622,14 @@ class Manager:
         *,
         is_outdated: bool = False,
     ) -> bool:
-        """Create pods as far as the API server takes them. False if it takes none."""
+        """Create pods as far as the API server takes them. False if it takes none. Raises `InputError` for more than
+        all nodes together allow."""
         snapshot = self._cluster.snapshot
+        allowed = int(snapshot.cluster.allowed_pods.sum())
+        if count > max(allowed, FEW_PODS):
+            hint = "the others stay pending; scale to fewer replicas, or count with kschedx fit how many more fit"
+            told = f"{count:,} more pods, but the {len(snapshot.cluster.nodes):,} nodes allow {allowed:,} pods in all"
+            raise InputError(told, place=Place(object=managed.workload.title), hint=hint)
         try:
             cluster, made = make(snapshot)
         except NotAdmittedError as error:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
-import msgspec
 from msgspec import Struct
 
 from kschedx.doctor.contents import Contents
@@ -30,6 +29,7 @@ from kschedx.doctor.mixture import mixture_findings
 from kschedx.doctor.objects import key_of
 from kschedx.errors import InputError
 from kschedx.explain.missing_kinds import ADDED, get_command
+from kschedx.kube.documents import document
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.scalars import nanoseconds
 from kschedx.results import Shown
@@ -116,8 +116,7 @@ class Diagnosis(Shown, Struct, frozen=True, kw_only=True, rename="camel"):
 
     def to_dict(self) -> dict[str, object]:
         """The document."""
-        told: dict[str, object] = msgspec.to_builtins(self)
-        return {"apiVersion": "kschedx/v1", "kind": "Diagnosis", **told}
+        return document("Diagnosis", Diagnosis, self)
 
 
 def diagnose(contents: Contents, paths: Sequence[str] = ()) -> Diagnosis:

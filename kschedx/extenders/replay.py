@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, UndecidableError
 from kschedx.framework.extenders import Ask, ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply
+from kschedx.kube.documents import API_VERSION
 
-API_VERSION = "kschedx/v1"
 KIND = "ExtenderAnswers"
 
 

@@ -187,6 +187,15 @@ Texts: TypeAlias = Mapping[str, tuple[str, ...]]
 """The id of what explains a status to what it can say, as format strings: `{subject}` is what a text is about."""
 
 
+class Whole(Enum):
+    """In place of what a plugin reads of a pod: all of it, but for name and uid."""
+
+    WHOLE = auto()
+
+
+WHOLE = Whole.WHOLE
+
+
 class Plugin(ABC):
     """A scheduling plugin. `name` is upstream's; constructed once per profile with its args and the handle."""
 
@@ -221,6 +230,14 @@ class Plugin(ABC):
         the plugin `touches` the cluster.
         """
         return None
+
+    def reads(self, pod: Pod) -> Hashable:
+        """All that the plugin reads of `pod`, which has no claims and mounts no storage.
+
+        Pods are of one class where every plugin of the profile returns an equal value for them; its results for them,
+        `touches` included, are then equal, now and after any move. By default that is the whole pod but for its name.
+        """
+        return WHOLE
 
     def tells_apart(self, pod: Pod) -> Hashable:
         """What the plugin reads of `pod` that pods of a class need not have in common: what is behind its volumes.

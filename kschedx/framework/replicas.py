@@ -1,28 +1,43 @@
 """Replicas: identical pods placed one after the other, while nothing else moves.
 
-Between two of them little changes: the sums of the node that took the last one, and what plugins count over the
-cluster, which each of those follows by itself (`Following`). Plugins that read nothing but sums (`Plugin.reads_sums`)
-are asked about many nodes at once, each with one replica more, before the nodes take it. Whatever cannot be followed
-ends the series, and `EquivalenceClass.decide` goes on.
+A `Standing` is what plugins say of all nodes that read nothing of other nodes' pods. Pods of many classes share it, and
+it costs what has moved since it was asked for last. Plugins that read nothing but sums (`Plugin.reads_sums`) are asked
+about many nodes at once, each with one replica more, before the nodes take it. `Replicas` adds what the other plugins
+count over the cluster, which each of those follows by itself (`Following`). Whatever cannot be followed ends the
+series, and `EquivalenceClass.decide` goes on.
 
 Arrays are (node,) over the whole cluster.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.framework.columns import FilterColumn, Filtering, ScoreColumn, Scoring
-from kschedx.framework.interface import CycleState, Following, Plugin, ScorePlugin, Touch
+from kschedx.framework.columns import Filtering, Scoring
+from kschedx.framework.interface import (
+    CycleState,
+    FilterPlugin,
+    Following,
+    Plugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    Touch,
+)
 from kschedx.framework.runtime import Framework, is_out_of_bounds, verdicts_of
 from kschedx.framework.status import Code
 from kschedx.kube.types import Pod
-from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray
+from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, distinct
+from kschedx.snapshot.moving import Steps
 
 WIDTH, DEPTH = 64, 32
 """How many nodes are evaluated ahead, and a node with how many replicas more."""
+FEW_MOVES = 500
+"""Up to so many, to sort the nodes costs less than to count over all of them."""
 INFEASIBLE = np.int64(-(2**40))
 """Below every total."""
 
@@ -62,77 +77,225 @@ class _Ahead:
         self.depth: dict[ClusterRow, int] = {}
 
 
-class Replicas:
-    """The pods of a class after one that is about to be placed."""
+class Standing:
+    """What plugins that read no other node's pods say of the pods of a class, and of others that they read alike."""
 
     def __init__(
-        self, framework: Framework, pod: Pod, row: int, state: CycleState, filtering: Filtering, scoring: Scoring
+        self,
+        framework: Framework,
+        pod: Pod,
+        row: int,
+        state: CycleState,
+        filtering: Filtering,
+        scoring: Scoring,
+        seen: int,
     ) -> None:
-        """`row` is the pod's in the PodTable; it was decided last, fits, and is on no node yet. Raises
+        """`row` is the pod's in the PodTable; it was decided after so many moves, fits, and is on no node yet. Raises
         `NotFollowedError`."""
         count = len(framework.nodes)
-        self._framework, self._pod, self._row, self._state = framework, pod, row, state
+        self.framework, self._pod, self._row, self.state = framework, pod, row, state.clone()
         self._rows = filtering.nodes.rows
-        self._following: dict[str, _Followed] = {}
-        self._filters: list[FilterColumn] = []
-        self._scores: list[ScoreColumn] = []
-        """Filter and Score plugins that read sums."""
-        self._fixed: list[_Normalized] = []
-        self._is_refused = np.ones(count, dtype=np.bool_)
+        self._filters: list[FilterPlugin] = []
+        self._scores: list[tuple[ScorePlugin, int]] = []
+        """Filter plugins, and Score plugins with their weights, that read sums."""
+        self.fixed: list[_Normalized] = []
+        self.is_refused = np.ones(count, dtype=np.bool_)
         """A plugin rejects the node, whatever comes."""
-        self._is_full = np.zeros(count, dtype=np.bool_)
+        self.is_full = np.zeros(count, dtype=np.bool_)
         """A plugin that reads sums rejects the node."""
         self._score = np.zeros(count, dtype=np.int64)
         """What plugins score that read sums."""
-        self._sum = np.zeros(count, dtype=np.int64)
+        self.sum = np.zeros(count, dtype=np.int64)
         """The same with what other plugins score that does not depend on other nodes."""
+        self.seen = seen
+        """The moves that count."""
         self._ahead = _Ahead(count)
         self._read_filters(filtering)
         self._read_scores(scoring)
-        self._feasible = ClusterRows(np.zeros(0, dtype=np.int64))
-        self._base = self._totals = self._sum
-        self._find_feasible()
-        self.best()
 
     def _read_filters(self, filtering: Filtering) -> None:
         rejections = filtering.rejections.copy()
         for column in filtering.columns:
             if column.touch is Touch.CLUSTER:
-                self._follow(column.plugin).filters = column.runs
                 rejections -= column.codes != 0
             elif column.touch is Touch.NODE and column.runs:
                 if not column.plugin.reads_sums:
                     raise NotFollowedError
-                self._filters.append(column)
-                self._is_full[self._rows] |= column.codes != 0
+                self._filters.append(column.plugin)
+                self.is_full[self._rows] |= column.codes != 0
                 rejections -= column.codes != 0
-        self._is_refused[self._rows] = rejections != 0
+        self.is_refused[self._rows] = rejections != 0
 
     def _read_scores(self, scoring: Scoring) -> None:
-        self._sum[self._rows] = scoring.sums
+        self.sum[self._rows] = scoring.sums
         for column in scoring.columns:
-            if column.touch is Touch.CLUSTER:
-                self._follow(column.plugin).weight = column.weight
-            elif column.skipped:
+            if column.touch is Touch.CLUSTER or column.skipped:
                 continue
-            elif column.touch is Touch.NODE:
+            if column.touch is Touch.NODE:
                 if not (column.is_sum and column.plugin.reads_sums):
                     raise NotFollowedError
-                self._scores.append(column)
+                self._scores.append((column.plugin, column.weight))
                 self._score[self._rows] += column.raw.astype(np.int64) * column.weight
             elif not column.is_sum:
-                raw = np.zeros(len(self._sum), dtype=np.int64)
+                raw = np.zeros(len(self.sum), dtype=np.int64)
                 raw[self._rows] = column.raw
-                self._fixed.append(_Normalized(column.plugin, column.weight, raw, raw))
+                self.fixed.append(_Normalized(column.plugin, column.weight, raw, raw))
 
-    def _follow(self, plugin: Plugin) -> _Followed:
-        known = self._following.get(plugin.name)
-        if known is None:
-            following = plugin.follow(self._state, self._pod, self._row)
+    def catch_up(self, steps: Steps) -> None:
+        """Let pods count that came or left. Raises `NotFollowedError` where a node has changed."""
+        if self.seen == len(steps):
+            return
+        _, nodes, signs = steps.since(self.seen)
+        if not signs.all():
+            raise NotFollowedError
+        rows = ClusterRows(np.flatnonzero(np.bincount(nodes)) if len(nodes) > FEW_MOVES else distinct(nodes))
+        is_full, score = self._with_more(rows, np.zeros(len(rows), dtype=np.int64))
+        self.is_full[rows] = is_full
+        self.sum[rows] += score - self._score[rows]
+        self._score[rows] = score
+        self._ahead.is_known[rows] = False
+        for row in self._ahead.later.keys() & set(rows.tolist()):
+            del self._ahead.later[row]
+        self.seen = len(steps)
+
+    def place(self, node: ClusterRow, totals: IntArray) -> tuple[bool, int]:
+        """A replica is on the node now: whether that changes if it is full, and by how much what it scores. `totals`
+        tell which nodes may come next."""
+        is_full, score = self._evaluated(node, totals)
+        changed, change = is_full != bool(self.is_full[node]), score - int(self._score[node])
+        self.is_full[node], self._score[node] = is_full, score
+        self.sum[node] += change
+        self.seen += 1
+        return changed, change
+
+    def normalize(self, fixed: _Normalized, feasible: ClusterRows) -> None:
+        plugin, raw = fixed.plugin, fixed.raw[feasible]
+        if plugin.normalizes_by_extremes:
+            extremes = int(raw.min()), int(raw.max())
+            if extremes == fixed.extremes:
+                return
+            fixed.extremes = extremes
+            scores = plugin.normalize_score(self.state, self._pod, self.framework.nodes, fixed.raw.clip(*extremes))
+        else:
+            scores = np.zeros(len(fixed.raw), dtype=np.int64)
+            part = self.framework.nodes.at(feasible)
+            scores[feasible] = plugin.normalize_score(self.state, self._pod, part, raw)
+        if is_out_of_bounds(int(scores.min()), int(scores.max())):
+            fixed.extremes = None
+            raise NotFollowedError
+        fixed.weighted = scores * fixed.weight
+
+    # --- plugins that read sums
+
+    def _evaluated(self, node: ClusterRow, totals: IntArray) -> tuple[bool, int]:
+        """Whether a node is full that has just taken a replica, and what it scores."""
+        ahead = self._ahead
+        if not ahead.is_known[node]:
+            self._look_ahead(node, totals)
+        found = bool(ahead.is_full[node]), int(ahead.score[node])
+        later = ahead.later.get(node)
+        if later:
+            ahead.is_full[node], ahead.score[node] = later.pop()
+        else:
+            ahead.is_known[node] = False
+        return found
+
+    def _look_ahead(self, node: ClusterRow, totals: IntArray) -> None:
+        """Evaluate the node as it is and with more replicas, and with one more those that may take the next ones."""
+        ahead = self._ahead
+        depth = ahead.depth[node] = min(2 * ahead.depth.get(node, 1), DEPTH)
+        likely = np.flatnonzero(totals == totals.max())
+        if len(likely) < WIDTH < len(totals):
+            likely = np.argpartition(totals, -WIDTH)[-WIDTH:]
+        likely = likely[~ahead.is_known[likely] & (likely != node)]
+        rows = np.concatenate([np.full(depth, node), likely])
+        more = np.concatenate([np.arange(depth), np.ones(len(likely), dtype=np.int64)])
+        is_full, score = self._with_more(ClusterRows(rows), more)
+        ahead.is_known[rows] = True
+        ahead.is_full[node], ahead.score[node] = is_full[0], score[0]
+        ahead.is_full[likely], ahead.score[likely] = is_full[depth:], score[depth:]
+        ahead.later[node] = [(bool(is_full[at]), int(score[at])) for at in range(depth - 1, 0, -1)]
+
+    def _with_more(self, rows: ClusterRows, more: IntArray) -> tuple[BoolArray, IntArray]:
+        """(row,) whether these nodes are full with so many replicas more than they have, and what they score."""
+        part = self.framework.nodes.at(rows)
+        requests = part.requests
+        nodes = replace(
+            part,
+            requested=part.requested + more[:, None] * requests.matrix[self._row],
+            nonzero_requested=part.nonzero_requested + more[:, None] * requests.nonzero[self._row],
+            pod_count=part.pod_count + more,
+        )
+        is_full, score = np.zeros(len(rows), dtype=np.bool_), np.zeros(len(rows), dtype=np.int64)
+        for filtering in self._filters:
+            room = filtering.room(self.state, self._pod, nodes)
+            if room is not None:
+                is_full |= (room.used > room.limit).any(axis=1)
+                continue
+            codes = verdicts_of(filtering, self.state, self._pod, nodes).codes
+            if (codes == Code.ERROR).any():
+                raise NotFollowedError
+            is_full |= codes != 0
+        for plugin, weight in self._scores:
+            raw = plugin.score(self.state, self._pod, nodes)
+            if is_out_of_bounds(int(raw.min()), int(raw.max())):
+                raise NotFollowedError
+            score += raw * weight
+        return is_full, score
+
+
+class Replicas:
+    """Identical pods that come after each other."""
+
+    def __init__(self, standing: Standing, pod: Pod, row: int, concerned: Collection[Plugin]) -> None:
+        """`row` is the first one's in the PodTable; it is on no node yet. `concerned` are the plugins that every move
+        touches. Raises `NotFollowedError`."""
+        self._standing, self._framework = standing, standing.framework
+        self._following: list[_Followed] = []
+        self._feasible = ClusterRows(np.zeros(0, dtype=np.int64))
+        self._base = self._totals = standing.sum
+        if concerned:
+            self._follow(pod, row, [plugin.name for plugin in concerned if type(plugin).follow is not Plugin.follow])
+            if len(self._following) < len(concerned):
+                raise NotFollowedError
+        self._find_feasible()
+
+    def _follow(self, pod: Pod, row: int, names: Collection[str]) -> None:
+        """Filter and score as these plugins do for the first pod, and follow them from there."""
+        framework, standing = self._framework, self._standing
+        state = standing.state.clone()
+        skipped = set(state.skip_filter.difference(names))
+        for pre_filter in framework.plugins("preFilter", PreFilterPlugin):
+            if pre_filter.name in names:
+                step = framework.pre_filter(pre_filter, state, pod)
+                if step.nodes is not None or not (step.status.is_success or step.status.is_skip):
+                    raise NotFollowedError
+                skipped |= {pre_filter.name} if step.status.is_skip else set()
+        state.skip_filter = frozenset(skipped)
+        passes = ~(standing.is_refused | standing.is_full)
+        filtering = [one for one in framework.plugins("filter", FilterPlugin) if one.name in names]
+        for one in filtering:
+            if one.name not in skipped:
+                codes = verdicts_of(one, state, pod, framework.nodes).codes
+                if (codes == Code.ERROR).any():
+                    raise NotFollowedError
+                passes &= codes == 0
+        if not passes.any():
+            raise NotFollowedError
+        feasible = framework.nodes.at(ClusterRows(np.flatnonzero(passes)))
+        for pre_score in framework.plugins("preScore", PreScorePlugin):
+            if pre_score.name in names:
+                status = framework.pre_score(pre_score, state, pod, feasible)
+                if not (status.is_success or status.is_skip):
+                    raise NotFollowedError
+        scoring = {one.name: one for one in framework.plugins("score", ScorePlugin) if one.name in names}
+        for plugin in dict.fromkeys((*filtering, *scoring.values())):
+            following = plugin.follow(state, pod, row)
             if following is None:
                 raise NotFollowedError
-            known = self._following[plugin.name] = _Followed(following)
-        return known
+            filters = plugin in filtering and plugin.name not in skipped
+            weight = framework.profile.weights[plugin.name] if plugin.name in scoring else 0
+            self._following.append(_Followed(following, filters, weight))
 
     # --- one replica after the other
 
@@ -141,7 +304,7 @@ class Replicas:
         if not len(self._feasible):
             return None
         totals = self._base
-        for one in self._following.values():
+        for one in self._following:
             raw = one.following.raw
             if raw is None or not one.weight:
                 continue
@@ -159,13 +322,9 @@ class Replicas:
     def place(self, node: ClusterRow) -> bool:
         """A replica is on the node now. False where the next one has to be decided by itself."""
         try:
-            is_full, score = self._evaluated(node)
-            changed = is_full != bool(self._is_full[node])
-            change = score - int(self._score[node])
-            self._is_full[node], self._score[node] = is_full, score
-            self._sum[node] += change
+            changed, change = self._standing.place(node, self._totals)
             self._base[node] += change
-            for one in self._following.values():
+            for one in self._following:
                 changed |= one.following.place(node) and one.filters
             if changed:
                 self._find_feasible()
@@ -174,8 +333,9 @@ class Replicas:
         return True
 
     def _find_feasible(self) -> None:
-        passes = ~(self._is_refused | self._is_full)
-        for one in self._following.values():
+        standing = self._standing
+        passes = ~(standing.is_refused | standing.is_full)
+        for one in self._following:
             if one.filters and one.following.rejected is not None:
                 passes &= ~one.following.rejected
         feasible = ClusterRows(np.flatnonzero(passes))
@@ -184,80 +344,10 @@ class Replicas:
         self._feasible = feasible
         if not len(feasible):
             return
-        if not all(one.following.fit(feasible) for one in self._following.values()):
+        if not all(one.following.fit(feasible) for one in self._following):
             raise NotFollowedError
-        total = self._sum
-        for fixed in self._fixed:
-            self._normalize(fixed, feasible)
+        total = standing.sum
+        for fixed in standing.fixed:
+            standing.normalize(fixed, feasible)
             total = total + fixed.weighted
         self._base = np.where(passes, total, INFEASIBLE)
-
-    def _normalize(self, fixed: _Normalized, feasible: ClusterRows) -> None:
-        plugin, raw = fixed.plugin, fixed.raw[feasible]
-        if plugin.normalizes_by_extremes:
-            extremes = int(raw.min()), int(raw.max())
-            if extremes == fixed.extremes:
-                return
-            fixed.extremes = extremes
-            scores = plugin.normalize_score(self._state, self._pod, self._framework.nodes, fixed.raw.clip(*extremes))
-        else:
-            scores = np.zeros(len(fixed.raw), dtype=np.int64)
-            part = self._framework.nodes.at(feasible)
-            scores[feasible] = plugin.normalize_score(self._state, self._pod, part, raw)
-        if is_out_of_bounds(int(scores.min()), int(scores.max())):
-            raise NotFollowedError
-        fixed.weighted = scores * fixed.weight
-
-    # --- plugins that read sums
-
-    def _evaluated(self, node: ClusterRow) -> tuple[bool, int]:
-        """Whether a node is full that has just taken a replica, and what it scores."""
-        ahead = self._ahead
-        if not ahead.is_known[node]:
-            self._look_ahead(node)
-        found = bool(ahead.is_full[node]), int(ahead.score[node])
-        later = ahead.later.get(node)
-        if later:
-            ahead.is_full[node], ahead.score[node] = later.pop()
-        else:
-            ahead.is_known[node] = False
-        return found
-
-    def _look_ahead(self, node: ClusterRow) -> None:
-        """Evaluate the node as it is and with more replicas, and with one more those that may take the next ones."""
-        ahead, totals = self._ahead, self._totals
-        depth = ahead.depth[node] = min(2 * ahead.depth.get(node, 1), DEPTH)
-        likely = np.flatnonzero(totals == totals.max())
-        if len(likely) < WIDTH < len(totals):
-            likely = np.argpartition(totals, -WIDTH)[-WIDTH:]
-        likely = likely[~ahead.is_known[likely] & (likely != node)]
-        rows = np.concatenate([np.full(depth, node), likely])
-        more = np.concatenate([np.arange(depth), np.ones(len(likely), dtype=np.int64)])
-        is_full, score = self._with_more(ClusterRows(rows), more)
-        ahead.is_known[rows] = True
-        ahead.is_full[node], ahead.score[node] = is_full[0], score[0]
-        ahead.is_full[likely], ahead.score[likely] = is_full[depth:], score[depth:]
-        ahead.later[node] = [(bool(is_full[at]), int(score[at])) for at in range(depth - 1, 0, -1)]
-
-    def _with_more(self, rows: ClusterRows, more: IntArray) -> tuple[BoolArray, IntArray]:
-        """(row,) whether these nodes are full with so many replicas more than they have, and what they score."""
-        part = self._framework.nodes.at(rows)
-        requests = part.requests
-        nodes = replace(
-            part,
-            requested=part.requested + more[:, None] * requests.matrix[self._row],
-            nonzero_requested=part.nonzero_requested + more[:, None] * requests.nonzero[self._row],
-            pod_count=part.pod_count + more,
-        )
-        is_full, score = np.zeros(len(rows), dtype=np.bool_), np.zeros(len(rows), dtype=np.int64)
-        for filtering in self._filters:
-            codes = verdicts_of(filtering.plugin, self._state, self._pod, nodes).codes
-            if (codes == Code.ERROR).any():
-                raise NotFollowedError
-            is_full |= codes != 0
-        for scoring in self._scores:
-            raw = scoring.plugin.score(self._state, self._pod, nodes)
-            if is_out_of_bounds(int(raw.min()), int(raw.max())):
-                raise NotFollowedError
-            score += raw * scoring.weight
-        return is_full, score

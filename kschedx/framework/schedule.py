@@ -51,7 +51,7 @@ from kschedx.framework.interface import (
     Touch,
 )
 from kschedx.framework.preemption import KEPT, KeptDryRuns
-from kschedx.framework.replicas import NotFollowedError, Replicas
+from kschedx.framework.replicas import NotFollowedError, Standing
 from kschedx.framework.runtime import Framework
 from kschedx.framework.status import Code, FilterOutcome, Status
 from kschedx.kube.types import Pod
@@ -213,18 +213,20 @@ class EquivalenceClass:
         except _NotSharedError:
             return EquivalenceClass(self._framework, pod, placement=self._placement).decide(pod)
 
-    def replicas(self, row: int) -> Replicas | None:
-        """The pods of this class after one, a row of the PodTable, that fits, that `decide` was just asked about, and
-        that has not been placed yet. None where each has to be decided by itself."""
-        is_now = self._steps is not None and self._seen == len(self._steps) and self.is_shared
-        decision, others = self._decision, self._framework.nominated
-        if not is_now or others or decision is None or decision.nominated is not None:
+    def standing(self, row: int) -> Standing | None:
+        """What this class shares with others, after a pod, a row of the PodTable, that fits, that `decide` was just
+        asked about, and that has not been placed yet. None where each has to be decided by itself."""
+        decision = self._decision
+        if self._steps is None or self._seen != len(self._steps) or not self.is_shared or decision is None:
             return None
-        if self._placement is not None or self._extended is not None or self._scored is None:
+        if self._framework.nominated or decision.nominated is not None or self._placement is not None:
             return None
+        if self._extended is not None or self._scored is None:
+            return None
+        framework = self._framework
         try:
-            pod = self._framework.snapshot.pods[row]
-            return Replicas(self._framework, pod, row, self._state, self._filtering, self._scoring)
+            pod = framework.snapshot.pods[row]
+            return Standing(framework, pod, row, self._state, self._filtering, self._scoring, self._seen)
         except NotFollowedError:
             return None
 

@@ -1,4 +1,4 @@
-"""The `holding` of an Explanation document: who holds the pod, or takes it in kube-scheduler's place."""
+"""The Explanation document (`-o json`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import msgspec
 from msgspec import Meta, Struct, field
 
 from kschedx.findings.facts import FindingDocument
@@ -14,7 +13,7 @@ from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome, Scores, UnevaluatedDocument
 from kschedx.framework.status import CodeText, FilterOutcome, Status, StatusDocument
 from kschedx.inquiry.extenders import CandidateDocument, ExtendersDocument, extenders_document
-from kschedx.kube.documents import ChangeDocument, Document, Json, Part, camel, document, part_of
+from kschedx.kube.documents import ChangeDocument, Document, Json, Part, camel, document, part_of, to_json
 from kschedx.snapshot.columns import each_row, rows_where
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import SourceDocument
@@ -22,15 +21,14 @@ from kschedx.snapshot.snapshot import SourceDocument
 if TYPE_CHECKING:
     from kschedx.holding import Holding
 
-HoldingJson = dict[str, object]
 
-
-def holding_document(holding: Holding) -> HoldingJson:
-    """What is not there is left out; amounts are thousandths of cpu, and units of everything else."""
+def holding_document(holding: Holding) -> Json:
+    """Who holds the pod, or takes it in kube-scheduler's place. What is not there is left out; amounts are thousandths
+    of cpu, and units of everything else."""
     made = _plain(holding)
     assert isinstance(made, dict)
     if holding.kueue is not None and holding.kueue.verdict is not None:
-        made["kueue"]["verdict"] = msgspec.json.decode(msgspec.json.encode(holding.kueue.verdict))  # lists, no tuples
+        made["kueue"]["verdict"] = to_json(holding.kueue.verdict)
     return made
 
 
@@ -46,9 +44,6 @@ def _plain(value: object) -> object:
             return value.value
         case _:
             return value
-
-
-# The Explanation document (`-o json`).
 
 
 class PodDocument(Document, frozen=True):

@@ -46,29 +46,7 @@ from kschedx.kube.types import (
     ReplicasController,
 )
 from kschedx.kube.workloads import current_replica_set, foreign_pods, kind_and_group, pinned_to
-from kschedx.render.states import (
-    BeingDeleted,
-    ComponentDown,
-    Contradicted,
-    Failed,
-    Finished,
-    Lifecycle,
-    NamespaceTerminating,
-    NoScheduler,
-    NotBound,
-    Paused,
-    Refused,
-    RolloutStalled,
-    ScaledToZero,
-    StillActive,
-    Suspended,
-    UnknownPods,
-    WaitingForKubelet,
-    WaitingForOrdinal,
-    Waits,
-    headline,
-    kueue_wait,
-)
+from kschedx.render import states
 from kschedx.snapshot.events import OF_SANDBOX, OF_VOLUMES
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -146,11 +124,11 @@ class _Labeled(Struct, frozen=True):
 # --- pods
 
 
-def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
+def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> states.Lifecycle | None:
     """The state of a pod of the cluster that no decision of kube-scheduler explains; None where one does."""
     subject, node = pod.key, pod.spec.node_name
     if pod.metadata.deletion_timestamp:
-        return BeingDeleted(
+        return states.BeingDeleted(
             subject=subject,
             since=pod.metadata.deletion_timestamp,
             node=node,
@@ -161,9 +139,11 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
         )
     if pod.status.phase == "Failed":
         status = pod.status
-        return Failed(subject=subject, reason=status.reason, message=status.message, node=node, owner=_owner(pod))
+        return states.Failed(
+            subject=subject, reason=status.reason, message=status.message, node=node, owner=_owner(pod)
+        )
     if pod.status.phase == "Succeeded":
-        return Finished(subject=subject, phase=pod.status.phase)
+        return states.Finished(subject=subject, phase=pod.status.phase)
     if node:
         return _by_kubelet(snapshot, pod)
     return namespace_lifecycle(snapshot, pod.metadata.namespace, subject, is_pod=True)
@@ -189,7 +169,7 @@ def _barrier(snapshot: Snapshot, pod: Pod) -> str:
 
 def namespace_lifecycle(
     snapshot: Snapshot, namespace: str, subject: str, *, is_pod: bool = False
-) -> NamespaceTerminating | None:
+) -> states.NamespaceTerminating | None:
     for one in snapshot.of(Namespace):
         if one.metadata.name == namespace:
             since = one.metadata.deletion_timestamp or ""
@@ -200,7 +180,7 @@ def namespace_lifecycle(
                 for condition in one.status.conditions
                 if condition.status == "True" and condition.message
             )
-            return NamespaceTerminating(
+            return states.NamespaceTerminating(
                 subject=subject, namespace=namespace, since=since, remaining=remaining, is_pod=is_pod
             )
     return None
@@ -223,7 +203,7 @@ def is_ready(pod: Pod) -> bool:
     )
 
 
-def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
+def _by_kubelet(snapshot: Snapshot, pod: Pod) -> states.WaitingForKubelet | None:
     """None for a pod that runs, and for one that was bound by hand and that no kubelet has seen."""
     node, found, warning = pod.spec.node_name, _waiting_container(pod), snapshot.pod_warnings.get(pod.key)
     is_lost = is_node_lost(snapshot, node)
@@ -231,18 +211,18 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
     if found is None:
         if pod.status.phase != "Pending" or not (pod.status.conditions or event or is_lost):
             return None
-        found = Waits.KUBELET, "", "", ""
+        found = states.Waits.KUBELET, "", "", ""
     waits, container, reason, message = found
-    if waits in (Waits.KUBELET, Waits.SANDBOX) and is_lost:
-        waits, reason = Waits.KUBELET, ""
-    elif waits in (Waits.KUBELET, Waits.SANDBOX):
+    if waits in (states.Waits.KUBELET, states.Waits.SANDBOX) and is_lost:
+        waits, reason = states.Waits.KUBELET, ""
+    elif waits in (states.Waits.KUBELET, states.Waits.SANDBOX):
         told, _, said = event.partition(": ")
         if told in OF_VOLUMES or told in OF_SANDBOX:
-            waits, reason = Waits.VOLUMES if told in OF_VOLUMES else Waits.NETWORK, told
+            waits, reason = states.Waits.VOLUMES if told in OF_VOLUMES else states.Waits.NETWORK, told
             message, event = message or said, event if message else ""
         elif any((one.type, one.status) == ("PodReadyToStartContainers", "False") for one in pod.status.conditions):
-            waits = Waits.SANDBOX
-    return WaitingForKubelet(
+            waits = states.Waits.SANDBOX
+    return states.WaitingForKubelet(
         subject=pod.key,
         node=node,
         waits=waits,
@@ -266,7 +246,7 @@ def _last_end(pod: Pod, container: str) -> str:
     return ""
 
 
-def _waiting_container(pod: Pod) -> tuple[Waits, str, str, str] | None:
+def _waiting_container(pod: Pod) -> tuple[states.Waits, str, str, str] | None:
     """What the pod waits for, the container, the reason and the message; init containers run first."""
     status = pod.status
     for one in status.init_container_statuses:
@@ -281,7 +261,7 @@ def _waiting_container(pod: Pod) -> tuple[Waits, str, str, str] | None:
             return found
     if initializing:
         running = next((one.name for one in status.init_container_statuses if _is_running(one)), "")
-        return Waits.INIT, running, "", ""
+        return states.Waits.INIT, running, "", ""
     return None
 
 
@@ -289,25 +269,25 @@ def _is_running(status: ContainerStatus) -> bool:
     return status.state is not None and status.state.waiting is None and status.state.terminated is None
 
 
-def _waiting(status: ContainerStatus, *, is_init: bool) -> tuple[Waits, str, str, str] | None:
+def _waiting(status: ContainerStatus, *, is_init: bool) -> tuple[states.Waits, str, str, str] | None:
     state = status.state
     if state is None or state.waiting is None:
         if is_init and state is not None and state.terminated is not None and state.terminated.exit_code:
             ended = state.terminated
-            return Waits.INIT, status.name, ended.reason or f"exit code {ended.exit_code}", ended.message
+            return states.Waits.INIT, status.name, ended.reason or f"exit code {ended.exit_code}", ended.message
         return None
     reason, message = state.waiting.reason, state.waiting.message
     if is_init and reason == "PodInitializing":
         return None
     if reason == "ContainerCreating":
-        return Waits.SANDBOX, status.name, reason, message
-    waits = Waits.INIT if is_init else Waits.CONTAINER
+        return states.Waits.SANDBOX, status.name, reason, message
+    waits = states.Waits.INIT if is_init else states.Waits.CONTAINER
     if reason in _IMAGE_REASONS:
-        waits = Waits.IMAGE
+        waits = states.Waits.IMAGE
     elif reason in _CONFIGURATION_REASONS:
-        waits = Waits.CONFIGURATION
+        waits = states.Waits.CONFIGURATION
     elif reason == "CrashLoopBackOff" and not is_init:
-        waits = Waits.CRASH
+        waits = states.Waits.CRASH
     return waits, status.name, reason, message
 
 
@@ -321,7 +301,7 @@ def _false_conditions(pod: Pod) -> tuple[str, ...]:
     )
 
 
-def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> NoScheduler | None:
+def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> states.NoScheduler | None:
     """Of a pod whose schedulerName no profile has; None where one has it, or a profile is chosen for it."""
     name, known = pod.spec.scheduler_name, tuple(setup.scheduler_names)
     if setup.forced_profile is not None or name in known:
@@ -331,10 +311,12 @@ def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> NoScheduler | No
     others = int((with_name & pods.node_names.where(bool)).sum())
     hint = "" if others else nearest(name, known)
     meant = next((one for one in known if f'"{one}"' in hint), "")
-    return NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
+    return states.NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
 
 
-def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted | NotBound | ComponentDown | None:
+def contradiction(
+    cycle: Cycle, subject: Subject, setup: Setup
+) -> states.Contradicted | states.NotBound | states.ComponentDown | None:
     """What the cluster's own components say of a pod of a dump that fits here; None where they agree, or where time, a
     chosen profile or a change explains the difference."""
     pod, snapshot = cycle.pod, subject.snapshot
@@ -359,10 +341,10 @@ def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted 
     if since and any((node.metadata.creation_timestamp or "") > since for node in snapshot.cluster.nodes):
         return None
     nodes = tuple(cycle.all_nodes.cluster.names[row] for row in cycle.choice)
-    return Contradicted(subject=pod.key, message=theirs.message, nodes=nodes)
+    return states.Contradicted(subject=pod.key, message=theirs.message, nodes=nodes)
 
 
-def _not_bound(snapshot: Snapshot, pod: Pod) -> NotBound | None:
+def _not_bound(snapshot: Snapshot, pod: Pod) -> states.NotBound | None:
     """Of a pod whose claim is provisioned in vain, or that cannot be bound to the node that was found."""
     theirs = recorded(snapshot, pod)
     message = theirs.message if theirs is not None and AFTER_THE_CHOICE.match(theirs.message) else ""
@@ -372,14 +354,14 @@ def _not_bound(snapshot: Snapshot, pod: Pod) -> NotBound | None:
         if not message and not (report and provisioner):
             continue
         told = "" if report is None else report.message
-        return NotBound(subject=pod.key, message=message, claim=claim.key, provisioner=provisioner, report=told)
-    return NotBound(subject=pod.key, message=message) if message else None
+        return states.NotBound(subject=pod.key, message=message, claim=claim.key, provisioner=provisioner, report=told)
+    return states.NotBound(subject=pod.key, message=message) if message else None
 
 
 SCHEDULER, CONTROLLER_MANAGER = "kube-scheduler", "kube-controller-manager"
 
 
-def scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
+def scheduler_down(snapshot: Snapshot, pod: Pod) -> states.ComponentDown | None:
     """Of a pending pod about which kube-scheduler has said nothing."""
     if pod.spec.scheduler_name != DEFAULT_SCHEDULER or pod.status.conditions or recorded(snapshot, pod) is not None:
         return None
@@ -388,23 +370,23 @@ def scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
 
 def _component_down(
     snapshot: Snapshot, subject: str, component: str, *, is_workload: bool = False
-) -> ComponentDown | None:
+) -> states.ComponentDown | None:
     """None where one of its static pods may run, and where there are none: elsewhere it runs where no pod shows it."""
     pods, names = snapshot.pods, (f"{component}-", f"openshift-{component}-")
     inside = pods.namespaces.where(lambda name: name in ("kube-system", f"openshift-{component}"))
     rows = [
         row for row in inside.nonzero()[0].tolist() if pods.names[row].startswith(names) and is_mirror_pod(pods, row)
     ]
-    states: list[Lifecycle] = []
+    found: list[states.Lifecycle] = []
     for row in rows:
         state = pod_lifecycle(snapshot, pods[row])
         if state is None and (is_ready(pods[row]) or not pods.node_names[row]):
             return None
-        states += [state] if state is not None else []
+        found += [state] if state is not None else []
     if not rows:
         return None
-    first = "" if not states else headline(states[0]).removeprefix(f"{states[0].subject} ")
-    return ComponentDown(
+    first = "" if not found else states.headline(found[0]).removeprefix(f"{found[0].subject} ")
+    return states.ComponentDown(
         subject=subject,
         component=component,
         pods=tuple(map(pods.key, rows)),
@@ -416,7 +398,7 @@ def _component_down(
 # --- workloads
 
 
-def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:
+def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> states.Lifecycle | None:
     """Why a workload creates no pods, or no more; None where its pods are created. `snapshot` is the cluster without
     the manifest, if that is not applied yet."""
     workload, metadata = workload_of(manifest), _map(manifest, "metadata")
@@ -424,7 +406,7 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
     if deleted := metadata.get("deletionTimestamp"):
         held = metadata.get("finalizers")
         finalizers = tuple(map(str, held)) if isinstance(held, Sequence) and not isinstance(held, str) else ()
-        return BeingDeleted(subject=subject, since=str(deleted), finalizers=finalizers, is_workload=True)
+        return states.BeingDeleted(subject=subject, since=str(deleted), finalizers=finalizers, is_workload=True)
     if (terminating := namespace_lifecycle(snapshot, workload.namespace, subject)) is not None:
         return terminating
     if workload.kind in SCALED and len(_rows(snapshot, workload)) < wanted_replicas(manifest):
@@ -447,15 +429,15 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
 def creates_no_pods(snapshot: Snapshot, manifest: Manifest) -> bool:
     """Whether the controller of a workload leaves its pods as they are, whatever its manifest says."""
     match workload_lifecycle(snapshot, manifest):
-        case NamespaceTerminating() | BeingDeleted() | Finished() | Failed():
+        case states.NamespaceTerminating() | states.BeingDeleted() | states.Finished() | states.Failed():
             return True
-        case Suspended(kind=kind):
+        case states.Suspended(kind=kind):
             return kind != "Job"  # whose controller deletes the pods that are there
         case _:
             return False
 
 
-def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
+def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
     controller, subject = _converted(manifest, ReplicasController), workload.reference
     if controller.spec.replicas == 0:
         return _scaled_to_zero(snapshot, workload)
@@ -467,14 +449,14 @@ def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> 
         ]
         if current_replica_set(manifest, owned) is None:
             has_pods = bool(Owners(snapshot).members(snapshot.pods, workload))
-            return Paused(subject=subject, kind=workload.kind, has_pods=has_pods)
+            return states.Paused(subject=subject, kind=workload.kind, has_pods=has_pods)
     return _replica_failure(snapshot, workload, controller)
 
 
-def _scaled_to_zero(snapshot: Snapshot, workload: Workload) -> ScaledToZero:
+def _scaled_to_zero(snapshot: Snapshot, workload: Workload) -> states.ScaledToZero:
     """With the autoscaler that keeps it there. A HorizontalPodAutoscaler with minReplicas from 1 on does nothing about
     a workload at zero (pkg/controller/podautoscaler/horizontal.go)."""
-    found = ScaledToZero(subject=workload.reference, field="spec.replicas")
+    found = states.ScaledToZero(subject=workload.reference, field="spec.replicas")
 
     def scales(target: ScaleTarget, namespace: str) -> bool:
         return (target.kind or "Deployment", target.name, namespace) == (
@@ -509,14 +491,14 @@ def deadline_exceeded(manifest: Manifest) -> str:
     return next((one.message or one.reason for one in found), "")
 
 
-def stalled_rollout(snapshot: Snapshot, manifest: Manifest) -> RolloutStalled | None:
+def stalled_rollout(snapshot: Snapshot, manifest: Manifest) -> states.RolloutStalled | None:
     """Of a Deployment whose pods all have nodes, and whose rollout exceeded its progress deadline."""
     message, workload = deadline_exceeded(manifest), workload_of(manifest)
     rows, pods = _rows(snapshot, workload), snapshot.pods
     if not message or len(rows) < wanted_replicas(manifest) or any(not pods.node_names[row] for row in rows):
         return None
     unready = [pods[row] for row in rows if not is_ready(pods[row])]
-    return RolloutStalled(
+    return states.RolloutStalled(
         subject=workload.reference, message=message, pods=tuple(_unready_text(snapshot, pod) for pod in unready)
     )
 
@@ -528,7 +510,7 @@ def _unready_text(snapshot: Snapshot, pod: Pod) -> str:
     return f"{where}: {told}" if told else f"{where} is not ready"
 
 
-def _replica_failure(snapshot: Snapshot, workload: Workload, controller: ReplicasController) -> Lifecycle | None:
+def _replica_failure(snapshot: Snapshot, workload: Workload, controller: ReplicasController) -> states.Lifecycle | None:
     """What the ReplicaFailure condition says of a workload that lacks pods: it outlives the events."""
     rows = _rows(snapshot, workload)
     replicas = 1 if controller.spec.replicas is None else controller.spec.replicas
@@ -574,10 +556,10 @@ def refused(
     hint: str = "",
     is_workload: bool,
     has_pods: bool = False,
-) -> Refused | NamespaceTerminating:
+) -> states.Refused | states.NamespaceTerminating:
     if (terminating := _IN_TERMINATING.search(message)) is not None:
-        return NamespaceTerminating(subject=subject, namespace=terminating[1], is_pod=False)
-    return Refused(
+        return states.NamespaceTerminating(subject=subject, namespace=terminating[1], is_pod=False)
+    return states.Refused(
         subject=subject,
         message=message,
         by=refuser(message),
@@ -609,7 +591,7 @@ def refuser(message: str) -> str:
     return next((by for words, by in _REFUSERS if words in message), "the API server")
 
 
-def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
+def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
     """The StatefulSet controller creates pods in order, each once those before it are ready (monotonic mode of
     pkg/controller/statefulset/stateful_set_control.go)."""
     spec, subject = _converted(manifest, OfStatefulSet).spec, workload.reference
@@ -629,7 +611,7 @@ def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest)
         if not pod.spec.node_name and not pod.metadata.deletion_timestamp:
             return None  # the predecessor's own question
         waiting = _waiting_container(pod)
-        return WaitingForOrdinal(
+        return states.WaitingForOrdinal(
             subject=subject,
             pod=f"{workload.name}-{missing}",
             predecessor=pod.metadata.name,
@@ -656,39 +638,39 @@ _SUSPENDED = (("spec", "suspend"), ("spec", "runPolicy", "suspend"))
 """Where the custom resources of batch work say that they create no pods: JobSet, RayJob, Workflow; Kubeflow's."""
 
 
-def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
+def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
     for path in _SUSPENDED:
         if _map(manifest, *path[:-1]).get(path[-1]) is True:
             queue = str(_map(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
             if queue:
                 return _held_by_kueue(snapshot, workload.reference, workload, queue)
-            return Suspended(subject=workload.reference, kind=workload.kind, field=".".join(path))
+            return states.Suspended(subject=workload.reference, kind=workload.kind, field=".".join(path))
     if custom_kind(*kind_and_group(manifest)) is not None and not foreign_pods(manifest):
-        return UnknownPods(subject=workload.reference, kind=workload.kind)
+        return states.UnknownPods(subject=workload.reference, kind=workload.kind)
     return None
 
 
-def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
+def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
     job, subject = _converted(manifest, JobController), workload.reference
     for condition in job.status.conditions:
         if condition.type in ("Complete", "Failed") and condition.status == "True":
             if condition.type == "Failed":
-                return Failed(subject=subject, reason=condition.reason, message=condition.message)
-            return Finished(subject=subject, phase=condition.type, message=condition.message)
+                return states.Failed(subject=subject, reason=condition.reason, message=condition.message)
+            return states.Finished(subject=subject, phase=condition.type, message=condition.message)
     if job.spec.suspend:
         queue = str(_map(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
         if queue:
             return _held_by_kueue(snapshot, subject, workload, queue)
-        return Suspended(subject=subject, kind="Job")
+        return states.Suspended(subject=subject, kind="Job")
     if job.spec.parallelism == 0:
-        return ScaledToZero(subject=subject, field="spec.parallelism")
+        return states.ScaledToZero(subject=subject, field="spec.parallelism")
     return None
 
 
-def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
+def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
     cron_job, subject = _converted(manifest, CronJobController), workload.reference
     if cron_job.spec.suspend:
-        return Suspended(subject=subject, kind="CronJob")
+        return states.Suspended(subject=subject, kind="CronJob")
     if cron_job.spec.concurrency_policy != "Forbid":
         return None
     for job in cron_job.status.active:
@@ -697,11 +679,11 @@ def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> 
         if waiting is not None:
             pod = snapshot.pods[waiting]
             said = next((one.message for one in pod.status.conditions if one.type == "PodScheduled"), "")
-            return StillActive(subject=subject, job=job.name, pod=pod.key, message=said)
+            return states.StillActive(subject=subject, job=job.name, pod=pod.key, message=said)
     return None
 
 
-def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: str) -> Suspended:
+def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: str) -> states.Suspended:
     """A Job that Kueue keeps suspended, with what it waits for."""
     owner = (workload.kind, workload.name)
     found = [
@@ -711,7 +693,7 @@ def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: 
         and any((each.kind, each.name) == owner for each in one.metadata.owner_references)
     ]
     if not found:
-        return Suspended(subject=subject, kind=workload.kind, queue=queue)
+        return states.Suspended(subject=subject, kind=workload.kind, queue=queue)
     from kschedx.kueue.verdict import decision_of
 
     verdict = decision_of(snapshot, found[0].key)
@@ -720,12 +702,12 @@ def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: 
     if condition is not None and condition.status == "True":
         checks = (one.message for one in found[0].status.admission_checks if one.state != "Ready")
         message = next(checks, "")
-    return Suspended(
+    return states.Suspended(
         subject=subject,
         kind=workload.kind,
         queue=queue,
         message=message,
-        waits="" if verdict is None else kueue_wait(verdict),
+        waits="" if verdict is None else states.kueue_wait(verdict),
     )
 
 
@@ -745,7 +727,7 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
     if len(rows) < wanted or any(not pods.node_names[row] for row in rows):
         return None
     found = [(pod, state) for row in rows if (state := pod_lifecycle(snapshot, pod := pods[row])) is not None]
-    stuck = [pod for pod, state in found if not isinstance(state, BeingDeleted) or state.is_node_lost]
+    stuck = [pod for pod, state in found if not isinstance(state, states.BeingDeleted) or state.is_node_lost]
     return stuck[0] if stuck else None
 
 

@@ -38,9 +38,9 @@ from kschedx.karpenter.instance_types import InstanceType, Offering
 from kschedx.karpenter.requirements import ARCH, FLEX, INSTANCE_TYPE, OS, ZONE, LabelRequirement, Requirements
 from kschedx.kube.autoscalers import AWS, CAPACITY_TYPE
 from kschedx.kube.devices import ResourceSliceSpec
+from kschedx.kube.documents import API_VERSION
 from kschedx.kube.quantity import ResourceList
 
-API_VERSION = "kschedx/v1"
 KIND = "InstanceTypes"
 
 

@@ -20,7 +20,7 @@ class Document(Struct, frozen=True, rename="camel"):
     it describes. With `omit_defaults`, fields that have their default are left out."""
 
 
-Part = TypeVar("Part", bound=Document)
+Part = TypeVar("Part", bound=Struct)
 
 
 def part_of(record: type[Part], value: object, /, **more: object) -> Part:
@@ -31,7 +31,7 @@ def part_of(record: type[Part], value: object, /, **more: object) -> Part:
     return msgspec.convert(value, record, from_attributes=True)
 
 
-def document(kind: str, record: type[Document], value: object = None, /, **more: object) -> Json:
+def document(kind: str, record: type[Struct], value: object = None, /, **more: object) -> Json:
     """A whole document in JSON's types; its record and fields as for `part_of`."""
     return {"apiVersion": API_VERSION, "kind": kind, **to_json(part_of(record, value, **more))}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
 from msgspec import Struct, field
 
+from kschedx.kube.documents import document
 from kschedx.kueue.flavors import Shortage
 from kschedx.results import Shown
 
@@ -131,5 +131,4 @@ class Admissions(Shown, Struct, frozen=True, kw_only=True, omit_defaults=True, r
 
     def to_dict(self) -> dict[str, object]:
         """The document: Kueue's own words, quantities as Kubernetes prints them."""
-        plain: dict[str, object] = msgspec.to_builtins(self)
-        return {"apiVersion": "kschedx/v1", "kind": "Admissions", **plain}
+        return document("Admissions", Admissions, self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Hashable
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.framework.args import DefaultPreemptionArgs
 from kschedx.framework.interface import (
+    WHOLE,
     CycleState,
     Handle,
     PostFilterPlugin,
@@ -160,6 +162,9 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
         self._args = args if isinstance(args, DefaultPreemptionArgs) else DefaultPreemptionArgs()
+
+    def reads(self, pod: Pod) -> Hashable:
+        return WHOLE if pod.spec.scheduling_group is not None else (pod.priority, pod.spec.preemption_policy)
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.NOTHING

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 import numpy as np
 
 from kschedx.findings import PodGroupIncomplete
-from kschedx.framework.interface import CycleState, PermitPlugin, PreEnqueuePlugin, Texts, Touch
+from kschedx.framework.interface import WHOLE, CycleState, PermitPlugin, PreEnqueuePlugin, Texts, Touch
 from kschedx.framework.status import SUCCESS, Code, Status, error
+from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import GroupedWorkload, Pod, PodGroup
 from kschedx.releases.messages import in_every_release
 from kschedx.snapshot.columns import ClusterRow
@@ -40,6 +42,9 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
             'failed to get workload {group}: workload.scheduling.k8s.io "{subject}" not found',
         ),
     }
+
+    def reads(self, pod: Pod) -> Hashable:
+        return WHOLE if self.touches(pod) is Touch.CLUSTER or POD_GROUP_LABEL in pod.metadata.labels else None
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.CLUSTER if pod.spec.scheduling_group or pod.spec.workload_ref else Touch.NOTHING

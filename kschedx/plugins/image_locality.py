@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 import numpy as np
 
@@ -22,6 +22,11 @@ class ImageLocality(ScorePlugin):
     """Prefers nodes that hold the pod's images already, the more so the larger and the more common they are."""
 
     name = "ImageLocality"
+
+    def reads(self, pod: Pod) -> Hashable:
+        images = self.handle.snapshot.cluster.images
+        names = [name for name in map(normalized_image_name, self._references(pod)) if images.is_held(name)]
+        return (len(self._containers(pod)), *names) if names else None
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.NOTHING

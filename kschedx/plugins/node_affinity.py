@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 import numpy as np
@@ -83,6 +84,9 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         added = _Rules.of(args.added_affinity if isinstance(args, NodeAffinityArgs) else None)
         self._added = None if added.required is None else compile_node_selector(added.required)
         self._added_preferred = added.preferred
+
+    def reads(self, pod: Pod) -> Hashable:
+        return frozenset(pod.spec.node_selector.items()), _affinity(pod)
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.NOTHING

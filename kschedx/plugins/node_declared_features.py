@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from itertools import chain
 from typing import ClassVar
 
@@ -77,6 +77,9 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     texts: ClassVar[Texts] = {
         "missing-node-features": in_every_release("unmatched_declared_features"),
     }
+
+    def reads(self, pod: Pod) -> Hashable:
+        return tuple(needs(pod) for needs in INFERENCES.values())
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.NOTHING

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 import numpy as np
@@ -22,6 +23,9 @@ class NodeName(FilterPlugin):
     texts: ClassVar[Texts] = {
         "node-name-mismatch": (REASON,),
     }
+
+    def reads(self, pod: Pod) -> Hashable:
+        return pod.spec.node_name
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.NOTHING

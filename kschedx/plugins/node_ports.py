@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kschedx.findings import HostPortConflict
 from kschedx.framework.interface import (
     PRE_FILTER_SKIP,
+    WHOLE,
     CycleState,
     FilterPlugin,
     PreFilterPlugin,
@@ -92,6 +93,9 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     texts: ClassVar[Texts] = {
         "host-port-conflict": (REASON,),
     }
+
+    def reads(self, pod: Pod) -> Hashable:
+        return WHOLE if host_ports(pod.spec) else None
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.CLUSTER if host_ports(pod.spec) else Touch.NOTHING

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import partial
 
 import numpy as np
@@ -13,6 +14,7 @@ from kschedx.kube.resources import pod_request
 from kschedx.kube.types import Pod
 from kschedx.plugins.resource_allocation import (
     Allocation,
+    read_requests,
     scored_devices,
     scored_options,
     scored_request,
@@ -35,6 +37,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         super().__init__(args, handle)
         assert isinstance(args, NodeResourcesBalancedAllocationArgs)
         self._resources = args.resources
+
+    def reads(self, pod: Pod) -> Hashable:
+        return read_requests(self.handle, pod)
 
     def touches(self, pod: Pod) -> Touch:
         return touches_through_requests(self.handle, pod)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -40,6 +40,7 @@ from kschedx.plugins.resource_allocation import (
     amounts,
     least_allocated,
     most_allocated,
+    read_requests,
     requested_to_capacity_ratio,
     scored_devices,
     scored_options,
@@ -96,6 +97,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._strategy = args.scoring_strategy
         self._behaviour = handle.release.behaviour
+
+    def reads(self, pod: Pod) -> Hashable:
+        return self._refuses_sidecars(pod), read_requests(self.handle, pod)
 
     def touches(self, pod: Pod) -> Touch:
         return touches_through_requests(self.handle, pod)

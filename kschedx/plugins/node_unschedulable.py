@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 import numpy as np
@@ -24,6 +25,9 @@ class NodeUnschedulable(FilterPlugin):
     texts: ClassVar[Texts] = {
         "node-unschedulable": (REASON,),
     }
+
+    def reads(self, pod: Pod) -> Hashable:
+        return pod.spec.tolerations
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.NOTHING

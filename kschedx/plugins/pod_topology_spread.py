@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import ClassVar, Self, TypeVar
 
@@ -16,6 +16,7 @@ from kschedx.findings import DomainCount, Finding, TopologyLabelMissing, Topolog
 from kschedx.framework.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from kschedx.framework.interface import (
     PRE_FILTER_SKIP,
+    WHOLE,
     CycleState,
     FilterPlugin,
     Following,
@@ -114,6 +115,9 @@ class SelectedPods(Struct, frozen=True):
 
     namespace: str
     selector: Selector
+
+    def candidates(self, pods: PodTable) -> IntArray:
+        return pods.in_namespaces(lambda name: name == self.namespace)
 
     def where(self, pods: PodTable, rows: IntArray) -> BoolArray:
         """(row,) whether these pods, rows of the table, are in the namespace and match, be they running or not."""
@@ -683,6 +687,9 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     def args_about(self, pod: Pod) -> object:
         return None if pod.spec.topology_spread_constraints else self.args
+
+    def reads(self, pod: Pod) -> Hashable:
+        return WHOLE if self.touches(pod) is Touch.CLUSTER else None
 
     def touches(self, pod: Pod) -> Touch:
         try:

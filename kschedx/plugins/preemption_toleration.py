@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 
 import numpy as np
 
 from kschedx.errors import UndecidableError
 from kschedx.framework.args import DefaultPreemptionArgs, args_of_another_project
-from kschedx.framework.interface import CycleState, Handle, Touch
+from kschedx.framework.interface import WHOLE, CycleState, Handle, Touch
 from kschedx.framework.preemption import DryRun, dry_run
 from kschedx.framework.status import Code, Status
 from kschedx.kube.other_schedulers import MINIMUM_PREEMPTABLE_PRIORITY, TOLERATION_SECONDS
@@ -30,6 +31,9 @@ class PreemptionToleration(DefaultPreemption):
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args_of_another_project(args, DefaultPreemptionArgs, self.name), handle)
+
+    def reads(self, pod: Pod) -> Hashable:
+        return WHOLE
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.NOTHING

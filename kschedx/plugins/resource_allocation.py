@@ -3,17 +3,17 @@ file per strategy)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.framework.args import ResourceSpec, UtilizationShapePoint
-from kschedx.framework.interface import Handle, Touch
+from kschedx.framework.interface import WHOLE, Handle, Touch
 from kschedx.framework.status import MAX_NODE_SCORE
 from kschedx.kube.names import CPU, MEMORY, is_extended_resource, is_scalar_resource
-from kschedx.kube.resources import PodRequest, RequestOptions
+from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
 from kschedx.kube.types import Pod
 from kschedx.plugins.score_functions import shape_score
 from kschedx.releases import Release
@@ -56,6 +56,18 @@ def scored_devices(handle: Handle, nodes: NodeTable, resource: str) -> tuple[Int
 def touches_through_requests(handle: Handle, pod: Pod) -> Touch:
     """What a pod requests counts on its own node; devices that stand for resources are allocated cluster-wide."""
     return Touch.CLUSTER if handle.snapshot.devices.stands_for_request(pod.spec) else Touch.NODE
+
+
+def read_requests(handle: Handle, pod: Pod) -> Hashable:
+    """`Plugin.reads` of what a pod requests: how it counts on a node, while it waits, and for scores."""
+    if touches_through_requests(handle, pod) is Touch.CLUSTER:
+        return WHOLE
+    options = handle.nodes.options
+    waiting = replace(options, use_status_resources=False, node_allocatable_claims=False)
+    scored = scored_options(options, handle.release)
+    without_gates = replace(scored, use_status_resources=False, pod_level_resources=False, pod_level_in_place=False)
+    found = (pod_request(pod.spec, pod.status, one) for one in dict.fromkeys((options, waiting, scored, without_gates)))
+    return tuple((frozenset(one.amounts.items()), one.nonzero_cpu, one.nonzero_memory) for one in found)
 
 
 class Allocation(Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 from kschedx.findings import SchedulingGated
@@ -17,6 +18,9 @@ class SchedulingGates(PreEnqueuePlugin):
     texts: ClassVar[Texts] = {
         "scheduling-gated": ("waiting for scheduling gates: [{subject}]",),
     }
+
+    def reads(self, pod: Pod) -> Hashable:
+        return pod.spec.scheduling_gates
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.NOTHING

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -32,6 +32,9 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     }
     normalizes_by_extremes = True
     scores_preferences = True
+
+    def reads(self, pod: Pod) -> Hashable:
+        return pod.spec.tolerations
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.NOTHING

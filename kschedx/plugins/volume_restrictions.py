@@ -55,6 +55,9 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         "claim-in-use": in_every_release("read_write_once_pod_in_use"),
     }
 
+    def reads(self, pod: Pod) -> Hashable:
+        return None
+
     def touches(self, pod: Pod) -> Touch:
         if self.tells_apart(pod) != frozenset():
             return Touch.CLUSTER

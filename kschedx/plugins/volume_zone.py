@@ -72,6 +72,9 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         ),
     }
 
+    def reads(self, pod: Pod) -> Hashable:
+        return None
+
     def touches(self, pod: Pod) -> Touch:
         return Touch.NOTHING
 

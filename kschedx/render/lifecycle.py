@@ -9,32 +9,10 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import ROUTINE, DeadlineExceeded
 from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
+from kschedx.render import states
 from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts
 from kschedx.render.outcome import then_text
-from kschedx.render.states import (
-    BeingDeleted,
-    ComponentDown,
-    Contradicted,
-    ExitCode,
-    Failed,
-    Finished,
-    Lifecycle,
-    NamespaceTerminating,
-    NoScheduler,
-    NotBound,
-    Paused,
-    Refused,
-    RolloutStalled,
-    ScaledToZero,
-    StillActive,
-    Suspended,
-    UnknownPods,
-    WaitingForKubelet,
-    WaitingForOrdinal,
-    headline,
-    row_of,
-)
 from kschedx.render.view import Tone, View
 from kschedx.render.wording import count, listed
 
@@ -44,35 +22,35 @@ DEPENDENTS_FIRST = "foregroundDeletion"
 UNTOLD = frozenset({"runs-already", "single-feasible-node", "tie", "not-measured", ROUTINE})
 """Notes about where the pod would go."""
 _TONES = {
-    ExitCode.SCHEDULABLE: Tone.GOOD,
-    ExitCode.UNSCHEDULABLE: Tone.BAD,
-    ExitCode.UNDECIDED: Tone.OPEN,
+    states.ExitCode.SCHEDULABLE: Tone.GOOD,
+    states.ExitCode.UNSCHEDULABLE: Tone.BAD,
+    states.ExitCode.UNDECIDED: Tone.OPEN,
 }
 
 
-def state_tone(lifecycle: Lifecycle) -> Tone:
-    if isinstance(lifecycle, WaitingForKubelet | ScaledToZero | RolloutStalled):
+def state_tone(lifecycle: states.Lifecycle) -> Tone:
+    if isinstance(lifecycle, states.WaitingForKubelet | states.ScaledToZero | states.RolloutStalled):
         return Tone.HELD
-    return _TONES[row_of(lifecycle).exit_code]
+    return _TONES[states.row_of(lifecycle).exit_code]
 
 
-def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes: bool = True) -> View:
+def lifecycle_view(explanation: Explanation, lifecycle: states.Lifecycle, *, with_fixes: bool = True) -> View:
     """The headline, its causes, the fixes, what the cluster reports, notes."""
     lead = "; otherwise "
-    if isinstance(lifecycle, Contradicted | NotBound):
+    if isinstance(lifecycle, states.Contradicted | states.NotBound):
         lead = "; according to the dump "
     then = ""
     if lifecycle.is_open and explanation.is_run:
         then = f"{lead}{then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))}"
-    untold = UNTOLD | {"recorded-event"} if isinstance(lifecycle, NotBound) else UNTOLD
-    if isinstance(lifecycle, RolloutStalled):
+    untold = UNTOLD | {"recorded-event"} if isinstance(lifecycle, states.NotBound) else UNTOLD
+    if isinstance(lifecycle, states.RolloutStalled):
         untold |= {DeadlineExceeded.id}
     told = (note.text for note in explanation.notes if note.id not in untold)
-    is_queued = isinstance(lifecycle, Suspended) and lifecycle.queue and explanation.is_run
+    is_queued = isinstance(lifecycle, states.Suspended) and lifecycle.queue and explanation.is_run
     return View(
         command="kschedx why",
         subject=lifecycle.subject,
-        headline=f"{headline(lifecycle)}{then}",
+        headline=f"{states.headline(lifecycle)}{then}",
         tone=state_tone(lifecycle),
         roots=tuple(causes(lifecycle)),
         facts=tuple(holding_facts(explanation.holding, explanation.cycle)) if is_queued else (),
@@ -82,87 +60,89 @@ def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes
     )
 
 
-def _event(lifecycle: Lifecycle) -> str:
+def _event(lifecycle: states.Lifecycle) -> str:
     """What the cluster itself reports, whole, so that a search finds it."""
     match lifecycle:
-        case WaitingForKubelet(event=event) | Contradicted(message=event) | NotBound(message=event):
+        case states.WaitingForKubelet(event=event):
+            return event
+        case states.Contradicted(message=event) | states.NotBound(message=event):
             return event
         case _:
             return ""
 
 
-def causes(lifecycle: Lifecycle) -> Iterator[str]:
+def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
     """One sentence for each cause."""
     match lifecycle:
-        case NamespaceTerminating(remaining=remaining, is_pod=is_pod):
+        case states.NamespaceTerminating(remaining=remaining, is_pod=is_pod):
             if is_pod:
                 yield "the namespace controller deletes every pod of the namespace"
             else:
                 yield "the API server creates nothing in a namespace that is being deleted"
             yield from remaining
-        case BeingDeleted():
+        case states.BeingDeleted():
             yield from _deletion(lifecycle)
-        case Finished(message=message):
+        case states.Finished(message=message):
             if message:
                 yield message
-        case Failed(message=message, owner=owner):
+        case states.Failed(message=message, owner=owner):
             if message:
                 yield message
             if owner:
                 yield f"a failed pod does not start again; {owner} creates another"
-        case ScaledToZero() | NoScheduler(others=0, profiles=()):
+        case states.ScaledToZero() | states.NoScheduler(others=0, profiles=()):
             return
-        case Suspended(kind=kind, queue=queue, message=message):
+        case states.Suspended(kind=kind, queue=queue, message=message):
             if message:
                 yield message
             if queue:
                 yield "Kueue sets spec.suspend to false when it admits the Workload"
             else:
                 yield f"a suspended {kind} creates no {'Jobs' if kind == 'CronJob' else 'pods'}"
-        case Paused():
+        case states.Paused():
             yield "a paused Deployment creates no ReplicaSet for its pod template"
-        case Refused(message=message, source=source, hint=hint):
+        case states.Refused(message=message, source=source, hint=hint):
             yield message
             if source or hint:
                 yield ", ".join(filter(None, (source, hint)))
-        case WaitingForOrdinal(predecessor=predecessor, node=node, container=container, is_node_lost=is_lost):
+        case states.WaitingForOrdinal(predecessor=predecessor, node=node, container=container, is_node_lost=is_lost):
             where = f" on {node}" if node else ""
             yield f"podManagementPolicy OrderedReady: a pod is created after {predecessor}{where} is ready"
             if is_lost:
                 yield f"the kubelet of node {node} does not answer, so nothing confirms that {predecessor} has stopped"
             if container:
                 yield f"{predecessor}: {container}"
-        case WaitingForKubelet():
+        case states.WaitingForKubelet():
             yield from _start(lifecycle)
-        case NoScheduler():
+        case states.NoScheduler():
             yield from _unknown(lifecycle)
-        case RolloutStalled():
+        case states.RolloutStalled():
             yield from _stall(lifecycle)
-        case UnknownPods(kind=kind):
+        case states.UnknownPods(kind=kind):
             yield f"only the controller of {kind} knows its pods; ask about the pods that it created"
-        case NotBound(report=report, provisioner=provisioner):
+        case states.NotBound(report=report, provisioner=provisioner):
             if report:
                 yield f"{provisioner or 'the storage driver'} reports: {report}"
-        case ComponentDown(component=component, pods=pods, state=state):
+        case states.ComponentDown(component=component, pods=pods, state=state):
             yield f"{listed(pods, 3)} {'is' if len(pods) == 1 else 'are'} not ready, and no other {component} is there"
             if state:
                 yield f"{pods[0]} {state}"
-        case StillActive(pod=pod, message=message):
+        case states.StillActive(pod=pod, message=message):
             yield f"its pod {pod} is pending{': ' if message else ''}{message}"
-        case Contradicted():
+        case states.Contradicted():
             yield "pods, nodes or other objects that decide are not in the dump"
         case _:
             assert_never(lifecycle)
 
 
-def _stall(rollout: RolloutStalled) -> Iterator[str]:
+def _stall(rollout: states.RolloutStalled) -> Iterator[str]:
     yield f"condition Progressing is False (ProgressDeadlineExceeded): {rollout.message}"
     yield from rollout.pods[:_MOST_PODS]
     if len(rollout.pods) > _MOST_PODS:
         yield f"{len(rollout.pods) - _MOST_PODS:,} more"
 
 
-def _unknown(pod: NoScheduler) -> Iterator[str]:
+def _unknown(pod: states.NoScheduler) -> Iterator[str]:
     if pod.others:
         yield f"{count(pod.others, 'pod')} with this schedulerName {'has a node' if pod.others == 1 else 'have nodes'}"
     else:
@@ -171,7 +151,7 @@ def _unknown(pod: NoScheduler) -> Iterator[str]:
         yield f'did you mean "{pod.hint}"?'
 
 
-def _start(pod: WaitingForKubelet) -> Iterator[str]:
+def _start(pod: states.WaitingForKubelet) -> Iterator[str]:
     """Why the kubelet does not run the pod's containers."""
     if pod.is_node_gone:
         yield f"the pod names node {pod.node}, and no node has that name"
@@ -186,7 +166,7 @@ def _start(pod: WaitingForKubelet) -> Iterator[str]:
     yield from pod.conditions
 
 
-def _deletion(pod: BeingDeleted) -> Iterator[str]:
+def _deletion(pod: states.BeingDeleted) -> Iterator[str]:
     """What keeps a pod or workload that is being deleted."""
     if pod.node and pod.is_node_lost:
         yield f"the kubelet of node {pod.node} does not answer, so the deletion is not confirmed"
@@ -205,15 +185,15 @@ def _deletion(pod: BeingDeleted) -> Iterator[str]:
         yield until if pod.barrier else f"{pod.owner} creates the pod again once it is gone"
 
 
-def lifecycle_notes(lifecycle: Lifecycle) -> tuple[str, ...]:
+def lifecycle_notes(lifecycle: states.Lifecycle) -> tuple[str, ...]:
     """What a reader can do to know more."""
-    if isinstance(lifecycle, NoScheduler):
+    if isinstance(lifecycle, states.NoScheduler):
         return ("--config FILE gives the configuration of that scheduler; --profile NAME answers for another profile",)
-    if isinstance(lifecycle, StillActive):
+    if isinstance(lifecycle, states.StillActive):
         namespace, _, name = lifecycle.pod.partition("/")
         return (f"about that pod: kschedx why pod/{name} -n {namespace}",)
-    if isinstance(lifecycle, WaitingForKubelet):
+    if isinstance(lifecycle, states.WaitingForKubelet):
         return ("kube-scheduler does not decide this; -o wide shows where it would assign the pod now",)
-    if isinstance(lifecycle, Contradicted):
+    if isinstance(lifecycle, states.Contradicted):
         return ("`kschedx snapshot -o cluster.json` keeps everything that scheduling reads",)
     return ()

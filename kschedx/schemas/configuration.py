@@ -13,12 +13,13 @@ from msgspec import Struct, inspect
 
 from kschedx.framework.args import ARGS_TYPES
 from kschedx.framework.config.document import KIND, ConfigurationDocument, ExtenderTLSConfig, PluginConfig
+from kschedx.kube.documents import Json
 from kschedx.kube.duration import Duration
 from kschedx.legacy.policy import KIND as POLICY_KIND
 from kschedx.legacy.policy import TLS_FIELDS, VERSION, PolicyDocument, PolicyExtender
 from kschedx.releases import VERSIONS, resolve
 from kschedx.releases.configuration import CONFIG_VERSIONS, last_to_read
-from kschedx.schemas.parts import DIALECT, Json, json_object
+from kschedx.schemas.parts import DIALECT, json_object
 
 _DURATION = r"^[+-]?(0|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
 

@@ -2,50 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import get_args, get_origin, get_type_hints
+from typing import cast, get_args, get_origin, get_type_hints
 
 from msgspec import NODEFAULT, Struct
 
-from kschedx.kube.documents import camel
-
-Json = dict[str, object]
+from kschedx.kube.documents import API_VERSION, Json, camel
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-STRING: Json = {"type": "string"}
-INTEGER: Json = {"type": "integer"}
-BOOLEAN: Json = {"type": "boolean"}
-
 STRINGS: Json = {"type": "array", "items": {"type": "string"}}
 
 
-def json_object(
-    required: Mapping[str, Json], *, optional: Mapping[str, Json] | None = None, closed: bool = True
-) -> Json:
-    """An object with exactly these keys, or with others too where not `closed`."""
-    return {
-        "type": "object",
-        "required": list(required),
-        "properties": {**required, **(optional or {})},
-        "additionalProperties": not closed,
-    }
-
-
-def open_object(required: Mapping[str, Json], optional: Mapping[str, Json] | None = None) -> Json:
-    """An object with these keys; a reader has to put up with new ones."""
-    return json_object(required, optional=optional, closed=False)
-
-
-def array(items: Json) -> Json:
-    return {"type": "array", "items": items}
+def json_object(properties: Mapping[str, Json], required: Iterable[str] = (), *, closed: bool = True) -> Json:
+    """An object with these keys; a reader has to put up with others where it is not `closed`."""
+    head: Json = {"type": "object", "required": list(required)}
+    return head | {"properties": dict(properties), "additionalProperties": not closed}
 
 
 def of_facts(record: type[Struct], names: Mapping[str, object]) -> Json:
     """Of a record that is written as it is: keys in camel case; functions, and what is empty, are left out. A text
     without a default is never empty. `names` are types that its annotations name and its module does not have."""
-    required: dict[str, Json] = {}
-    optional: dict[str, Json] = {}
+    properties: dict[str, Json] = {}
+    required: list[str] = []
     hints = get_type_hints(record, localns=dict(names))
     without_default = len(record.__struct_fields__) - len(record.__struct_defaults__)
     defaults = (NODEFAULT,) * without_default + record.__struct_defaults__
@@ -53,8 +32,9 @@ def of_facts(record: type[Struct], names: Mapping[str, object]) -> Json:
         schema, is_left_out = _of_hint(hints[name], names)
         if schema is not None:
             may_lack = is_left_out or (hints[name] is str and default is not NODEFAULT)
-            (optional if may_lack else required)[camel(name)] = schema
-    return json_object(required, optional=optional, closed=False)
+            properties[camel(name)] = schema
+            required += [] if may_lack else [camel(name)]
+    return json_object(properties, required, closed=False)
 
 
 def _of_hint(hint: object, names: Mapping[str, object]) -> tuple[Json | None, bool]:
@@ -63,19 +43,20 @@ def _of_hint(hint: object, names: Mapping[str, object]) -> tuple[Json | None, bo
     if type(None) in arguments:
         return _of_hint(arguments[0], names)[0], True
     if get_origin(hint) is tuple:
-        return array(_of_hint(arguments[0], names)[0] or {}), True
+        return {"type": "array", "items": _of_hint(arguments[0], names)[0] or {}}, True
     if isinstance(hint, type) and issubclass(hint, Struct):
         return of_facts(hint, names), False
     if isinstance(hint, type) and issubclass(hint, Enum):
         return {"enum": [one.value for one in hint]}, False
-    plain: dict[object, Json] = {str: STRING, int: INTEGER, bool: BOOLEAN}
-    return plain.get(hint), False
+    plain = {str: "string", int: "integer", bool: "boolean"}.get(cast("type", hint))
+    return None if plain is None else {"type": plain}, False
 
 
-def document(kind: str, required: Mapping[str, Json], *, optional: Mapping[str, Json] | None = None) -> Json:
+def document(kind: str, properties: Mapping[str, Json], required: Iterable[str]) -> Json:
     """The schema of a document. Keys are added, never changed, so a reader must put up with new ones."""
-    fields: Mapping[str, Json] = {"apiVersion": {"const": "kschedx/v1"}, "kind": {"const": kind}, **required}
-    return {"$schema": DIALECT, "title": kind, **json_object(fields, optional=optional, closed=False)}
+    head: dict[str, Json] = {"apiVersion": {"const": API_VERSION}, "kind": {"const": kind}}
+    fields = json_object(head | dict(properties), (*head, *required), closed=False)
+    return {"$schema": DIALECT, "title": kind, **fields}
 
 
 _TEXTS: Json = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}

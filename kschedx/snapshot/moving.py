@@ -39,6 +39,7 @@ class MoveKind(IntEnum):
     REMOVE = -1
 
 
+_PLACE, _REMOVE = MoveKind  # to look a member up takes longer than all else that a move does with it
 MANY = 256
 """From so many moves on, they are undone at once."""
 NOBODY = -1
@@ -107,11 +108,20 @@ class _OnNodes(Struct):
         self.touched.update((row, order[start[row] : start[row + 1]]) for row in each_cluster_row(ClusterRows(nodes)))
 
 
-class _Tallied(Struct):
-    """A tally's sums, as they were after the first `seen` steps."""
+class _Numbered(Struct):
+    """A number for each node, as it was after the first `seen` steps."""
 
     sums: IntArray
     seen: int
+
+
+class _Tallied(_Numbered):
+    """A tally's sums."""
+
+    pods: IntArray
+    """Rows of the pods that weigh something, running or not."""
+    weights: IntArray
+    """Theirs."""
 
 
 class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
@@ -122,7 +132,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
     nominations: dict[int, str]
     """Rows of pods without a node to the node that they are nominated for."""
     tallied: dict[Tally, _Tallied] = field(default_factory=dict)
-    numbered: dict[NodeRule, _Tallied] = field(default_factory=dict)
+    numbered: dict[NodeRule, _Numbered] = field(default_factory=dict)
 
     @classmethod
     def moving(cls, pods: PodTable, node_names: Column[str]) -> MovingPods:
@@ -167,11 +177,13 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         """As of a table that stands still, for the price of what has moved since it was asked for last."""
         known = self.tallied.get(tally)
         if known is None:
-            weights = tally.weights(self, np.arange(len(self)))
-            rows = np.flatnonzero(weights)  # few pods, for most tallies
-            rows = rows[self.node[rows] >= 0]
-            sums = np.bincount(self.node[rows], weights=weights[rows], minlength=self.node_count)
-            known = self.tallied[tally] = _Tallied(sums=sums.astype(np.int64), seen=len(self.steps))
+            rows = tally.candidates(self)
+            weights = tally.weights(self, rows)
+            some = np.flatnonzero(weights)  # few pods, for most tallies
+            rows, weights = rows[some], weights[some]
+            known = self.tallied[tally] = _Tallied(self._summed(rows, weights), len(self.steps), rows, weights)
+        elif len(known.pods) <= len(self.steps) - known.seen:
+            known.sums, known.seen = self._summed(known.pods, known.weights), len(self.steps)
         elif known.seen < len(self.steps):
             pods, nodes, signs = self.steps.since(known.seen)
             if (signs == 0).any():
@@ -185,12 +197,17 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
             known.seen = len(self.steps)
         return known.sums
 
+    def _summed(self, rows: IntArray, weights: IntArray) -> IntArray:
+        places = self.node[rows]
+        running = places >= 0
+        return np.bincount(places[running], weights=weights[running], minlength=self.node_count).astype(np.int64)
+
     def numbers(self, rule: NodeRule, number: Callable[[ClusterRow], int], rows: ClusterRows) -> IntArray:
         """As of a table that stands still, for the price of the nodes that have changed since it was asked for last."""
         known = self.numbered.get(rule)
         if known is None:
             every = super().numbers(rule, number, ClusterRows(np.arange(self.node_count)))
-            known = self.numbered[rule] = _Tallied(sums=every, seen=len(self.steps))
+            known = self.numbered[rule] = _Numbered(sums=every, seen=len(self.steps))
         _, changed, _ = self.steps.since(known.seen)
         for row in each_cluster_row(ClusterRows(distinct(changed))):
             if row < self.node_count:
@@ -205,8 +222,8 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         start = np.concatenate([on.start, np.full(more, on.start[-1])])
         # every tally is brought up to date first: the old nodes and the new ones share what happens from now on
         tallied = {
-            tally: _Tallied(np.concatenate([self.tally(tally), np.zeros(more, dtype=np.int64)]), len(self.steps))
-            for tally in self.tallied
+            tally: replace(known, sums=np.concatenate([self.tally(tally), np.zeros(more, dtype=np.int64)]))
+            for tally, known in self.tallied.items()
         }
         on_nodes = _OnNodes(order=on.order, start=start, touched=on.touched)
         return replace(self, node_count=count, on_nodes=on_nodes, tallied=tallied, numbered={})
@@ -325,20 +342,20 @@ class MovingCluster:
 
     def place(self, pod: int, node: ClusterRow) -> None:
         """A pod that runs nowhere runs on a node from now on; a nomination that it had is over."""
-        self._remember(MoveKind.PLACE, pod, node)
+        self._remember(_PLACE, pod, node)
         self.pods.node_names.codes[pod] = self._code_of_name[self.node_names[node]]
         self._set_nominated(pod, "")
-        self._moved(pod, node, MoveKind.PLACE)
+        self._moved(pod, node, _PLACE)
 
     def remove(self, pod: int, *, waits: bool = False) -> None:
         """A pod that runs is gone from its node. `waits`: its controller makes another one like it, which goes by the
         same name here, has not started, and waits for a node."""
         node = ClusterRow(int(self.pods.node[pod]))
-        self._remember(MoveKind.REMOVE, pod, node)
+        self._remember(_REMOVE, pod, node)
         if waits:
             self.pods.node_names.codes[pod] = self._code_of_name[""]
             self._set_started(pod, None, LATEST)
-        self._moved(pod, node, MoveKind.REMOVE)
+        self._moved(pod, node, _REMOVE)
 
     def nominate(self, pod: int, node: ClusterRow | None) -> None:
         """A pod without a node is nominated for one, or for none any more."""
@@ -577,16 +594,20 @@ class MovingCluster:
 
     def _moved(self, pod: int, node: ClusterRow, kind: MoveKind) -> None:
         pods = self.pods
-        if kind is MoveKind.PLACE:
+        if kind > 0:
             pods.node[pod] = node
             pods.on_nodes.add(pod, node)
         else:
             pods.node[pod] = -1
             pods.on_nodes.remove(pod, node)
         self._note(pod, node, int(kind))
+        change = np.add if kind > 0 else np.subtract
         for table in self._tables():
-            table.requested[node] += kind * table.requests.matrix[pod]
-            table.nonzero_requested[node] += kind * table.requests.nonzero[pod]
+            for sums, each in (
+                (table.requested[node], table.requests.matrix[pod]),
+                (table.nonzero_requested[node], table.requests.nonzero[pod]),
+            ):
+                change(sums, each, out=sums)
             table.pod_count[node] += kind
 
     def _note(self, pod: int, node: ClusterRow, sign: int) -> None:

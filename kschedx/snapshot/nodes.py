@@ -94,6 +94,10 @@ class NodeImages:
                 found.setdefault(row, []).append((name, size))
         return found
 
+    def is_held(self, name: str) -> bool:
+        """Whether a node reports the image under exactly this name."""
+        return name in self._holders
+
     def state(self, name: str) -> ImageState | None:
         """The image that nodes report under exactly this name, or None where no node does."""
         holders = self._holders.get(name)

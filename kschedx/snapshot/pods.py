@@ -89,6 +89,10 @@ class Tally(Protocol):
 
     def __hash__(self) -> int: ...
 
+    def candidates(self, pods: PodTable) -> IntArray:
+        """Rows of a table among which are all that weigh something."""
+        ...
+
     def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
         """(row,) int64 of these rows of a table."""
         ...
@@ -110,6 +114,9 @@ class Numbers:
     def __init__(self, numbers: IntArray) -> None:
         """`numbers` is (pod,)."""
         self._numbers = numbers
+
+    def candidates(self, pods: PodTable) -> IntArray:
+        return np.arange(len(pods))
 
     def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
         return self._numbers[rows]
@@ -370,17 +377,25 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
 
     def tally(self, tally: Tally) -> IntArray:
         """(node,) int64 what the pods on each node weigh; not to be changed."""
-        rows = self._running
+        rows = tally.candidates(self)
+        rows = rows[self.node[rows] >= 0]
         weights = tally.weights(self, rows)
         return np.bincount(self.node[rows], weights=weights, minlength=self.node_count).astype(np.int64)
+
+    def in_namespaces(self, rule: Callable[[str], bool]) -> IntArray:
+        """Rows of the pods in the namespaces for whose names `rule` holds."""
+        order, start = self._by_namespace
+        codes = [code for code, name in enumerate(self.namespaces.values) if rule(name)]
+        parts = [order[start[code] : start[code + 1]] for code in codes]
+        return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+    @_wherever_they_run
+    def _by_namespace(self) -> tuple[IntArray, IntArray]:
+        return rows_by_group(self.namespaces.codes, len(self.namespaces.values))
 
     def numbers(self, rule: NodeRule, number: Callable[[ClusterRow], int], rows: ClusterRows) -> IntArray:
         """(row,) int64 what a rule makes of these nodes, each by `number`."""
         return np.fromiter(map(number, each_cluster_row(rows)), dtype=np.int64, count=len(rows))
-
-    @cached_property
-    def _running(self) -> IntArray:
-        return np.flatnonzero(self.node >= 0)
 
     def requests(self, options: RequestOptions) -> Column[PodRequest]:
         """(pod,) effective requests, computed once per distinct template and resize state."""

@@ -132,6 +132,7 @@ def test_a_drain_that_is_not_done_is_told(tmp_path: Path) -> None:
         (("simulate", "--apply", "nowhere.yaml"), "nowhere.yaml: no such file"),
         (("simulate", "--changes", "nowhere.yaml"), "nowhere.yaml"),
         (("simulate", "--scale", "job/web=1"), 'no Job "web" in namespace "shop"'),
+        (("simulate", "--scale", "deploy/web=1000000"), "nodes allow "),
         (("simulate", "--scale", "pod/web-0=1"), '"Pod" does not scale'),
         (("simulate", "--scale", "web=1"), '"web" is not KIND/NAME (did you mean "shop/deploy/web"?)'),
         (("simulate", "--delete", "dep/web"), '"dep/web" is not KIND/NAME (did you mean "deploy/web"?)'),

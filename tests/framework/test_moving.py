@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kschedx.explain.difference import compare
 from kschedx.explain.profile_changes import Pair
 from kschedx.explain.setup import Setup
+from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import CycleState, ScorePlugin
 from kschedx.framework.moving import Decision, Run
 from kschedx.framework.registry import plugin_class
@@ -24,6 +25,7 @@ from kschedx.schedulers import scheduler_of
 from kschedx.simulate.node_changes import cordoned
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
+from tests import builders
 
 RECORDED = Path(__file__).parent.parent / "conformance"
 FAMILIES = (
@@ -137,6 +139,72 @@ def test_a_node_that_changes_and_back_again(family: str) -> None:
                 assert told(run.decide(row)) == told(anew(run, row)), case["name"]
         cluster.revert(0)
         assert told(run.decide(row)) == before == told(anew(run, row)), case["name"]
+
+
+def kinds(dice: random.Random) -> list[tuple[dict[str, str], dict[str, Any]]]:
+    """Labels and specs of pods, some of which plugins read alike."""
+
+    def spread(app: str, key: str, action: str) -> dict[str, Any]:
+        selector = {"matchLabels": {"app": app}}
+        return {"topologyKey": key, "maxSkew": 2, "whenUnsatisfiable": action, "labelSelector": selector}
+
+    def away(app: str, key: str) -> dict[str, Any]:
+        return {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
+
+    found = []
+    for number in range(8):
+        app = f"app-{number}"
+        requests = {"cpu": dice.choice(("250m", "500m")), "memory": dice.choice(("1Gi", "2Gi"))}
+        image = dice.choice(("held", "unknown"))
+        spec: dict[str, Any] = {"containers": [{"name": app, "image": image, "resources": {"requests": requests}}]}
+        rules: list[dict[str, Any]] = [
+            {},
+            {},
+            {"topologySpreadConstraints": [spread(app, "zone", "DoNotSchedule")]},
+            {"topologySpreadConstraints": [spread(app, "zone", "ScheduleAnyway")]},
+            {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [away(app, "host")]}}},
+            {
+                "affinity": {
+                    "podAntiAffinity": {
+                        "preferredDuringSchedulingIgnoredDuringExecution": [
+                            {"weight": 50, "podAffinityTerm": away("app-0", "zone")}
+                        ]
+                    }
+                }
+            },
+        ]
+        found.append(({"app": app}, spec | dice.choice(rules)))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_kinds_that_take_turns_are_decided_as_if_built_that_way(seed: int) -> None:
+    dice = random.Random(seed)
+    images = [{"names": ["held:latest"], "sizeBytes": 500_000_000}]
+    objects: list[Any] = []
+    for number in range(7):
+        labels = {"host": f"node-{number}", "zone": "abc"[number % 3]}
+        offers = {"cpu": dice.choice("24"), "memory": "12Gi", "pods": dice.choice(("4", "9"))}
+        taints = ["spot:PreferNoSchedule"] if dice.randrange(3) == 0 else []
+        one: Any = builders.node(f"node-{number}", labels=labels, taints=taints, allocatable=offers)
+        one["status"]["images"] = images if dice.randrange(2) else []
+        objects.append(one)
+    every = kinds(dice)
+    order = [kind for kind in dice.choices(every, k=12) for _ in range(dice.choice((1, 3, 5)))]
+    objects += [builders.pod(f"pod-{at:02}", labels=kind[0], spec=kind[1]) for at, kind in enumerate(order)]
+    run = Run(scheduler_of(None, resolve(), Snapshot.from_objects(objects)))
+    waiting = list(range(len(order)))
+    for at, row in enumerate(waiting):
+        decision = run.decide(row)
+        assert told(decision) == told(anew(run, row)), run.cluster.pods.key(row)
+        if decision.outcome is Outcome.SCHEDULED:
+            run.bind(row, ClusterRow(int(dice.choice(decision.best))), next(iter(waiting[at + 1 :]), None))
+        if dice.randrange(6) == 0 and len(placed := np.flatnonzero(run.cluster.pods.node >= 0)):
+            run.cluster.remove(int(dice.choice(placed)))
+        if dice.randrange(12) == 0:
+            node = ClusterRow(dice.randrange(7))
+            changed = cordoned(run.snapshot.cluster.nodes[node], unschedulable=dice.randrange(2) == 0)
+            run.cluster.replace_node(node, changed)
 
 
 PACKED: dict[str, object] = {

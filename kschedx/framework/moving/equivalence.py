@@ -1,7 +1,8 @@
-"""Which pods are of one equivalence class: equal in all that scheduling reads, so that they share columns.
+"""Which pods are of one equivalence class: equal in all that plugins read of them, so that they share columns.
 
-Left out of that are names and uids, the names of claims, for which every plugin says what it reads behind them
-(`Plugin.tells_apart`), and the labels that number the pods of a workload, unless a selector names them.
+Every plugin says what that is (`Plugin.reads`, and `Plugin.tells_apart` for pods with claims). Where it is the whole
+pod, names and uids are left out, the names of claims, and the labels that number the pods of a workload, unless a
+selector names them.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.framework.interface import Plugin
+from kschedx.framework.interface import WHOLE, Plugin, Touch
 from kschedx.framework.runtime import Framework
-from kschedx.kube.types import PodSpec
+from kschedx.kube.types import Pod, PodSpec
 from kschedx.snapshot.columns import Column, IntArray, T, distinct
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -33,14 +35,25 @@ class EquivalenceKey(NamedTuple):
     """Equal for the pods of a class."""
 
     likeness: tuple[int, ...]
-    """What pods are equal in whatever is behind their claims."""
+    """What pods are equal in, whatever is behind their claims and whichever other pods concern them."""
     apart: tuple[Hashable, ...]
-    """What each of `EquivalenceClasses.plugins` distinguishes pods by; empty for pods without claims."""
+    """What each of `EquivalenceClasses.plugins` distinguishes such pods by."""
 
 
 def shares_columns(spec: PodSpec) -> bool:
     """Whether pods of this spec can share columns: nothing about them depends on their name."""
     return not (spec.mounts_storage or spec.resource_claims or spec.scheduling_group)
+
+
+class _Readers(Struct):
+    """The plugins of a profile that look at pods and nodes, and what they made of pods without claims."""
+
+    framework: Framework
+    plugins: list[Plugin]
+    keys: dict[tuple[int, ...], EquivalenceKey]
+    """By what is the same but for names."""
+    of_rows: dict[int, EquivalenceKey]
+    """The same by the rows of the pods."""
 
 
 class EquivalenceClasses:
@@ -56,19 +69,44 @@ class EquivalenceClasses:
         self._labels: dict[int, int] = {}
         self._label_codes: dict[bytes, int] = {}
         self._left_out = frozenset(NUMBERING) - frozenset(_named(snapshot))
-        self._plugins: dict[str, tuple[Framework, list[Plugin]]] = {}
+        self._readers: dict[str, _Readers] = {}
+        self._read_codes: dict[Hashable, int] = {}
 
     def key(self, row: int, framework: Framework) -> EquivalenceKey:
         """Equal for the pods of a class as things stand."""
-        pods = self._pods
+        pods, readers = self._pods, self._readers_of(framework)
+        known = readers.of_rows.get(row)
+        if known is not None:
+            return known
         template = self._template(int(pods.specs.codes[row]))
         rest = (int(column.codes[row]) for column in self._rest)
         status = self._stated(int(pods.statuses.codes[row]))
         likeness = (template[0], self._labelled(int(pods.labels.codes[row])), status, *rest)
-        if not template[1]:
-            return EquivalenceKey(likeness, ())
-        pod = pods[row]
-        return EquivalenceKey(likeness, tuple(plugin.tells_apart(pod) for plugin in self.plugins(framework)))
+        if template[1]:
+            pod = pods[row]
+            return EquivalenceKey(likeness, tuple(plugin.tells_apart(pod) for plugin in self.plugins(framework)))
+        if likeness not in readers.keys:
+            readers.keys[likeness] = self._read(framework, pods[row], likeness)
+        found = readers.of_rows[row] = readers.keys[likeness]
+        return found
+
+    def _read(self, framework: Framework, pod: Pod, likeness: tuple[int, ...]) -> EquivalenceKey:
+        """The key of a pod without claims: apart is what those plugins read that every move touches."""
+
+        def read(plugin: Plugin) -> Hashable:
+            found = plugin.reads(pod)
+            return likeness if found is WHOLE else found
+
+        plugins = self.plugins(framework)
+        is_apart = [plugin.touches(pod) is Touch.CLUSTER for plugin in plugins]
+        alike = (
+            framework.profile.scheduler_name,
+            *map(read, framework.plugins("preEnqueue", Plugin)),
+            *(apart or read(plugin) for plugin, apart in zip(plugins, is_apart, strict=True)),
+        )
+        number = self._read_codes.setdefault(alike, len(self._read_codes))
+        apart = (read(plugin) if apart else None for plugin, apart in zip(plugins, is_apart, strict=True))
+        return EquivalenceKey((number,), tuple(apart))
 
     def _template(self, code: int) -> tuple[int, bool]:
         """A number for all specs that are this one but for the names of claims, and whether it has any."""
@@ -97,11 +135,15 @@ class EquivalenceClasses:
 
     def plugins(self, framework: Framework) -> list[Plugin]:
         """Those that look at pods and nodes."""
+        return self._readers_of(framework).plugins
+
+    def _readers_of(self, framework: Framework) -> _Readers:
         name = framework.profile.scheduler_name
-        if name not in self._plugins or self._plugins[name][0] is not framework:
+        known = self._readers.get(name)
+        if known is None or known.framework is not framework:
             every = (plugin for point in _READING_POINTS for plugin in framework.plugins(point, Plugin))
-            self._plugins[name] = framework, list(dict.fromkeys(every))
-        return self._plugins[name][1]
+            known = self._readers[name] = _Readers(framework, list(dict.fromkeys(every)), {}, {})
+        return known
 
 
 def _without_names(spec: PodSpec) -> PodSpec:

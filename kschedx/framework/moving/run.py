@@ -16,7 +16,7 @@ from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.interface import PermitPlugin
 from kschedx.framework.moving.equivalence import EquivalenceClasses, EquivalenceKey
-from kschedx.framework.replicas import Replicas
+from kschedx.framework.replicas import NotFollowedError, Replicas, Standing
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import Decision, EquivalenceClass, after_binding
 from kschedx.framework.scheduler import Scheduler
@@ -31,14 +31,16 @@ MOST_ROWS = 600_000
 first."""
 
 
+_SCHEDULED = Outcome.SCHEDULED
+
+
 class _Series(Struct):
     """Identical pods that are placed one after the other."""
 
     kind: EquivalenceKey
     replicas: Replicas
-    snapshot: Snapshot
-    """The cluster that it goes on in, and how many moves there had been after the last of the pods."""
     moves: int
+    """How many there had been after the last of the pods."""
 
 
 class Run:
@@ -60,7 +62,13 @@ class Run:
         """Nodes that pods are tried on, as a number."""
         self._latest: dict[tuple[int, ...], EquivalenceKey] = {}
         """Of classes that differ only in what is behind their claims, the one that was asked about last."""
+        self._standings: dict[tuple[int, ...], Standing] = {}
+        """By the likeness of their classes, the one that was asked for longest ago first."""
+        self._stood_in = self.cluster.snapshot
+        """The cluster that they are of."""
         self._series: _Series | None = None
+        self._unknown = -1, -1
+        """The pod of which nothing was known last, and the version of the cluster."""
         self._latest_shared: tuple[EquivalenceKey, int, Decision] | None = None
         """The class of the pod that was decided last and fits nowhere, the version of the cluster, and the decision."""
 
@@ -76,6 +84,7 @@ class Run:
             if self._moving.nodes is not before.nodes or not same_devices:
                 self._latest.clear()
                 self._classes.clear()
+                self._standings.clear()
                 self._keys = EquivalenceClasses(self.cluster.snapshot)  # there may be more pods
         return self._moving
 
@@ -106,16 +115,41 @@ class Run:
         return decision
 
     def known_decision(self, row: int) -> Decision | None:
-        """What `decide` says of a pod like the one that it was asked about last, where nothing has moved since but that
-        this one was bound; None where it has to look."""
+        """What `decide` says of a pod of which much is known, since pods came before it that plugins read alike; None
+        where it has to look."""
         series, latest, cluster = self._series, self._latest_shared, self.cluster
-        if series is not None and series.snapshot is cluster.snapshot and series.moves == len(cluster.pods.steps):
-            if not cluster.pods.nominations and self._is_of(series.kind, row):
-                best = series.replicas.best()
-                return None if best is None else Decision(outcome=Outcome.SCHEDULED, best=best)
-        elif latest is not None and latest[1] == cluster.version:
+        if latest is not None and latest[1] == cluster.version:
             return latest[2] if self._is_of(latest[0], row) else None
-        return None
+        if self._stood_in is not cluster.snapshot:
+            self._stood_in, self._series = cluster.snapshot, None
+            self._standings.clear()
+        asked = row, cluster.version
+        if cluster.pods.nominations or not self._standings or asked == self._unknown:
+            return None
+        if series is None or series.moves != len(cluster.pods.steps) or not self._is_of(series.kind, row):
+            self._series = series = self._next_series(row)
+        best = None if series is None else series.replicas.best()
+        if best is None:
+            self._unknown = asked
+            return None
+        return Decision(outcome=_SCHEDULED, best=best)
+
+    def _next_series(self, row: int) -> _Series | None:
+        """The pods that begin with this one, from what is known of pods like it; None where that is nothing."""
+        kind = None if self.cluster.pods.deletion_timestamps[row] else self.kind_of(row)
+        standing = None if kind is None else self._standings.pop(kind.likeness, None)
+        if kind is None or standing is None:
+            return None
+        framework, steps = standing.framework, self.cluster.pods.steps
+        plugins = self._keys.plugins(framework)
+        concerned = [plugin for plugin, apart in zip(plugins, kind.apart, strict=True) if apart is not None]
+        try:
+            standing.catch_up(steps)
+            self._standings[kind.likeness] = standing
+            replicas = Replicas(standing, self.cluster.pods[row], row, concerned)
+        except NotFollowedError:
+            return None
+        return _Series(kind, replicas, len(steps))
 
     def _is_of(self, kind: EquivalenceKey, row: int) -> bool:
         """Whether a pod that waits is of a class, and counts as the others do once it is placed."""
@@ -149,9 +183,12 @@ class Run:
     def _begin_series(self, row: int, then: int) -> None:
         kind = self.kind_of(then)
         own = None if kind is None or not self._is_of(kind, row) else self._classes.get(kind)
-        replicas = None if own is None or self.cluster.pods.nominations else own.replicas(row)
-        if kind is not None and replicas is not None:
-            self._series = _Series(kind, replicas, self.snapshot, len(self.cluster.pods.steps))
+        standing = None if own is None or self.cluster.pods.nominations else own.standing(row)
+        if kind is not None and standing is not None:
+            if len(self._standings) >= self._most_classes:
+                del self._standings[next(iter(self._standings))]
+            self._standings[kind.likeness] = standing
+            self._series = self._next_series(row)
 
     def _bind_claims(self, pod: Pod, node: ClusterRow) -> None:
         framework = self.scheduler.framework(self._profile_of(pod))
@@ -214,11 +251,15 @@ class Run:
         if own is None:
             own = self._beginning_with_another(key, pods[row], framework)
             own = own or EquivalenceClass(framework, pods[row], pods.steps, placement)
-            if len(self._classes) >= max(MOST_ROWS // max(len(self.cluster.node_names), 1), 1):
+            if len(self._classes) >= self._most_classes:
                 del self._classes[next(iter(self._classes))]
         self._classes[key] = own
         self._latest[key.likeness] = key
         return own
+
+    @property
+    def _most_classes(self) -> int:
+        return max(MOST_ROWS // max(len(self.cluster.node_names), 1), 1)
 
     def _key(self, row: int, profile: Profile, framework: Framework) -> EquivalenceKey | None:
         pods, made_for = self.cluster.pods, self.snapshot.devices.extended_resource_claims

@@ -12,6 +12,7 @@ from kschedx.framework.args import DynamicResourcesArgs
 from kschedx.framework.interface import (
     NOTHING_BOUND,
     PRE_FILTER_SKIP,
+    WHOLE,
     BindingEffect,
     CycleState,
     FilterPlugin,
@@ -122,6 +123,9 @@ class DynamicResources(
             except RefusalError as refusal:
                 return refusal.status
         return SUCCESS
+
+    def reads(self, pod: Pod) -> Hashable:
+        return WHOLE if self._is_concerned(pod) else None
 
     def touches(self, pod: Pod) -> Touch:
         if not self._is_concerned(pod):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property, reduce
 from typing import ClassVar
 
@@ -22,6 +22,7 @@ from kschedx.findings.topology import HOSTNAME
 from kschedx.framework.args import InterPodAffinityArgs
 from kschedx.framework.interface import (
     PRE_FILTER_SKIP,
+    WHOLE,
     CycleState,
     FilterPlugin,
     Following,
@@ -527,6 +528,9 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         if self._read is None or any(one is not other for one, other in zip(asked, self._read[0], strict=True)):
             self._read = (asked, PodTerms.of_incoming(pod, asked[2]))
         return self._read[1]
+
+    def reads(self, pod: Pod) -> Hashable:
+        return WHOLE if self.touches(pod) is Touch.CLUSTER else None
 
     def touches(self, pod: Pod) -> Touch:
         namespaces = self.handle.snapshot.namespaces

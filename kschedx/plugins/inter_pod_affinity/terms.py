@@ -17,7 +17,7 @@ from kschedx.errors import InputError
 from kschedx.kube.field_errors import aggregate
 from kschedx.kube.selectors import Operator, Requirement, Selector, compile_selector
 from kschedx.kube.types import Affinity, Labels, Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
-from kschedx.snapshot.columns import BoolArray, ClusterRow, Column, IntArray, Memo
+from kschedx.snapshot.columns import BoolArray, ClusterRow, Column, IntArray, Memo, distinct, rows_by_group
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import PodTable, Tally
 
@@ -70,6 +70,10 @@ class AffinityTerm(Struct, frozen=True, kw_only=True):
         if len(inside):
             matching[inside] = pods.labels.take(rows[inside]).where(self.selector.matches)
         return matching
+
+    def candidates(self, pods: PodTable) -> IntArray:
+        """Rows of the pods in its namespaces."""
+        return pods.in_namespaces(lambda namespace: self.covers(namespace, NO_LABELS))
 
     @property
     def selector_text(self) -> str:
@@ -215,6 +219,8 @@ class ExistingTerms:
         self.group: IntArray = np.full(len(pods), -1, dtype=np.int64)
         """(pod,) the pod's group; -1 for a pod without pod affinity or anti-affinity."""
         self.group[with_affinity] = group
+        self.rows = rows_by_group(self.group, len(pairs))
+        """Of the pods of each group, as `rows_by_group` sorts them."""
         self._sources = [
             (source, pods.namespaces.values[pair % width])
             for pair in pairs.tolist()
@@ -287,6 +293,9 @@ class SatisfiesAll(Struct, frozen=True):
     terms: tuple[AffinityTerm, ...]
     weight: int
 
+    def candidates(self, pods: PodTable) -> IntArray:
+        return self.terms[0].candidates(pods) if self.terms else np.arange(len(pods))
+
     def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
         satisfying = np.ones(len(rows), dtype=np.bool_)
         for term in self.terms:
@@ -299,6 +308,10 @@ class MatchesEach(Struct, frozen=True):
 
     terms: tuple[tuple[AffinityTerm, int], ...]
 
+    def candidates(self, pods: PodTable) -> IntArray:
+        found = [term.candidates(pods) for term, _ in self.terms]
+        return found[0] if len(found) == 1 else distinct(np.concatenate(found))
+
     def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
         total = np.zeros(len(rows), dtype=np.int64)
         for term, weight in self.terms:
@@ -310,6 +323,10 @@ class OfGroup(Struct, frozen=True):
     """A number for the groups of `ExistingTerms`; 0 for pods of all others."""
 
     numbers: tuple[tuple[int, int], ...]
+
+    def candidates(self, pods: PodTable) -> IntArray:
+        order, start = ExistingTerms.of(pods).rows
+        return np.concatenate([order[start[group] : start[group + 1]] for group, _ in self.numbers])
 
     def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
         existing = ExistingTerms.of(pods)

@@ -60,6 +60,9 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
     def default_limit(self, node: Node) -> int:
         """How many volumes a node takes whose allocatable does not say."""
 
+    def reads(self, pod: Pod) -> Hashable:
+        return None
+
     def touches(self, pod: Pod) -> Touch:
         return Touch.NODE if pod.spec.mounts_storage else Touch.NOTHING
 

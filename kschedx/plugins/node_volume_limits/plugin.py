@@ -72,6 +72,9 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         "driver-not-installed": (NOT_INSTALLED,),
     }
 
+    def reads(self, pod: Pod) -> Hashable:
+        return None
+
     def touches(self, pod: Pod) -> Touch:
         return Touch.NODE if pod.spec.mounts_storage else Touch.NOTHING
 

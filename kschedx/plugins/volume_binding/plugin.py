@@ -102,6 +102,9 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         "claim-not-owned": ("PVC {subject} was not created for pod {pod} (pod is not owner)",),
     }
 
+    def reads(self, pod: Pod) -> Hashable:
+        return None
+
     def touches(self, pod: Pod) -> Touch:
         return Touch.NOTHING
 

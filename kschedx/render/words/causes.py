@@ -4,30 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kschedx import findings
 from kschedx.explain.diagnosis import Diagnosis, OfferedNowhere, UnwellNodes
 from kschedx.explain.node_groups import NodeGroup, only_repeats_cordon
-from kschedx.findings import (
-    ClaimInUse,
-    ExistingAntiAffinityConflict,
-    Finding,
-    HostPortConflict,
-    InsufficientDevices,
-    InsufficientResource,
-    NodeAffinityMismatch,
-    NodeNameMismatch,
-    NodeUnschedulable,
-    NoMatchingVolume,
-    PodAffinityUnsatisfied,
-    PodAntiAffinityConflict,
-    ProvisioningTopologyMismatch,
-    RefusedByExtender,
-    TooManyPods,
-    TopologyLabelMissing,
-    TopologySpreadSkew,
-    UntoleratedTaint,
-    VolumeLimitExceeded,
-    VolumeNodeAffinityMismatch,
-)
 from kschedx.findings.nodes import TermMatch
 from kschedx.findings.topology import HOSTNAME
 from kschedx.render.wording import balance, count, listed
@@ -47,7 +26,7 @@ def because(diagnosis: Diagnosis, most: int | None = MOST_CAUSES) -> tuple[str, 
     return (*phrases[:most], count(len(phrases) - most, "other cause"))
 
 
-def main_findings(diagnosis: Diagnosis) -> Iterator[Finding]:
+def main_findings(diagnosis: Diagnosis) -> Iterator[findings.Finding]:
     """One for each cause: of what stops the pod as a whole, else of the nodes, the commonest first."""
     if diagnosis.stops:
         yield from (finding for stop in diagnosis.stops for finding in stop.status.findings)
@@ -90,32 +69,32 @@ def _by_cause(diagnosis: Diagnosis) -> list[list[NodeGroup]]:
 def _rank(groups: Sequence[NodeGroup]) -> tuple[bool, bool, int]:
     finding = _main(groups[0])
     number = sum(group.count for group in groups)
-    return isinstance(finding, NodeUnschedulable), not _offered_nowhere(finding), -number
+    return isinstance(finding, findings.NodeUnschedulable), not _offered_nowhere(finding), -number
 
 
-def _offered_nowhere(finding: Finding | None) -> bool:
-    return isinstance(finding, InsufficientResource) and finding.offered_nowhere
+def _offered_nowhere(finding: findings.Finding | None) -> bool:
+    return isinstance(finding, findings.InsufficientResource) and finding.offered_nowhere
 
 
-def _main(group: NodeGroup) -> Finding | None:
+def _main(group: NodeGroup) -> findings.Finding | None:
     """The finding of the plugin that kube-scheduler stops at."""
-    findings = group.exemplar.findings
-    return next((one for one in findings if not only_repeats_cordon(one)), next(iter(findings), None))
+    found = group.exemplar.findings
+    return next((one for one in found if not only_repeats_cordon(one)), next(iter(found), None))
 
 
-def _key(finding: Finding) -> tuple[str, object]:
+def _key(finding: findings.Finding) -> tuple[str, object]:
     match finding:
-        case InsufficientResource(resource=resource):
+        case findings.InsufficientResource(resource=resource):
             return finding.reason, resource
-        case NodeAffinityMismatch() if (failed := _failed(finding)) is not None:
+        case findings.NodeAffinityMismatch() if (failed := _failed(finding)) is not None:
             return finding.reason, failed
-        case NodeAffinityMismatch():
+        case findings.NodeAffinityMismatch():
             return finding.reason, None
-        case UntoleratedTaint():
+        case findings.UntoleratedTaint():
             return finding.reason, (finding.key, finding.value, finding.effect)
-        case TopologySpreadSkew(constraint=constraint):
+        case findings.TopologySpreadSkew(constraint=constraint):
             return finding.reason, constraint
-        case PodAffinityUnsatisfied():
+        case findings.PodAffinityUnsatisfied():
             return finding.reason, (str(finding.selector), finding.topology_key, finding.domain is None)
         case _:
             return finding.reason, finding.same_as
@@ -134,55 +113,55 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
     nodes, one = count(number, "node"), number == 1
     finding = _main(groups[0])
     match finding:
-        case InsufficientResource():
+        case findings.InsufficientResource():
             return f"{nodes} {'lacks' if one else 'lack'} {_shortfall(finding)}{'' if one else ' or more'}"
-        case TooManyPods():
+        case findings.TooManyPods():
             return f"{nodes} {'runs' if one else 'run'} as many pods as allocatable"
-        case HostPortConflict():
+        case findings.HostPortConflict():
             return f"host port {finding.port}/{finding.protocol} is in use on {nodes}"
-        case NodeUnschedulable():
+        case findings.NodeUnschedulable():
             return f"{nodes} {'is' if one else 'are'} cordoned"
-        case NodeNameMismatch():
+        case findings.NodeNameMismatch():
             return f"{nodes} {'is' if one else 'are'} not {finding.wanted} (spec.nodeName)"
-        case UntoleratedTaint():
+        case findings.UntoleratedTaint():
             value = f"={finding.value}" if finding.value else ""
             condition = node_condition(finding, number)
             return condition or f"{nodes} {'has' if one else 'have'} the taint {finding.key}{value}:{finding.effect}"
-        case NodeAffinityMismatch():
+        case findings.NodeAffinityMismatch():
             failed = _failed(finding)
             lacks = "does not match" if one else "do not match"
             return f"{nodes} {lacks} {failed or 'the node affinity'}"
-        case TopologySpreadSkew(min_domains=int()):
+        case findings.TopologySpreadSkew(min_domains=int()):
             exist = f"{count(finding.domain_count, 'domain')} exist{'s' if finding.domain_count == 1 else ''}"
             return f"minDomains {finding.min_domains} over {finding.topology_key} excludes {nodes}: {exist}"
-        case TopologySpreadSkew():
+        case findings.TopologySpreadSkew():
             return f"maxSkew {finding.max_skew} over {finding.topology_key} excludes {nodes}"
-        case TopologyLabelMissing():
+        case findings.TopologyLabelMissing():
             return f"{nodes} {'has' if one else 'have'} no label {finding.topology_key}"
-        case PodAffinityUnsatisfied(domain=None):
+        case findings.PodAffinityUnsatisfied(domain=None):
             return f"{nodes} {'has' if one else 'have'} no label {finding.topology_key} (podAffinity)"
-        case PodAffinityUnsatisfied():
+        case findings.PodAffinityUnsatisfied():
             where = "on" if finding.topology_key == HOSTNAME else f"in the {finding.topology_key} of"
             return f"no pod {finding.selector or ''} runs {where} {nodes} (podAffinity)".replace("  ", " ")
-        case PodAntiAffinityConflict():
+        case findings.PodAntiAffinityConflict():
             return f"the pod's anti-affinity excludes {nodes}"
-        case ExistingAntiAffinityConflict():
+        case findings.ExistingAntiAffinityConflict():
             return f"the anti-affinity of running pods excludes {nodes}"
-        case VolumeNodeAffinityMismatch():
+        case findings.VolumeNodeAffinityMismatch():
             unmet = [one for term in finding.terms[:1] for one in term.requirements if not one.matched]
             where = f" ({unmet[0].key.rpartition('/')[2]} {', '.join(unmet[0].values)})" if unmet else ""
             return f"volume {finding.persistent_volume}{where} is not accessible from {nodes}"
-        case VolumeLimitExceeded():
+        case findings.VolumeLimitExceeded():
             return f"{nodes} cannot attach more volumes of {finding.driver}"
-        case NoMatchingVolume():
+        case findings.NoMatchingVolume():
             return f"no volume matches claim {finding.claim.claim} on {nodes}"
-        case ProvisioningTopologyMismatch():
+        case findings.ProvisioningTopologyMismatch():
             return f"class {finding.claim.storage_class} provisions no volume for {nodes}{_allowed(finding.terms)}"
-        case ClaimInUse():
+        case findings.ClaimInUse():
             return f"claim {finding.claim} is in use by {finding.holder} on {finding.holder_node}"
-        case InsufficientDevices(shortages=(first, *_)):
+        case findings.InsufficientDevices(shortages=(first, *_)):
             return shortage_text(first, nodes, "has" if one else "have")
-        case RefusedByExtender():
+        case findings.RefusedByExtender():
             why = f': "{finding.message}"' if finding.message else ", without a reason"
             return f"the extender {finding.url} rejects {nodes}{why}"
         case None:
@@ -192,13 +171,13 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
             return f"{nodes}: {words.headline if number == 1 else words.shared or words.headline}"
 
 
-def _shortfall(finding: InsufficientResource) -> str:
+def _shortfall(finding: findings.InsufficientResource) -> str:
     """`600m CPU`, `2Gi memory`."""
     sums = balance(finding.resource, asks=finding.requested, allocatable=finding.allocatable, used=finding.used)
     return f"{sums.short_by} {'CPU' if finding.resource == 'cpu' else finding.resource}"
 
 
-def _failed(finding: NodeAffinityMismatch) -> str | None:
+def _failed(finding: findings.NodeAffinityMismatch) -> str | None:
     """What the nearest term fails first: `zone=eu-1b`; None where several terms are alternatives."""
     if len(finding.terms) != 1:
         return None
