@@ -243,7 +243,9 @@ def documents() -> str:
         schema: Any = schemas.schema(name)
         lines += [f"## {name}", "", f"`{command}`", "", "| key | type | meaning |", "| --- | --- | --- |"]
         for key, value in schema.get("properties", {}).items():
-            lines.append(f"| `{key}` | {_type(value)} | {_escaped(' '.join(value.get('description', '').split()))} |")
+            lines.append(
+                f"| `{key}` | {_type(value, schema)} | {_escaped(' '.join(value.get('description', '').split()))} |"
+            )
         text = json.dumps(schema, indent=2)
         lines += [
             "",
@@ -269,12 +271,14 @@ def mcp_tools() -> str:
     return "\n".join(lines)
 
 
-def _type(schema: dict[str, Any]) -> str:
-    """`string`, `object or null`, the value of a constant."""
+def _type(schema: dict[str, Any], whole: dict[str, Any]) -> str:
+    """`string`, `object or null`, the value of a constant; `whole` has the definitions."""
+    if "$ref" in schema:
+        return _type(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole)
     if "const" in schema:
         return f"`{schema['const']}`"
     if choices := schema.get("oneOf") or schema.get("anyOf"):
-        kinds = dict.fromkeys(_type(one) for one in choices)
+        kinds = dict.fromkeys(_type(one, whole) for one in choices)
         return " or ".join(sorted(kinds, key=lambda kind: kind == "null"))
     kind = schema.get("type") or ("string" if "enum" in schema else "object")
     return " or ".join(kind) if isinstance(kind, list) else str(kind)
