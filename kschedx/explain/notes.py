@@ -641,11 +641,13 @@ class AfterChanges(NoteFacts, frozen=True, kw_only=True):
 
 
 class RunsAlready(NoteFacts, frozen=True, kw_only=True):
-    """The pod has a node, and was evaluated as if it had none."""
+    """The pod has a node, and was evaluated as if it had none; or all `replicas` have nodes, and one more was."""
 
     id: ClassVar[str] = "runs-already"
     told: ClassVar[tuple[str, ...]] = ("node", "behind", "joined_later", "ready_later")
-    node: str
+    node: str = ""
+    replicas: int = 0
+    unready: int = 0
     rejected_by: tuple[Finding, ...] = ()
     """What its node would reject it for now."""
     behind: int | None = None
