@@ -165,8 +165,9 @@ COMMANDS = {
     **_each(
         Bound(40_000, 150, 1_500),
         *("deschedule --policy POLICY", "deschedule --policy POLICY -o json", "deschedule --policy POLICY -o html"),
-        *("descheduler-policy advise", "descheduler-policy advise -o html", "profiles tune"),
+        *("descheduler-policy advise", "descheduler-policy advise -o html"),
     ),
+    **_each(Bound(50, 250, 1_500), "profiles tune"),
     **_each(
         Bound(150_000, 500, 1_000),
         *("drain --each", "drain --each -o json", "drain --each -o html"),
@@ -188,8 +189,8 @@ TOOLS: Mapping[str, dict[str, object]] = {
 }
 TOOL_BOUND = Bound(60, 15, 600)
 TOOL_BOUNDS = {
-    "capacity_check": Bound(60, 30, 1_300),
-    "dump_check": Bound(60, 15, 900),
+    "capacity_check": Bound(60, 60, 1_300),
+    "dump_check": Bound(60, 60, 1_300),
     "scale_down_explain": Bound(60, 15, 700),
     "failure_simulate": Bound(60, 120, 1_000),
 }

@@ -151,27 +151,25 @@ def _escaped(text: str) -> str:
 
 
 def reasons() -> Iterator[tuple[str, str]]:
-    from kschedx.render.words import REASON_IDS, REASONS
-    from kschedx.render.words.guides import GUIDES, KUBERNETES_DOCS
+    from kschedx.render.words.reasons import KUBERNETES_DOCS
+    from kschedx.render.words.reasons import reasons as explained
 
     index = ["# Reasons", "", "`kschedx reason ID` prints the same text.", "", "| reason | meaning |", "| --- | --- |"]
-    for name in REASON_IDS:
-        words = REASONS[name]
+    for name, words in explained().items():
         index.append(f"| [{name}](reasons/{name}.md) | {_escaped(words.means.partition('. ')[0].rstrip('.'))} |")
-        guide = GUIDES.get(name)
         lines = [f"# {name}", "", _escaped(words.means), ""]
         if words.plugins:
             lines += [f"Reported by {', '.join(f'`{plugin}`' for plugin in words.plugins)}.", ""]
-        if guide and guide.confirm:
-            lines += ["## Confirm it", "", "```sh", *guide.confirm, "```", ""]
+        if words.confirm:
+            lines += ["## Confirm it", "", "```sh", *words.confirm, "```", ""]
         lines += ["## Usual causes", "", "The most frequent first:", ""]
         lines += [*(f"1. {_escaped(cause)}" for cause in words.causes), ""]
         if words.fixes:
             lines += ["## What fixes it", "", *(f"- {_escaped(fix)}" for fix in words.fixes), ""]
-        if guide and guide.useless:
-            lines += ["## What does not help", "", *(f"- {_escaped(one)}" for one in guide.useless), ""]
-        if guide and guide.links:
-            lines += ["## Read more", "", *(f"- <{KUBERNETES_DOCS}{link}>" for link in guide.links), ""]
+        if words.useless:
+            lines += ["## What does not help", "", *(f"- {_escaped(one)}" for one in words.useless), ""]
+        if words.links:
+            lines += ["## Read more", "", *(f"- <{KUBERNETES_DOCS}{link}>" for link in words.links), ""]
         yield f"reasons/{name}.md", "\n".join(lines)
     yield "reasons.md", "\n".join([*index, ""])
 
@@ -245,7 +243,9 @@ def documents() -> str:
         schema: Any = schemas.schema(name)
         lines += [f"## {name}", "", f"`{command}`", "", "| key | type | meaning |", "| --- | --- | --- |"]
         for key, value in schema.get("properties", {}).items():
-            lines.append(f"| `{key}` | {_type(value)} | {_escaped(' '.join(value.get('description', '').split()))} |")
+            lines.append(
+                f"| `{key}` | {_type(value, schema)} | {_escaped(' '.join(value.get('description', '').split()))} |"
+            )
         text = json.dumps(schema, indent=2)
         lines += [
             "",
@@ -271,12 +271,14 @@ def mcp_tools() -> str:
     return "\n".join(lines)
 
 
-def _type(schema: dict[str, Any]) -> str:
-    """`string`, `object or null`, the value of a constant."""
+def _type(schema: dict[str, Any], whole: dict[str, Any]) -> str:
+    """`string`, `object or null`, the value of a constant; `whole` has the definitions."""
+    if "$ref" in schema:
+        return _type(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole)
     if "const" in schema:
         return f"`{schema['const']}`"
     if choices := schema.get("oneOf") or schema.get("anyOf"):
-        kinds = dict.fromkeys(_type(one) for one in choices)
+        kinds = dict.fromkeys(_type(one, whole) for one in choices)
         return " or ".join(sorted(kinds, key=lambda kind: kind == "null"))
     kind = schema.get("type") or ("string" if "enum" in schema else "object")
     return " or ".join(kind) if isinstance(kind, list) else str(kind)

@@ -13,8 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from kschedx.render.words import REASONS
-from kschedx.render.words.guides import DOCUMENTATION, GUIDES
+from kschedx.render.words.reasons import DOCUMENTATION, reasons
 from tests.command import ROOT
 from tests.conftest import Golden
 
@@ -124,8 +123,8 @@ LONGEST_ON_SCREEN = 15
 def test_sentences_of_the_reasons_are_short() -> None:
     texts = [
         text
-        for name, reason in REASONS.items()
-        for text in (*reason.means.split(". "), *reason.causes, *reason.fixes, *GUIDES[name].useless)
+        for reason in reasons().values()
+        for text in (*reason.means.split(". "), *reason.causes, *reason.fixes, *reason.useless)
     ]
     assert not [text for text in texts if len(text.split()) > LONGEST_SENTENCE]
 

@@ -19,8 +19,6 @@ from packaging.utils import canonicalize_name
 from kschedx.cli.app import NAMES
 from kschedx.cli.mcp.tools import TOOLS
 from kschedx.cli.options import Part
-from kschedx.render.words import REASON_IDS
-from kschedx.render.words.guides import GUIDES
 from tests.test_architecture import IMPORTS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -153,10 +151,6 @@ def test_the_docs_name_files_that_are_there() -> None:
 
 
 ARCHITECTURE = (ROOT / "docs/pages/contributing/architecture.md").read_text(encoding="utf-8")
-
-
-def test_every_reason_has_a_guide() -> None:
-    assert set(GUIDES) == set(REASON_IDS)
 
 
 def test_the_architecture_shows_every_package() -> None:

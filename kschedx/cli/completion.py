@@ -134,9 +134,9 @@ def namespaces(context: typer.Context, incomplete: str) -> list[str]:
 def reasons(incomplete: str) -> list[str]:
     """Ids that `kschedx reason` knows, and the plugins."""
     from kschedx.framework.registry import IN_TREE
-    from kschedx.render.words import REASON_IDS
+    from kschedx.render.words.reasons import reasons
 
-    return _beginning(incomplete, [*REASON_IDS, *IN_TREE])
+    return _beginning(incomplete, [*reasons(), *IN_TREE])
 
 
 def profiles(incomplete: str) -> list[str]:

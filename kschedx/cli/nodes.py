@@ -147,9 +147,8 @@ def _report(snapshot: Snapshot, rows: tuple[NodeRow, ...]) -> Report:
 
     def page(_: bool) -> Page:
         from kschedx.render.nodes import nodes_page
-        from kschedx.render.page.reports import footer
 
-        return nodes_page(rows, footer(snapshot))
+        return nodes_page(rows, snapshot)
 
     return Report(
         screen=screen,

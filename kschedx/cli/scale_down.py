@@ -101,11 +101,10 @@ def scale_down(
 
     def page(_: bool) -> Page:
         from kschedx.render.page.model import SCREEN_WIDTH, page_of
-        from kschedx.render.page.reports import footer
 
         view = scale_down_view(asked, removals, kept, consolidation, together)
         lines = scale_down_screen(asked, removals, kept, consolidation, together, width=SCREEN_WIDTH)
-        return page_of(view, (), (line.plain for line in lines), footer(snapshot))
+        return page_of(view, lines, snapshot=snapshot)
 
     view = scale_down_view(asked, removals, kept, consolidation, together, wide=False)
     going = [f"node/{item.title}" for item in view.items if item.tone is Tone.GOOD]

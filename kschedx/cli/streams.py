@@ -78,8 +78,8 @@ class _Output(io.RawIOBase):
             return view.nbytes
         except OSError as error:
             self._goes_nowhere = True  # or Python would try again when it ends, and complain
-            if error.errno == errno.EIO and _is_for_terminal(self._descriptor):
-                sys.exit(HUNG_UP)
+            if error.errno == errno.EIO and stat.S_ISCHR(os.fstat(self._descriptor).st_mode):
+                sys.exit(HUNG_UP)  # a terminal that is gone is no terminal for `isatty`
             raise OutputError((error.strerror or str(error)).lower()) from None
 
 
@@ -147,14 +147,10 @@ def end_in_order() -> None:
             signal.signal(number, _ended)
 
 
-def _is_for_terminal(descriptor: int) -> bool:
-    """Also where the terminal is gone, and `isatty` no longer says so."""
-    return stat.S_ISCHR(os.fstat(descriptor).st_mode)
-
-
 def terminal_is_gone() -> None:
     """End the process as the system would that had this terminal for its own, if the answer was to be seen there."""
-    if _is_for_terminal(1) and hasattr(signal, "SIGHUP"):
+    was_terminal = sys.stdout.line_buffering
+    if was_terminal and hasattr(signal, "SIGHUP"):
         os.kill(os.getpid(), signal.SIGHUP)
 
 

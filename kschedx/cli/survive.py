@@ -101,7 +101,7 @@ def survive(
         namespace=question.namespace or reached.namespace,
     )
     tell_open_counts(found.simulation)
-    report = _report(found, snapshot)
+    report = _report(found)
     return Answer.of(report, found.survives, is_undecided=found.is_undecided)
 
 
@@ -125,7 +125,7 @@ def _failures(
     return found
 
 
-def _report(found: Survival, snapshot: Snapshot) -> Report:
+def _report(found: Survival) -> Report:
     def screen(width: int, wide: bool) -> Sequence[Text]:
         from kschedx.render.survival import survival_lines
 
@@ -141,9 +141,8 @@ def _report(found: Survival, snapshot: Snapshot) -> Report:
         return list(dict.fromkeys(f"{one.namespace} {one.reference.partition('/')[2]}" for one in broken))
 
     def page(_: bool) -> Page:
-        from kschedx.render.page.reports import footer
         from kschedx.render.survival import survival_page
 
-        return survival_page(found, footer(snapshot))
+        return survival_page(found)
 
     return Report(screen=screen, document=document, names=names, page=page)

@@ -23,18 +23,14 @@ from kschedx.controllers.workloads import (
     wanted_replicas,
     workload_of,
 )
-from kschedx.errors import nearest
-from kschedx.explain.events import AFTER_THE_CHOICE, parse, recorded
-from kschedx.explain.notes import AfterChanges, Tried
-from kschedx.explain.root_causes import newer_revision, provisioning_reports
-from kschedx.explain.setup import Setup
-from kschedx.explain.subject import Subject
-from kschedx.framework.cycle import Cycle
+from kschedx.explain.events import recorded
+from kschedx.explain.notes import RunsAlready
+from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
 from kschedx.kube import kueue
 from kschedx.kube.autoscalers import PAUSED_REPLICAS, HorizontalPodAutoscaler, ScaledObject, ScaleTarget
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.storage import OfStatefulSet
-from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, tolerates, untolerated
 from kschedx.kube.types import (
     ContainerStatus,
     ControllerCondition,
@@ -44,32 +40,35 @@ from kschedx.kube.types import (
     ObjectMeta,
     Pod,
     ReplicasController,
+    Taint,
 )
-from kschedx.kube.workloads import current_replica_set, foreign_pods, kind_and_group, pinned_to
+from kschedx.kube.workloads import REVISION_HASH, current_replica_set, foreign_pods, kind_and_group, pinned_to
 from kschedx.render.states import (
     BeingDeleted,
     ComponentDown,
-    Contradicted,
     Failed,
     Finished,
     Lifecycle,
     NamespaceTerminating,
-    NoScheduler,
-    NotBound,
+    NoJobStarted,
+    NotScaled,
+    OnLostNode,
     Paused,
     Refused,
+    ResizeHeld,
     RolloutStalled,
     ScaledToZero,
     StillActive,
     Suspended,
     UnknownPods,
+    UpdateHeld,
     WaitingForKubelet,
     WaitingForOrdinal,
     Waits,
     headline,
     kueue_wait,
 )
-from kschedx.snapshot.events import OF_SANDBOX, OF_VOLUMES
+from kschedx.snapshot.events import OF_CRON_JOBS, OF_SANDBOX, OF_VOLUMES
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -98,44 +97,8 @@ _CONFIGURATION_REASONS = frozenset(
     }
 )
 """pkg/kubelet/kuberuntime/kuberuntime_container.go."""
-PULLS = (
-    (r"no match for platform|exec format error", "use an image that is built for {node}'s architecture"),
-    (r"toomanyrequests|rate limit", "wait, or pull {image} with credentials: its registry limits pulls"),
-    (r"may require", "correct the image {image}, or give the pod an imagePullSecret that may pull it"),
-    (r"unauthorized|authoriz|authenticat|denied|forbidden|40[13]", "give the pod an imagePullSecret for {image}"),
-    (r"not found|manifest unknown|does not exist|parse|invalid reference", "correct the image {image}"),
-    (r"timeout|no such host|connection refused|dial tcp|x509", "let {node} reach the registry of {image}"),
-)
-"""Words of a failed pull, and what helps."""
-NO_DRIVER = re.compile(r"driver name (?P<name>\S+) not found in the list of registered CSI drivers")
-STARTS = (
-    (r"not found in the list of registered CSI drivers",
-     "run the node plugin of {driver} on {node}, where it is not registered{agents}"),
-    (r"failed to assign an IP address|no (?:more )?(?:available )?(?:IP|ip) addresses|IPAMError",
-     "give {node} more pod IP addresses: a larger subnet or range, or fewer pods"),
-    (r"cni plugin not initialized|cni config uninitialized|no networks found|failed to find plugin",
-     "install or repair the CNI plugin on {node}{agents}"),
-    (r"plugin type=|[Cc][Nn][Ii]|network: |setup network", "repair the CNI plugin on {node}{agents}"),
-    (r"runtime handler|no runtime for", "install the container runtime that the pod requests on {node}"),
-    (r"already mounted|device or resource busy|target is busy", "unmount the volume where another process has it"),
-    (r"access denied by server|Permission denied|permission denied|not authorized|AccessDenied",
-     "let {node} access the volume: the storage system refuses it"),
-    (r"wrong fs type|can't read superblock|fsck", "repair the file system of the volume"),
-    (r"timed out|timeout|[Cc]onnection refused|no route to host|DeadlineExceeded",
-     "let {node} reach the storage system, and repair {driver} if it is not running there"),
-)  # fmt: skip
-"""Words of the kubelet about volumes and networks, and what helps."""
-FAILURES = (
-    (r"^UnexpectedAdmissionError", "repair the device plugin on {node}, then delete the pod and create it again"),
-    (r"^TopologyAffinityError", "make room in one NUMA node of {node}, or relax its topology policy"),
-    (r"^Evicted .*ephemeral|^Evicted .*disk", "free disk space on {node}, or request and limit ephemeral-storage"),
-    (r"^Evicted .*memory", "raise requests.memory to what the pod uses, or free memory on {node}"),
-    (r"^(?:NodeShutdown|Terminated|Shutdown)", "create the pod again: {node} was shut down"),
-    (r"^DeadlineExceeded", "raise activeDeadlineSeconds, or make the work faster"),
-    (r"^(?:NodeAffinity|OutOf\S+|NodeName|NodePorts)",
-     "create the pod again without nodeName: the kubelet of {node} refuses it"),
-)  # fmt: skip
-"""Why the kubelet of a node failed a pod, and what helps; a controller of the pod creates another."""
+_UNREACHABLE = "node.kubernetes.io/unreachable"
+_JOB_ENDS = ("Complete", "Failed")
 _READINESS = ("PodReadyToStartContainers", "Initialized", "Ready")
 
 
@@ -160,18 +123,67 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
             barrier=_barrier(snapshot, pod),
         )
     if pod.status.phase == "Failed":
-        status = pod.status
-        return Failed(subject=subject, reason=status.reason, message=status.message, node=node, owner=_owner(pod))
+        status, container = pod.status, "" if pod.status.reason else _failed_container(pod)
+        return Failed(
+            subject=subject,
+            reason=status.reason,
+            message=status.message or _end(pod, container),
+            node=node,
+            owner="" if _is_of_ended_job(snapshot, pod) else _owner(pod),
+            container=container,
+        )
     if pod.status.phase == "Succeeded":
         return Finished(subject=subject, phase=pod.status.phase)
     if node:
-        return _by_kubelet(snapshot, pod)
+        return _by_kubelet(snapshot, pod) or _on_lost_node(snapshot, pod) or _resize_held(pod)
     return namespace_lifecycle(snapshot, pod.metadata.namespace, subject, is_pod=True)
 
 
 def _owner(pod: Pod) -> str:
     owner = pod.metadata.controller
     return "" if owner is None else f"{owner.kind} {owner.name}"
+
+
+def _is_of_ended_job(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether the pod is of a Job that creates no more."""
+    owner = pod.metadata.controller
+    raw = None if owner is None else snapshot.workloads.get(("Job", pod.metadata.namespace, owner.name))
+    if raw is None or owner is None or owner.kind != "Job":
+        return False
+    conditions = msgspec.json.decode(raw, type=JobController).status.conditions
+    return any(one.type in _JOB_ENDS and one.status == "True" for one in conditions)
+
+
+def _failed_container(pod: Pod) -> str:
+    """The first that ended with an error."""
+    for one in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        if one.state is not None and one.state.terminated is not None and one.state.terminated.exit_code:
+            return one.name
+    return ""
+
+
+def _on_lost_node(snapshot: Snapshot, pod: Pod) -> OnLostNode | None:
+    """Of a pod whose node's kubelet does not answer; what it tolerates says when it is deleted."""
+    row = snapshot.cluster.index.get(pod.spec.node_name)
+    if row is None or pod.status.phase != "Running":
+        return None
+    node = snapshot.cluster.nodes[row]
+    ready = next((one for one in node.status.conditions if one.type == "Ready"), None)
+    taint = Taint(key=_UNREACHABLE, effect=NO_EXECUTE)
+    if (ready is None or ready.status != "Unknown") and all(one.key != _UNREACHABLE for one in node.spec.taints):
+        return None
+    tolerated = [one for one in pod.spec.tolerations if tolerates(one, taint, comparison=False)]
+    limits = [one.toleration_seconds for one in tolerated]
+    seconds = min((one for one in limits if one is not None), default=None if tolerated else 0)
+    message = "" if ready is None or ready.status == "True" else ready.message
+    return OnLostNode(subject=pod.key, node=node.name, message=message, seconds=seconds, owner=_owner(pod))
+
+
+def _resize_held(pod: Pod) -> ResizeHeld | None:
+    found = next((one for one in pod.status.conditions if (one.type, one.status) == (RESIZE_PENDING, "True")), None)
+    if found is None:
+        return None
+    return ResizeHeld(subject=pod.key, node=pod.spec.node_name, reason=found.reason or "pending", message=found.message)
 
 
 def _barrier(snapshot: Snapshot, pod: Pod) -> str:
@@ -266,6 +278,16 @@ def _last_end(pod: Pod, container: str) -> str:
     return ""
 
 
+def _end(pod: Pod, container: str) -> str:
+    """How a container of a pod that has failed ended."""
+    for one in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        ended = None if one.state is None else one.state.terminated
+        if one.name == container and ended is not None:
+            told = ", ".join(filter(None, (ended.reason, f"exit code {ended.exit_code}", ended.message.strip())))
+            return f"container {container} ended with {told}"
+    return ""
+
+
 def _waiting_container(pod: Pod) -> tuple[Waits, str, str, str] | None:
     """What the pod waits for, the container, the reason and the message; init containers run first."""
     status = pod.status
@@ -319,61 +341,6 @@ def _false_conditions(pod: Pod) -> tuple[str, ...]:
         for one in pod.status.conditions
         if one.type == kind and one.status == "False"
     )
-
-
-def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> NoScheduler | None:
-    """Of a pod whose schedulerName no profile has; None where one has it, or a profile is chosen for it."""
-    name, known = pod.spec.scheduler_name, tuple(setup.scheduler_names)
-    if setup.forced_profile is not None or name in known:
-        return None
-    pods = snapshot.pods
-    with_name = pods.specs.where(lambda spec: spec.scheduler_name == name)
-    others = int((with_name & pods.node_names.where(bool)).sum())
-    hint = "" if others else nearest(name, known)
-    meant = next((one for one in known if f'"{one}"' in hint), "")
-    return NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
-
-
-def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted | NotBound | ComponentDown | None:
-    """What the cluster's own components say of a pod of a dump that fits here; None where they agree, or where time, a
-    chosen profile or a change explains the difference."""
-    pod, snapshot = cycle.pod, subject.snapshot
-    changes = (*setup.notes, *subject.notes)
-    if subject.is_new or pod.key not in snapshot.pods.rows or subject.pod.spec.node_name:
-        return None
-    if (unbound := _not_bound(snapshot, pod)) is not None:
-        return unbound
-    if (down := scheduler_down(snapshot, subject.pod)) is not None:
-        return down
-    if setup.forced_profile is not None or any(isinstance(one, AfterChanges | Tried) for one in changes):
-        return None
-    if snapshot.source.is_complete("Pod", pod.metadata.namespace) and snapshot.source.is_complete("Node"):
-        return None  # the cluster as it is now, after the event
-    theirs = recorded(snapshot, pod)
-    if theirs is None or pod.status.nominated_node_name:
-        return None
-    there = parse(theirs.message).nodes
-    if there is not None and there != len(snapshot.cluster.nodes):
-        return None  # nodes came or went
-    since = theirs.last_seen
-    if since and any((node.metadata.creation_timestamp or "") > since for node in snapshot.cluster.nodes):
-        return None
-    nodes = tuple(cycle.all_nodes.cluster.names[row] for row in cycle.choice)
-    return Contradicted(subject=pod.key, message=theirs.message, nodes=nodes)
-
-
-def _not_bound(snapshot: Snapshot, pod: Pod) -> NotBound | None:
-    """Of a pod whose claim is provisioned in vain, or that cannot be bound to the node that was found."""
-    theirs = recorded(snapshot, pod)
-    message = theirs.message if theirs is not None and AFTER_THE_CHOICE.match(theirs.message) else ""
-    for claim, report in provisioning_reports(snapshot, pod):
-        storage_class = snapshot.storage.classes.get(claim.storage_class)
-        provisioner = storage_class.provisioner if storage_class and storage_class.can_provision else ""
-        if not message and not (report and provisioner):
-            continue
-        told = "" if report is None else report.message
-        return NotBound(subject=pod.key, message=message, claim=claim.key, provisioner=provisioner, report=told)
-    return NotBound(subject=pod.key, message=message) if message else None
 
 
 SCHEDULER, CONTROLLER_MANAGER = "kube-scheduler", "kube-controller-manager"
@@ -475,16 +442,9 @@ def _scaled_to_zero(snapshot: Snapshot, workload: Workload) -> ScaledToZero:
     """With the autoscaler that keeps it there. A HorizontalPodAutoscaler with minReplicas from 1 on does nothing about
     a workload at zero (pkg/controller/podautoscaler/horizontal.go)."""
     found = ScaledToZero(subject=workload.reference, field="spec.replicas")
-
-    def scales(target: ScaleTarget, namespace: str) -> bool:
-        return (target.kind or "Deployment", target.name, namespace) == (
-            workload.kind,
-            workload.name,
-            workload.namespace,
-        )
-
     for keda in snapshot.of(ScaledObject):
-        if scales(keda.spec.scale_target_ref, keda.metadata.namespace):
+        unready = keda.status.condition("Ready", "False")
+        if _scales(keda.spec.scale_target_ref, keda.metadata.namespace, workload):
             why = "no trigger is active, and minReplicaCount is 0"
             if keda.metadata.annotations.get(PAUSED_REPLICAS) == "0":
                 why = f"annotation {PAUSED_REPLICAS} is 0"
@@ -492,12 +452,76 @@ def _scaled_to_zero(snapshot: Snapshot, workload: Workload) -> ScaledToZero:
                 why = "no trigger is active, and idleReplicaCount is 0"
             elif keda.spec.min_replica_count:
                 continue
+            elif unready is not None:
+                why = f"it is not ready: {unready.message or unready.reason}"
             return replace(found, autoscaler=f"ScaledObject {keda.metadata.name}", why=why)
     for hpa in snapshot.of(HorizontalPodAutoscaler):
-        if scales(hpa.spec.scale_target_ref, hpa.metadata.namespace) and hpa.spec.min_replicas == 0:
+        if _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload) and hpa.spec.min_replicas == 0:
             named = f"HorizontalPodAutoscaler {hpa.metadata.name}"
             return replace(found, autoscaler=named, why="its metrics call for no pods, and minReplicas is 0")
     return found
+
+
+def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[RunsAlready, ...]:
+    """That a workload whose pods have no names of their own has as many as it wants, all of them on nodes."""
+    rows, pods = _rows(snapshot, workload_of(manifest)), snapshot.pods
+    is_short = len(rows) < wanted_replicas(manifest) or any(not pods.node_names[row] for row in rows)
+    if is_short or not rows or manifest.get("kind") not in ("Deployment", "ReplicaSet", "ReplicationController"):
+        return ()
+    return (RunsAlready(replicas=len(rows), unready=sum(not is_ready(pods[row]) for row in rows)),)
+
+
+def held(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:
+    """Why a workload whose pods all have nodes gets no other pods, or no more."""
+    workload = workload_of(manifest)
+    rows, pods = _rows(snapshot, workload), snapshot.pods
+    if not rows or len(rows) < wanted_replicas(manifest) or any(not pods.node_names[row] for row in rows):
+        return None
+    return (
+        _stalled_rollout(snapshot, manifest, rows)
+        or _update_held(snapshot, manifest, rows)
+        or _not_scaled(snapshot, workload, len(rows))
+    )
+
+
+def _update_held(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> UpdateHeld | None:
+    """Of a StatefulSet with a newer revision than its pods, which its strategy does not roll out to them."""
+    if manifest.get("kind") != "StatefulSet":
+        return None
+    found, pods = _converted(manifest, OfStatefulSet), snapshot.pods
+    strategy, newest = found.spec.update_strategy, found.status.update_revision
+    partition = strategy.rolling_update.partition
+    revisions = {pods.names[row]: pods[row].metadata.labels.get(REVISION_HASH, "") for row in rows}
+    outdated = sorted((one for one in revisions if newest and revisions[one] not in ("", newest)), key=ordinal_of)
+    if strategy.type != "OnDelete" and any(ordinal_of(one) >= partition for one in outdated):
+        return None
+    why = "updateStrategy is OnDelete" if strategy.type == "OnDelete" else f"partition is {partition}"
+    return UpdateHeld(subject=workload_of(manifest).reference, pods=tuple(outdated), why=why) if outdated else None
+
+
+def _scales(target: ScaleTarget, namespace: str, workload: Workload) -> bool:
+    return (target.kind or "Deployment", target.name, namespace) == (workload.kind, workload.name, workload.namespace)
+
+
+def _not_scaled(snapshot: Snapshot, workload: Workload, replicas: int) -> NotScaled | None:
+    """By the conditions of the autoscalers that scale the workload."""
+    found = NotScaled(subject=workload.reference, replicas=replicas, autoscaler="", why="")
+    for hpa in snapshot.of(HorizontalPodAutoscaler):
+        if not _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload):
+            continue
+        named, most = f"HorizontalPodAutoscaler {hpa.metadata.name}", hpa.spec.max_replicas or 0
+        if (broken := hpa.status.condition("ScalingActive", "False")) is not None:
+            return replace(found, autoscaler=named, why=f"does not scale ({broken.reason})", message=broken.message)
+        limited = hpa.status.condition("ScalingLimited", "True")
+        if limited is not None and limited.reason == "TooManyReplicas" and replicas >= most:
+            why = f"is at maxReplicas {most}"
+            return replace(found, autoscaler=named, why=why, message=limited.message, most=most)
+    for keda in snapshot.of(ScaledObject):
+        unready = keda.status.condition("Ready", "False")
+        if unready is not None and _scales(keda.spec.scale_target_ref, keda.metadata.namespace, workload):
+            named = f"ScaledObject {keda.metadata.name}"
+            return replace(found, autoscaler=named, why=f"is not ready ({unready.reason})", message=unready.message)
+    return None
 
 
 def deadline_exceeded(manifest: Manifest) -> str:
@@ -509,11 +533,10 @@ def deadline_exceeded(manifest: Manifest) -> str:
     return next((one.message or one.reason for one in found), "")
 
 
-def stalled_rollout(snapshot: Snapshot, manifest: Manifest) -> RolloutStalled | None:
-    """Of a Deployment whose pods all have nodes, and whose rollout exceeded its progress deadline."""
-    message, workload = deadline_exceeded(manifest), workload_of(manifest)
-    rows, pods = _rows(snapshot, workload), snapshot.pods
-    if not message or len(rows) < wanted_replicas(manifest) or any(not pods.node_names[row] for row in rows):
+def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> RolloutStalled | None:
+    """Of a Deployment whose rollout exceeded its progress deadline."""
+    message, workload, pods = deadline_exceeded(manifest), workload_of(manifest), snapshot.pods
+    if not message:
         return None
     unready = [pods[row] for row in rows if not is_ready(pods[row])]
     return RolloutStalled(
@@ -548,8 +571,8 @@ def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Replica
     return refused(workload.reference, made.message, source=source, is_workload=True, has_pods=bool(rows))
 
 
-def _owned_by(snapshot: Snapshot, row: int, replica_set: str) -> bool:
-    return any(one.controller and one.name == replica_set for one in snapshot.pods.owners[row])
+def _owned_by(snapshot: Snapshot, row: int, name: str) -> bool:
+    return any(one.controller and one.name == name for one in snapshot.pods.owners[row])
 
 
 def replica_sets_of(snapshot: Snapshot, workload: Workload) -> Iterator[tuple[ObjectMeta, bytes]]:
@@ -671,9 +694,13 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
 def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
     job, subject = _converted(manifest, JobController), workload.reference
     for condition in job.status.conditions:
-        if condition.type in ("Complete", "Failed") and condition.status == "True":
+        if condition.type in _JOB_ENDS and condition.status == "True":
             if condition.type == "Failed":
-                return Failed(subject=subject, reason=condition.reason, message=condition.message)
+                pods = snapshot.pods
+                failed = pods.phases.where(lambda phase: phase == "Failed").nonzero()[0].tolist()
+                mine = (row for row in failed if pods.namespaces[row] == workload.namespace)
+                ended = tuple(pods.names[row] for row in mine if _owned_by(snapshot, row, workload.name))
+                return Failed(subject=subject, reason=condition.reason, message=condition.message, pods=ended)
             return Finished(subject=subject, phase=condition.type, message=condition.message)
     if job.spec.suspend:
         queue = str(_map(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
@@ -689,6 +716,9 @@ def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> 
     cron_job, subject = _converted(manifest, CronJobController), workload.reference
     if cron_job.spec.suspend:
         return Suspended(subject=subject, kind="CronJob")
+    event = snapshot.failed_creates.get(("CronJob", workload.namespace, workload.name))
+    if event is not None and (reason := event.message.partition(": ")[0]) in OF_CRON_JOBS:
+        return NoJobStarted(subject=subject, reason=reason, message=event.message.removeprefix(f"{reason}: "))
     if cron_job.spec.concurrency_policy != "Forbid":
         return None
     for job in cron_job.status.active:

@@ -17,7 +17,7 @@ from kschedx.framework.status import Candidate, Status
 from kschedx.render.terminal import BOLD, DIM, INDENT, LABEL, fact_lines, fits, line, paragraph, text
 from kschedx.render.wording import Fact, balance, brief_text, count, listed
 from kschedx.render.words import describe
-from kschedx.render.words.guides import reason_page
+from kschedx.render.words.reasons import reason_page
 
 
 def rule_text(rule: Rule) -> str:

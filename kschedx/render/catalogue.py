@@ -16,9 +16,8 @@ from kschedx.framework.registry import IN_TREE, Known, of_packages
 from kschedx.releases import POINTS
 from kschedx.render.terminal import BLANK, BOLD, DIM, columns, ended, line, paragraph, text, title_lines
 from kschedx.render.view import Tone
-from kschedx.render.wording import Reason, count, listed
-from kschedx.render.words import REASON_IDS, REASONS
-from kschedx.render.words.guides import GUIDES, KUBERNETES_DOCS, reason_page
+from kschedx.render.wording import count, listed
+from kschedx.render.words.reasons import KUBERNETES_DOCS, Reason, reason_page, reasons
 
 LONGEST_VALUE = 40
 
@@ -125,9 +124,9 @@ def plugins_lines(plugins: Sequence[Known], width: int) -> list[Text]:
 def reason_lines(what: str, width: int) -> list[Text]:
     """An id, a plugin, or any text of an event. Raises `InputError` where nothing of it is known."""
     what = what.strip()
-    if what in REASONS:
+    if what in reasons():
         return id_lines(what, width, everything=True)
-    if what in IN_TREE or any(what in reason.plugins for reason in REASONS.values()):
+    if what in IN_TREE or any(what in reason.plugins for reason in reasons().values()):
         return _plugin_lines(what, width)
     if theirs := _their_lines(what, width):
         return theirs
@@ -135,16 +134,16 @@ def reason_lines(what: str, width: int) -> list[Text]:
     if not events and len(what.splitlines()) > 1:
         raise InputError("no line of the text is an event that kschedx knows")
     if not events:
-        hint = nearest(what, [*REASON_IDS, *IN_TREE]) or "`kschedx reason` lists the ids"
+        hint = nearest(what, [*reasons(), *IN_TREE]) or "`kschedx reason` lists the ids"
         raise InputError(f'no reason "{what}"', hint=hint)
     return [line for event in events for line in (BLANK, *event_lines(event, width))][1:]
 
 
 def all_lines(width: int) -> list[Text]:
-    size = max(map(len, REASON_IDS))
+    size = max(map(len, reasons()))
     lines = []
-    for name in REASON_IDS:
-        lines += paragraph(REASONS[name].means.partition(". ")[0], width, first=f"{name.ljust(size)}  ")
+    for name, reason in reasons().items():
+        lines += paragraph(reason.means.partition(". ")[0], width, first=f"{name.ljust(size)}  ")
     return lines
 
 
@@ -167,12 +166,12 @@ def id_lines(name: str, width: int, *, everything: bool = False) -> list[Text]:
 
     With `everything` also how to confirm it, what does not help, and where Kubernetes documents it.
     """
-    guide, page = GUIDES[name], reason_page(name)
-    lines = _explained(name, REASONS[name], width, guide.confirm if everything else ())
+    reason, page = reasons()[name], reason_page(name)
+    lines = _explained(name, reason, width, reason.confirm if everything else ())
     if not everything:
         return [*lines, *_list_lines("docs", (page,), width)]
-    links = (page, *(f"{KUBERNETES_DOCS}{link}" for link in guide.links))
-    return [*lines, *_list_lines("no help", guide.useless, width), *_list_lines("docs", links, width)]
+    links = (page, *(f"{KUBERNETES_DOCS}{link}" for link in reason.links))
+    return [*lines, *_list_lines("no help", reason.useless, width), *_list_lines("docs", links, width)]
 
 
 def _explained(name: str, reason: Reason, width: int, confirm: Sequence[str] = ()) -> list[Text]:
@@ -192,7 +191,7 @@ def _list_lines(title: str, entries: Sequence[str], width: int) -> list[Text]:
 
 
 def _plugin_lines(plugin: str, width: int) -> list[Text]:
-    ids = [name for name, reason in REASONS.items() if plugin in reason.plugins]
+    ids = [name for name, reason in reasons().items() if plugin in reason.plugins]
     if not ids:
         return paragraph(f"{plugin} has no rejection reasons", width)
     lines: list[Text] = []

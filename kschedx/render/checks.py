@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kschedx.errors import Place
 from kschedx.render.wording import visible
-from kschedx.render.words.guides import DOCUMENTATION, reason_page
+from kschedx.render.words.reasons import DOCUMENTATION, reason_page
 
 
 class Result(StrEnum):

@@ -30,6 +30,7 @@ from kschedx.render.terminal import (
     fits,
     joined,
     line,
+    more,
     paragraph,
     text,
     title_lines,
@@ -128,9 +129,7 @@ def _changes(rows: Sequence[tuple[str, str, str]], width: int, everything: bool)
             break
         lines += block
         left -= 1
-    if left:
-        lines.append(text(f"  {count(left, 'more change')}: -o wide shows all", DIM))
-    return lines
+    return lines + more(left, "change")
 
 
 def _in_two_lines(told: str, room: int) -> str:

@@ -11,8 +11,7 @@ from kschedx.descheduler.advice import Advice, Goal, Trial
 from kschedx.render.descheduling import head_lines
 from kschedx.render.manifests import to_yaml
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
-from kschedx.render.page.reports import footer
-from kschedx.render.terminal import BLANK, DIM, columns, line
+from kschedx.render.terminal import BLANK, DIM, columns, line, more
 from kschedx.render.view import Fix, Item, Tone, View
 from kschedx.render.wording import Fact, count
 from kschedx.snapshot.snapshot import Snapshot
@@ -37,9 +36,7 @@ def advice_lines(found: Advice, width: int, *, wide: bool = False) -> list[Text]
     lines += [BLANK, line(f"policies tried for {found.goal}")]
     rows = [(_title(one), _limit(one), *_tried(one)) for one in shown]
     lines += _table(("policy", "limit", *_TRIED_HEADS, _measure_name(found.goal)), rows, width)
-    if len(tried) > len(shown):
-        lines.append(line((f"  {len(tried) - len(shown):,} more: -o wide shows all", DIM)))
-    return lines
+    return lines + more(len(tried) - len(shown))
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[Text]:
@@ -174,4 +171,4 @@ def advice_page(found: Advice, snapshot: Snapshot) -> Page:
         rows=tuple((_title(one), _limit(one), *_tried(one)) for one in found.tried),
     )
     lines = advice_lines(found, SCREEN_WIDTH)
-    return page_of(advice_view(found), (tried,), (one.plain for one in lines), footer(snapshot))
+    return page_of(advice_view(found), lines, (tried,), snapshot)

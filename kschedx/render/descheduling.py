@@ -15,8 +15,16 @@ from kschedx.descheduler.rounds import Chance, Fate, Landing
 from kschedx.descheduler.run import Loop
 from kschedx.descheduler.utilization import Category, Classification, Shares, rounded
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Section, Table, Usage, page_of
-from kschedx.render.page.reports import footer
-from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, columns, fact_lines, labelled, line, paragraph
+from kschedx.render.terminal import (
+    BLANK,
+    DIM,
+    columns,
+    fact_lines,
+    labelled,
+    more,
+    paragraph,
+    title_lines,
+)
 from kschedx.render.view import Item, Tone, View
 from kschedx.render.wording import Fact, count, listed, short_names
 
@@ -106,8 +114,7 @@ def descheduling_view(found: Descheduling) -> View:
 
 def head_lines(view: View, width: int, rows: int | None = None) -> list[Text]:
     """Headline, causes, facts and notes of a view; a fact takes at most as many rows."""
-    mark, style = {Tone.GOOD: ("✓ ", GOOD), Tone.BAD: ("✗ ", BAD), Tone.OPEN: ("? ", OPEN)}.get(view.tone, ("", ""))
-    lines = paragraph(view.headline, width, first=mark, style=style)
+    lines = title_lines(view.headline, view.tone, width)
     if view.because:
         lines += fact_lines(Fact(label="because", items=view.because), width)
     for fact in (*view.facts, *(Fact(label="note", items=(note,)) for note in view.notes)):
@@ -280,7 +287,7 @@ def _classification_lines(
     lines += columns(
         [heads, *([short.get(name, name), *cells] for name, *cells in rows[: most.nodes])], indent=2, header=True
     )
-    return lines + _more(len(rows) - most.nodes, "more node")
+    return lines + more(len(rows) - most.nodes, "node")
 
 
 def _sizes(one: Classification) -> str:
@@ -327,10 +334,6 @@ def _percent(percent: float | None, node: str, resource: str, shares: tuple[Shar
 # --- pods
 
 
-def _more(number: int, noun: str) -> list[Text]:
-    return [line((f"  {count(number, noun)}: -o wide shows all", DIM))] if number > 0 else []
-
-
 def _eviction_lines(found: Descheduling, width: int, short: Mapping[str, str], most: _Most) -> list[Text]:
     """By round, profile, and plugin, in order."""
     groups: list[tuple[str, list[tuple[Eviction, Landing | None]]]] = []
@@ -350,11 +353,11 @@ def _eviction_lines(found: Descheduling, width: int, short: Mapping[str, str], m
                 before = eviction.because
                 lines += paragraph(before, width, first="  ", style=DIM)
             lines += paragraph(_landing_text(eviction, one, short), width, first="  ", indent=4)
-        lines += _more(len(its) - most.pods, "more pod")
+        lines += more(len(its) - most.pods, "pod")
     left = groups[most.plugins :]
     if left:
         pods = sum(len(its) for _, its in left)
-        lines += [BLANK, *_more(pods, "more eviction")]
+        lines += [BLANK, *more(pods, "eviction")]
     return lines
 
 
@@ -421,7 +424,7 @@ def _left_alone_lines(loop: Loop, width: int, most: _Most) -> list[Text]:
     for why, pods in found[: most.reasons]:
         told = f"{listed(pods, len(pods) if most is _EVERYTHING else 2)}: {why}"
         lines += paragraph(told, width, first="  ", indent=4)
-    return lines + _more(sum(len(pods) for _, pods in found[most.reasons :]), "more pod")
+    return lines + more(sum(len(pods) for _, pods in found[most.reasons :]), "pod")
 
 
 def _passed_over(loop: Loop) -> list[tuple[str, list[str]]]:
@@ -446,7 +449,7 @@ def _passed_over_lines(loop: Loop, width: int, most: _Most) -> list[Text]:
     for why, its in found[: most.reasons]:
         told = f"{listed(its, len(its) if most is _EVERYTHING else 2)}: {why}"
         lines += paragraph(told, width, first="  ", indent=4)
-    return lines + _more(len(found) - most.reasons, "more reason")
+    return lines + more(len(found) - most.reasons, "reason")
 
 
 # --- the page
@@ -455,7 +458,7 @@ def _passed_over_lines(loop: Loop, width: int, most: _Most) -> list[Text]:
 def descheduling_page(found: Descheduling) -> Page:
     """The evictions, the utilization of the nodes before and after, and the ignored pods."""
     lines = descheduling_lines(found, SCREEN_WIDTH)
-    return page_of(descheduling_view(found), _sections(found), (one.plain for one in lines), footer(found.snapshot))
+    return page_of(descheduling_view(found), lines, _sections(found), found.snapshot)
 
 
 def _sections(found: Descheduling) -> Iterator[Section]:

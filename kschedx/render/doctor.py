@@ -10,46 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rich.text import Text
 
+from kschedx.doctor import findings as gaps
 from kschedx.doctor.diagnosis import Completion, Diagnosis, Inventory, Way
-from kschedx.doctor.findings import (
-    Absence,
-    AutoscalerFlags,
-    Certainty,
-    Clouds,
-    Copies,
-    Cut,
-    Difference,
-    EmptyNodes,
-    Finding,
-    Lacking,
-    MissingKind,
-    Mixture,
-    NamespacesOnly,
-    NoAutoscalerStatus,
-    NodesOfTwoTimes,
-    NoNodePools,
-    NoStatus,
-    Orphans,
-    OtherOwner,
-    PerhapsNone,
-    PodsAfterNodes,
-    PodsOfNamespaces,
-    Problem,
-    Reaction,
-    Secrets,
-    Skew,
-    TakenTwice,
-    TwoClusters,
-    UnknownNode,
-    Unreadable,
-    WorkloadPods,
-    YoungNodes,
-)
 from kschedx.errors import InputError, Place
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import shell_rows
-from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, ended, fact_lines, line, paragraph
-from kschedx.render.view import Fix
+from kschedx.render.terminal import BLANK, BOLD, DIM, ended, fact_lines, line, paragraph, title_lines
+from kschedx.render.view import Fix, Tone
 from kschedx.render.wording import Fact, Words, count, listed
 from kschedx.render.words.notes import with_article
 
@@ -58,7 +25,7 @@ LONGEST_PATH = 40
 """Of a longer one the end is shown."""
 
 
-def finding_words(found: Finding, *, whole: bool = False) -> Words:
+def finding_words(found: gaps.Finding, *, whole: bool = False) -> Words:
     """The headline, the evidence, and what it weakens. Of long paths only the end, unless `whole`."""
     headline, evidence = _told(found if whole else _with_short_paths(found))
     sure = certainty_text(found.certainty) if found.counts else ""
@@ -87,66 +54,66 @@ def _short(path: str) -> str:
     return next((end for end in ends if len(end) <= LONGEST_PATH), ends[-1])
 
 
-def certainty_text(certainty: Certainty) -> str:
+def certainty_text(certainty: gaps.Certainty) -> str:
     """What follows a headline."""
-    return "" if certainty is Certainty.CERTAIN else f" ({certainty})"
+    return "" if certainty is gaps.Certainty.CERTAIN else f" ({certainty})"
 
 
-def reaction_fact(how: Reaction) -> Fact:
+def reaction_fact(how: gaps.Reaction) -> Fact:
     """How `kschedx why` treats it."""
     match how:
-        case Reaction.REFUSES:
+        case gaps.Reaction.REFUSES:
             told = "`kschedx why` refuses the dump"
-        case Reaction.SHOWS:
+        case gaps.Reaction.SHOWS:
             told = "`kschedx why` warns in affected answers"
-        case Reaction.SILENT:
+        case gaps.Reaction.SILENT:
             told = "`kschedx why` does not warn about this"
         case _:
             assert_never(how)
     return Fact(label="note", items=(told,))
 
 
-def _weakens(found: Finding) -> tuple[Fact, ...]:
+def _weakens(found: gaps.Finding) -> tuple[Fact, ...]:
     lines = [f"{', '.join(one.plugins)}: {one.effect}" if one.plugins else one.effect for one in found.weakens]
     facts = (Fact(label="" if position else "affects", items=(text,)) for position, text in enumerate(lines))
     return (*facts, reaction_fact(found.reaction), *_mend(found)) if found.counts else ()
 
 
-def _mend(found: Finding) -> Iterator[Fact]:
+def _mend(found: gaps.Finding) -> Iterator[Fact]:
     """How to make `kschedx why` read the dump; empty if the dump has to be taken again."""
     match found:
-        case Unreadable():
+        case gaps.Unreadable():
             text = "repair the file, or omit it"
-        case Copies(pairs=1, first=first, second=second) if first.source != second.source:
+        case gaps.Copies(pairs=1, first=first, second=second) if first.source != second.source:
             text = "use only one of the two files"
-        case Copies():
+        case gaps.Copies():
             text = "omit one of each pair"
-        case Orphans():
+        case gaps.Orphans():
             text = "ignore them with --ignore-orphans"
         case _:
             return
     yield Fact(label="fix", items=(text,))
 
 
-def problem_text(problem: Problem) -> str:
+def problem_text(problem: gaps.Problem) -> str:
     return str(InputError(problem.message, place=problem.place, hint=problem.hint))
 
 
-def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
+def _told(found: gaps.Finding) -> tuple[str, tuple[Fact, ...]]:
     """The headline, and the evidence."""
-    if isinstance(found, Mixture):
+    if isinstance(found, gaps.Mixture):
         return _mixed(found)
-    if isinstance(found, Absence):
+    if isinstance(found, gaps.Absence):
         return _absent(found)
     match found:
-        case Unreadable(problems=problems):
+        case gaps.Unreadable(problems=problems):
             number = count(found.number, "object")
             rest = found.number - len(problems)
             texts = [*map(problem_text, problems), *([f"{rest:,} more"] if rest else [])]
             return f"{number} cannot be read", tuple(
                 Fact(label="" if position else "at", items=(text,)) for position, text in enumerate(texts)
             )
-        case Secrets():
+        case gaps.Secrets():
             where = listed(found.files, NAMES)
             number = count(found.secrets, "Secret")
             return f"{number} in {where}: remove them before you share the dump; kschedx does not read them", ()
@@ -154,29 +121,29 @@ def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
             assert_never(found)
 
 
-def _mixed(found: Mixture) -> tuple[str, tuple[Fact, ...]]:
+def _mixed(found: gaps.Mixture) -> tuple[str, tuple[Fact, ...]]:
     match found:
-        case TwoClusters():
+        case gaps.TwoClusters():
             return "objects of two clusters: namespace kube-system has two uids", (
                 Fact(label="one", items=(f"{found.first_uid} in {_file(found.first)}",)),
                 Fact(label="other", items=(f"{found.second_uid} in {_file(found.second)}",)),
             )
-        case Copies():
+        case gaps.Copies():
             return _copies(found)
-        case OtherOwner():
+        case gaps.OtherOwner():
             number = count(found.objects, "object is", "objects are")
             return f"{number} owned by another object of the same name", (
                 Fact(label="example", items=(f"{found.example} ({found.place})",)),
                 Fact(label="owner", items=(f"{found.owner}, uid {found.named_uid}",)),
                 Fact(label="there", items=(f"uid {found.found_uid} ({found.owner_place})",)),
             )
-        case Clouds():
+        case gaps.Clouds():
             clouds = [f"{number:,} of {cloud}" for cloud, number in found.nodes.items()]
             examples = tuple(f"{found.examples[cloud]} in {found.places[cloud]}" for cloud in found.nodes)
             return f"nodes of {len(clouds)} clouds: {listed(clouds, NAMES)}", (Fact(label="such as", items=examples),)
-        case Skew():
+        case gaps.Skew():
             return _skew(found)
-        case NodesOfTwoTimes():
+        case gaps.NodesOfTwoTimes():
             return (
                 f"nodes recorded at two times: {count(found.older, 'ready node', 'ready nodes')} last seen earlier",
                 (
@@ -184,18 +151,18 @@ def _mixed(found: Mixture) -> tuple[str, tuple[Fact, ...]]:
                     Fact(label="oldest", items=(f"{found.oldest} {found.oldest_node} ({found.oldest_place})",)),
                 ),
             )
-        case PodsAfterNodes():
+        case gaps.PodsAfterNodes():
             return "the pods are newer than the nodes", (
                 Fact(label="pod", items=(f"{found.pod_time} {found.pod} ({found.pod_place})",)),
                 Fact(label="node", items=(f"{found.node_time} {found.node} ({found.node_place})",)),
             )
-        case YoungNodes():
+        case gaps.YoungNodes():
             pods = count(found.pods, "pod", "pods")
             return f"{pods} started before the {'node' if found.nodes == 1 else 'nodes'} under them", (
                 Fact(label="pod", items=(f"{found.started} {found.pod}",)),
                 Fact(label="node", items=(f"{found.created} {found.node} was created",)),
             )
-        case TakenTwice():
+        case gaps.TakenTwice():
             return "snapshots of two times", (
                 Fact(label="one", items=(f"{found.first} {found.first_source}",)),
                 Fact(label="other", items=(f"{found.second} {found.second_source}",)),
@@ -204,64 +171,64 @@ def _mixed(found: Mixture) -> tuple[str, tuple[Fact, ...]]:
             assert_never(found)
 
 
-def _absent(found: Absence) -> tuple[str, tuple[Fact, ...]]:
+def _absent(found: gaps.Absence) -> tuple[str, tuple[Fact, ...]]:
     match found:
-        case Lacking():
+        case gaps.Lacking():
             return _lacking(found)
-        case MissingKind():
+        case gaps.MissingKind():
             return f"{found.kind}: {missing_kind_text(found)}", ()
-        case PerhapsNone():
+        case gaps.PerhapsNone():
             return f"none exist, or none were saved: {', '.join(found.kinds)}", ()
-        case NamespacesOnly():
+        case gaps.NamespacesOnly():
             return f"a snapshot of {listed(found.namespaces, NAMES)} only: pods of other namespaces are missing", ()
-        case PodsOfNamespaces():
+        case gaps.PodsOfNamespaces():
             return _pods_of_namespaces(found)
-        case Cut():
+        case gaps.Cut():
             kinds = [f"{number:,} {kind}, {found.there[kind]:,} now" for kind, number in found.kinds.items()]
             return "the snapshot was truncated or edited after it was taken", (Fact(label="held", items=tuple(kinds)),)
-        case Orphans():
+        case gaps.Orphans():
             where = "a missing node" if found.total == 1 else f"{found.total:,} missing nodes"
             rest = found.total - len(found.nodes)
             items = [*map(_unknown_node, found.nodes), *([(f"{count(rest, 'more node')}",)] if rest else [])]
             return f"{count(found.pods, 'pod is', 'pods are')} on {where}", tuple(
                 Fact(label="" if position else "node", items=item) for position, item in enumerate(items)
             )
-        case WorkloadPods():
+        case gaps.WorkloadPods():
             missing = count(found.pods, "pod is", "pods are")
             return f"{missing} missing: workloads report {found.of:,}", (Fact(label="of", items=found.workloads),)
-        case EmptyNodes():
+        case gaps.EmptyNodes():
             number = f"{found.empty:,} of {count(found.total, 'node runs', 'nodes run')} no pod, not even a DaemonSet's"
             return number, (Fact(label="nodes", items=(listed(found.nodes, NAMES, found.empty),)),)
-        case NoStatus():
+        case gaps.NoStatus():
             number = count(found.pods, "pod on a node has", "pods on nodes have")
             return f"{number} no status", (Fact(label="pods", items=(listed(found.examples, NAMES, found.pods),)),)
-        case NoAutoscalerStatus():
+        case gaps.NoAutoscalerStatus():
             namespace, _, name = found.config_map.partition("/")
             told = shell_command("kubectl get configmap {} -n {} -o yaml", name, namespace)
             return "cluster-autoscaler's status is missing", (
                 Fact(label="runs as", items=(found.pod,)),
                 Fact(label="add", items=(told,), whole=True),
             )
-        case NoNodePools():
+        case gaps.NoNodePools():
             made = count(found.nodes, "node was", "nodes were")
             return f"{made} created by Karpenter, but its NodePools are missing", (
                 Fact(label="node", items=(found.example,)),
                 Fact(label="add", items=("kubectl get nodepools,nodeclaims -o yaml",), whole=True),
             )
-        case AutoscalerFlags():
+        case gaps.AutoscalerFlags():
             return "cluster-autoscaler's Deployment is missing: kschedx assumes default flags", ()
         case _:
             assert_never(found)
 
 
-def _lacking(found: Lacking) -> tuple[str, tuple[Fact, ...]]:
+def _lacking(found: gaps.Lacking) -> tuple[str, tuple[Fact, ...]]:
     first = found.what[0] if found.what else f"anything of {count(len(found.kinds), 'kind')}"
     every = tuple(f"every {kind}" if number == 0 else kind for number, kind in enumerate(found.kinds))
     lacks = (Fact(label="lacks", items=(*found.what[1:], *every)),) if found.what[1:] or every else ()
     return f"{with_article(found.format)} does not hold {first}", (*lacks, Fact(label="in", items=(found.place,)))
 
 
-def missing_kind_text(found: MissingKind) -> str:
+def missing_kind_text(found: gaps.MissingKind) -> str:
     """What is missing of a kind."""
     if found.is_forbidden:
         return "listing is forbidden"
@@ -273,12 +240,12 @@ def missing_kind_text(found: MissingKind) -> str:
     return f"{found.present:,} present; missing but named by {found.named_by}: {names}"
 
 
-def missing_kind_effect(found: MissingKind) -> str:
+def missing_kind_effect(found: gaps.MissingKind) -> str:
     """What is unknown for it, and whose verdict depends on that."""
     return "; ".join(f"{one.effect} ({', '.join(one.plugins)})" if one.plugins else one.effect for one in found.weakens)
 
 
-def _copies(found: Copies) -> tuple[str, tuple[Fact, ...]]:
+def _copies(found: gaps.Copies) -> tuple[str, tuple[Fact, ...]]:
     kinds = listed([f"{number:,} {kind}" for kind, number in found.kinds.items()], NAMES)
     first, second = _file(found.first), _file(found.second)
     if found.pairs > 1:
@@ -287,14 +254,14 @@ def _copies(found: Copies) -> tuple[str, tuple[Fact, ...]]:
         files = f"twice in {first}" if first == second else f"in {first} and {second}"
     where = Fact(label="example", items=(found.example, f"{found.first} and {found.second}"))
     match found.difference:
-        case Difference.NONE:
+        case gaps.Difference.NONE:
             return f"{kinds} {files}, identical", (where,)
-        case Difference.UNKNOWN:
+        case gaps.Difference.UNKNOWN:
             return f"{kinds} {files}", (where,)
-        case Difference.STATE:
+        case gaps.Difference.STATE:
             versions = f"resourceVersion {found.first_value} and {found.second_value}"
             return f"{kinds} {files}, at two times", (where, Fact(label="differs", items=(versions,)))
-        case Difference.OBJECT:
+        case gaps.Difference.OBJECT:
             uids = f"uid {found.first_value} and {found.second_value}"
             return f"{kinds} {files}, with the same names but different uids", (
                 where,
@@ -304,7 +271,7 @@ def _copies(found: Copies) -> tuple[str, tuple[Fact, ...]]:
             assert_never(found.difference)
 
 
-def _skew(found: Skew) -> tuple[str, tuple[Fact, ...]]:
+def _skew(found: gaps.Skew) -> tuple[str, tuple[Fact, ...]]:
     newest = f"{found.newest} on {found.newest_node}"
     oldest = f"{found.oldest} on {found.oldest_node}"
     rule = f"a kubelet may be at most {found.allowed} minor versions older than its API server, and never newer"
@@ -315,12 +282,12 @@ def _skew(found: Skew) -> tuple[str, tuple[Fact, ...]]:
     )
 
 
-def _unknown_node(node: UnknownNode) -> tuple[str, ...]:
+def _unknown_node(node: gaps.UnknownNode) -> tuple[str, ...]:
     told = f"{node.name}: {count(node.pods, 'pod')}, such as {node.example} ({node.place})"
     return (told, f"near: {node.nearest}") if node.nearest else (told,)
 
 
-def _pods_of_namespaces(found: PodsOfNamespaces) -> tuple[str, tuple[Fact, ...]]:
+def _pods_of_namespaces(found: gaps.PodsOfNamespaces) -> tuple[str, tuple[Fact, ...]]:
     here = Fact(label="present", items=(f"pods of {listed(found.present, NAMES, found.namespaces)}",))
     if not found.namespaces_absent:
         return "only pods of system namespaces are present", (here,)
@@ -363,7 +330,8 @@ class _Block(Struct, frozen=True, kw_only=True):
 
 def diagnosis_lines(diagnosis: Diagnosis, *, width: int, wide: bool = False) -> list[Text]:
     """At most 40 lines, unless `wide`: the first findings in full, of the others the headlines."""
-    top = [*_title(diagnosis, width), *_inventory(diagnosis.inventory, width, wide=wide)]
+    title = title_lines(diagnosis_headline(diagnosis), diagnosis_tone(diagnosis), width)
+    top = [*title, *_inventory(diagnosis.inventory, width, wide=wide)]
     end = _completion(diagnosis.completion, width) if diagnosis.completion else []
     blocks = list(_blocks(diagnosis.findings, width, wide=wide))
     room = MOST_LINES - len(top) - _height(end, width)
@@ -386,13 +354,16 @@ def _stacked(blocks: Sequence[_Block], opened: int) -> list[Text]:
     return [*lines, BLANK, *closed, *note] if closed else lines
 
 
-def _title(diagnosis: Diagnosis, width: int) -> list[Text]:
+def diagnosis_tone(diagnosis: Diagnosis) -> Tone:
+    return Tone.BAD if diagnosis.weakening else Tone.GOOD
+
+
+def diagnosis_headline(diagnosis: Diagnosis) -> str:
+    """How many gaps there are, and what they affect."""
     number, source = len(diagnosis.weakening), diagnosis.inventory.source
     source = "standard input" if source == "-" else source
-    if not number:
-        return paragraph(f"{source}: complete, no gaps found", width, first="✓ ", style=GOOD)
-    told = count(number, "gap makes", "gaps make")
-    return paragraph(f"{source}: {told} answers less reliable", width, first="✗ ", style=BAD)
+    gaps_text = f"{count(number, 'gap makes', 'gaps make')} answers less reliable"
+    return f"{source}: {gaps_text if number else 'complete, no gaps found'}"
 
 
 def _inventory(found: Inventory, width: int, *, wide: bool) -> list[Text]:
@@ -424,17 +395,17 @@ def _inventory(found: Inventory, width: int, *, wide: bool) -> list[Text]:
     return [row for fact in facts for row in fact_lines(fact, width, None if wide else FACT_LINES)]
 
 
-def _blocks(findings: Sequence[Finding], width: int, *, wide: bool) -> Iterable[_Block]:
+def _blocks(findings: Sequence[gaps.Finding], width: int, *, wide: bool) -> Iterable[_Block]:
     """A block for each finding; the kinds that are missing share one."""
-    missing = [found for found in findings if isinstance(found, MissingKind)]
+    missing = [found for found in findings if isinstance(found, gaps.MissingKind)]
     for found in findings:
-        if not isinstance(found, MissingKind):
+        if not isinstance(found, gaps.MissingKind):
             yield _block(found, width, wide=wide)
         elif found is missing[0]:
             yield _missing(missing, width, wide=wide)
 
 
-def _block(found: Finding, width: int, *, wide: bool) -> _Block:
+def _block(found: gaps.Finding, width: int, *, wide: bool) -> _Block:
     told = finding_words(found, whole=wide)
     facts = told.facts if wide else _without_repeats(told.facts)
     detail = [row for fact in facts for row in fact_lines(fact, width, None if wide else FACT_LINES)]
@@ -456,14 +427,14 @@ def _without_repeats(facts: Sequence[Fact]) -> Iterable[Fact]:
             yield fact
 
 
-def _headline(headline: str, found: Finding, width: int) -> list[Text]:
+def _headline(headline: str, found: gaps.Finding, width: int) -> list[Text]:
     if not found.counts:
         return paragraph(headline, width, first="· ", style=DIM)
-    sure = found.certainty is not Certainty.POSSIBLE
+    sure = found.certainty is not gaps.Certainty.POSSIBLE
     return paragraph(headline, width, first="✗ " if sure else "? ", style=BOLD)
 
 
-def _missing(kinds: Sequence[MissingKind], width: int, *, wide: bool) -> _Block:
+def _missing(kinds: Sequence[gaps.MissingKind], width: int, *, wide: bool) -> _Block:
     told = count(len(kinds), "kind is", "kinds are")
     names = ", ".join(found.kind for found in kinds)
     head = paragraph(f"{told} missing or incomplete: {names}", width, first="✗ ", style=BOLD)
@@ -472,14 +443,16 @@ def _missing(kinds: Sequence[MissingKind], width: int, *, wide: bool) -> _Block:
     label = max(len(found.kind) for found in shown)
     for found in shown:
         text = f"{missing_kind_text(found)}{certainty_text(found.certainty)} · {missing_kind_effect(found)}"
-        if found.reaction is not Reaction.SILENT:
+        if found.reaction is not gaps.Reaction.SILENT:
             text += f"; {' '.join(reaction_fact(found.reaction).items)}"
         lines += paragraph(text, width, first=f"  {found.kind:<{label}}  ")
     if len(shown) < len(kinds):
         lines.append(line((f"  {len(kinds) - len(shown):,} more: -o wide", DIM)))
-    silent = [found for found in kinds if found.reaction is Reaction.SILENT]
+    silent = [found for found in kinds if found.reaction is gaps.Reaction.SILENT]
     return _Block(
-        head=head, detail=lines + (fact_lines(reaction_fact(Reaction.SILENT), width) if silent else []), width=width
+        head=head,
+        detail=lines + (fact_lines(reaction_fact(gaps.Reaction.SILENT), width) if silent else []),
+        width=width,
     )
 
 

@@ -13,7 +13,7 @@ from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.kube.documents import Document
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import fix_lines, story_fix_lines, story_reason
-from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, SEPARATOR, line, paragraph, title_lines
+from kschedx.render.terminal import BLANK, DIM, SEPARATOR, line, more, paragraph, title_lines
 from kschedx.render.view import Fix, Tone
 from kschedx.render.wording import Fact, count, listed
 from kschedx.simulate.drain import REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
@@ -137,14 +137,11 @@ def several_lines(
         return [*lines, *(line for one in drained for line in [BLANK, *story(one)])]
     for one in bad[:nodes]:
         lines += [BLANK, *story(one)]
-    if len(bad) > nodes:
-        lines.append(line((f"  {count(len(bad) - nodes, 'more node')} that cannot: -o wide shows all", DIM)))
+    lines += more(len(bad) - nodes, "node", " that cannot")
     lines += [BLANK] if good else []
     for one in good[:nodes]:
         lines += paragraph(f"{one.node}: {verdict(one)}", width, first="✓ ")
-    if len(good) > nodes:
-        lines.append(line((f"  {count(len(good) - nodes, 'more node')} that can: -o wide shows all", DIM)))
-    return lines
+    return lines + more(len(good) - nodes, "node", " that can")
 
 
 def drain_fix(found: DrainFix) -> Fix:
@@ -190,8 +187,8 @@ def drain_lines(
     lets_go: Iterable[Text] = (),
 ) -> list[Text]:
     """The verdict, then who stops it and what `lets_go`, who stays behind, and where the others went."""
-    mark, style = ("✓ ", GOOD) if drained.is_done else ("✗ ", BAD)
-    lines = paragraph(f"{drained.node}: {verdict(drained)}", width, first=mark, style=style)
+    tone = Tone.GOOD if drained.is_done else Tone.BAD
+    lines = title_lines(f"{drained.node}: {verdict(drained)}", tone, width)
     for fact in drain_facts(drained, story):
         if fact.label == "pending":
             lines += [
@@ -318,6 +315,8 @@ def _stopped(budget: str, drained: DrainResult) -> str:
     """What a budget has to do with it: the numbers are those that the API server's error has."""
     found, first = drained.held[budget], drained.budgets[budget]
     now = "allows no disruption"
+    if found.failure:
+        return f"PDB {budget} allows no disruption (SyncFailed): {found.failure}"
     if found.needed >= found.healthy:
         missing = listed(found.unready, 2)
         not_ready = f": {missing} {'is' if len(found.unready) == 1 else 'are'} not ready" if missing else ""

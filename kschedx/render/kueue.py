@@ -10,7 +10,6 @@ from kschedx.kueue.amounts import displayed
 from kschedx.kueue.flavors import Shortage
 from kschedx.kueue.overview import FlavorRow, Overview, QueueOverview, Waiting
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
-from kschedx.render.page.reports import footer
 from kschedx.render.terminal import BLANK, BOLD, DIM, columns, line, paragraph, title_lines
 from kschedx.render.view import Item, Tone, View
 from kschedx.render.wording import Fact, count, listed
@@ -49,10 +48,8 @@ def overview_page(found: Overview) -> Page:
     rows = [(queue.name, *_cells(row)) for queue in found.queues for row in queue.rows]
     rows += [(f"cohort {cohort.name}", *_cells(row)) for cohort in found.cohorts for row in cohort.rows]
     columns = tuple(Column(label=label) for label in ("queue", *_HEADS))
-    lines = (one.plain for one in overview_lines(found, SCREEN_WIDTH))
-    return page_of(
-        overview_view(found), (Table(title="Quota", columns=columns, rows=tuple(rows)),), lines, footer(found.snapshot)
-    )
+    quota = Table(title="Quota", columns=columns, rows=tuple(rows))
+    return page_of(overview_view(found), overview_lines(found, SCREEN_WIDTH), (quota,), found.snapshot)
 
 
 def overview_lines(found: Overview, width: int, *, wide: bool = False) -> list[Text]:

@@ -21,15 +21,20 @@ from kschedx.render.states import (
     Finished,
     Lifecycle,
     NamespaceTerminating,
+    NoJobStarted,
     NoScheduler,
     NotBound,
+    NotScaled,
+    OnLostNode,
     Paused,
     Refused,
+    ResizeHeld,
     RolloutStalled,
     ScaledToZero,
     StillActive,
     Suspended,
     UnknownPods,
+    UpdateHeld,
     WaitingForKubelet,
     WaitingForOrdinal,
     headline,
@@ -40,6 +45,12 @@ from kschedx.render.wording import count, listed
 
 _MOST_PODS = 3
 """Of a rollout that stalls, with what each lacks."""
+_WAITING = (WaitingForKubelet, ScaledToZero, RolloutStalled, UpdateHeld, NotScaled, OnLostNode, ResizeHeld)
+"""Not for kube-scheduler to decide, and not as it should be."""
+_HELD = {
+    "OnDelete": "a pod gets the new template only when it is deleted",
+    "partition": "a pod gets the new template only if its ordinal is the partition or higher",
+}
 DEPENDENTS_FIRST = "foregroundDeletion"
 UNTOLD = frozenset({"runs-already", "single-feasible-node", "tie", "not-measured", ROUTINE})
 """Notes about where the pod would go."""
@@ -51,7 +62,7 @@ _TONES = {
 
 
 def state_tone(lifecycle: Lifecycle) -> Tone:
-    if isinstance(lifecycle, WaitingForKubelet | ScaledToZero | RolloutStalled):
+    if isinstance(lifecycle, _WAITING):
         return Tone.HELD
     return _TONES[row_of(lifecycle).exit_code]
 
@@ -95,26 +106,30 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
     """One sentence for each cause."""
     match lifecycle:
         case NamespaceTerminating(remaining=remaining, is_pod=is_pod):
-            if is_pod:
-                yield "the namespace controller deletes every pod of the namespace"
-            else:
-                yield "the API server creates nothing in a namespace that is being deleted"
+            goes = "the namespace controller deletes every pod of the namespace"
+            yield goes if is_pod else "the API server creates nothing in a namespace that is being deleted"
             yield from remaining
         case BeingDeleted():
             yield from _deletion(lifecycle)
-        case Finished(message=message):
-            if message:
-                yield message
         case Failed(message=message, owner=owner):
-            if message:
-                yield message
+            yield from filter(None, (message,))
             if owner:
                 yield f"a failed pod does not start again; {owner} creates another"
+        case UpdateHeld(pods=pods, why=why):
+            yield f"{listed(pods, _MOST_PODS)}: {_HELD['partition' if 'partition' in why else 'OnDelete']}"
+        case OnLostNode():
+            yield from _eviction(lifecycle)
+        case (
+            Finished(message=message)
+            | NotScaled(message=message)
+            | NoJobStarted(message=message)
+            | ResizeHeld(message=message)
+        ):
+            yield from filter(None, (message,))
         case ScaledToZero() | NoScheduler(others=0, profiles=()):
             return
         case Suspended(kind=kind, queue=queue, message=message):
-            if message:
-                yield message
+            yield from filter(None, (message,))
             if queue:
                 yield "Kueue sets spec.suspend to false when it admits the Workload"
             else:
@@ -125,13 +140,8 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield message
             if source or hint:
                 yield ", ".join(filter(None, (source, hint)))
-        case WaitingForOrdinal(predecessor=predecessor, node=node, container=container, is_node_lost=is_lost):
-            where = f" on {node}" if node else ""
-            yield f"podManagementPolicy OrderedReady: a pod is created after {predecessor}{where} is ready"
-            if is_lost:
-                yield f"the kubelet of node {node} does not answer, so nothing confirms that {predecessor} has stopped"
-            if container:
-                yield f"{predecessor}: {container}"
+        case WaitingForOrdinal():
+            yield from _order(lifecycle)
         case WaitingForKubelet():
             yield from _start(lifecycle)
         case NoScheduler():
@@ -153,6 +163,24 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield "pods, nodes or other objects that decide are not in the dump"
         case _:
             assert_never(lifecycle)
+
+
+def _eviction(pod: OnLostNode) -> Iterator[str]:
+    yield from filter(None, (pod.message,))
+    if pod.seconds is None:
+        yield "it tolerates that the node is unreachable, so that it is not evicted"
+    else:
+        then = f", and {pod.owner} then creates another" if pod.owner else ""
+        yield f"it is deleted {pod.seconds} s after its node became unreachable{then}"
+
+
+def _order(waiting: WaitingForOrdinal) -> Iterator[str]:
+    where, before = f" on {waiting.node}" if waiting.node else "", waiting.predecessor
+    yield f"podManagementPolicy OrderedReady: a pod is created after {before}{where} is ready"
+    if waiting.is_node_lost:
+        yield f"the kubelet of node {waiting.node} does not answer, so nothing confirms that {before} has stopped"
+    if waiting.container:
+        yield f"{before}: {waiting.container}"
 
 
 def _stall(rollout: RolloutStalled) -> Iterator[str]:

@@ -15,9 +15,18 @@ from kschedx.kube.names import PODS
 from kschedx.kube.quantity import Unit
 from kschedx.render import terminal
 from kschedx.render.page.model import SCREEN_WIDTH, Histogram, Page, Plot, page_of
-from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, columns, labelled, line, names_note, short_node_names
+from kschedx.render.terminal import (
+    BLANK,
+    columns,
+    labelled,
+    more,
+    names_note,
+    short_node_names,
+    title_lines,
+)
 from kschedx.render.view import Item, Tone, View
 from kschedx.render.wording import Fact, count, listed
+from kschedx.snapshot.snapshot import Snapshot
 
 MOST_NODES = 16
 """On the first screen."""
@@ -105,15 +114,13 @@ def _use(resource: str, use: Use | None) -> str:
 def nodes_lines(rows: Sequence[NodeRow], width: int, *, wide: bool = False, notes: Sequence[str] = ()) -> list[Text]:
     """Headline, totals, and a row per node; `wide` shows every node and column."""
     view = nodes_view(rows, notes)
-    mark, style = ("✓", GOOD) if view.tone is Tone.GOOD else ("✗", BAD)
-    lines = [line((f"{mark} {view.headline}", style))]
+    lines = title_lines(view.headline, view.tone, width)
     shown = rows if wide else rows[:MOST_NODES]
     with short_node_names([row.name for row in rows]):
         for fact in view.facts:
             lines += labelled(fact.label, " · ".join(fact.items), width)
         lines += [BLANK, *_table(shown, rows, width, wide=wide)] if rows else []
-    if len(rows) > len(shown):
-        lines.append(line((f"  {count(len(rows) - len(shown), 'more node')}; -o wide shows all", DIM)))
+    lines += more(len(rows) - len(shown), "node")
     for note in filter(None, (*notes, names_note([row.name for row in rows]))):
         lines += [BLANK, *labelled("note", note, width)]
     return lines
@@ -159,11 +166,10 @@ def nodes_view(rows: Sequence[NodeRow], notes: Sequence[str] = ()) -> View:
     )
 
 
-def nodes_page(rows: Sequence[NodeRow], footer: Sequence[tuple[str, str]]) -> Page:
-    lines = nodes_lines(rows, SCREEN_WIDTH)
+def nodes_page(rows: Sequence[NodeRow], snapshot: Snapshot) -> Page:
     shown = _fragmentation(rows)
     sections = (shown,) if shown.plots and len(rows) > 1 else ()
-    return page_of(nodes_view(rows), sections, (line.plain for line in lines), footer)
+    return page_of(nodes_view(rows), nodes_lines(rows, SCREEN_WIDTH), sections, snapshot)
 
 
 def _fragmentation(rows: Sequence[NodeRow]) -> Histogram:

@@ -16,7 +16,6 @@ from kschedx.render.page.reports import (
     doctor_page,
     drains_page,
     fit_page,
-    footer,
     simulation_page,
 )
 from kschedx.render.page.svg import svg
@@ -51,7 +50,7 @@ def page(result: Shown) -> Page:
         case Fit():
             return fit_page(result)
         case Survival():
-            return survival_page(result, footer(result.simulation.before))
+            return survival_page(result)
         case Comparison():
             return comparison_page(result.before, result.after, result.changes, result.summary, result.snapshot)
         case Diagnosis():

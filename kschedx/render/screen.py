@@ -48,7 +48,6 @@ from kschedx.render.wording import Fact, count, listed, short_names
 from kschedx.render.words import describe
 from kschedx.render.words.causes import main_findings
 from kschedx.render.words.constraints import label_hint_text
-from kschedx.render.words.guides import GUIDES
 from kschedx.render.words.resources import hardware_text
 
 MOST_LINES = 30
@@ -387,7 +386,7 @@ def _about(diagnosis: Diagnosis) -> str:
     """The command that explains the first cause."""
     if diagnosis.feasible:
         return ""
-    return next((f"kschedx reason {one.reason}" for one in main_findings(diagnosis) if one.reason in GUIDES), "")
+    return next((f"kschedx reason {one.reason}" for one in main_findings(diagnosis)), "")
 
 
 # --- everything

@@ -38,6 +38,7 @@ from kschedx.render.terminal import (
     columns,
     labelled,
     line,
+    more,
     paragraph,
     shortens,
     title_lines,
@@ -349,9 +350,7 @@ def _workloads(simulation: Simulation, mending: SharedFixes, width: int, most: i
     lines = [BLANK] if results else []
     for result in results[:most]:
         lines += _workload(result, mending, width)
-    if len(results) > most:
-        lines.append(line((f"  {count(len(results) - most, 'more workload')}: -o wide shows all", DIM)))
-    return lines
+    return lines + more(len(results) - most, "workload")
 
 
 def _states(simulation: Simulation, width: int, most: int) -> list[Text]:
@@ -364,8 +363,7 @@ def _states(simulation: Simulation, width: int, most: int) -> list[Text]:
             lines += paragraph(root, width, first="    ")
         for fix in view.fixes[:1]:
             lines += paragraph(fix.text, width, first="    fix  ")
-    left = len(simulation.states) - most
-    return lines + ([line((f"  {left:,} more: -o wide shows all", DIM))] if left > 0 else [])
+    return lines + more(len(simulation.states) - most)
 
 
 def workload_tone(result: WorkloadResult) -> Tone:
@@ -493,11 +491,8 @@ def _pending(
         workloads = {above.get(pod) for pod in pods}
         if len(workloads) > 1 or None in workloads:
             lines += story_fix_lines(mending.story(tuple(pods)), width)
-    if len(ordered) > most:
-        left = sum(map(len, ordered[most:]))
-        causes_left = count(len(ordered) - most, "more cause")
-        lines.append(line((f"  {causes_left}, of {count(left, 'pod')}: -o wide shows all", DIM)))
-    return lines
+    left = sum(map(len, ordered[most:]))
+    return lines + more(len(ordered) - most, "cause", f", of {count(left, 'pod')}")
 
 
 # --- every decision
@@ -626,7 +621,4 @@ def _places(found: Fit, width: int, *, wide: bool) -> list[Text]:
         shares = [f"{before.percent(one)}→{after.percent(one)}%" for one in ("cpu", "memory", "pods")]
         rows.append([name, f"{number:,}", *shares])
     lines = columns(rows, right=frozenset({1, 2, 3, 4}), indent=2, header=True, width=width)
-    left = len(found.nodes) - len(shown)
-    if left:
-        lines.append(line((f"  {count(left, 'more node')}: -o wide shows all", DIM)))
-    return lines
+    return lines + more(len(found.nodes) - len(shown), "node")

@@ -18,13 +18,13 @@ from kschedx.render.states import headline as state_headline
 from kschedx.render.terminal import (
     BAD,
     BLANK,
-    BOLD,
     DIM,
     GOOD,
     columns,
     fact_lines,
     labelled_all,
     line,
+    more,
     paragraph,
     shortens,
     title_lines,
@@ -60,8 +60,7 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
         parts += ["its rollout stalls"] if answer.rollout is not None and answer.rollout.stalls else []
     else:
         parts = [f"selects none of {total:,} nodes" if total > 1 else "does not select the only node"]
-    mark, style = ("✓ ", GOOD) if good else ("✗ ", BAD)
-    lines = paragraph(f"DaemonSet {answer.name} {'; '.join(parts)}", width, first=mark, style=style or BOLD)
+    lines = title_lines(f"DaemonSet {answer.name} {'; '.join(parts)}", Tone.GOOD if good else Tone.BAD, width)
     if answer.rollout is not None:
         lines += paragraph(rollout_text(answer.rollout), width, first="  ", indent=4)
     if answer.diagnosis.stops:
@@ -169,8 +168,7 @@ def _states(answer: NodeAnswer, width: int, *, wide: bool) -> list[Text]:
         because = next(causes(one), "")
         told = f"{state_headline(one)} · {because}" if because else state_headline(one)
         lines += paragraph(told, width, first=state_tone(one).mark)
-    left = len(answer.states) - len(shown)
-    return lines + ([line((f"  {left:,} more pods that do not run: -o wide shows all", DIM))] if left else [])
+    return lines + more(len(answer.states) - len(shown), "pod", " not running")
 
 
 def _keeps_out(answer: NodeAnswer) -> list[str]:
@@ -206,6 +204,5 @@ def _verdicts(verdicts: Sequence[Verdict], width: int, *, wide: bool) -> list[Te
         )
         mark, style = ("✓ ", GOOD) if one.fits else ("? ", "") if one.undecided else ("✗ ", BAD)
         lines += paragraph(f"{one.pod}{priority} {told}", width, first=mark, style=style)
-    if len(verdicts) > len(shown):
-        lines.append(line((f"  {len(verdicts) - len(shown):,} more pending pods: -o wide shows all", DIM)))
+    lines += more(len(verdicts) - len(shown), "pending pod")
     return [*lines, BLANK, *paragraph("each pod is evaluated alone", width, style=DIM)]

@@ -11,7 +11,17 @@ from kschedx.errors import UndecidableError
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.render.fixes import fix_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Column, HeatMap, Page, Section, Table, page_of
-from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, columns, fact_lines, line, paragraph, shortens
+from kschedx.render.terminal import (
+    BLANK,
+    DIM,
+    columns,
+    fact_lines,
+    line,
+    more,
+    paragraph,
+    shortens,
+    title_lines,
+)
 from kschedx.render.view import Fix, Item, Tone, View
 from kschedx.render.wording import Fact, count, listed, visible
 from kschedx.render.words.causes import because
@@ -52,10 +62,7 @@ def _node_names(found: Survival) -> Sequence[str]:
 @shortens(_node_names)
 def survival_lines(found: Survival, *, width: int, wide: bool = False) -> list[Text]:
     """The headline, a row for each failure, and the details of the worst."""
-    mark, style = ("✓ ", GOOD) if found.survives else ("✗ ", BAD)
-    if found.is_undecided:
-        mark, style = "? ", OPEN
-    lines = paragraph(headline(found), width, first=mark, style=style)
+    lines = title_lines(headline(found), _tone(found), width)
     for told in details(found):
         lines += paragraph(told, width, first="  ", style=DIM)
     ordered = worst_first(found.results)
@@ -64,8 +71,7 @@ def survival_lines(found: Survival, *, width: int, wide: bool = False) -> list[T
         heads = [label for label, _ in column_heads(found.mode)]
         rows = [heads, *([one.failure.name, *(f"{number:,}" for number in cells(one, found.mode))] for one in shown)]
         lines += [BLANK, *columns(rows, indent=2, right=frozenset(range(1, len(heads))), header=True, width=width)]
-        if len(ordered) > len(shown):
-            lines.append(line((f"  {count(len(ordered) - len(shown), 'more failure')}: -o wide shows all", DIM)))
+        lines += more(len(ordered) - len(shown), "failure")
     detailed = [one for one in ordered if wide or not one.survives or len(ordered) == 1]
     for one in detailed if wide else detailed[:MOST_DETAILS]:
         lines += [BLANK, *_failure_lines(found, one, width, wide=wide)]
@@ -100,6 +106,10 @@ def headline(found: Survival) -> str:
     if any(one.of(WorkloadState.BLOCKED) for one in found.results):
         ends = "down, short of replicas, or blocked by a PodDisruptionBudget"
     return f"{bad:,} of {count(len(found.results), what)} {verb} workloads {ends}"
+
+
+def _tone(found: Survival) -> Tone:
+    return Tone.OPEN if found.is_undecided else Tone.GOOD if found.survives else Tone.BAD
 
 
 def details(found: Survival) -> Iterator[str]:
@@ -149,8 +159,8 @@ def cells(one: FailureResult, mode: Mode) -> tuple[int, ...]:
 def _failure_lines(found: Survival, one: FailureResult, width: int, *, wide: bool) -> list[Text]:
     lines: list[Text] = []
     if len(found.results) > 1:
-        mark, style = ("✓ ", GOOD) if one.survives else ("✗ ", BAD)
-        lines += paragraph(f"{one.failure.name}: {effect(one)}", width, first=mark, style=style)
+        tone = Tone.GOOD if one.survives else Tone.BAD
+        lines += title_lines(f"{one.failure.name}: {effect(one)}", tone, width)
     for fact in loss_facts(found, one, None if wide else MOST_WORKLOADS):
         lines += fact_lines(fact, width)
     lines += fix_lines(tuple(fixes(one)), no_fix_text(one), width)
@@ -290,7 +300,7 @@ def survival_view(found: Survival) -> View:
     return View(
         command="kschedx survive",
         headline=headline(found),
-        tone=Tone.OPEN if found.is_undecided else Tone.GOOD if found.survives else Tone.BAD,
+        tone=_tone(found),
         details=tuple(details(found)),
         items=tuple(_item(found, one) for one in worst_first(found.results)),
         list_title="Failures",
@@ -316,10 +326,10 @@ def _member(pod: LostPod) -> str:
     return f"{pod.pod} {pod.node} → {pod.to or pod.outcome.value}"
 
 
-def survival_page(found: Survival, footer: tuple[tuple[str, str], ...]) -> Page:
+def survival_page(found: Survival) -> Page:
     """The failures, a heat map of workloads, and when pods are evicted."""
     lines = survival_lines(found, width=SCREEN_WIDTH)
-    return page_of(survival_view(found), _sections(found), (one.plain for one in lines), footer)
+    return page_of(survival_view(found), lines, _sections(found), found.simulation.before)
 
 
 def _sections(found: Survival) -> Iterator[Section]:

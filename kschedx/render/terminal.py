@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kschedx.render.view import Tone
-from kschedx.render.wording import Fact, short_names, visible
+from kschedx.render.wording import Fact, count, short_names, visible
 
 INDENT = 2
 LABEL = 10
@@ -135,17 +135,17 @@ def joined(items: Iterable[str], room: int) -> list[str]:
 
 def _shortened(fact: Fact, items: Sequence[str], room: int, limit: int) -> list[str]:
     """As many of the first items as leave room for the count of those left out; a single long item is cut."""
-    count = len(fact.items)
+    number = len(fact.items)
     most = bisect_right(
-        range(min(len(items), count - 1) + 1), limit, key=lambda shown: len(joined(items[:shown], room))
+        range(min(len(items), number - 1) + 1), limit, key=lambda shown: len(joined(items[:shown], room))
     )
     for shown in range(most - 1, 0, -1):
-        rest = fact.rest[shown] if shown < len(fact.rest) else f"{count - shown:,} more"
+        rest = fact.rest[shown] if shown < len(fact.rest) else f"{number - shown:,} more"
         rows = joined([*items[:shown], rest], room)
         if len(rows) <= limit:
             return rows
     rows = joined(items, room)[:limit]
-    left = f" +{count - 1:,}" if count > 1 else "…"
+    left = f" +{number - 1:,}" if number > 1 else "…"
     return [*rows[:-1], ended(rows[-1], room - cell_len(left)) + left]
 
 
@@ -250,6 +250,12 @@ def columns(
 def _padded(row: Sequence[str], sizes: Sequence[int], right: frozenset[int]) -> list[str]:
     gaps = [" " * (size - cell_len(cell)) for cell, size in zip(row, sizes, strict=False)]
     return [gap + cell if at in right else cell + gap for at, (cell, gap) in enumerate(zip(row, gaps, strict=True))]
+
+
+def more(left: int, noun: str = "", rest: str = "") -> list[Text]:
+    """`  3 more nodes: -o wide shows all`; nothing where none are left."""
+    told = count(left, f"more {noun}") if noun else f"{left:,} more"
+    return [text(f"  {told}{rest}: -o wide shows all", DIM)] if left > 0 else []
 
 
 def fits(content: str, width: int) -> bool:

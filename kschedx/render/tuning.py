@@ -10,8 +10,7 @@ from kschedx.explain.profile_changes import changes
 from kschedx.render.descheduling import head_lines
 from kschedx.render.manifests import to_yaml
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
-from kschedx.render.page.reports import footer
-from kschedx.render.terminal import BLANK, BOLD, DIM, columns, line, paragraph, text
+from kschedx.render.terminal import BLANK, BOLD, columns, more, paragraph, text
 from kschedx.render.view import Fix, Item, Tone, View
 from kschedx.render.wording import Fact, count
 from kschedx.render.words.comparison import change_rows
@@ -33,8 +32,7 @@ def tuning_lines(found: Tuning, width: int, *, wide: bool = False) -> list[Text]
     lines += columns([("", *heads), *rows], indent=2, header=True, right=frozenset(range(1, len(heads) + 1)))
     for at, one in enumerate(shown, 1):
         lines += paragraph(one.candidate.title, width, first=f"  {at}  ", indent=5)
-    if len(others) > len(shown):
-        lines.append(line((f"  {len(others) - len(shown):,} more: -o wide shows all", DIM)))
+    lines += more(len(others) - len(shown))
     if not found.is_better:
         return lines
     lines += [BLANK, text("what the best changes", BOLD)]
@@ -118,5 +116,4 @@ def tuning_page(found: Tuning) -> Page:
         columns=tuple(Column(label=label) for label in ("where", "subject", "change")),
         rows=tuple(_changes(found)) if found.is_better else (),
     )
-    lines = tuning_lines(found, SCREEN_WIDTH)
-    return page_of(tuning_view(found), (table,), (one.plain for one in lines), footer(found.snapshot))
+    return page_of(tuning_view(found), tuning_lines(found, SCREEN_WIDTH), (table,), found.snapshot)

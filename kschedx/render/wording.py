@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import singledispatch
 
 from msgspec import Struct
 
@@ -215,13 +216,7 @@ class Words(Struct, frozen=True, kw_only=True):
     """What differs from node to node among nodes of one headline; None where nothing does."""
 
 
-class Reason(Struct, frozen=True, kw_only=True):
-    """A reason explained, for `kschedx reason ID`. Its ID is that of a finding, or of a part of an event."""
-
-    plugins: tuple[str, ...]
-    """Plugins that report it."""
-    means: str
-    causes: tuple[str, ...]
-    """The usual ones, most frequent first."""
-    fixes: tuple[str, ...]
-    """The usual ones, cheapest first; empty if there is nothing to fix."""
+@singledispatch
+def in_words(finding: object) -> Words:
+    """The table of findings: each type registers its words, in the module of its family."""
+    raise TypeError(f"a {type(finding).__name__} has no words")

@@ -37,10 +37,14 @@ def _of_record(name: str) -> Callable[[str], Json]:
     def made(kind: str) -> Json:
         import msgspec
 
+        from kschedx.kube.documents import Document
         from kschedx.schemas.parts import document
 
         found = msgspec.json.schema(_named(name), schema_hook=_of_any)
         definitions: dict[str, Any] = found.pop("$defs")
+        if issubclass(_named(name), Document):
+            for own in definitions.values():
+                own |= {"properties": dict(map(_never_null, own["properties"].items()))} if "properties" in own else {}
         fields = definitions.pop(found["$ref"].rpartition("/")[2])
         head = ("apiVersion", "kind")
         properties = {key: own for key, own in fields["properties"].items() if key not in head}
@@ -48,6 +52,17 @@ def _of_record(name: str) -> Callable[[str], Json]:
         return document(kind, properties, required) | ({"$defs": definitions} if definitions else {})
 
     return made
+
+
+def _never_null(item: tuple[str, Json]) -> tuple[str, Json]:
+    """A key that is null by default is left out then."""
+    key, schema = item
+    match schema:
+        case {"default": None, "anyOf": [*choices]}:
+            left = [one for one in choices if one != {"type": "null"}]
+            return key, left[0] if len(left) == 1 else {"anyOf": left}
+        case _:
+            return item
 
 
 def _of_any(kind: type) -> dict[str, object]:

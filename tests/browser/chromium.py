@@ -91,8 +91,9 @@ class Page:
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def screenshot(self, path: Path, *, whole: bool = True) -> None:
-        """Of the whole page, or of what is in the window."""
-        data = self.send("Page.captureScreenshot", captureBeyondViewport=whole)["data"]
+        """Of the whole page, or of what is in the window, as PNG or WebP."""
+        form = path.suffix.removeprefix(".")
+        data = self.send("Page.captureScreenshot", captureBeyondViewport=whole, format=form)["data"]
         path.write_bytes(base64.b64decode(str(data)))
 
 

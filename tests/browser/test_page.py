@@ -19,6 +19,7 @@ from kschedx.render.page.reports import simulation_page
 from tests.browser.chromium import Page, chromium
 from tests.command import ROOT
 from tests.command import kschedx as kschedx_command
+from tests.conftest import Golden
 from tests.test_docs import build_module
 
 pytestmark = pytest.mark.browser
@@ -245,6 +246,9 @@ def test_pods_flow_between_pools(page: Page, tmp_path: Path, cluster: Path) -> N
     rows = [row.split("\t") for row in page.text(".flow ~ div tbody tr")]
     assert [row[0] for row in rows] == sorted(POOLS)
     assert all("nodes in use" in cell for row in rows for cell in row[1:])
+    for column in (0, 1, 2):
+        sides = "[...document.querySelectorAll('.row')].map((row) => row.children[%d].getBoundingClientRect().x)"
+        assert page.run(f"new Set({sides % column}).size") == 1, "the cells are not below their heading"
     page.click("[aria-label=pool] button")
     assert "flow.pool=" in str(page.run("location.hash"))
     assert page.run("document.querySelectorAll('.flow .band.off').length > 0")
@@ -323,3 +327,26 @@ def test_the_address_opens_the_same_view_again(page: Page, tmp_path: Path) -> No
     assert {"scores.unit", "verdicts.each", "verdicts.sort", "verdicts.open"} <= set(
         re.findall(r"[a-z.]+(?==)", address)
     )
+
+
+PICTURES = {
+    "page-nodes-5000": (5_000, ("nodes",)),
+    "page-flow-500": (500, ("diff-profiles", "default", "binpack", "--all")),
+}
+"""Of the documentation, with the size of the cluster and the question."""
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_documentation_shows_large_clusters(page: Page, tmp_path: Path, golden: Golden, name: str) -> None:
+    """`pytest -m browser --update-golden` takes the pictures again."""
+    nodes, question = PICTURES[name]
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": generated(nodes, pods=2)}))
+    page.resize(1100, 720)
+    page.open(answered(tmp_path, *question, "-s", str(cluster)))
+    assert not page.complaints
+    picture = ROOT / "docs/pages/assets" / f"{name}.webp"
+    if golden.updating:
+        page.run("(document.querySelector('.flow')?.closest('section') || document.body).scrollIntoView()")
+        page.screenshot(picture, whole=False)
+    assert 5_000 < picture.stat().st_size < 100_000

@@ -120,7 +120,7 @@ def test_markdown_is_cut_to_a_comment_with_a_count() -> None:
     facts = (Fact(label="because", items=("x" * 9_000,)),)
     items = tuple(Item(title=f"row {number}", facts=facts) for number in range(30))
     view = View(command="kschedx why", headline="much", tone=Tone.BAD, items=items, list_title="Rows")
-    text = markdown(page_of(view, (), ()))
+    text = markdown(page_of(view, ()))
     assert len(text) < 65_536
     assert text.endswith("more lines left out.\n")
 

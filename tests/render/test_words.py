@@ -25,8 +25,9 @@ from kschedx.findings import (
     UntoleratedTaint,
     VolumeLimitExceeded,
 )
-from kschedx.render.words import REASONS, describe, headline
-from kschedx.render.words.guides import GUIDES
+from kschedx.render.wording import in_words
+from kschedx.render.words import describe, headline
+from kschedx.render.words.reasons import reasons
 
 ZONE = RequirementMatch(key="zone", operator="In", values=("eu-1a", "eu-1b"), actual="eu-1a", matched=True)
 DISK = RequirementMatch(key="acme.io/disk", operator="In", values=("nvme",), actual="ssd", matched=False)
@@ -150,22 +151,27 @@ def test_the_nearest_toleration(differs: tuple[str, ...], told: str) -> None:
 
 def test_every_finding_is_explained() -> None:
     ids = {kind.reason for kind in typing.get_args(findings.Finding)}
-    assert ids <= REASONS.keys()
+    assert ids <= reasons().keys()
+
+
+def test_every_finding_has_words() -> None:
+    for kind in set(typing.get_args(findings.Finding)) - {findings.InsufficientResource}:
+        assert in_words.dispatch(kind) is not in_words.dispatch(object), kind
 
 
 def test_every_explanation_is_asked_for_by_something() -> None:
     ids = {kind.reason for kind in typing.get_args(findings.Finding)}
-    assert REASONS.keys() <= ids | explained()
-    assert explained() <= REASONS.keys()
+    assert reasons().keys() <= ids | explained()
+    assert explained() <= reasons().keys()
 
 
 def test_explanations_are_sentences() -> None:
-    for name, reason in REASONS.items():
+    for reason in reasons().values():
         assert reason.means.endswith(".")
         assert reason.causes
-        assert GUIDES[name].confirm
-        assert GUIDES[name].useless
-        assert GUIDES[name].links
+        assert reason.confirm
+        assert reason.useless
+        assert reason.links
         assert not any(cause.endswith(".") for cause in reason.causes)
         assert not any(fix.endswith(".") for fix in reason.fixes)
         assert parse(reason.means).nodes is None

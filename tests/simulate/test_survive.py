@@ -210,7 +210,7 @@ def test_pods_that_are_preempted_count_as_lost() -> None:
 def test_a_page_has_the_heat_map() -> None:
     snapshot = Snapshot.from_objects([*nodes(), *deployment("web", "1", ["node-1", "node-3"])])
     found = survive(snapshot, Setup.for_cluster(snapshot), each_failure(snapshot, "zone"))
-    text = markdown(survival_page(found, ()))
+    text = markdown(survival_page(found))
     assert "| shop/deploy/web | 2 | moved: 2 → 2 | moved: 2 → 2 |  |" in text
 
 

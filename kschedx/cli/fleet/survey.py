@@ -294,7 +294,6 @@ def document(rows: Sequence[Row]) -> dict[str, object]:
 
 def page(rows: Sequence[Row]) -> Page:
     from kschedx.render.page.model import SCREEN_WIDTH, page_of
-    from kschedx.render.page.reports import footer
     from kschedx.render.view import Item, View
     from kschedx.render.wording import Fact
 
@@ -318,7 +317,7 @@ def page(rows: Sequence[Row]) -> Page:
         list_noun="cluster",
         list_columns=(("answer", False), ("exit code", True), ("seconds", True)),
     )
-    return page_of(view, (), (line.plain for line in screen(rows, SCREEN_WIDTH)), footer())
+    return page_of(view, screen(rows, SCREEN_WIDTH))
 
 
 def write_parquet(rows: Sequence[Row], path: str) -> None:

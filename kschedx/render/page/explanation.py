@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.metadata import version
 
 from msgspec.structs import replace
 
@@ -53,18 +52,9 @@ def explanation_page(explanation: Explanation, *, every_node: bool = True) -> Pa
     if replicas is not None:
         headline, tone = replicas_sentence(replicas, explanation.overall), outcome_tone(explanation.overall)
         view = replace(view, headline=headline, tone=tone, details=(view.headline, *view.details))
-    source = cycle.snapshot.source
-    return page_of(
-        view,
-        _sections(explanation, every_node=every_node),
-        (line.plain for line in why_lines(explanation, width=SCREEN_WIDTH)),
-        (
-            ("kube-scheduler", f"{cycle.release.version}, profile {cycle.profile.scheduler_name}"),
-            ("cluster", source.text),
-            ("taken", source.taken),
-            ("kschedx", version("kschedx")),
-        ),
-    )
+    lines = why_lines(explanation, width=SCREEN_WIDTH)
+    cited = (("kube-scheduler", f"{cycle.release.version}, profile {cycle.profile.scheduler_name}"),)
+    return page_of(view, lines, _sections(explanation, every_node=every_node), cycle.snapshot, cited)
 
 
 def explanation_card(explanation: Explanation) -> str:

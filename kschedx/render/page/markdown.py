@@ -6,21 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
-from kschedx.render.page.model import (
-    Candidates,
-    Flow,
-    HeatMap,
-    Histogram,
-    Items,
-    Page,
-    PageFix,
-    Scores,
-    Section,
-    Table,
-    Timeline,
-    Usage,
-    Verdicts,
-)
+from kschedx.render.page import model
 from kschedx.render.view import Tone
 from kschedx.render.wording import count, listed
 
@@ -34,7 +20,7 @@ MOST_CHARACTERS = 60_000
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 
-def markdown(page: Page) -> str:
+def markdown(page: model.Page) -> str:
     """Headline, causes, fixes, event, then the tables; a pod's screen, which says more, is folded at the end as text.
     What exceeds a GitHub comment is left out with a count."""
     lines = list(_lines(page))
@@ -48,7 +34,7 @@ def markdown(page: Page) -> str:
     return "\n".join(text).rstrip("\n") + "\n"
 
 
-def _lines(page: Page) -> Iterator[str]:
+def _lines(page: model.Page) -> Iterator[str]:
     head = page.head
     yield f"## {head.tone.mark}{plain(head.headline)}"
     yield ""
@@ -73,7 +59,7 @@ def _lines(page: Page) -> Iterator[str]:
     for section in page.sections:
         yield ""
         yield from _section(section)
-    if any(isinstance(section, Verdicts) for section in page.sections):
+    if any(isinstance(section, model.Verdicts) for section in page.sections):
         yield ""
         yield from folded("as text", fenced(page.screen))
     if page.footer:
@@ -81,7 +67,7 @@ def _lines(page: Page) -> Iterator[str]:
         yield " · ".join(f"{plain(label)} {plain(told)}" for label, told in page.footer)
 
 
-def _fixes(fixes: Iterable[PageFix], no_fix: str) -> Iterator[str]:
+def _fixes(fixes: Iterable[model.PageFix], no_fix: str) -> Iterator[str]:
     for number, fix in enumerate(fixes, start=1):
         seen = f" · {plain(fix.seen)}" if fix.seen else ""
         yield f"- **fix {number}** {plain(fix.title)}{seen}"
@@ -89,21 +75,21 @@ def _fixes(fixes: Iterable[PageFix], no_fix: str) -> Iterator[str]:
         yield f"- **no fix** {plain(no_fix)}"
 
 
-def _section(section: Section) -> Iterator[str]:
+def _section(section: model.Section) -> Iterator[str]:
     match section:
-        case Items():
+        case model.Items():
             yield f"### {plain(section.title)}"
             yield ""
             yield from _items(section)
-        case Verdicts():
+        case model.Verdicts():
             yield "### Verdicts"
             yield ""
             yield from _verdicts(section)
-        case Scores():
+        case model.Scores():
             yield "### Scores"
             yield ""
             yield from _scores(section)
-        case Candidates():
+        case model.Candidates():
             yield "### Preemption"
             yield ""
             rows = [
@@ -115,28 +101,28 @@ def _section(section: Section) -> Iterator[str]:
                 for one in section.candidates
             ]
             yield from table(("node", "budget violations", "victims"), rows)
-        case Table():
+        case model.Table():
             yield f"### {plain(section.title)}"
             yield ""
             cells = [[plain(str(cell)) for cell in row] for row in section.rows]
             yield from table([plain(column.label) for column in section.columns], cells)
-        case Usage():
+        case model.Usage():
             yield "### Nodes before and after"
             yield ""
             amounts = [[plain(node), *map(plain, told)] for node, told in zip(section.nodes, section.told, strict=True)]
             yield from table(("node", *map(plain, section.resources)), amounts)
-        case Timeline():
+        case model.Timeline():
             decisions = (f"- {plain(one)}" for one in section.texts[:MOST_ROWS])
             yield from folded(f"{count(len(section.texts), 'decision')}", decisions)
-        case HeatMap():
+        case model.HeatMap():
             yield "### Workloads by failure"
             yield ""
             yield from table(("workload", "replicas", *map(plain, section.columns)), list(_heat_rows(section)))
-        case Histogram():
+        case model.Histogram():
             yield f"### {plain(section.title)}"
             yield ""
             yield from table(("nodes with", *map(plain, section.series)), list(_histogram_rows(section)))
-        case Flow():
+        case model.Flow():
             yield f"### {plain(section.title)}"
             yield ""
             pools = list(map(plain, section.pools))
@@ -152,7 +138,7 @@ def _section(section: Section) -> Iterator[str]:
             assert_never(section)
 
 
-def _histogram_rows(section: Histogram) -> Iterator[list[str]]:
+def _histogram_rows(section: model.Histogram) -> Iterator[list[str]]:
     for plot in section.plots:
         for at, bucket in enumerate(plot.buckets):
             numbers = [series[at] for series in plot.counts]
@@ -160,7 +146,7 @@ def _histogram_rows(section: Histogram) -> Iterator[list[str]]:
                 yield [plain(f"{plot.label} {bucket}"), *(f"{number:,}" for number in numbers)]
 
 
-def _heat_rows(section: HeatMap) -> Iterator[list[str]]:
+def _heat_rows(section: model.HeatMap) -> Iterator[list[str]]:
     """`short: 6 → 4` in each cell."""
     for at, name in enumerate(section.rows):
         cells = zip(section.state[at], section.after[at], strict=True)
@@ -170,7 +156,7 @@ def _heat_rows(section: HeatMap) -> Iterator[list[str]]:
         yield [plain(name), f"{section.replicas[at]:,}", *map(plain, told)]
 
 
-def _items(section: Items) -> Iterator[str]:
+def _items(section: model.Items) -> Iterator[str]:
     """A row for each item, with its fixes in the last column."""
     rows = []
     for row, at in zip(section.rows, section.detail_of, strict=True):
@@ -185,7 +171,7 @@ def _items(section: Items) -> Iterator[str]:
     yield from table((section.noun, *(plain(column.label) for column in section.columns), "details"), rows)
 
 
-def _verdicts(section: Verdicts) -> Iterator[str]:
+def _verdicts(section: model.Verdicts) -> Iterator[str]:
     rows = []
     for members in section.groups:
         first = members[0]
@@ -196,7 +182,7 @@ def _verdicts(section: Verdicts) -> Iterator[str]:
     yield from table(("nodes like", "count", "why"), rows)
 
 
-def _scores(section: Scores) -> Iterator[str]:
+def _scores(section: model.Scores) -> Iterator[str]:
     heads = [f"{plugin} × {weight}" for plugin, weight in zip(section.plugins, section.weights, strict=True)]
     rows = []
     for number, (node, scores) in enumerate(zip(section.nodes, section.normalized, strict=True)):

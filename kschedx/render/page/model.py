@@ -6,11 +6,14 @@ Every text is data: the page sets it as text, never as markup.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.metadata import version
 
 from msgspec import Struct
+from rich.text import Text
 
 from kschedx.render.view import Decider, Fix, Tone, View
 from kschedx.render.wording import Fact, visible
+from kschedx.snapshot.snapshot import Snapshot
 
 MOST_NODES = 20
 """Of a fix."""
@@ -238,9 +241,17 @@ class Page(Struct, frozen=True, kw_only=True):
 
 
 def page_of(
-    view: View, sections: Iterable[Section], screen: Iterable[str], footer: Iterable[tuple[str, str]] = ()
+    view: View,
+    lines: Iterable[Text],
+    sections: Iterable[Section] = (),
+    snapshot: Snapshot | None = None,
+    cited: Iterable[tuple[str, str]] = (),
 ) -> Page:
-    """A view with its tables; every text is harmless from here on."""
+    """A view with its screen of `SCREEN_WIDTH` columns and its tables; every text is harmless from here on. The footer
+    is what a citation needs: what is `cited`, where the snapshot is from, and the version; the command line adds
+    itself."""
+    source = () if snapshot is None else (("cluster", snapshot.source.text), ("taken", snapshot.source.taken))
+    footer = (*cited, *source, ("kschedx", version("kschedx")))
     made = [_items(view)] if view.items else []
     title = " · ".join(filter(None, (view.subject, view.command)))
     return Page(
@@ -258,7 +269,7 @@ def page_of(
             notes=tuple(map(visible, view.notes)),
         ),
         sections=(*made, *sections),
-        screen="\n".join(line.rstrip() for line in screen),
+        screen="\n".join(line.plain.rstrip() for line in lines),
         footer=tuple((label, visible(text)) for label, text in footer if text),
     )
 

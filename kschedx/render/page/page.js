@@ -5,6 +5,7 @@ const page = JSON.parse(document.getElementById("page").textContent);
 const PHONE = matchMedia("(max-width: 40rem)").matches;
 const AHEAD = 12;
 const STEP = 500;
+const WIDEST = 64;
 
 function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
@@ -335,16 +336,20 @@ const DRAW = {
         cell: ({row}) => cell(typeof row[3 + at] === "number" ? number(row[3 + at]) : row[3 + at], column.is_number ? "number" : ""),
       })),
     ];
+    const width = (at) => Math.min(WIDEST, data.rows.reduce((most, row) => Math.max(most, String(row[at]).length), 0));
     const key = `${data.title.toLowerCase()}.kind`;
     const table = grid({
       label: data.title.toLowerCase(), noun: data.noun, columns, rows, pick: tell, name: ({row}) => row[2],
       keep: ({row}) => !address.get(key) || address.get(key) === data.kinds[row[1]],
-      template: `minmax(18rem, 2fr) ${data.columns.map((column) => column.is_number ? "8rem" : "minmax(10rem, 1.5fr)").join(" ")}`,
+      template: `minmax(max(14rem, ${width(2) + 3}ch), 2fr) ${data.columns.map((column, at) => column.is_number ? "8rem" : `minmax(max(6rem, ${width(3 + at) + 2}ch), 1.5fr)`).join(" ")}`,
       text: ({row, detail}) => [row[0], data.kinds[row[1]], ...row.slice(2), ...detail.facts.flat(), ...detail.members, ...detail.fixes.map((fix) => fix.title)].join(" "),
     });
+    function values(row) {
+      return data.columns.map((column, at) => [column.label, row[3 + at]]).filter(([, text]) => typeof text === "string" && text);
+    }
     function tell({row, detail}) {
       return [make("h3", {}, row[2]), ...fix_list(detail.fixes, detail.no_fix),
-        make("dl", {}, ...detail.facts.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {class: "mono"}, text)])),
+        make("dl", {}, ...[...values(row), ...detail.facts].flatMap(([name, text]) => [make("dt", {}, name), make("dd", {class: "mono"}, text)])),
         ...(detail.event ? [make("p", {class: "label"}, "event"), make("p", {class: "mono"}, detail.event)] : []),
         ...(detail.members.length ? [make("p", {class: "label"}, plural(detail.members.length, "entry").replace("entrys", "entries")),
           make("ul", {class: "mono"}, ...detail.members.slice(0, STEP).map((one) => make("li", {}, one)))] : [])];

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import version
-
-from rich.text import Text
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from kschedx.doctor.diagnosis import Diagnosis
 from kschedx.doctor.findings import MissingKind
@@ -22,7 +19,9 @@ from kschedx.render.comparison import comparison_lines, comparison_tone
 from kschedx.render.doctor import (
     certainty_text,
     completion_fix,
+    diagnosis_headline,
     diagnosis_lines,
+    diagnosis_tone,
     finding_words,
     missing_kind_effect,
     missing_kind_text,
@@ -91,6 +90,7 @@ from kschedx.render.words.comparison import (
     not_repacked,
     pod_lines,
     repacking_title,
+    side_texts,
     side_titles,
 )
 from kschedx.simulate.drain import DrainOutcome, DrainResult
@@ -103,12 +103,6 @@ MOST_POOLS = 24
 """Nodes that stand for themselves in a flow, where they have neither pools nor zones."""
 MOST_STORIES = 40
 """Workloads and nodes for which fixes are tried; the largest come first."""
-
-
-def footer(snapshot: Snapshot | None = None) -> tuple[tuple[str, str], ...]:
-    """What a citation needs; the command line adds itself."""
-    source = () if snapshot is None else (("cluster", snapshot.source.text), ("taken", snapshot.source.taken))
-    return (*source, ("kschedx", version("kschedx")))
 
 
 # --- pending pods
@@ -176,7 +170,7 @@ def pending_page(
 
     lines = pending_lines(answers, once, width=SCREEN_WIDTH, notes=notes, competing=competing, nothing=nothing)
     view = pending_view(answers, once, notes, competing=competing, nothing=nothing)
-    return page_of(view, (), _plain(lines), footer(snapshot))
+    return page_of(view, lines, snapshot=snapshot)
 
 
 # --- simulations
@@ -235,9 +229,7 @@ def _state_item(explanation: Explanation) -> Item:
 def simulation_page(simulation: Simulation) -> Page:
     """How many pods have each outcome, the nodes before and after, and every decision."""
     lines = simulation_lines(simulation, width=SCREEN_WIDTH)
-    return page_of(
-        simulation_view(simulation), _simulation_sections(simulation), _plain(lines), footer(simulation.before)
-    )
+    return page_of(simulation_view(simulation), lines, _simulation_sections(simulation), simulation.before)
 
 
 def drains_view(
@@ -290,7 +282,7 @@ def drains_page(
     lines = drains_lines(simulation, width=SCREEN_WIDTH, each=each, lets_go=lets_go, forced=forced)
     view = drains_view(simulation, each=each, lets_go=lets_go, forced=forced)
     sections = () if each else _simulation_sections(simulation)
-    return page_of(view, sections, _plain(lines), footer(simulation.before))
+    return page_of(view, lines, sections, simulation.before)
 
 
 def _simulation_sections(simulation: Simulation) -> Iterator[Section]:
@@ -409,7 +401,7 @@ def fit_view(found: Fit) -> View:
 
 
 def fit_page(found: Fit) -> Page:
-    return page_of(fit_view(found), (), _plain(fit_lines(found, width=SCREEN_WIDTH)), footer(found.snapshot))
+    return page_of(fit_view(found), fit_lines(found, width=SCREEN_WIDTH), snapshot=found.snapshot)
 
 
 # --- profiles
@@ -426,9 +418,9 @@ def comparison_page(
     lines = comparison_lines(before, after, changes, summary, width=SCREEN_WIDTH)
     return page_of(
         comparison_view(before, after, changes, summary),
+        lines,
         _comparison_sections(before, after, changes, summary, snapshot),
-        _plain(lines),
-        footer(snapshot),
+        snapshot,
     )
 
 
@@ -448,16 +440,19 @@ def comparison_view(before: Setup, after: Setup, changes: Sequence[Change], summ
         items=tuple(items),
         list_title="Pods",
         list_noun="pod",
-        list_columns=(("change", False),),
+        list_columns=(("before", False), ("after", False)),
     )
 
 
 def _difference(group: DifferenceGroup, one: Difference) -> Item:
-    told, facts = pod_lines(one)
+    _, facts = pod_lines(one)
     title = difference_title(group).partition(": ")
     kind = effect_words(group.effect, 2) + (f": {title[2]}" if title[2] else "")
     return Item(
-        title=one.pod, kind=kind, values=(told,), facts=tuple(Fact(label="because", items=(fact,)) for fact in facts)
+        title=one.pod,
+        kind=kind,
+        values=side_texts(one),
+        facts=tuple(Fact(label="because", items=(fact,)) for fact in facts),
     )
 
 
@@ -536,10 +531,6 @@ def _in_use(found: Repacking, pool_of: Mapping[str, str], pool: str) -> tuple[st
 
 def doctor_view(diagnosis: Diagnosis) -> View:
     """A row for each gap, the certain ones first."""
-    weakening = len(diagnosis.weakening)
-    source = diagnosis.inventory.source
-    gaps = count(weakening, "gap makes", "gaps make")
-    told = f"{gaps} answers less reliable" if weakening else "complete, no gaps found"
     items = []
     for one in diagnosis.findings:
         tone = Tone.BAD if one.counts else Tone.PLAIN
@@ -552,9 +543,9 @@ def doctor_view(diagnosis: Diagnosis) -> View:
             items.append(Item(title=words.headline, tone=tone, kind="gap" if one.counts else "note", facts=words.facts))
     return View(
         command="kschedx doctor",
-        subject=source,
-        headline=f"{source}: {told}",
-        tone=Tone.BAD if weakening else Tone.GOOD,
+        subject=diagnosis.inventory.source,
+        headline=diagnosis_headline(diagnosis),
+        tone=diagnosis_tone(diagnosis),
         fixes=(completion_fix(diagnosis.completion),) if diagnosis.completion else (),
         items=tuple(items),
         list_title="Gaps",
@@ -568,10 +559,4 @@ def doctor_page(diagnosis: Diagnosis) -> Page:
     columns = (Column(label="kind"), Column(label="objects", is_number=True))
     lines = diagnosis_lines(diagnosis, width=SCREEN_WIDTH, wide=True)
     sections = (Table(title="Objects", columns=columns, rows=kinds),)
-    return page_of(
-        doctor_view(diagnosis), sections, _plain(lines), (("cluster", diagnosis.inventory.source), *footer())
-    )
-
-
-def _plain(lines: Iterable[Text]) -> Iterator[str]:
-    return (line.plain for line in lines)
+    return page_of(doctor_view(diagnosis), lines, sections, cited=(("cluster", diagnosis.inventory.source),))

@@ -1,60 +1,18 @@
 """Findings in words: a headline that stands alone, the facts under it, and what differs from node to node.
 
-A module per family: a reason's entry for `kschedx reason`, its headline, and its facts stand side by side. Text is
-not escaped here; whatever prints it calls `wording.visible` first.
+A module per family registers the words of each finding with `in_words`; what `kschedx reason` says of it stands in
+`reasons.toml`. Text is not escaped here; whatever prints it calls `wording.visible` first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import assert_never
-
 from kschedx.explain.diagnosis import NodeDetail
-from kschedx.findings import (
-    ClaimFinding,
-    DeviceFinding,
-    ExtenderFinding,
-    Finding,
-    NodeFinding,
-    PluginFinding,
-    PluginMessage,
-    PodFinding,
-    ResourceFinding,
-    SchedulerPluginsFinding,
-    TopologyFinding,
-    VolumeFinding,
-)
-from kschedx.render.wording import Reason, Words
-from kschedx.render.words.constraints import NODE_REASONS, TOPOLOGY_REASONS, describe_node, describe_topology
-from kschedx.render.words.devices import DEVICE_REASONS, describe_device
-from kschedx.render.words.pod import (
-    EXTENDER_REASONS,
-    PLUGIN_MESSAGE_REASONS,
-    POD_REASONS,
-    SCHEDULER_PLUGINS_REASONS,
-    describe_extender,
-    describe_plugin_message,
-    describe_pod,
-    describe_scheduler_plugins,
-)
-from kschedx.render.words.resources import RESOURCE_REASONS, describe_resource
-from kschedx.render.words.volumes import CLAIM_REASONS, VOLUME_REASONS, describe_claim, describe_volume
+from kschedx.findings import Finding, InsufficientResource
+from kschedx.render.wording import Words, in_words
+from kschedx.render.words import constraints, devices, pod, resources, volumes
 
-REASONS: Mapping[str, Reason] = (
-    POD_REASONS
-    | NODE_REASONS
-    | RESOURCE_REASONS
-    | TOPOLOGY_REASONS
-    | CLAIM_REASONS
-    | VOLUME_REASONS
-    | DEVICE_REASONS
-    | EXTENDER_REASONS
-    | SCHEDULER_PLUGINS_REASONS
-    | PLUGIN_MESSAGE_REASONS
-)
-"""By id, in the order in which `kschedx reason` lists them."""
-
-REASON_IDS: tuple[str, ...] = tuple(REASONS)
+FAMILIES = (constraints, devices, pod, resources, volumes)
+"""Each registers its words when it is loaded."""
 
 
 def headline(finding: Finding) -> str:
@@ -64,24 +22,6 @@ def headline(finding: Finding) -> str:
 
 def describe(finding: Finding, detail: NodeDetail | None = None) -> Words:
     """A finding in words; `detail` adds what surrounds it on its node: parts of the request, holders."""
-    if isinstance(finding, PodFinding):
-        return describe_pod(finding)
-    if isinstance(finding, NodeFinding):
-        return describe_node(finding)
-    if isinstance(finding, ResourceFinding):
-        return describe_resource(finding, detail)
-    if isinstance(finding, TopologyFinding):
-        return describe_topology(finding)
-    if isinstance(finding, ClaimFinding):
-        return describe_claim(finding)
-    if isinstance(finding, VolumeFinding):
-        return describe_volume(finding)
-    if isinstance(finding, DeviceFinding):
-        return describe_device(finding)
-    if isinstance(finding, ExtenderFinding):
-        return describe_extender(finding)
-    if isinstance(finding, SchedulerPluginsFinding):
-        return describe_scheduler_plugins(finding)
-    if isinstance(finding, PluginFinding | PluginMessage):
-        return describe_plugin_message(finding)
-    assert_never(finding)
+    if isinstance(finding, InsufficientResource):
+        return resources.insufficient_resource(finding, detail)
+    return in_words(finding)

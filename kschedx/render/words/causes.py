@@ -146,8 +146,8 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
             return f"{nodes} {'is' if one else 'are'} not {finding.wanted} (spec.nodeName)"
         case UntoleratedTaint():
             value = f"={finding.value}" if finding.value else ""
-            condition = node_condition(finding, number)
-            return condition or f"{nodes} {'has' if one else 'have'} the taint {finding.key}{value}:{finding.effect}"
+            has = f"{nodes} {'has' if one else 'have'} the taint {finding.key}{value}:{finding.effect}"
+            return node_condition(finding, number) or f"{has}{_also_lacking(groups, number)}"
         case NodeAffinityMismatch():
             failed = _failed(finding)
             lacks = "does not match" if one else "do not match"
@@ -190,6 +190,23 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case _:
             words = describe(finding)
             return f"{nodes}: {words.headline if number == 1 else words.shared or words.headline}"
+
+
+def _also_lacking(groups: Sequence[NodeGroup], number: int) -> str:
+    """What tainted nodes lack too, so that a toleration alone would not help; a role's taint is not to be tolerated."""
+    taint = _main(groups[0])
+    if isinstance(taint, UntoleratedTaint) and taint.key.startswith("node-role.kubernetes.io/"):
+        return ""
+    lacking = [
+        next((one for one in group.exemplar.findings if isinstance(one, InsufficientResource)), None)
+        for group in groups
+    ]
+    first = lacking[0]
+    if first is None or any(one is None or one.resource != first.resource for one in lacking):
+        return ""
+    if number == 1:
+        return f" and lacks {_shortfall(first)}"
+    return f" and lack {_shortfall(min(filter(None, lacking), key=lambda one: one.short_by))} or more"
 
 
 def _shortfall(finding: InsufficientResource) -> str:

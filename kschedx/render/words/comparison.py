@@ -197,6 +197,31 @@ def pod_lines(difference: Difference) -> tuple[str, tuple[str, ...]]:
             assert_never(difference.effect)
 
 
+def side_texts(difference: Difference) -> tuple[str, str]:
+    """What becomes of one pod on either side; empty where both sides differ in their messages alone."""
+    before, after = difference.before, difference.after
+    match difference.effect:
+        case Effect.OUTCOME:
+            return before.outcome, after.outcome
+        case Effect.PREEMPTS:
+            return _evictions(before.preemptions), _evictions(after.preemptions)
+        case Effect.STOPS | Effect.STARTS | Effect.FITS:
+            return _feasible(before), _feasible(after)
+        case Effect.MOVES | Effect.TIES:
+            return _place(before, difference.old_node), _place(after, difference.new_node)
+        case Effect.MESSAGE:
+            return "", ""
+        case Effect.SCORES:
+            return _place(before, None), _place(after, None)
+        case _:
+            assert_never(difference.effect)
+
+
+def _feasible(side: Side) -> str:
+    nodes = _nodes(side)
+    return f"{count(side.feasible, 'node fits', 'nodes fit')}{f': {nodes}' if nodes else ''}"
+
+
 def _place(side: Side, node: str | None) -> str:
     """`node-04, 12 ahead`, `node-04, one of 3`."""
     name = node or _nodes(side)

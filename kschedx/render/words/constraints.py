@@ -3,39 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import assert_never
 
+from kschedx import findings
 from kschedx.explain.diagnosis import LabelHint, UnwellNodes
-from kschedx.findings import (
-    ExistingAntiAffinityConflict,
-    MissingNodeFeatures,
-    NodeAffinityMismatch,
-    NodeFinding,
-    NodeNameMismatch,
-    NodeUnschedulable,
-    PodAffinityUnsatisfied,
-    PodAntiAffinityConflict,
-    RequirementMatch,
-    TermMatch,
-    TopologyFinding,
-    TopologyLabelMissing,
-    TopologySpreadSkew,
-    UntoleratedTaint,
-)
 from kschedx.findings.topology import HOSTNAME
-from kschedx.render.wording import Brief, Fact, Reason, Words, count, listed
+from kschedx.render.wording import Brief, Fact, Words, count, in_words, listed
 
 NODE_NAME_FIELD = "metadata.name"
 SHOWN_TERMS = 3
 SHOWN_TERM_VALUES = 4
 
 
-def term_facts(terms: tuple[TermMatch, ...], label: str = "term") -> tuple[Fact, ...]:
+def term_facts(terms: tuple[findings.TermMatch, ...], label: str = "term") -> tuple[Fact, ...]:
     """A line for each term, those that come nearest first; `selector` stands without a number."""
     return tuple(_facts(terms, label))
 
 
-def _facts(terms: tuple[TermMatch, ...], label: str) -> Iterator[Fact]:
+def _facts(terms: tuple[findings.TermMatch, ...], label: str) -> Iterator[Fact]:
     for term in sorted(terms, key=lambda term: term.missing)[:SHOWN_TERMS]:
         items = [expression_text(one) for one in term.requirements] or ["empty: matches no node"]
         if term.missing == 1 and len(term.requirements) > 1:
@@ -46,7 +30,7 @@ def _facts(terms: tuple[TermMatch, ...], label: str) -> Iterator[Fact]:
         yield Fact(label="", items=(f"{len(terms) - SHOWN_TERMS} more terms",))
 
 
-def term_brief(terms: tuple[TermMatch, ...]) -> Brief | None:
+def term_brief(terms: tuple[findings.TermMatch, ...]) -> Brief | None:
     """What the node has where the nearest term fails first."""
     nearest = min(terms, key=lambda term: term.missing, default=None)
     failed = next((one for one in nearest.requirements if not one.matched), None) if nearest else None
@@ -55,12 +39,12 @@ def term_brief(terms: tuple[TermMatch, ...]) -> Brief | None:
     return Brief(detail=f'"{failed.actual}"' if failed.actual is not None else "without the label")
 
 
-def expression_text(one: RequirementMatch) -> str:
+def expression_text(one: findings.RequirementMatch) -> str:
     """`disk In [nvme] ✗ the node has "ssd"`."""
     return f"{requirement_text(one)} {_verdict(one)}"
 
 
-def requirement_text(one: RequirementMatch) -> str:
+def requirement_text(one: findings.RequirementMatch) -> str:
     """`zone In [eu-1a, eu-1b]`, `gpu Exists`, `zone=eu-1a` as a nodeSelector writes it."""
     match one.operator:
         case "Exists" | "exists":
@@ -73,7 +57,7 @@ def requirement_text(one: RequirementMatch) -> str:
             return f"{one.key} {one.operator} [{listed(one.values, SHOWN_TERM_VALUES)}]"
 
 
-def _verdict(one: RequirementMatch) -> str:
+def _verdict(one: findings.RequirementMatch) -> str:
     if one.matched:
         return f"✓ {one.actual}" if one.actual else "✓"
     if one.key == NODE_NAME_FIELD:
@@ -85,77 +69,15 @@ def _verdict(one: RequirementMatch) -> str:
 
 SHOWN_LABEL_VALUES = 3
 
-NODE_REASONS: dict[str, Reason] = {}
 
-
-def describe_node(finding: NodeFinding) -> Words:
-    match finding:
-        case NodeUnschedulable():
-            return _node_unschedulable()
-        case NodeNameMismatch():
-            return _node_name_mismatch(finding)
-        case UntoleratedTaint():
-            return _untolerated_taint(finding)
-        case NodeAffinityMismatch():
-            return _node_affinity_mismatch(finding)
-        case MissingNodeFeatures():
-            return _missing_node_features(finding)
-        case _:
-            assert_never(finding)
-
-
-NODE_REASONS[NodeUnschedulable.reason] = Reason(
-    plugins=("NodeUnschedulable",),
-    means=(
-        "The node is cordoned: spec.unschedulable is true, and the pod does not tolerate "
-        "node.kubernetes.io/unschedulable:NoSchedule."
-    ),
-    causes=(
-        "kubectl cordon or kubectl drain",
-        "an autoscaler that removes the node",
-        "a maintenance or upgrade controller",
-    ),
-    fixes=("wait until the maintenance is over", "kubectl uncordon NODE"),
-)
-
-
-def _node_unschedulable() -> Words:
+@in_words.register
+def _node_unschedulable(_: findings.NodeUnschedulable) -> Words:
     return Words(headline="the node is cordoned (spec.unschedulable)")
 
 
-NODE_REASONS[NodeNameMismatch.reason] = Reason(
-    plugins=("NodeName",),
-    means="spec.nodeName names another node.",
-    causes=(
-        "the pod was bound by hand",
-        "a pod template sets spec.nodeName",
-    ),
-    fixes=("remove spec.nodeName and use a node selector", "correct the name"),
-)
-
-
-def _node_name_mismatch(finding: NodeNameMismatch) -> Words:
+@in_words.register
+def _node_name_mismatch(finding: findings.NodeNameMismatch) -> Words:
     return Words(headline=f"spec.nodeName is {finding.wanted}")
-
-
-NODE_REASONS[UntoleratedTaint.reason] = Reason(
-    plugins=("TaintToleration",),
-    means=(
-        "The node has a taint with effect NoSchedule or NoExecute that no toleration of the pod matches. Key "
-        "and effect must be equal, and the value too unless the operator is Exists."
-    ),
-    causes=(
-        "the node is reserved for a team or for special hardware",
-        "the node is a control plane",
-        "the node has a problem, such as not-ready, unreachable, or disk-pressure (a taint since Kubernetes 1.12)",
-        "a toleration with a wrong value, operator, or effect",
-    ),
-    fixes=(
-        "add a toleration, or correct the nearest one",
-        "if the taint is a condition such as not-ready, repair the node",
-        "remove the taint: kubectl taint nodes NODE KEY-",
-    ),
-)
 
 
 _TROUBLE = {
@@ -171,7 +93,7 @@ _TROUBLE = {
 _PLURAL = {"is": "are", "has": "have"}
 
 
-def node_condition(finding: UntoleratedTaint, nodes: int, name: str = "") -> str:
+def node_condition(finding: findings.UntoleratedTaint, nodes: int, name: str = "") -> str:
     """`3 nodes are not ready`, `node-4 is not ready`; empty for a taint that is no condition of the node."""
     if finding.key not in _TROUBLE:
         return ""
@@ -192,7 +114,8 @@ def last_cause(condition: str) -> str:
     return condition.rpartition("message:")[2].strip().rstrip(".") or condition
 
 
-def _untolerated_taint(finding: UntoleratedTaint) -> Words:
+@in_words.register
+def _untolerated_taint(finding: findings.UntoleratedTaint) -> Words:
     taint = f"{finding.key}={finding.value}" if finding.value else finding.key
     if finding.nearest_toleration is None:
         nearest = f"no toleration has the key {finding.key}"
@@ -212,27 +135,8 @@ def _untolerated_taint(finding: UntoleratedTaint) -> Words:
     return Words(headline=headline, facts=(Fact(label="nearest", items=(nearest,)),))
 
 
-NODE_REASONS[NodeAffinityMismatch.reason] = Reason(
-    plugins=("NodeAffinity",),
-    means=(
-        "The node's labels do not satisfy spec.nodeSelector, or none of the required node affinity terms. The "
-        "expressions of one term must all hold; the terms are alternatives."
-    ),
-    causes=(
-        "a typo in a key or value",
-        "the pod requires a zone or node pool whose nodes are full, so only other nodes are left",
-        "new nodes lack the label",
-        "the scheduler profile adds an affinity to every pod (addedAffinity)",
-    ),
-    fixes=(
-        "correct or remove the expression that fails",
-        "label the nodes",
-        "make it preferred instead of required",
-    ),
-)
-
-
-def _node_affinity_mismatch(finding: NodeAffinityMismatch) -> Words:
+@in_words.register
+def _node_affinity_mismatch(finding: findings.NodeAffinityMismatch) -> Words:
     number = len(finding.terms)
     match finding.source:
         case "nodeSelector":
@@ -252,18 +156,8 @@ def _matches(terms_count: int) -> str:
     return "does not match" if terms_count == 1 else "matches"
 
 
-NODE_REASONS[MissingNodeFeatures.reason] = Reason(
-    plugins=("NodeDeclaredFeatures",),
-    means="The pod needs a feature that the node's kubelet does not declare in status.declaredFeatures.",
-    causes=(
-        "kubelets of several versions run in the cluster, as during an upgrade",
-        "kubelets have different feature gates",
-    ),
-    fixes=("upgrade the node or enable its feature gate", "remove the feature from the pod"),
-)
-
-
-def _missing_node_features(finding: MissingNodeFeatures) -> Words:
+@in_words.register
+def _missing_node_features(finding: findings.MissingNodeFeatures) -> Words:
     noun = "feature" if len(finding.missing) == 1 else "features"
     return Words(
         headline=f"the node does not declare {noun} {', '.join(finding.missing)}",
@@ -288,46 +182,8 @@ def label_hint_text(hint: LabelHint) -> str:
 SHOWN = 5
 
 
-TOPOLOGY_REASONS: dict[str, Reason] = {}
-
-
-def describe_topology(finding: TopologyFinding) -> Words:
-    match finding:
-        case TopologySpreadSkew():
-            return _topology_spread_skew(finding)
-        case TopologyLabelMissing():
-            return _topology_label_missing(finding)
-        case PodAffinityUnsatisfied():
-            return _pod_affinity_unsatisfied(finding)
-        case PodAntiAffinityConflict():
-            return _pod_anti_affinity_conflict(finding)
-        case ExistingAntiAffinityConflict():
-            return _existing_anti_affinity_conflict(finding)
-        case _:
-            assert_never(finding)
-
-
-TOPOLOGY_REASONS[TopologySpreadSkew.reason] = Reason(
-    plugins=("PodTopologySpread",),
-    means=(
-        "With this pod, its domain has more than maxSkew matching pods above the domain with the "
-        "fewest: matching + this pod - minimum > maxSkew."
-    ),
-    causes=(
-        "the domain with the fewest pods is full",
-        "the nodes of that domain are tainted or cordoned",
-        "the pod's node affinity excludes that domain, and nodeAffinityPolicy: Ignore still counts it",
-        "fewer domains than minDomains exist",
-    ),
-    fixes=(
-        "free room in the domain with the fewest pods",
-        "set nodeAffinityPolicy or nodeTaintsPolicy to Honor",
-        "raise maxSkew, or whenUnsatisfiable: ScheduleAnyway",
-    ),
-)
-
-
-def _topology_spread_skew(finding: TopologySpreadSkew) -> Words:
+@in_words.register
+def _topology_spread_skew(finding: findings.TopologySpreadSkew) -> Words:
     arithmetic = f"{finding.matching} matching + {finding.itself} this pod - {finding.minimum} minimum = {finding.skew}"
     domains = [f"{one.domain} {one.matching}" for one in finding.domains]
     items = [arithmetic, listed(domains, SHOWN, finding.domain_count)]
@@ -343,39 +199,13 @@ def _topology_spread_skew(finding: TopologySpreadSkew) -> Words:
     )
 
 
-TOPOLOGY_REASONS[TopologyLabelMissing.reason] = Reason(
-    plugins=("PodTopologySpread",),
-    means="The node lacks the label that a hard spread constraint names as its topologyKey.",
-    causes=(
-        "a typo in the topologyKey",
-        "nodes without zone labels, as on bare metal",
-        "new nodes that the cloud-controller-manager has not labeled yet",
-    ),
-    fixes=("label the node", "correct the topologyKey"),
-)
-
-
-def _topology_label_missing(finding: TopologyLabelMissing) -> Words:
+@in_words.register
+def _topology_label_missing(finding: findings.TopologyLabelMissing) -> Words:
     return Words(headline=f"no label {finding.topology_key}, required by spread constraint {finding.constraint + 1}")
 
 
-TOPOLOGY_REASONS[PodAffinityUnsatisfied.reason] = Reason(
-    plugins=("InterPodAffinity",),
-    means=(
-        "A required podAffinity term needs a matching pod in the node's domain, and there is none. The first "
-        "pod of a group may run anywhere if it matches its own terms and no other pod does."
-    ),
-    causes=(
-        "the other pod is not running yet",
-        "the other pod has other labels",
-        "the other pod runs in another namespace",
-        "the nodes of the other pod's domain are full",
-    ),
-    fixes=("start the other pod", "correct selector, namespaces or topologyKey", "make it preferred"),
-)
-
-
-def _pod_affinity_unsatisfied(finding: PodAffinityUnsatisfied) -> Words:
+@in_words.register
+def _pod_affinity_unsatisfied(finding: findings.PodAffinityUnsatisfied) -> Words:
     if finding.domain is None:
         text = shared = f"no label {finding.topology_key}, required by podAffinity term {finding.term + 1}"
     else:
@@ -403,19 +233,8 @@ def _selector(text: str) -> str:
     return {"": "any pod", "<none>": "no pod"}.get(text, text)
 
 
-TOPOLOGY_REASONS[PodAntiAffinityConflict.reason] = Reason(
-    plugins=("InterPodAffinity",),
-    means="This pod's required podAntiAffinity matches a pod that runs in the node's domain.",
-    causes=(
-        "more replicas than nodes or zones",
-        "a rolling update with maxSurge: the new pod meets the old ones",
-        "nodes were removed",
-    ),
-    fixes=("run one replica fewer, or set maxSurge: 0", "a smaller domain, such as the hostname", "make it preferred"),
-)
-
-
-def _pod_anti_affinity_conflict(finding: PodAntiAffinityConflict) -> Words:
+@in_words.register
+def _pod_anti_affinity_conflict(finding: findings.PodAntiAffinityConflict) -> Words:
     first = finding.pods[0] if finding.pods else count(finding.pod_count, "pod")
     rule = (
         f"podAntiAffinity {finding.term + 1}, {_selector(finding.selector)}, "
@@ -437,22 +256,8 @@ def _others(pods: tuple[str, ...], number: int) -> tuple[Fact, ...]:
     return (Fact(label="pods", items=(listed(pods, SHOWN, number),)),) if number > 1 else ()
 
 
-TOPOLOGY_REASONS[ExistingAntiAffinityConflict.reason] = Reason(
-    plugins=("InterPodAffinity",),
-    means=(
-        "A running pod's required podAntiAffinity matches this pod. The rule belongs to the other pod; this pod may "
-        "have none."
-    ),
-    causes=(
-        "labels copied from another application",
-        "the other pod's selector is wider than meant",
-        "the other pod requires a node or zone of its own",
-    ),
-    fixes=("change this pod's labels", "narrow the other pod's selector", "use another node or domain"),
-)
-
-
-def _existing_anti_affinity_conflict(finding: ExistingAntiAffinityConflict) -> Words:
+@in_words.register
+def _existing_anti_affinity_conflict(finding: findings.ExistingAntiAffinityConflict) -> Words:
     first = finding.pods[0] if finding.pods else count(finding.pod_count, "pod")
     labels = ", ".join(finding.matched_labels)
     read = f"matches this pod's {'label' if len(finding.matched_labels) == 1 else 'labels'} {labels}"

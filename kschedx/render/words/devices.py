@@ -2,87 +2,23 @@
 
 from __future__ import annotations
 
-from typing import assert_never
-
+from kschedx import findings
 from kschedx.errors import nearest
-from kschedx.findings import (
-    DeviceClaimBeingDeleted,
-    DeviceClaimNotCreated,
-    DeviceClaimNotFound,
-    DeviceClaimNotOwned,
-    DeviceClaimOutOfReach,
-    DeviceClassNotFound,
-    DeviceFinding,
-    DeviceHolder,
-    DeviceSelectorFailed,
-    DeviceShortage,
-    DevicesToAllocate,
-    InsufficientDevices,
-)
-from kschedx.render.wording import Brief, Fact, Reason, Words, count, listed
+from kschedx.render.wording import Brief, Fact, Words, count, in_words, listed
 
 SHOWN = 4
 
 
-DEVICE_REASONS: dict[str, Reason] = {}
-
-
-def describe_device(finding: DeviceFinding) -> Words:
-    match finding:
-        case DeviceClaimNotFound():
-            return _device_claim_not_found(finding)
-        case DeviceClaimNotCreated():
-            return _device_claim_not_created(finding)
-        case DeviceClaimBeingDeleted():
-            return _device_claim_being_deleted(finding)
-        case DeviceClaimNotOwned():
-            return _device_claim_not_owned(finding)
-        case DeviceClassNotFound():
-            return _device_class_not_found(finding)
-        case DeviceSelectorFailed():
-            return _device_selector_failed(finding)
-        case DeviceClaimOutOfReach():
-            return _device_claim_out_of_reach(finding)
-        case InsufficientDevices():
-            return _insufficient_devices(finding)
-        case DevicesToAllocate():
-            return _devices_to_allocate(finding)
-        case _:
-            assert_never(finding)
-
-
-DEVICE_REASONS[DeviceClaimNotFound.reason] = Reason(
-    plugins=("DynamicResources",),
-    means="The pod names a ResourceClaim that does not exist.",
-    causes=(
-        "resourceClaimName is misspelled",
-        "the claim has not been created",
-        "the claim is in another namespace",
-    ),
-    fixes=("correct resourceClaimName", "create the ResourceClaim in the pod's namespace"),
-)
-
-
-def _device_claim_not_found(finding: DeviceClaimNotFound) -> Words:
+@in_words.register
+def _device_claim_not_found(finding: findings.DeviceClaimNotFound) -> Words:
     return Words(
         headline=f"resource claim {finding.claim} does not exist",
         facts=(Fact(label="needed by", items=(f"spec.resourceClaims {finding.pod_claim}",)),),
     )
 
 
-DEVICE_REASONS[DeviceClaimNotCreated.reason] = Reason(
-    plugins=("DynamicResources",),
-    means="The ResourceClaim from the pod's template does not exist yet, so the pod is not queued.",
-    causes=(
-        "the pod is new, and kube-controller-manager creates the claim in a moment",
-        "the ResourceClaimTemplate does not exist",
-        "a quota or an admission webhook refuses the claim",
-    ),
-    fixes=("look at the pod's events and at the ResourceClaimTemplate", "create the template"),
-)
-
-
-def _device_claim_not_created(finding: DeviceClaimNotCreated) -> Words:
+@in_words.register
+def _device_claim_not_created(finding: findings.DeviceClaimNotCreated) -> Words:
     doubt = {True: (), False: ("does not exist",), None: ("not in the snapshot",)}
     return Words(
         headline=f"no resource claim has been created for {finding.pod_claim}",
@@ -93,46 +29,19 @@ def _device_claim_not_created(finding: DeviceClaimNotCreated) -> Words:
     )
 
 
-DEVICE_REASONS[DeviceClaimBeingDeleted.reason] = Reason(
-    plugins=("DynamicResources",),
-    means="The pod's ResourceClaim is being deleted; a new pod cannot use it.",
-    causes=("the claim was deleted while pods still used it; it is removed with the last of them",),
-    fixes=("wait until it is gone, and create it again",),
-)
-
-
-def _device_claim_being_deleted(finding: DeviceClaimBeingDeleted) -> Words:
+@in_words.register
+def _device_claim_being_deleted(finding: findings.DeviceClaimBeingDeleted) -> Words:
     return Words(headline=f"resource claim {finding.claim} is being deleted (since {finding.since})")
 
 
-DEVICE_REASONS[DeviceClaimNotOwned.reason] = Reason(
-    plugins=("DynamicResources",),
-    means="The pod's status names a ResourceClaim that was not created for it.",
-    causes=(
-        "a claim of the generated name existed before",
-        "the pod was recreated under its old name",
-    ),
-    fixes=("delete the claim, so that the controller creates its own",),
-)
-
-
-def _device_claim_not_owned(finding: DeviceClaimNotOwned) -> Words:
+@in_words.register
+def _device_claim_not_owned(finding: findings.DeviceClaimNotOwned) -> Words:
     owner = f"{finding.owner} owns it" if finding.owner else "it has no owner"
     return Words(headline=f"resource claim {finding.claim} was not created for this pod: {owner}")
 
 
-DEVICE_REASONS[DeviceClassNotFound.reason] = Reason(
-    plugins=("DynamicResources",),
-    means="A request of a ResourceClaim is for a DeviceClass that does not exist.",
-    causes=(
-        "the driver, whose chart creates the class, is not installed",
-        "deviceClassName is misspelled",
-    ),
-    fixes=("correct deviceClassName", "install the driver or create the DeviceClass"),
-)
-
-
-def _device_class_not_found(finding: DeviceClassNotFound) -> Words:
+@in_words.register
+def _device_class_not_found(finding: findings.DeviceClassNotFound) -> Words:
     known = listed(finding.classes, SHOWN) if finding.classes else "none"
     hint = nearest(finding.device_class, finding.classes)
     return Words(
@@ -144,22 +53,8 @@ def _device_class_not_found(finding: DeviceClassNotFound) -> Words:
     )
 
 
-DEVICE_REASONS[DeviceSelectorFailed.reason] = Reason(
-    plugins=("DynamicResources",),
-    means="A CEL expression of a DeviceClass or ResourceClaim fails on a device. kube-scheduler retries the pod.",
-    causes=(
-        "the expression reads an attribute that a device does not have",
-        "it reads an attribute of another driver's device",
-        "it compares values of different types",
-    ),
-    fixes=(
-        "test that the attribute exists: has(...), or .?name.orValue(...)",
-        "compare the driver first: device.driver == 'NAME' &&",
-    ),
-)
-
-
-def _device_selector_failed(finding: DeviceSelectorFailed) -> Words:
+@in_words.register
+def _device_selector_failed(finding: findings.DeviceSelectorFailed) -> Words:
     return Words(
         headline=f"a selector of {finding.owner} fails on a device: {finding.error.splitlines()[0]}",
         facts=(
@@ -169,26 +64,8 @@ def _device_selector_failed(finding: DeviceSelectorFailed) -> Words:
     )
 
 
-DEVICE_REASONS[DeviceClaimOutOfReach.reason] = Reason(
-    plugins=("DynamicResources",),
-    means=(
-        "The ResourceClaim has devices that this node cannot use: they are on other nodes, or their "
-        "driver did not prepare them in time."
-    ),
-    causes=(
-        "pods share a claim whose devices belong to one node",
-        "the claim is still allocated from an earlier pod",
-        "the driver did not prepare the devices in time",
-    ),
-    fixes=(
-        "free room for the pod on the node with the devices",
-        "give the pod a claim of its own, with a ResourceClaimTemplate",
-        "delete the pods that reserve the claim, so that it is allocated again",
-    ),
-)
-
-
-def _device_claim_out_of_reach(finding: DeviceClaimOutOfReach) -> Words:
+@in_words.register
+def _device_claim_out_of_reach(finding: findings.DeviceClaimOutOfReach) -> Words:
     match finding.cause:
         case "elsewhere":
             text = f"claim {finding.claim} has devices that this node cannot use"
@@ -204,26 +81,8 @@ def _device_claim_out_of_reach(finding: DeviceClaimOutOfReach) -> Words:
     return Words(headline=text, facts=tuple(facts))
 
 
-DEVICE_REASONS[InsufficientDevices.reason] = Reason(
-    plugins=("DynamicResources",),
-    means="The node does not have the devices that the pod's claims request.",
-    causes=(
-        "other claims use all matching devices",
-        "the node has no such device",
-        "the selectors are too narrow",
-        "the devices are tainted",
-        "the counters or the capacity of the devices are used up",
-    ),
-    fixes=(
-        "free devices that match: delete claims that no pod uses",
-        "request fewer devices, widen the selectors, or list alternatives with firstAvailable",
-        "delete pods whose claims have matching devices",
-        "add nodes with such devices",
-    ),
-)
-
-
-def _insufficient_devices(finding: InsufficientDevices) -> Words:
+@in_words.register
+def _insufficient_devices(finding: findings.InsufficientDevices) -> Words:
     if not finding.shortages:
         claims = f"{'claim' if len(finding.claims) == 1 else 'claims'} {listed(finding.claims, SHOWN)}"
         facts = [Fact(label="rule", items=(text,)) for text in finding.constraints]
@@ -246,12 +105,12 @@ def _insufficient_devices(finding: InsufficientDevices) -> Words:
     return Words(headline=f"{_headline(first)}{more}", shared=_wants(first), facts=tuple(facts), brief=_brief(first))
 
 
-def _base(short: DeviceShortage) -> tuple[str, str]:
+def _base(short: findings.DeviceShortage) -> tuple[str, str]:
     """Alternatives are of one request."""
     return short.claim, short.request.partition("/")[0]
 
 
-def _headline(short: DeviceShortage) -> str:
+def _headline(short: findings.DeviceShortage) -> str:
     wants = _wants(short)
     match short.stage:
         case "none":
@@ -264,7 +123,7 @@ def _headline(short: DeviceShortage) -> str:
             return f"{wants}; {short.free:,} of {short.matching:,} {'is' if short.free == 1 else 'are'} free"
 
 
-def shortage_text(short: DeviceShortage, nodes: str, has: str) -> str:
+def shortage_text(short: findings.DeviceShortage, nodes: str, has: str) -> str:
     """`2 nodes have too few free devices for claim ml/gpus (2 of class gpu.nvidia.com)`; `has` is the verb."""
     wanted = "all" if short.wanted is None else f"{short.wanted:,}"
     match short.stage:
@@ -280,15 +139,15 @@ def shortage_text(short: DeviceShortage, nodes: str, has: str) -> str:
             return f"{free} ({wanted} of class {short.device_class}){tainted}"
 
 
-def _wants(short: DeviceShortage) -> str:
+def _wants(short: findings.DeviceShortage) -> str:
     return f"claim {short.claim} requests {_wanted(short)} of class {short.device_class}"
 
 
-def _wanted(short: DeviceShortage) -> str:
+def _wanted(short: findings.DeviceShortage) -> str:
     return "all devices" if short.wanted is None else count(short.wanted, "device")
 
 
-def _brief(short: DeviceShortage) -> Brief | None:
+def _brief(short: findings.DeviceShortage) -> Brief | None:
     match short.stage:
         case "none":
             return None
@@ -300,7 +159,7 @@ def _brief(short: DeviceShortage) -> Brief | None:
             return Brief(detail=f"{short.free:,} of {short.matching:,} free")
 
 
-def _facts(short: DeviceShortage, lead: str) -> list[Fact]:
+def _facts(short: findings.DeviceShortage, lead: str) -> list[Fact]:
     if short.stage == "none":
         return _updating(short)
     taken = short.matching - short.free
@@ -326,26 +185,19 @@ def _facts(short: DeviceShortage, lead: str) -> list[Fact]:
     return facts + _updating(short)
 
 
-def _updating(short: DeviceShortage) -> list[Fact]:
+def _updating(short: findings.DeviceShortage) -> list[Fact]:
     if not short.updating:
         return []
     return [Fact(label="updating", items=(f"ResourceSlices of pool {listed(short.updating, SHOWN)} are incomplete",))]
 
 
-def _held(holder: DeviceHolder) -> str:
+def _held(holder: findings.DeviceHolder) -> str:
     by = f" for {listed(holder.consumers, 2)}" if holder.consumers else ""
     return f"{holder.device} by {holder.claim}{by}"
 
 
-DEVICE_REASONS[DevicesToAllocate.reason] = Reason(
-    plugins=("DynamicResources",),
-    means="On the selected node the claim would be allocated these devices. Nothing is wrong.",
-    causes=("the claim's first pod is being scheduled, which allocates the claim",),
-    fixes=("nothing has to be fixed: the claim is allocated when the pod is scheduled",),
-)
-
-
-def _devices_to_allocate(finding: DevicesToAllocate) -> Words:
+@in_words.register
+def _devices_to_allocate(finding: findings.DevicesToAllocate) -> Words:
     devices_of: dict[str, list[str]] = {}
     for device, request in zip(finding.devices, finding.requests, strict=True):
         devices_of.setdefault(request, []).append(device.partition("/")[2])

@@ -6,20 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from kschedx.findings import RequirementMatch
-from kschedx.fixes import Fix
+from kschedx.fixes import Fix, dead_end
 from kschedx.fixes import steps as s
-from kschedx.fixes.dead_end import (
-    Contradiction,
-    DeadEnd,
-    GateOfController,
-    GroupIncomplete,
-    HeldByOther,
-    HeldByPlugin,
-    NotSearched,
-    OfController,
-    RefusedByExtender,
-    Untold,
-)
 from kschedx.fixes.owners import Delivery, Owner, Undelivered
 from kschedx.fixes.phrases import listed, requirement_text
 from kschedx.fixes.ranking import Shortfall
@@ -111,29 +99,29 @@ def fix_commands(fix: Fix) -> tuple[str, ...]:
     return tuple(command for of_step in found for command in of_step) if all(found) else ()
 
 
-def no_fix_text(found: DeadEnd) -> str:
+def no_fix_text(found: dead_end.DeadEnd) -> str:
     """Why nothing that was tried helps."""
     match found:
-        case GateOfController():
+        case dead_end.GateOfController():
             return f"{found.controller} removes the gate {found.gate} once it admits the pod"
-        case Contradiction():
+        case dead_end.Contradiction():
             return f"no node can have both {_asked(found.first)} and {_asked(found.second)}"
-        case OfController():
+        case dead_end.OfController():
             return f"kube-controller-manager has to create the claim {found.claim} for this pod"
-        case HeldByOther():
+        case dead_end.HeldByOther():
             return f"one pod at a time may use the claim {found.claim}, and {found.holder} uses it"
-        case HeldByPlugin():
+        case dead_end.HeldByPlugin():
             waits = "; ".join(describe(one).headline for one in found.findings) or "its condition is not met"
             return f"{found.plugin} keeps the pod pending: {waits}"
-        case GroupIncomplete():
+        case dead_end.GroupIncomplete():
             return f"pod group {found.group} needs {count(found.missing, 'more pod', 'more pods')}"
-        case RefusedByExtender():
+        case dead_end.RefusedByExtender():
             return f"an extender rejects {count(found.nodes, 'node')} that every plugin accepts"
-        case NotSearched():
+        case dead_end.NotSearched():
             return (
                 f"the pod has {found.conditions:,} placement conditions; kschedx tries fixes for at most {found.most:,}"
             )
-        case Untold():
+        case dead_end.Untold():
             return "the pod stays unschedulable after every change tried"
         case _:
             assert_never(found)

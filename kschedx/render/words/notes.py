@@ -8,115 +8,24 @@ from typing import assert_never
 
 from kschedx.apiserver.admission import AdmissionChange
 from kschedx.errors import nearest
-from kschedx.explain.notes import (
-    AdmissionNote,
-    AdmissionPluginOff,
-    Admitted,
-    AdmittedAsEveryPod,
-    AfterChanges,
-    AppliedTogether,
-    AutoscalerUnreadable,
-    BoundByHand,
-    CapacitySelectorInvalid,
-    ClaimClassMissing,
-    ClaimNote,
-    ClaimNotMade,
-    ClaimsOfController,
-    ClaimsOfTemplates,
-    ClaimsOfVolumes,
-    ClaimVolumeMissing,
-    ClusterNote,
-    Consequence,
-    Contrast,
-    CSINodesWithoutNode,
-    CycleNote,
-    DeadlineExceeded,
-    DefaultPriority,
-    DeviceClaimNotMade,
-    DryRun,
-    EmptyKind,
-    EqualVolumes,
-    ExtenderFailed,
-    ExtenderNote,
-    ExtendersNotAsked,
-    FailedAfterwards,
-    FieldDifference,
-    FilesLeftOut,
-    FinishedPods,
-    FitsHere,
-    ForeignWorkload,
-    FoundHereOnly,
-    Gated,
-    KarpenterUnreadable,
-    KeepsAccount,
-    KindsForbidden,
-    KindsLacking,
-    KindsNotServed,
-    ManifestLeftOut,
-    MissingKind,
-    MissingNote,
-    MixedArchitectures,
-    NamedPriority,
-    NamespacesOnly,
-    NodesDroppedSilently,
-    NodesWithoutCSINode,
-    NominatedNodeFirst,
-    NoPreemptionThere,
-    NotApplied,
-    Note,
-    NotFoundHere,
-    NotMeasured,
-    NotReadyNodes,
-    OfUnknownPlugin,
-    OldVersion,
-    OrphanedPods,
-    OtherCounts,
-    OtherNodeCount,
-    OtherOperatingSystem,
-    OtherPreemption,
-    OtherRelease,
-    OtherWords,
-    PodSecurityRefusesMore,
-    PodSecurityUnread,
-    PodSecurityWarning,
-    PodsLacking,
-    QuestionNote,
-    RecordedEvent,
-    ReleaseEmulated,
-    RunsAlready,
-    RuntimeClassUnknown,
-    Sampling,
-    SelectedNodeMissing,
-    SelectorRefusal,
-    SelectorsRefused,
-    SingleFeasibleNode,
-    StorageKind,
-    StorageNote,
-    Teller,
-    Tie,
-    Tried,
-    UnknownPlugins,
-    UnlikelyAmount,
-    VolumeBoundElsewhere,
-    WholeNodesAnswered,
-)
+from kschedx.explain import notes
 from kschedx.framework.cycle import Stake, Unevaluated, open_stake
 from kschedx.kube.kinds import KINDS
 from kschedx.render.wording import count, listed
 
 
-def admission_note_text(note: AdmissionNote) -> str:
+def admission_note_text(note: notes.AdmissionNote) -> str:
     match note:
-        case RuntimeClassUnknown(runtime_class=name):
+        case notes.RuntimeClassUnknown(runtime_class=name):
             return (
                 f"RuntimeClass {name} is not in the snapshot: its overhead, node selector, and tolerations do not count"
             )
-        case AdmissionPluginOff(plugin=plugin):
+        case notes.AdmissionPluginOff(plugin=plugin):
             return (
                 f"namespace {note.namespace} has the annotation {note.annotation}: it applies only if the API server "
                 f"runs {plugin}, which is off by default"
             )
-        case PodSecurityUnread(namespace=namespace, level=level, is_cut=is_cut):
+        case notes.PodSecurityUnread(namespace=namespace, level=level, is_cut=is_cut):
             why = "and the snapshot lacks parts of the template"
             if not is_cut:
                 why = "and SecurityContextConstraints, not evaluated here, change the pod first"
@@ -124,20 +33,20 @@ def admission_note_text(note: AdmissionNote) -> str:
                 f"namespace {namespace} enforces Pod Security {level}, {why}: the API server may refuse the pod "
                 "(--dry-run=server asks it)"
             )
-        case PodSecurityRefusesMore(namespace=namespace, refusal=refusal):
+        case notes.PodSecurityRefusesMore(namespace=namespace, refusal=refusal):
             return (
                 f"namespace {namespace} refuses new pods of this template ({refusal}): the running pods are older "
                 "than its label, or a webhook changes them"
             )
-        case PodSecurityWarning(warning=warning):
+        case notes.PodSecurityWarning(warning=warning):
             if note.workload:
                 return f"kubectl apply only warns: it creates the {note.workload}, but its pods are refused"
             return f"kubectl apply warns but admits the pod: {warning}"
-        case DefaultPriority(source=source, priority=priority):
+        case notes.DefaultPriority(source=source, priority=priority):
             return f"{source}, the global default, set priority {priority}"
-        case NamedPriority(source=source, priority=priority):
+        case notes.NamedPriority(source=source, priority=priority):
             return f"{source} set priority {priority}"
-        case AdmittedAsEveryPod() | Admitted():
+        case notes.AdmittedAsEveryPod() | notes.Admitted():
             return f"{note.source or note.plugin} {'; '.join(_clauses(note.changes))}"
         case _:
             assert_never(note)
@@ -166,18 +75,18 @@ def _clauses(changes: Sequence[AdmissionChange]) -> Iterator[str]:
 # Claims that controllers make for a new pod, in words.
 
 
-def claim_note_text(note: ClaimNote) -> str:
-    if isinstance(note, DeviceClaimNotMade):
+def claim_note_text(note: notes.ClaimNote) -> str:
+    if isinstance(note, notes.DeviceClaimNotMade):
         return f"claim {note.claim} is not created from its template: {note.refusal}"
-    if isinstance(note, ClaimNotMade):
+    if isinstance(note, notes.ClaimNotMade):
         return f"claim {note.claim} is not created for the pod's ephemeral volume: {note.refusal}"
     claims = ", ".join(note.claims)
     match note:
-        case ClaimsOfController():
+        case notes.ClaimsOfController():
             return f"evaluated with the claims that its controller creates: {claims}"
-        case ClaimsOfVolumes():
+        case notes.ClaimsOfVolumes():
             return f"evaluated with the claims that kube-controller-manager creates for its ephemeral volumes: {claims}"
-        case ClaimsOfTemplates(templates=templates):
+        case notes.ClaimsOfTemplates(templates=templates):
             return (
                 f"evaluated with the claims that kube-controller-manager creates: {claims} from {', '.join(templates)}"
             )
@@ -190,23 +99,23 @@ def claim_note_text(note: ClaimNote) -> str:
 _SHOWN_NAMES = 3
 
 
-def cluster_note_text(note: ClusterNote) -> str:
+def cluster_note_text(note: notes.ClusterNote) -> str:
     match note:
-        case OrphanedPods(pods=pods, nodes=nodes):
+        case notes.OrphanedPods(pods=pods, nodes=nodes):
             run, are = ("runs", "is") if len(pods) == 1 else ("run", "are")
             these = count(len(pods), "pod")
             return f"{these} {run} on nodes that do not exist and {are} ignored: {listed(nodes, _SHOWN_NAMES)}"
-        case FilesLeftOut(files=files):
+        case notes.FilesLeftOut(files=files):
             return f"ignored, no Kubernetes objects in it: {listed(files, _SHOWN_NAMES)}"
-        case FinishedPods(pods=number):
+        case notes.FinishedPods(pods=number):
             return f"{number:,} finished pods count on their nodes: remove them from the input, as the API server does"
-        case ReleaseEmulated():
+        case notes.ReleaseEmulated():
             return _release(note)
         case _:
             assert_never(note)
 
 
-def _release(note: ReleaseEmulated) -> str:
+def _release(note: notes.ReleaseEmulated) -> str:
     emulated = f"kschedx emulates kube-scheduler {note.emulated}"
     told = f"{_teller(note.teller)} {note.version}"
     if note.is_known:
@@ -214,13 +123,13 @@ def _release(note: ReleaseEmulated) -> str:
     return f"{told}, which kschedx does not support: {emulated} (--kube-version selects another)"
 
 
-def _teller(teller: Teller) -> str:
+def _teller(teller: notes.Teller) -> str:
     match teller:
-        case Teller.SERVER:
+        case notes.Teller.SERVER:
             return "the API server is"
-        case Teller.KUBELETS:
+        case notes.Teller.KUBELETS:
             return "the kubelets are"
-        case Teller.MOST_KUBELETS:
+        case notes.Teller.MOST_KUBELETS:
             return "most kubelets are"
         case _:
             assert_never(teller)
@@ -229,57 +138,57 @@ def _teller(teller: Teller) -> str:
 # How the cycle went, in words.
 
 
-def cycle_note_text(note: CycleNote) -> str:
+def cycle_note_text(note: notes.CycleNote) -> str:
     match note:
-        case UnknownPlugins():
+        case notes.UnknownPlugins():
             return _unknown_plugins(note)
-        case KeepsAccount(plugin=plugin, setting=setting):
+        case notes.KeepsAccount(plugin=plugin, setting=setting):
             return (
                 f"{plugin} also reserves resources in its own cache ({setting}) until a node reports again; "
                 "no snapshot holds that"
             )
-        case NotMeasured(version=version):
+        case notes.NotMeasured(version=version):
             return (
                 f"published, not measured: kschedx uses what is published about kube-scheduler {version}, and "
                 "otherwise the rules of 1.36"
             )
-        case Gated(gates=gates):
+        case notes.Gated(gates=gates):
             return f"gated by {', '.join(gates)}: the rest is evaluated as if the gates were removed"
-        case BoundByHand():
+        case notes.BoundByHand():
             return bound_by_hand_text(note)
-        case NominatedNodeFirst(node=node):
+        case notes.NominatedNodeFirst(node=node):
             return f"kube-scheduler tries the nominated node {node} first, and it fits"
-        case Sampling():
+        case notes.Sampling():
             return (
                 f"kube-scheduler samples {note.nodes_to_find:,} of {note.feasible:,} feasible nodes; "
                 "kschedx evaluated all of them"
             )
-        case SingleFeasibleNode():
+        case notes.SingleFeasibleNode():
             return "one node is feasible: kube-scheduler selects it without scoring"
-        case Tie():
+        case notes.Tie():
             how = (
                 "kube-scheduler alternates between them" if note.takes_turns else "kube-scheduler selects one at random"
             )
             return f"{len(note.nodes):,} nodes have the highest score: kube-scheduler {how}"
-        case NotReadyNodes(nodes=nodes):
+        case notes.NotReadyNodes(nodes=nodes):
             named = f"{nodes[0]} is" if len(nodes) == 1 else f"{listed(nodes, 2)} are"
             return f"{named} not ready but not tainted: kube-scheduler checks only taints"
-        case OtherOperatingSystem():
+        case notes.OtherOperatingSystem():
             runs = f"{note.node} runs {note.actual}, and spec.os names {note.wanted}"
             return f"{runs}: its kubelet rejects the pod; kube-scheduler reads node labels only"
-        case MixedArchitectures(architectures=found):
+        case notes.MixedArchitectures(architectures=found):
             return (
                 f"the nodes that fit are {listed(found, 4)}: an image built for one of them alone fails on the others"
             )
-        case AutoscalerUnreadable(error=error):
+        case notes.AutoscalerUnreadable(error=error):
             return f"cluster-autoscaler is not evaluated: {error}"
-        case KarpenterUnreadable(error=error):
+        case notes.KarpenterUnreadable(error=error):
             return f"Karpenter is not evaluated: {error}"
         case _:
             assert_never(note)
 
 
-def _unknown_plugins(note: UnknownPlugins) -> str:
+def _unknown_plugins(note: notes.UnknownPlugins) -> str:
     """The plugins by what they could do, with what the answer is worth without them."""
     left_out, stands = note.left_out, note.stands
     if stands:
@@ -305,7 +214,7 @@ def _placed(plugins: Iterable[Unevaluated]) -> str:
     return ", ".join(f"{one.name} ({', '.join(one.where)})" for one in plugins)
 
 
-def bound_by_hand_text(note: BoundByHand) -> str:
+def bound_by_hand_text(note: notes.BoundByHand) -> str:
     """`spec.nodeName binds it to n1: kube-scheduler never sees it, and the kubelet would refuse it (OutOfcpu)`."""
     bound = f"spec.nodeName binds it to {note.node}, without kube-scheduler"
     if not note.exists:
@@ -318,9 +227,9 @@ def bound_by_hand_text(note: BoundByHand) -> str:
 # What became of the calls to HTTP extenders, in words.
 
 
-def extender_note_text(note: ExtenderNote) -> str:
+def extender_note_text(note: notes.ExtenderNote) -> str:
     match note:
-        case ExtendersNotAsked(extenders=extenders):
+        case notes.ExtendersNotAsked(extenders=extenders):
             names = ", ".join(extenders)
             if not note.stands:
                 how = "--extenders call calls it from this machine; --extenders FILE reads its answers"
@@ -328,12 +237,12 @@ def extender_note_text(note: ExtenderNote) -> str:
             told = f"the extender at {names} was not called: the answer does not depend on it"
             choosing = ", ".join(note.choosing_victims)
             return f"{told}; {choosing} may select other pods to evict" if choosing else told
-        case ExtenderFailed():
+        case notes.ExtenderFailed():
             return f"the extender at {note.url} failed {_consequence(note.consequence)}: {note.error}"
-        case NodesDroppedSilently(nodes=nodes):
+        case notes.NodesDroppedSilently(nodes=nodes):
             omitted = count(len(nodes), "node")
             return f"extenders omitted {omitted} without a reason: kube-scheduler counts such nodes under no reason"
-        case WholeNodesAnswered(extender=extender):
+        case notes.WholeNodesAnswered(extender=extender):
             return (
                 f"{extender} returns whole nodes: score plugins then see them without pods and images "
                 "(kubernetes/kubernetes issue 141781)"
@@ -342,17 +251,17 @@ def extender_note_text(note: ExtenderNote) -> str:
             assert_never(note)
 
 
-def _consequence(found: Consequence) -> str:
+def _consequence(found: notes.Consequence) -> str:
     match found:
-        case Consequence.AS_IF_ABSENT:
+        case notes.Consequence.AS_IF_ABSENT:
             return "and kube-scheduler ignores it (ignorable)"
-        case Consequence.ENDS_FILTER:
+        case notes.Consequence.ENDS_FILTER:
             return "and the attempt ends"
-        case Consequence.NO_SCORES:
+        case notes.Consequence.NO_SCORES:
             return "and gives no scores"
-        case Consequence.CANDIDATES_STAY:
+        case notes.Consequence.CANDIDATES_STAY:
             return "and kube-scheduler keeps the candidates (ignorable)"
-        case Consequence.NO_EVICTION:
+        case notes.Consequence.NO_EVICTION:
             return "and no pod is evicted"
         case _:
             assert_never(found)
@@ -361,21 +270,21 @@ def _consequence(found: Consequence) -> str:
 # Kinds that were not read, in words.
 
 
-def missing_note_text(note: MissingNote) -> str:
+def missing_note_text(note: notes.MissingNote) -> str:
     match note:
-        case NamespacesOnly(namespaces=namespaces):
+        case notes.NamespacesOnly(namespaces=namespaces):
             listed = ", ".join(namespaces)
             return f"only namespace {listed} is in this snapshot: requests of pods in other namespaces do not count"
-        case PodsLacking(lacking=lacking):
+        case notes.PodsLacking(lacking=lacking):
             held = f"{_dumps(note.formats)} does not hold {lacking or 'any pod'}"
             return f"{held}: nodes may be fuller than shown (details: kschedx doctor)"
-        case KindsLacking():
+        case notes.KindsLacking():
             return f"missing or incomplete in {_dumps(note.formats)}: {_with_worth(note.kinds)}"
-        case KindsForbidden(depends=False):
+        case notes.KindsForbidden(depends=False):
             return f"listing is forbidden for {_with_worth(note.kinds)}; this answer does not depend on it"
-        case KindsForbidden():
+        case notes.KindsForbidden():
             return f"listing is forbidden for {_names(note.kinds)}: pods that use them are undecided"
-        case KindsNotServed():
+        case notes.KindsNotServed():
             return f"the API server serves no {_names(note.kinds)}, so there are none"
         case _:
             assert_never(note)
@@ -404,9 +313,9 @@ def with_article(dump: str) -> str:
 _SHOWN_CHANGES = 4
 
 
-def question_note_text(note: QuestionNote) -> str:
+def question_note_text(note: notes.QuestionNote) -> str:
     match note:
-        case ForeignWorkload():
+        case notes.ForeignWorkload():
             kind = f"{note.kind} ({note.group})"
             if note.count is None:
                 told = f"one pod of its template at {note.path} is explained; replicas are not counted"
@@ -415,53 +324,58 @@ def question_note_text(note: QuestionNote) -> str:
             else:
                 told = f"{count(note.count, 'pod')} as {note.path} describes them; its operator may add containers"
             return f"{kind} is a custom resource: {told}"
-        case RunsAlready(node=node):
+        case notes.RunsAlready(replicas=replicas, unready=unready) if replicas:
+            which = "its only replica has a node" if replicas == 1 else f"all of its {replicas:,} replicas have nodes"
+            one = ", but is not ready" if replicas == 1 else f", {unready:,} of them not ready"
+            not_ready = one if unready else ""
+            return f"{which}{not_ready}; this shows where one more would go"
+        case notes.RunsAlready(node=node):
             return f"it runs on {node}; this shows what scheduling it now would give"
-        case ManifestLeftOut(source=source, why=why):
+        case notes.ManifestLeftOut(source=source, why=why):
             return f"ignored: {source}, {why}"
-        case OldVersion():
+        case notes.OldVersion():
             served = f"is not served as {note.api_version} since Kubernetes {note.since}"
             return f"{note.kind} {served}: read as its current version"
-        case AppliedTogether(objects=objects):
+        case notes.AppliedTogether(objects=objects):
             return f"evaluated as applied together with {listed(objects, _SHOWN_CHANGES)}"
-        case DeadlineExceeded(workload=workload, message=message):
+        case notes.DeadlineExceeded(workload=workload, message=message):
             return f"{workload} exceeded its progress deadline: {message}"
-        case NotApplied():
+        case notes.NotApplied():
             return f"{note.what} is ignored, the API server refuses it: {note.refusal}"
-        case UnlikelyAmount():
+        case notes.UnlikelyAmount():
             written = f"{note.amount} of {note.resource} is {_really(note)}"
             return f"container {note.container}: {written}: did you mean {note.meant}?"
-        case DryRun(error=error) if error:
+        case notes.DryRun(error=error) if error:
             return f"the API server's dry run admits the pod; kschedx could not: {error}"
-        case DryRun(differences=()):
+        case notes.DryRun(differences=()):
             return "the API server's dry run returns the same pod as kschedx"
-        case DryRun(differences=differences):
+        case notes.DryRun(differences=differences):
             return (
                 f"the API server's dry run returns a different pod than kschedx: {'; '.join(map(_told, differences))}"
             )
-        case AfterChanges():
+        case notes.AfterChanges():
             return f"after {'; '.join(note.changes)}{_displaced(note)}"
-        case Tried():
+        case notes.Tried():
             return f"tried with {', '.join(note.changes)}; without it: {note.before.value}"
         case _:
             assert_never(note)
 
 
-def dry_run_facts(note: DryRun) -> dict[str, object]:
+def dry_run_facts(note: notes.DryRun) -> dict[str, object]:
     return {"changes": list(map(_told, note.differences))}
 
 
-def _told(one: FieldDifference) -> str:
+def _told(one: notes.FieldDifference) -> str:
     return f"{one.path} is {one.theirs}, not {one.ours}"
 
 
-def _really(note: UnlikelyAmount) -> str:
+def _really(note: notes.UnlikelyAmount) -> str:
     if note.resource == "cpu":
         return f"{note.is_really:,} processors"
     return f"{note.is_really:,} bytes" if note.is_really else "less than a byte"
 
 
-def _displaced(note: AfterChanges) -> str:
+def _displaced(note: notes.AfterChanges) -> str:
     """`: 3 pods move, shop/web-0 loses its node and finds no other`."""
     parts = [f"{count(len(note.moved), 'pod')} {'moves' if len(note.moved) == 1 else 'move'}"] if note.moved else []
     if note.waiting:
@@ -481,7 +395,7 @@ _MOST_LETTERS = 100
 """Of one text: other schedulers and extenders write what they like."""
 
 
-def recorded_event_note_text(note: RecordedEvent) -> str:
+def recorded_event_note_text(note: notes.RecordedEvent) -> str:
     times = f", {note.count:,} times" if note.count > 1 else ""
     whole, _, fraction = note.last_seen.partition(".")
     seen = f" (last seen {whole}{'Z' if fraction else ''}{times})" if note.last_seen else ""
@@ -489,36 +403,36 @@ def recorded_event_note_text(note: RecordedEvent) -> str:
     return f"the recorded event{seen} {f'differs: {differs}' if differs else 'is the same'}"
 
 
-def recorded_event_facts(note: RecordedEvent) -> dict[str, object]:
+def recorded_event_facts(note: notes.RecordedEvent) -> dict[str, object]:
     seen: dict[str, object] = {"count": note.count, "lastSeen": note.last_seen} if note.last_seen else {}
     return {"message": note.message, "differences": list(map(contrast_text, note.contrasts))} | seen
 
 
-def contrast_text(contrast: Contrast) -> str:
+def contrast_text(contrast: notes.Contrast) -> str:
     """What is different, and what that comes from."""
     match contrast:
-        case FitsHere():
+        case notes.FitsHere():
             return "kschedx finds a node: recorded at another time, or with another configuration"
-        case FailedAfterwards(message=message):
+        case notes.FailedAfterwards(message=message):
             return f"kube-scheduler had selected a node and failed there: {message}"
-        case OtherNodeCount(there=there, here=here):
+        case notes.OtherNodeCount(there=there, here=here):
             return f"it counts {there:,} nodes, the snapshot has {here:,}: {_ELSEWHERE}, or an incomplete snapshot"
-        case OtherCounts(moved=moved):
+        case notes.OtherCounts(moved=moved):
             told = (f"{one.there:,} × {_quoted(one.text)} there, {one.here:,} here" for one in moved)
             return f"{listed(told, _MOST_TEXTS)}: {_ELSEWHERE}"
-        case OtherWords(texts=texts):
+        case notes.OtherWords(texts=texts):
             return f"{_listed(texts)} is the text of another Kubernetes version"
-        case OfUnknownPlugin(texts=texts):
+        case notes.OfUnknownPlugin(texts=texts):
             return f"{_listed(texts)} is not of a known plugin: it comes from an extender or another scheduler"
-        case NotFoundHere(texts=texts):
+        case notes.NotFoundHere(texts=texts):
             return f"{_listed(texts)} does not apply now: {_ELSEWHERE}, or with another configuration"
-        case FoundHereOnly(texts=texts):
+        case notes.FoundHereOnly(texts=texts):
             return f"{_listed(texts)} is new"
-        case NoPreemptionThere():
+        case notes.NoPreemptionThere():
             return "it has no preemption part: another Kubernetes version, or preemption is off"
-        case OtherPreemption():
+        case notes.OtherPreemption():
             return f"its preemption result differs: {_ELSEWHERE}, or by another Kubernetes version"
-        case OtherRelease():
+        case notes.OtherRelease():
             return "its text is that of another Kubernetes version"
         case _:
             assert_never(contrast)
@@ -537,48 +451,48 @@ def _quoted(text: str) -> str:
 _SHOWN_OBJECTS = 3
 
 
-def storage_note_text(note: StorageNote) -> str:
+def storage_note_text(note: notes.StorageNote) -> str:
     match note:
-        case EmptyKind(kind=kind):
+        case notes.EmptyKind(kind=kind):
             return _empty(kind)
-        case MissingKind(kind=kind):
+        case notes.MissingKind(kind=kind):
             return _missing(kind)
-        case ClaimVolumeMissing(claim=claim, volume=volume):
+        case notes.ClaimVolumeMissing(claim=claim, volume=volume):
             return f'claim {claim} names volume "{volume}", which does not exist: pods that use it stay pending'
-        case VolumeBoundElsewhere(claim=claim, other=other):
+        case notes.VolumeBoundElsewhere(claim=claim, other=other):
             whose = f"claim {other}" if other != claim else "an earlier claim of that name (with another uid)"
             return (
                 f"claim {claim} names volume {note.volume}, but the volume names {whose}: kube-scheduler trusts the "
                 "claim; the volume controller will set the claim to Lost"
             )
-        case ClaimClassMissing(claim=claim, storage_class=storage_class):
+        case notes.ClaimClassMissing(claim=claim, storage_class=storage_class):
             hint = nearest(storage_class, note.known)
             return (
                 f'claim {claim} names storage class "{storage_class}", which does not exist'
                 f"{f' ({hint})' if hint else ''}: kube-scheduler waits until the claim is bound"
             )
-        case SelectedNodeMissing(claim=claim, node=node):
+        case notes.SelectedNodeMissing(claim=claim, node=node):
             return (
                 f'the volume of claim {claim} is to be provisioned for node "{node}", which does not exist: '
                 "kube-scheduler selects no other node until the provisioner gives up"
             )
-        case EqualVolumes(claim=claim, volumes=volumes):
+        case notes.EqualVolumes(claim=claim, volumes=volumes):
             return (
                 f"{len(volumes):,} volumes of equal size fit claim {claim} ({listed(volumes, _SHOWN_OBJECTS)}): "
                 "kube-scheduler may bind any of them"
             )
-        case CSINodesWithoutNode(csi_nodes=gone):
+        case notes.CSINodesWithoutNode(csi_nodes=gone):
             named = f"{count(len(gone), 'CSINode')} without a node ({listed(gone, _SHOWN_OBJECTS)})"
             return f"{named}: ignored by kube-scheduler"
-        case NodesWithoutCSINode(nodes=bare):
+        case notes.NodesWithoutCSINode(nodes=bare):
             named = f"{count(len(bare), 'node')} without a CSINode ({listed(bare, _SHOWN_OBJECTS)})"
             return f"{named}: kube-scheduler applies no volume limit there"
-        case CapacitySelectorInvalid(capacity=capacity, error=error):
+        case notes.CapacitySelectorInvalid(capacity=capacity, error=error):
             return (
                 f"CSIStorageCapacity {capacity} has an invalid nodeTopology ({error}): kube-scheduler treats "
                 "it as accessible from no node"
             )
-        case SelectorsRefused(refusals=refusals):
+        case notes.SelectorsRefused(refusals=refusals):
             told = "; ".join(map(_refusal, refusals[:_SHOWN_OBJECTS]))
             others = f"; and {len(refusals) - _SHOWN_OBJECTS} more" if len(refusals) > _SHOWN_OBJECTS else ""
             return f"the API server refuses {told}{others}"
@@ -586,7 +500,7 @@ def storage_note_text(note: StorageNote) -> str:
             assert_never(note)
 
 
-def _empty(kind: StorageKind) -> str:
+def _empty(kind: notes.StorageKind) -> str:
     match kind:
         case "PersistentVolumeClaim":
             return "the cluster has no PersistentVolumeClaims, so those of the pod do not exist"
@@ -596,7 +510,7 @@ def _empty(kind: StorageKind) -> str:
             assert_never(kind)
 
 
-def _missing(kind: StorageKind) -> str:
+def _missing(kind: notes.StorageKind) -> str:
     match kind:
         case "PersistentVolumeClaim":
             return "the snapshot has no PersistentVolumeClaims: the dump may lack them"
@@ -606,7 +520,7 @@ def _missing(kind: StorageKind) -> str:
             assert_never(kind)
 
 
-def _refusal(one: SelectorRefusal) -> str:
+def _refusal(one: notes.SelectorRefusal) -> str:
     return f"{one.object}: {one.field}: {one.error.splitlines()[0]}"
 
 
@@ -615,33 +529,33 @@ def _refusal(one: SelectorRefusal) -> str:
 # Text is data still: whatever prints it makes it harmless first (`safe.visible`).
 
 
-def note_text(note: Note) -> str:
+def note_text(note: notes.Note) -> str:
     """A line: lower case, no full stop."""
-    if isinstance(note, CycleNote):
+    if isinstance(note, notes.CycleNote):
         return cycle_note_text(note)
-    if isinstance(note, RecordedEvent):
+    if isinstance(note, notes.RecordedEvent):
         return recorded_event_note_text(note)
-    if isinstance(note, ExtenderNote):
+    if isinstance(note, notes.ExtenderNote):
         return extender_note_text(note)
-    if isinstance(note, MissingNote):
+    if isinstance(note, notes.MissingNote):
         return missing_note_text(note)
-    if isinstance(note, ClusterNote):
+    if isinstance(note, notes.ClusterNote):
         return cluster_note_text(note)
-    if isinstance(note, StorageNote):
+    if isinstance(note, notes.StorageNote):
         return storage_note_text(note)
-    if isinstance(note, AdmissionNote):
+    if isinstance(note, notes.AdmissionNote):
         return admission_note_text(note)
-    if isinstance(note, ClaimNote):
+    if isinstance(note, notes.ClaimNote):
         return claim_note_text(note)
-    if isinstance(note, QuestionNote):
+    if isinstance(note, notes.QuestionNote):
         return question_note_text(note)
     assert_never(note)
 
 
-def note_facts(note: Note) -> dict[str, object]:
+def note_facts(note: notes.Note) -> dict[str, object]:
     """What the document carries beside id and text; in some notes that is words too."""
-    if isinstance(note, RecordedEvent):
+    if isinstance(note, notes.RecordedEvent):
         return recorded_event_facts(note)
-    if isinstance(note, DryRun):
+    if isinstance(note, notes.DryRun):
         return dry_run_facts(note)
     return note.facts

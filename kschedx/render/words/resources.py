@@ -2,43 +2,12 @@
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from kschedx.explain.diagnosis import HardwareHint, NodeDetail, OfferedNowhere
-from kschedx.findings import HostPortConflict, InsufficientResource, ResourceFinding, TooManyPods
-from kschedx.render.wording import Balance, Brief, Fact, Reason, Words, balance, count, listed
-
-RESOURCE_REASONS: dict[str, Reason] = {}
+from kschedx.findings import HostPortConflict, InsufficientResource, TooManyPods
+from kschedx.render.wording import Balance, Brief, Fact, Words, balance, count, in_words, listed
 
 
-def describe_resource(finding: ResourceFinding, detail: NodeDetail | None) -> Words:
-    """`detail` adds what surrounds it on its node: parts of the request, holders."""
-    match finding:
-        case HostPortConflict():
-            return _host_port_conflict(finding)
-        case InsufficientResource():
-            return _insufficient_resource(finding, detail)
-        case TooManyPods():
-            return _too_many_pods(finding)
-        case _:
-            assert_never(finding)
-
-
-RESOURCE_REASONS[HostPortConflict.reason] = Reason(
-    plugins=("NodePorts",),
-    means=(
-        "Another pod on the node uses the host port. kube-scheduler compares the port with its protocol and address; "
-        "0.0.0.0 means every address."
-    ),
-    causes=(
-        "a second replica on the node: hostPort or hostNetwork permits one",
-        "a rolling update with maxSurge",
-        "two ingress controllers or agents with the same port",
-    ),
-    fixes=("use a Service instead of a host port", "another port or address", "remove the pod that uses it"),
-)
-
-
+@in_words.register
 def _host_port_conflict(finding: HostPortConflict) -> Words:
     port = f"{finding.port}/{finding.protocol}"
     asked, held = _endpoint(finding.host_ip, finding.port), _endpoint(finding.holder_host_ip, finding.port)
@@ -53,28 +22,6 @@ def _host_port_conflict(finding: HostPortConflict) -> Words:
 
 def _endpoint(host_ip: str, port: int) -> str:
     return f"{host_ip or '0.0.0.0'}:{port}"
-
-
-RESOURCE_REASONS[InsufficientResource.reason] = Reason(
-    plugins=("NodeResourcesFit",),
-    means=(
-        "The pod requests more than is free: the node's allocatable minus the requests of the pods on it. "
-        "Actual usage, limits, and what `kubectl top` shows do not count."
-    ),
-    causes=(
-        "the nodes are full: their pods request almost everything, whatever they use",
-        "requests far above usage, of this pod or of others",
-        "fragmentation: enough is free in total, but not on any one node",
-        "an init container that requests more than the main containers",
-        "the node does not have the resource, for example because its device plugin does not run",
-    ),
-    fixes=(
-        "lower the request, if the pod uses less",
-        "remove or move pods that use it",
-        "give the pod a higher priority",
-        "add a node; if the request exceeds the whole node, add a larger one",
-    ),
-)
 
 
 def offered_nowhere(found: OfferedNowhere) -> str:
@@ -94,7 +41,7 @@ def hardware_text(hint: HardwareHint) -> str:
     return f"{nodes} {has} the hardware but {reports} no {hint.resource}: {its} device plugin is not running or fails"
 
 
-def _insufficient_resource(finding: InsufficientResource, detail: NodeDetail | None) -> Words:
+def insufficient_resource(finding: InsufficientResource, detail: NodeDetail | None) -> Words:
     sums = balance(finding.resource, asks=finding.requested, allocatable=finding.allocatable, used=finding.used)
     size = max(len(sums.asks), len(sums.offers))
     parts = detail.parts.get(finding.resource, ()) if detail else ()
@@ -145,18 +92,7 @@ def _offers(finding: InsufficientResource, sums: Balance, size: int, detail: Nod
     return (sums_text, f"rounded to {sums.rounded}") if sums.rounded else (sums_text,)
 
 
-RESOURCE_REASONS[TooManyPods.reason] = Reason(
-    plugins=("NodeResourcesFit",),
-    means="The node runs as many pods as its allocatable permits (status.allocatable.pods, 110 by default).",
-    causes=(
-        "many small pods on large nodes",
-        "a network plugin with few addresses per machine",
-        "maxPods in the kubelet's configuration is low",
-    ),
-    fixes=("remove pods", "raise maxPods in the kubelet's configuration", "add a node"),
-)
-
-
+@in_words.register
 def _too_many_pods(finding: TooManyPods) -> Words:
     number = f"{finding.pods:,} of {finding.allowed:,}"
     return Words(

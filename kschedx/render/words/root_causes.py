@@ -18,6 +18,7 @@ from kschedx.explain.root_causes import (
     ResizePending,
     SelectorMissesPod,
     UnhealthyDevices,
+    VolumeNotUsable,
 )
 from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.render.wording import count, listed
@@ -72,7 +73,22 @@ def root_cause_text(cause: Cause) -> str:
             return f"{owner} cannot create the others: {message.removeprefix('Error creating: ')}"
         case ProvisioningFailed():
             return f"the last event of claim {cause.claim}: {cause.message}"
+        case VolumeNotUsable():
+            return _unusable(cause)
         case Reported(by=by, message=message):
             return f"{by} reports: {message}"
         case _:
             assert_never(cause)
+
+
+def _unusable(cause: VolumeNotUsable) -> str:
+    volume = cause.volume
+    about = f"volume {volume.name}, which claim {cause.claim} names," if cause.is_named else f"volume {volume.name}"
+    why = {
+        "access-modes": f"has the access modes {volume.detail}",
+        "bound-to-another-claim": f"is bound to claim {volume.detail}",
+        "selector": "is not selected by the claim",
+        "too-small": f"has only {format_quantities((volume.capacity,), Unit.BYTE)[0]}",
+        "volume-mode": f"has volumeMode {volume.detail}",
+    }
+    return f"{about} {why[volume.lost]}"
