@@ -7,7 +7,7 @@ refuse a pod. A pod that comes from a cluster has been through all that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -35,6 +35,7 @@ from kschedx.apiserver.pod_security import LevelVersion, Standards, Violation, t
 from kschedx.apiserver.security_context import KubeletSpec, judged
 from kschedx.apiserver.validation import validate_pod
 from kschedx.errors import InputError, NotAdmittedError, nearest
+from kschedx.kube.autoscalers import LIMIT_RANGER as LIMIT_RANGER_ANNOTATION
 from kschedx.kube.field_errors import DEFAULT_OPTIONS, ValidationOptions, aggregate
 from kschedx.kube.tolerations import NO_EXECUTE, toleration_text
 from kschedx.kube.types import (
@@ -140,9 +141,25 @@ def admit(pod: Pod, context: AdmissionContext, kubelet: KubeletSpec | None = Non
             spec = merge_spread_label_keys(spec, given.metadata.labels)
     except InputError as error:
         raise _forbidden(given, error) from None
-    admitted = Admitted(pod=replace(given, spec=with_canonical_amounts(spec)), changes=tuple(changes))
+    metadata, told = given.metadata, "; ".join(_set_by_limit_ranges(changes))
+    if told:
+        annotations = {**metadata.annotations, LIMIT_RANGER_ANNOTATION: f"LimitRanger plugin set: {told}"}
+        metadata = replace(metadata, annotations=annotations)
+    pod = replace(given, metadata=metadata, spec=with_canonical_amounts(spec))
+    admitted = Admitted(pod=pod, changes=tuple(changes))
     _refuse(given, admitted, context, kubelet)
     return admitted
+
+
+def _set_by_limit_ranges(changes: Iterable[AdmissionChange]) -> Iterator[str]:
+    """`cpu, memory request for container app`, as the plugin notes it in the pod's annotation."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for one in changes:
+        side, _, resource = one.item.partition(".")
+        if one.plugin == LIMIT_RANGER:
+            found.setdefault((one.container, side.removesuffix("s")), []).append(resource)
+    for (container, side), resources in found.items():
+        yield f"{', '.join(sorted(resources))} {side} for container {container}"
 
 
 def terminating_refusal(pod: ObjectMeta, namespace: str) -> str:

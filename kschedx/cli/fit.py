@@ -97,9 +97,8 @@ def _answer(clusters: Clusters, setup: Setup, one: Pod | Written, title: str, wa
     from kschedx.explain.missing_kinds import depends_on_unread
     from kschedx.explain.subject import stored
     from kschedx.inquiry.ask import Inquiry
-    from kschedx.inquiry.lifecycle import no_scheduler
     from kschedx.inquiry.manifests import has_unknown_pods
-    from kschedx.inquiry.pod import explain
+    from kschedx.inquiry.pod import explain, no_scheduler
     from kschedx.kube.types import Pod
     from kschedx.simulate.fit import fit as fitted
 

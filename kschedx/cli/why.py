@@ -11,6 +11,7 @@ from kschedx.cli import completion
 from kschedx.cli.options import ALL_NAMESPACES, DECIDES, INTERVAL, SELECTOR, SHARD, Part
 from kschedx.cli.output import ALL, Answer, Format, option
 from kschedx.cli.question import Question
+from kschedx.errors import NotAdmittedError
 
 if TYPE_CHECKING:
     from kschedx.cli.connection import Reached
@@ -156,7 +157,10 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> Answer | int:
 
     manifests = Manifests.read(wanted.files) if wanted.files else None
     read = question.read_to_decide()
-    reached, changes = _after_changes(question, wanted, read)
+    try:
+        reached, changes = _after_changes(question, wanted, read)
+    except NotAdmittedError as error:
+        return _refused_change(question, read.snapshot, error)
     snapshot = reached.snapshot
     if manifests is not None:
         manifests.placed(question.namespace, reached.namespace, is_only=not wanted.names)
@@ -189,6 +193,22 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> Answer | int:
     if (member := waiting_member_of(found[0], clusters.applied)) is not None and not wanted.tries:
         found = queue = [member]
     return why_one(question, wanted, clusters, setup, found[0], interval, queue)
+
+
+def _refused_change(question: Question, snapshot: Snapshot, error: NotAdmittedError) -> Answer:
+    """The answer about a change that the API server does not accept: it is not made."""
+    from kschedx.cli.why_pod import explanation_report
+    from kschedx.explain.subject import Subject
+    from kschedx.inquiry.lifecycle import refused
+    from kschedx.inquiry.pod import unscheduled
+    from kschedx.kube.types import ObjectMeta, Pod
+
+    kind, _, key = error.place.object.partition(" ")
+    namespace, _, name = key.rpartition("/")
+    pod = Pod(metadata=ObjectMeta(name=name or kind, namespace=namespace or "default"))
+    lifecycle = refused(pod.key, error.message, source=str(error.place), hint=error.hint, is_workload=False)
+    answer = unscheduled(Subject(snapshot=snapshot, pod=pod, is_new=True), question.setup(snapshot), lifecycle)
+    return Answer(explanation_report(answer, (), error.place, all_nodes=False), answer.exit_code)
 
 
 def _after_changes(question: Question, wanted: Wanted, reached: Reached) -> tuple[Reached, tuple[AfterChanges, ...]]:

@@ -193,12 +193,15 @@ def agents_down(snapshot: Snapshot, node: str) -> tuple[str, ...]:
     pods, row = snapshot.pods, snapshot.cluster.index.get(node)
     waiting = (one for one in pods.pending if is_of_daemon_set(pods.owners[one]) and pinned_to(pods.specs[one]) == node)
     there = () if row is None else pods.on_node(row).tolist()
-    unready = (one for one in there if is_of_daemon_set(pods.owners[one]) and not _is_ready(pods, one))
+    unready = (one for one in there if is_of_daemon_set(pods.owners[one]) and not is_running(pods, one))
     return tuple(map(pods.key, (*waiting, *unready)))
 
 
-def _is_ready(pods: PodTable, row: int) -> bool:
+def is_running(pods: PodTable, row: int) -> bool:
+    """On a node, ready as far as its conditions say, and with no container that waits."""
     status = pods.statuses[row]
-    return all(one.status == "True" for one in status.conditions if one.type == "Ready") and not any(
-        one.state is not None and one.state.waiting is not None for one in status.container_statuses
+    return (
+        bool(pods.node_names[row])
+        and all(one.status == "True" for one in status.conditions if one.type == "Ready")
+        and not any(one.state is not None and one.state.waiting is not None for one in status.container_statuses)
     )

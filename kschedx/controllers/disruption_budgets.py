@@ -26,6 +26,8 @@ from kschedx.snapshot.snapshot import Snapshot
 
 ALWAYS = "AlwaysAllow"
 """spec.unhealthyPodEvictionPolicy under which a pod that is not ready goes at any time."""
+SYNC_FAILED = "SyncFailed"
+"""Why the condition DisruptionAllowed is False where the controllers of the pods have no scale subresource."""
 
 
 class BudgetStatus(Struct, frozen=True, kw_only=True):
@@ -37,6 +39,8 @@ class BudgetStatus(Struct, frozen=True, kw_only=True):
     """How many more may go; below 0 where that many are missing."""
     unready: tuple[str, ...] = ()
     """Pods, `namespace/name`, that do not count as healthy."""
+    failure: str = ""
+    """Why its controller cannot count the pods that there should be, so that it allows no disruption."""
 
 
 class DisruptionBudget:
@@ -66,8 +70,14 @@ class DisruptionBudget:
     def standing(self, snapshot: Snapshot, pods: PodTable, fresh: Collection[int]) -> BudgetStatus:
         """As the cluster stands, of which `pods` are the pods; those in the rows `fresh` have been recreated."""
         now, first, status = self._counted(snapshot, pods, fresh), self._at_first, self._budget.status
-        if status.disruptions_allowed is None:
+        failure = next((one.message for one in status.conditions if one.reason == SYNC_FAILED), "")
+        is_number = isinstance(self._budget.spec.min_available, int) and self._budget.spec.max_unavailable is None
+        if status.disruptions_allowed is None or (failure and is_number):
             return now
+        if failure:
+            return BudgetStatus(
+                healthy=now.healthy, needed=now.healthy, allowed=0, unready=now.unready, failure=failure
+            )
         needed = now.needed if status.desired_healthy is None else status.desired_healthy + now.needed - first.needed
         healthy = (
             now.healthy if status.current_healthy is None else status.current_healthy + now.healthy - first.healthy

@@ -640,10 +640,12 @@ class AfterChanges(NoteFacts, frozen=True, kw_only=True):
 
 
 class RunsAlready(NoteFacts, frozen=True, kw_only=True):
-    """The pod has a node, and was evaluated as if it had none."""
+    """The pod has a node, and was evaluated as if it had none; or all `replicas` have nodes, and one more was."""
 
     id: ClassVar[str] = "runs-already"
-    node: str
+    node: str = ""
+    replicas: int = 0
+    unready: int = 0
 
 
 QuestionNote: TypeAlias = (

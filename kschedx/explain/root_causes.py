@@ -15,6 +15,7 @@ from msgspec import Struct
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.findings import (
+    ClaimUnbound,
     Finding,
     GangTooSmall,
     InsufficientDevices,
@@ -25,6 +26,7 @@ from kschedx.findings import (
     TooManyPods,
     TopologySpreadSkew,
 )
+from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.devices import DeviceSelector
@@ -34,6 +36,7 @@ from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import OfStatefulSet, PersistentVolumeClaim, own_claims
 from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, Node, Pod, PodAffinity
 from kschedx.kube.workloads import REVISION_HASH
+from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.events import FailedCreate
 from kschedx.snapshot.snapshot import Snapshot
@@ -120,6 +123,15 @@ class ProvisioningFailed(RootCause, frozen=True, kw_only=True):
     message: str
 
 
+class VolumeNotUsable(RootCause, frozen=True, kw_only=True):
+    """The volume that a claim names, or the nearest of its class, and why the claim cannot have it."""
+
+    id: ClassVar[str] = "volume-not-usable"
+    claim: str
+    volume: VolumeCandidate
+    is_named: bool
+
+
 class MembersNotCreated(RootCause, frozen=True, kw_only=True):
     """Why the controller of a gang's pods creates no more of them."""
 
@@ -170,6 +182,7 @@ Cause: TypeAlias = (
     | UnhealthyDevices
     | SelectorMissesPod
     | ProvisioningFailed
+    | VolumeNotUsable
     | MembersNotCreated
     | OutdatedRevision
     | MatchingPodPending
@@ -245,6 +258,8 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[Cause]:
             yield from _never_preempts(diagnosis)
         case TooManyPods():
             yield from _daemon_pods(diagnosis)
+        case ClaimUnbound():
+            yield from _unusable(cycle.snapshot, finding)
         case InsufficientDevices(shortages=shortages):
             for one in shortages:
                 if one.stage == "none":
@@ -264,6 +279,23 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[Cause]:
             yield SelectorMissesPod(index=term, anti=True, topology_key=key, selector=selector)
         case _:
             return
+
+
+def _unusable(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[VolumeNotUsable]:
+    """Of a claim whose class provisions nothing, so that an existing volume has to match."""
+    claim = snapshot.storage.claims.get(finding.claim.claim)
+    storage_class = None if claim is None else snapshot.storage.classes.get(claim.storage_class)
+    is_provisioned = storage_class is not None and storage_class.can_provision
+    if claim is None or finding.cause == "class-missing" or (is_provisioned and not claim.spec.volume_name):
+        return
+    try:
+        nearest = VolumeSearch(claim, snapshot.storage, attributes_classes=True).nearest(frozenset())
+    except SearchError:
+        return
+    named = claim.spec.volume_name
+    found = [one for one in nearest if not named or one.name == named]
+    if found and found[0].lost in ("too-small", "access-modes", "selector", "volume-mode", "bound-to-another-claim"):
+        yield VolumeNotUsable(claim=claim.key, volume=found[0], is_named=bool(named))
 
 
 def _never_preempts(diagnosis: Diagnosis) -> Iterator[NeverPreempts]:

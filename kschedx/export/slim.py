@@ -23,10 +23,12 @@ from kschedx.kube.autoscalers import (
     DELETION_COST,
     DO_NOT_DISRUPT,
     GROUP_SIZE,
+    LIMIT_RANGER,
     MIRROR,
     NODE_POOL_ID,
     OTHER_SCHEDULERS,
     SCALE_DOWN_DISABLED,
+    VERTICAL_UPDATES,
 )
 from kschedx.kube.decoding import decode
 from kschedx.kube.descheduling import ContainerFacts, PodStatusFacts
@@ -58,7 +60,7 @@ ANNOTATIONS = frozenset({
     *optional_admission.PLUGIN_OF_ANNOTATION,
     scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY,
     scheduler_plugins.TOLERATION_SECONDS,
-    *(MIRROR, DELETION_COST, GROUP_SIZE, *descheduling.ANNOTATIONS),
+    *(MIRROR, DELETION_COST, GROUP_SIZE, LIMIT_RANGER, VERTICAL_UPDATES, *descheduling.ANNOTATIONS),
 })  # fmt: skip
 """The annotations that count; any other may hold anything."""
 

@@ -1,8 +1,9 @@
-"""Phrases of which the titles of fixes are made."""
+"""Phrases of which the titles of fixes are made, and what helps by the words of kubelets and storage drivers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 
 from kschedx.findings import RequirementMatch
 from kschedx.kube.escaping import shell_command
@@ -55,3 +56,71 @@ def listed(names: list[str], most: int) -> str:
     """All names, or the first `most` and how many more there are."""
     more = len(names) - most
     return joined([*names[:most], f"{more:,} more"] if more > 0 else names)
+
+
+# What helps, by the words of those that report.
+
+PULLS = (
+    (r"pull policy of Never", "load {image} onto {node}, or set imagePullPolicy: IfNotPresent"),
+    (r"no match for platform|exec format error", "use an image that is built for {node}'s architecture"),
+    (r"toomanyrequests|rate limit", "wait, or pull {image} with credentials: its registry limits pulls"),
+    (r"may require", "correct the image {image}, or give the pod an imagePullSecret that may pull it"),
+    (r"unauthorized|authoriz|authenticat|denied|forbidden|40[13]", "give the pod an imagePullSecret for {image}"),
+    (r"not found|manifest unknown|does not exist|parse|invalid reference", "correct the image {image}"),
+    (r"timeout|no such host|connection refused|dial tcp|x509", "let {node} reach the registry of {image}"),
+)
+"""Words of a failed pull, and what helps."""
+NO_DRIVER = re.compile(r"driver name (?P<name>\S+) not found in the list of registered CSI drivers")
+STARTS = (
+    (r"not found in the list of registered CSI drivers",
+     "run the node plugin of {driver} on {node}, where it is not registered{agents}"),
+    (r"failed to assign an IP address|no (?:more )?(?:available )?(?:IPs?|ip)\b|IPAMError",
+     "give {node} more pod IP addresses: a larger subnet or range, or fewer pods"),
+    (r"cni plugin not initialized|cni config uninitialized|no networks found|failed to find plugin",
+     "install or repair the CNI plugin on {node}{agents}"),
+    (r"plugin type=|[Cc][Nn][Ii]|network: |setup network", "repair the CNI plugin on {node}{agents}"),
+    (r"runtime handler|no runtime for", "install the container runtime that the pod requests on {node}"),
+    (r"already mounted|device or resource busy|target is busy", "unmount the volume where another process has it"),
+    (r"access denied by server|Permission denied|permission denied|not authorized|AccessDenied",
+     "let {node} access the volume: the storage system refuses it"),
+    (r"wrong fs type|can't read superblock|fsck", "repair the file system of the volume"),
+    (r"timed out|timeout|[Cc]onnection refused|no route to host|DeadlineExceeded",
+     "let {node} reach the storage system, and repair {driver} if it is not running there"),
+)  # fmt: skip
+"""Words of the kubelet about volumes and networks, and what helps."""
+FAILURES = (
+    (r"^UnexpectedAdmissionError", "repair the device plugin on {node}, then delete the pod and create it again"),
+    (r"^TopologyAffinityError", "make room in one NUMA node of {node}, or relax its topology policy"),
+    (r"^Evicted .*ephemeral|^Evicted .*disk", "free disk space on {node}, or request and limit ephemeral-storage"),
+    (r"^Evicted .*memory", "raise requests.memory to what the pod uses, or free memory on {node}"),
+    (r"^(?:NodeShutdown|Terminated|Shutdown)", "delete the pod and create it again: {node} was shut down"),
+    (r"^DeadlineExceeded", "raise activeDeadlineSeconds, or make the work faster"),
+    (r"^(?:NodeAffinity|OutOf\S+|NodeName|NodePorts)",
+     "delete the pod and create it again without nodeName: the kubelet of {node} refuses it"),
+)  # fmt: skip
+"""Why the kubelet of a node failed a pod, and what helps; a controller of the pod creates another."""
+_PROVISIONING = (
+    (r"MULTI_NODE|access ?modes?\b.*(?:not supported|unsupported|invalid)|only accessmodes",
+     "recreate claim {claim} with an access mode that {driver} supports, or with a class of another driver"),
+    (r"data ?source|snapshot \S+ (?:is )?not (?:ready|found|bound)", "make the data source of claim {claim} ready"),
+    (r'secrets? "(?P<name>[^"]+)" not found', "create Secret {name}, which {driver} needs"),
+    (r"resource ?exhausted|quota|limit ?exceeded|(?:insufficient|not enough|no) (?:free )?(?:capacity|space|storage)",
+     "raise the storage quota of {driver}, or free capacity there"),
+    (r"access ?denied|unauthorized|not authorized|permission ?denied|forbidden|credentials|authfail|\b40[13]\b",
+     "give {driver} the permission that it lacks"),
+    (r"invalid ?argument|(?:invalid|unknown|unsupported|missing).{0,40}parameter",
+     "delete and recreate StorageClass {storage_class} with correct parameters"),
+)  # fmt: skip
+"""Words of a driver that does not provision a volume, and what helps."""
+
+
+def provisioning_text(told: str, claim: str, storage_class: str, driver: str, down: Sequence[str]) -> str:
+    """`told` is the driver's report about a claim, `down` its own pods that are not ready."""
+    volume = f"the volume for claim {claim}"
+    for words, advice in _PROVISIONING:
+        if (found := re.search(words, told, re.IGNORECASE)) is not None:
+            name = found.groupdict().get("name", "")
+            text = advice.format(claim=claim, driver=driver, name=name, storage_class=storage_class)
+            return text if claim in text else f"{text}, so that {driver} provisions {volume}"
+    behind = f" ({', '.join(down[:2])} {'is' if len(down) == 1 else 'are'} not ready)" if down else ""
+    return f"repair {driver}{behind}, so that it provisions {volume}"

@@ -73,7 +73,10 @@ class ContainerRequest(Struct, frozen=True, kw_only=True):
     before: int
     after: int
     source: str = ""
-    """`LimitRange defaults`, where the pod's template leaves the request out."""
+    """`LimitRange defaults` or `VerticalPodAutoscaler web`, where the pod's template does not set the request."""
+
+
+VERTICAL = "VerticalPodAutoscaler"
 
 
 def lowered_requests(

@@ -167,6 +167,11 @@ class Step(Struct, frozen=True, kw_only=True):
 class PodStep(Step, frozen=True, kw_only=True):
     """Changes only the pod, so that it can be repeated for each replica."""
 
+    @property
+    def made_by(self) -> str:
+        """What edits the pod, where the user changes something else; empty where the user edits it."""
+        return ""
+
     def edit(self, pod: Pod, ground: Ground) -> Pod:
         raise NotImplementedError
 
@@ -294,13 +299,14 @@ class Proposal(Struct, frozen=True, kw_only=True):
         held = replace(pod, spec=replace(pod.spec, scheduling_gates=())) if lifted else pod
         target = _target("Pod", self.pod.metadata.namespace, self.pod.metadata.name)
         if patch := tuple(pod_patch(held, self.pod)):
-            yield Change(target=target, patch=patch)
+            by = next((one.made_by for one in self.steps if isinstance(one, PodStep) and one.made_by), "")
+            yield Change(target=target, patch=patch, by=by)
         for step in self.steps:
             yield from step.changes(pod.metadata.namespace)
-        by = dict(deletion for step in self.steps for deletion in step.deletions())
+        deleters = dict(deletion for step in self.steps for deletion in step.deletions())
         for key in sorted(self.deleted, key=snapshot.pods.rows.__getitem__):
             namespace, _, name = key.partition("/")
-            yield Change(target=_target("Pod", namespace, name), delete=True, by=by[key])
+            yield Change(target=_target("Pod", namespace, name), delete=True, by=deleters[key])
         for key, resized in self.resized.items():
             operations = tuple(pod_patch(snapshot.pods[snapshot.pods.rows[key]], resized))
             yield Change(target=_target("Pod", *key.split("/")), patch=operations, subresource="resize")

@@ -13,8 +13,9 @@ from kschedx.findings import InsufficientResource, TooManyPods
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import awaiting, can_evict, deletion, is_terminating, stay_gone
 from kschedx.fixes.owners import template_owner
-from kschedx.fixes.pod_edits import ContainerRequest, amount_of
+from kschedx.fixes.pod_edits import VERTICAL, ContainerRequest, amount_of
 from kschedx.fixes.trial import Candidate, Situation
+from kschedx.kube.autoscalers import has_default_request, vertical_autoscaler
 from kschedx.kube.quantity import Unit
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64
 from kschedx.kube.typos import UnlikelyQuantity, far_too_much, meant_by, unlikely_quantities
@@ -161,11 +162,19 @@ def _withdrawn_resizes(short: Sequence[InsufficientResource], place: Candidate) 
 
 
 def _source(request: ContainerRequest, place: Candidate) -> str:
-    """The LimitRange whose default a container requests; empty where the template of its workload says how much, or is
-    not known."""
+    """The VerticalPodAutoscaler or the LimitRange that sets what a container requests; empty where the pod's own
+    manifest says how much."""
+    annotations = place.pod.metadata.annotations
+    names = [one.name for one in place.pod.spec.containers]
+    index = names.index(request.container) if request.container in names else -1
+    if by := vertical_autoscaler(annotations, index, request.resource):
+        return f"{VERTICAL} {by}"
     owner = template_owner(place.snapshot, place.pod)
     stated = None if owner is None else owner.resources_of(request.container)
-    if stated is None or any(request.resource in (stated.get(side) or ()) for side in ("requests", "limits")):
+    if stated is None:
+        if not has_default_request(annotations, request.container, request.resource):
+            return ""
+    elif any(request.resource in (stated.get(side) or ()) for side in ("requests", "limits")):
         return ""
     for one in place.snapshot.limit_ranges.get(place.pod.metadata.namespace, ()):
         for item in one.spec.limits:

@@ -98,10 +98,16 @@ class _Search:
             verified += self._last_resorts(situations)
         verified = [one for one in verified if self._is_let_in(one)]
         if verified:
-            is_full = any(map(_lacks_room_alone, starts)) and any(one.proposal.added for one in verified)
+            is_full = any(map(_lacks_room_alone, starts)) and any(map(self._makes_room, verified))
             yield from verified_fixes(verified, self._cycle, self._test, is_full=is_full)
         else:
             yield from partial_fixes(situations[1:], start, self._cycle)
+
+    def _makes_room(self, one: Situation) -> bool:
+        """With a new node, or, for a pod that its volume ties to a node, by moving others; an agent of a node outranks
+        what runs there."""
+        is_agent = is_of_a_daemon_set(self._cycle.pod)
+        return one.proposal.added is not None or (bool(one.proposal.moved) and not is_agent)
 
     def _is_let_in(self, found: Situation) -> bool:
         """Whether PreEnqueue lets the pod into the queue, where it did not: filters alone do not show that."""

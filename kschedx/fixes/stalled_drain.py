@@ -146,6 +146,12 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
     known = {(one.metadata.namespace, one.metadata.name): one for one in start.disruption_budgets}
     spec, standing = known[namespace, name].spec, held[pod.budget]
     workload = Owners(start).of(start.pods, start.pods.rows[pod.pod])
+    if standing.failure:
+        was = {"maxUnavailable": spec.max_unavailable} if spec.max_unavailable is not None else {}
+        fields: dict[str, int | None] = {**dict.fromkeys(was), "minAvailable": max(standing.healthy - 1, 0)}
+        before = was if spec.min_available is None else {"minAvailable": spec.min_available}
+        yield SmallerBudget(namespace=namespace, name=name, fields=fields, before=before)
+        return
     if pod.pod in standing.unready and spec.unhealthy_pod_eviction_policy != ALWAYS:
         yield EvictUnhealthy(namespace=namespace, name=name)
     if spec.max_unavailable is None:
@@ -159,7 +165,7 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
             before = {"minAvailable": spec.min_available}
             yield SmallerBudget(namespace=namespace, name=name, fields={"minAvailable": least}, before=before)
         return
-    fields: dict[str, int | None] = {} if spec.min_available is None else {"minAvailable": None}
+    fields = {} if spec.min_available is None else {"minAvailable": None}
     fields["maxUnavailable"] = len(standing.unready) + 1
     known_fields = {"minAvailable": spec.min_available, "maxUnavailable": spec.max_unavailable}
     was = {field: value for field, value in known_fields.items() if value is not None}

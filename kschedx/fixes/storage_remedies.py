@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 
 from msgspec.structs import replace
 
+from kschedx.controllers.daemon_set import is_running
 from kschedx.errors import InputError, is_a_letter_away
 from kschedx.findings import (
     ClaimBeingDeleted,
@@ -25,6 +27,7 @@ from kschedx.findings import (
 )
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_gone
+from kschedx.fixes.phrases import provisioning_text
 from kschedx.fixes.pod_edits import bound_claim
 from kschedx.fixes.trial import Candidate
 from kschedx.kube.decoding import decode
@@ -350,15 +353,41 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
         for one in released_volumes(claim, snapshot):
             yield replace(one, claim=bound_claim(claim, one.volume.name))
     if found is None:
-        name = claim.spec.volume_name or f"{claim.metadata.namespace}-{claim.name}"
+        own = f"{claim.metadata.namespace}-{claim.name}"
+        name = (claim.spec.volume_name or own) if named is None else own
         storage_class = storage.classes.get(claim.storage_class)
+        driver = storage_class.provisioner if storage_class and storage_class.can_provision else ""
+        is_new = any(claim == one for one in place.situation.proposal.objects)
         yield s.CreateVolume(
             volume=volume_for(claim, name, storage_class, bound=True),
             claim_key=claim.key,
             claim=bound_claim(claim, name),
-            provisioner=storage_class.provisioner if storage_class and storage_class.can_provision else "",
-            is_awaited=any(claim == one for one in place.situation.proposal.objects),
+            provisioner=driver,
+            repair="" if is_new or not driver else provisioner_repair(snapshot, claim, driver),
         )
+
+
+_GENERAL = frozenset({
+    "cluster", "com", "controller", "csi", "driver", "external", "io", "k8s", "kubernetes", "local", "org",
+    "provisioner", "storage",
+})  # fmt: skip
+"""Parts of a provisioner's name that say nothing about who it is."""
+
+
+def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver: str) -> str:
+    """What lets a driver provision the volume of a claim, by its report about the claim and by its own pods."""
+    report = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
+    told = report.message if report is not None and report.uid in ("", claim.metadata.uid) else ""
+    return provisioning_text(told, claim.key, claim.storage_class, driver, _provisioners_down(snapshot, driver))
+
+
+def _provisioners_down(snapshot: Snapshot, driver: str) -> list[str]:
+    """Pods that seem to provision for a driver, by their names, and that are not ready."""
+    parts, pods = set(re.split(r"[./-]", driver)) - _GENERAL, snapshot.pods
+    rows = (row for row, name in enumerate(pods.names) if re.search("provisioner|controller", name))
+    mine = (row for row in rows if parts & set(re.split("[.-]", f"{pods.namespaces[row]}-{pods.names[row]}")))
+    ended = ("Succeeded", "Failed")
+    return [pods.key(row) for row in mine if pods.phases[row] not in ended and not is_running(pods, row)]
 
 
 def _class_set(claim: PersistentVolumeClaim, step: s.RecreateClaim) -> s.SetClass:

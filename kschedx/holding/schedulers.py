@@ -395,6 +395,9 @@ SCHEDULERS: Mapping[str, KnownScheduler] = {
     "scheduler-plugins-scheduler": KnownScheduler(
         title="scheduler-plugins", look_at="its KubeSchedulerConfiguration: with it, --config answers for this pod"
     ),
+    "fargate-scheduler": KnownScheduler(
+        title="EKS Fargate", look_at="the Fargate profile that selects the pod, and the events of the pod"
+    ),
     "stork": KnownScheduler(title="Stork", look_at="the logs of stork-scheduler"),
 }
 """By spec.schedulerName, as their charts and manuals install them."""

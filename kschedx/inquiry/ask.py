@@ -17,7 +17,7 @@ from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, stored
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.lifecycle import deadline_exceeded, refused, waiting_member, workload_lifecycle
+from kschedx.inquiry.lifecycle import all_replicas, deadline_exceeded, refused, waiting_member, workload_lifecycle
 from kschedx.inquiry.manifests import Written, title, written_from
 from kschedx.inquiry.pod import Admit, WithoutDecision, explain
 from kschedx.kube.decoding import decode
@@ -124,7 +124,10 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             return gathering.place().explain(own, self.autoscaling, self.provisioning)
         if state.pods and state.pods[0] in clusters.applied.pods.rows:
             return explain(stored(clusters.applied, state.pods[0]), setup, self.autoscaling, self.provisioning)
-        made = explain(own.subject, setup, self.autoscaling, self.provisioning)
+        subject = own.subject
+        if not isinstance(found, Pod) and found.document is None and workload is not None and not state.pods:
+            subject = replace(subject, notes=(*all_replicas(clusters.applied, workload), *subject.notes))
+        made = explain(subject, setup, self.autoscaling, self.provisioning)
         if state.pods or made.becomes is Outcome.SCHEDULED or own.workload is None:
             return made
         return replace(made, replicas=state.as_replicas(own.workload))

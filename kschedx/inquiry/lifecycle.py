@@ -23,18 +23,14 @@ from kschedx.controllers.workloads import (
     wanted_replicas,
     workload_of,
 )
-from kschedx.errors import nearest
-from kschedx.explain.events import AFTER_THE_CHOICE, parse, recorded
-from kschedx.explain.notes import AfterChanges, Tried
-from kschedx.explain.root_causes import newer_revision, provisioning_reports
-from kschedx.explain.setup import Setup
-from kschedx.explain.subject import Subject
-from kschedx.framework.cycle import Cycle
+from kschedx.explain.events import recorded
+from kschedx.explain.notes import RunsAlready
+from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
 from kschedx.kube import kueue
 from kschedx.kube.autoscalers import PAUSED_REPLICAS, HorizontalPodAutoscaler, ScaledObject, ScaleTarget
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.storage import OfStatefulSet
-from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, tolerates, untolerated
 from kschedx.kube.types import (
     ContainerStatus,
     ControllerCondition,
@@ -44,10 +40,35 @@ from kschedx.kube.types import (
     ObjectMeta,
     Pod,
     ReplicasController,
+    Taint,
 )
-from kschedx.kube.workloads import current_replica_set, foreign_pods, kind_and_group, pinned_to
-from kschedx.render import states
-from kschedx.snapshot.events import OF_SANDBOX, OF_VOLUMES
+from kschedx.kube.workloads import REVISION_HASH, current_replica_set, foreign_pods, kind_and_group, pinned_to
+from kschedx.render.states import (
+    BeingDeleted,
+    ComponentDown,
+    Failed,
+    Finished,
+    Lifecycle,
+    NamespaceTerminating,
+    NoJobStarted,
+    NotScaled,
+    OnLostNode,
+    Paused,
+    Refused,
+    ResizeHeld,
+    RolloutStalled,
+    ScaledToZero,
+    StillActive,
+    Suspended,
+    UnknownPods,
+    UpdateHeld,
+    WaitingForKubelet,
+    WaitingForOrdinal,
+    Waits,
+    headline,
+    kueue_wait,
+)
+from kschedx.snapshot.events import OF_CRON_JOBS, OF_SANDBOX, OF_VOLUMES
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -76,44 +97,8 @@ _CONFIGURATION_REASONS = frozenset(
     }
 )
 """pkg/kubelet/kuberuntime/kuberuntime_container.go."""
-PULLS = (
-    (r"no match for platform|exec format error", "use an image that is built for {node}'s architecture"),
-    (r"toomanyrequests|rate limit", "wait, or pull {image} with credentials: its registry limits pulls"),
-    (r"may require", "correct the image {image}, or give the pod an imagePullSecret that may pull it"),
-    (r"unauthorized|authoriz|authenticat|denied|forbidden|40[13]", "give the pod an imagePullSecret for {image}"),
-    (r"not found|manifest unknown|does not exist|parse|invalid reference", "correct the image {image}"),
-    (r"timeout|no such host|connection refused|dial tcp|x509", "let {node} reach the registry of {image}"),
-)
-"""Words of a failed pull, and what helps."""
-NO_DRIVER = re.compile(r"driver name (?P<name>\S+) not found in the list of registered CSI drivers")
-STARTS = (
-    (r"not found in the list of registered CSI drivers",
-     "run the node plugin of {driver} on {node}, where it is not registered{agents}"),
-    (r"failed to assign an IP address|no (?:more )?(?:available )?(?:IP|ip) addresses|IPAMError",
-     "give {node} more pod IP addresses: a larger subnet or range, or fewer pods"),
-    (r"cni plugin not initialized|cni config uninitialized|no networks found|failed to find plugin",
-     "install or repair the CNI plugin on {node}{agents}"),
-    (r"plugin type=|[Cc][Nn][Ii]|network: |setup network", "repair the CNI plugin on {node}{agents}"),
-    (r"runtime handler|no runtime for", "install the container runtime that the pod requests on {node}"),
-    (r"already mounted|device or resource busy|target is busy", "unmount the volume where another process has it"),
-    (r"access denied by server|Permission denied|permission denied|not authorized|AccessDenied",
-     "let {node} access the volume: the storage system refuses it"),
-    (r"wrong fs type|can't read superblock|fsck", "repair the file system of the volume"),
-    (r"timed out|timeout|[Cc]onnection refused|no route to host|DeadlineExceeded",
-     "let {node} reach the storage system, and repair {driver} if it is not running there"),
-)  # fmt: skip
-"""Words of the kubelet about volumes and networks, and what helps."""
-FAILURES = (
-    (r"^UnexpectedAdmissionError", "repair the device plugin on {node}, then delete the pod and create it again"),
-    (r"^TopologyAffinityError", "make room in one NUMA node of {node}, or relax its topology policy"),
-    (r"^Evicted .*ephemeral|^Evicted .*disk", "free disk space on {node}, or request and limit ephemeral-storage"),
-    (r"^Evicted .*memory", "raise requests.memory to what the pod uses, or free memory on {node}"),
-    (r"^(?:NodeShutdown|Terminated|Shutdown)", "create the pod again: {node} was shut down"),
-    (r"^DeadlineExceeded", "raise activeDeadlineSeconds, or make the work faster"),
-    (r"^(?:NodeAffinity|OutOf\S+|NodeName|NodePorts)",
-     "create the pod again without nodeName: the kubelet of {node} refuses it"),
-)  # fmt: skip
-"""Why the kubelet of a node failed a pod, and what helps; a controller of the pod creates another."""
+_UNREACHABLE = "node.kubernetes.io/unreachable"
+_JOB_ENDS = ("Complete", "Failed")
 _READINESS = ("PodReadyToStartContainers", "Initialized", "Ready")
 
 
@@ -124,11 +109,11 @@ class _Labeled(Struct, frozen=True):
 # --- pods
 
 
-def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> states.Lifecycle | None:
+def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
     """The state of a pod of the cluster that no decision of kube-scheduler explains; None where one does."""
     subject, node = pod.key, pod.spec.node_name
     if pod.metadata.deletion_timestamp:
-        return states.BeingDeleted(
+        return BeingDeleted(
             subject=subject,
             since=pod.metadata.deletion_timestamp,
             node=node,
@@ -138,20 +123,67 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> states.Lifecycle | None:
             barrier=_barrier(snapshot, pod),
         )
     if pod.status.phase == "Failed":
-        status = pod.status
-        return states.Failed(
-            subject=subject, reason=status.reason, message=status.message, node=node, owner=_owner(pod)
+        status, container = pod.status, "" if pod.status.reason else _failed_container(pod)
+        return Failed(
+            subject=subject,
+            reason=status.reason,
+            message=status.message or _end(pod, container),
+            node=node,
+            owner="" if _is_of_ended_job(snapshot, pod) else _owner(pod),
+            container=container,
         )
     if pod.status.phase == "Succeeded":
-        return states.Finished(subject=subject, phase=pod.status.phase)
+        return Finished(subject=subject, phase=pod.status.phase)
     if node:
-        return _by_kubelet(snapshot, pod)
+        return _by_kubelet(snapshot, pod) or _on_lost_node(snapshot, pod) or _resize_held(pod)
     return namespace_lifecycle(snapshot, pod.metadata.namespace, subject, is_pod=True)
 
 
 def _owner(pod: Pod) -> str:
     owner = pod.metadata.controller
     return "" if owner is None else f"{owner.kind} {owner.name}"
+
+
+def _is_of_ended_job(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether the pod is of a Job that creates no more."""
+    owner = pod.metadata.controller
+    raw = None if owner is None else snapshot.workloads.get(("Job", pod.metadata.namespace, owner.name))
+    if raw is None or owner is None or owner.kind != "Job":
+        return False
+    conditions = msgspec.json.decode(raw, type=JobController).status.conditions
+    return any(one.type in _JOB_ENDS and one.status == "True" for one in conditions)
+
+
+def _failed_container(pod: Pod) -> str:
+    """The first that ended with an error."""
+    for one in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        if one.state is not None and one.state.terminated is not None and one.state.terminated.exit_code:
+            return one.name
+    return ""
+
+
+def _on_lost_node(snapshot: Snapshot, pod: Pod) -> OnLostNode | None:
+    """Of a pod whose node's kubelet does not answer; what it tolerates says when it is deleted."""
+    row = snapshot.cluster.index.get(pod.spec.node_name)
+    if row is None or pod.status.phase != "Running":
+        return None
+    node = snapshot.cluster.nodes[row]
+    ready = next((one for one in node.status.conditions if one.type == "Ready"), None)
+    taint = Taint(key=_UNREACHABLE, effect=NO_EXECUTE)
+    if (ready is None or ready.status != "Unknown") and all(one.key != _UNREACHABLE for one in node.spec.taints):
+        return None
+    tolerated = [one for one in pod.spec.tolerations if tolerates(one, taint, comparison=False)]
+    limits = [one.toleration_seconds for one in tolerated]
+    seconds = min((one for one in limits if one is not None), default=None if tolerated else 0)
+    message = "" if ready is None or ready.status == "True" else ready.message
+    return OnLostNode(subject=pod.key, node=node.name, message=message, seconds=seconds, owner=_owner(pod))
+
+
+def _resize_held(pod: Pod) -> ResizeHeld | None:
+    found = next((one for one in pod.status.conditions if (one.type, one.status) == (RESIZE_PENDING, "True")), None)
+    if found is None:
+        return None
+    return ResizeHeld(subject=pod.key, node=pod.spec.node_name, reason=found.reason or "pending", message=found.message)
 
 
 def _barrier(snapshot: Snapshot, pod: Pod) -> str:
@@ -169,7 +201,7 @@ def _barrier(snapshot: Snapshot, pod: Pod) -> str:
 
 def namespace_lifecycle(
     snapshot: Snapshot, namespace: str, subject: str, *, is_pod: bool = False
-) -> states.NamespaceTerminating | None:
+) -> NamespaceTerminating | None:
     for one in snapshot.of(Namespace):
         if one.metadata.name == namespace:
             since = one.metadata.deletion_timestamp or ""
@@ -180,7 +212,7 @@ def namespace_lifecycle(
                 for condition in one.status.conditions
                 if condition.status == "True" and condition.message
             )
-            return states.NamespaceTerminating(
+            return NamespaceTerminating(
                 subject=subject, namespace=namespace, since=since, remaining=remaining, is_pod=is_pod
             )
     return None
@@ -203,7 +235,7 @@ def is_ready(pod: Pod) -> bool:
     )
 
 
-def _by_kubelet(snapshot: Snapshot, pod: Pod) -> states.WaitingForKubelet | None:
+def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
     """None for a pod that runs, and for one that was bound by hand and that no kubelet has seen."""
     node, found, warning = pod.spec.node_name, _waiting_container(pod), snapshot.pod_warnings.get(pod.key)
     is_lost = is_node_lost(snapshot, node)
@@ -211,18 +243,18 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> states.WaitingForKubelet | None
     if found is None:
         if pod.status.phase != "Pending" or not (pod.status.conditions or event or is_lost):
             return None
-        found = states.Waits.KUBELET, "", "", ""
+        found = Waits.KUBELET, "", "", ""
     waits, container, reason, message = found
-    if waits in (states.Waits.KUBELET, states.Waits.SANDBOX) and is_lost:
-        waits, reason = states.Waits.KUBELET, ""
-    elif waits in (states.Waits.KUBELET, states.Waits.SANDBOX):
+    if waits in (Waits.KUBELET, Waits.SANDBOX) and is_lost:
+        waits, reason = Waits.KUBELET, ""
+    elif waits in (Waits.KUBELET, Waits.SANDBOX):
         told, _, said = event.partition(": ")
         if told in OF_VOLUMES or told in OF_SANDBOX:
-            waits, reason = states.Waits.VOLUMES if told in OF_VOLUMES else states.Waits.NETWORK, told
+            waits, reason = Waits.VOLUMES if told in OF_VOLUMES else Waits.NETWORK, told
             message, event = message or said, event if message else ""
         elif any((one.type, one.status) == ("PodReadyToStartContainers", "False") for one in pod.status.conditions):
-            waits = states.Waits.SANDBOX
-    return states.WaitingForKubelet(
+            waits = Waits.SANDBOX
+    return WaitingForKubelet(
         subject=pod.key,
         node=node,
         waits=waits,
@@ -246,7 +278,17 @@ def _last_end(pod: Pod, container: str) -> str:
     return ""
 
 
-def _waiting_container(pod: Pod) -> tuple[states.Waits, str, str, str] | None:
+def _end(pod: Pod, container: str) -> str:
+    """How a container of a pod that has failed ended."""
+    for one in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        ended = None if one.state is None else one.state.terminated
+        if one.name == container and ended is not None:
+            told = ", ".join(filter(None, (ended.reason, f"exit code {ended.exit_code}", ended.message.strip())))
+            return f"container {container} ended with {told}"
+    return ""
+
+
+def _waiting_container(pod: Pod) -> tuple[Waits, str, str, str] | None:
     """What the pod waits for, the container, the reason and the message; init containers run first."""
     status = pod.status
     for one in status.init_container_statuses:
@@ -261,7 +303,7 @@ def _waiting_container(pod: Pod) -> tuple[states.Waits, str, str, str] | None:
             return found
     if initializing:
         running = next((one.name for one in status.init_container_statuses if _is_running(one)), "")
-        return states.Waits.INIT, running, "", ""
+        return Waits.INIT, running, "", ""
     return None
 
 
@@ -269,25 +311,25 @@ def _is_running(status: ContainerStatus) -> bool:
     return status.state is not None and status.state.waiting is None and status.state.terminated is None
 
 
-def _waiting(status: ContainerStatus, *, is_init: bool) -> tuple[states.Waits, str, str, str] | None:
+def _waiting(status: ContainerStatus, *, is_init: bool) -> tuple[Waits, str, str, str] | None:
     state = status.state
     if state is None or state.waiting is None:
         if is_init and state is not None and state.terminated is not None and state.terminated.exit_code:
             ended = state.terminated
-            return states.Waits.INIT, status.name, ended.reason or f"exit code {ended.exit_code}", ended.message
+            return Waits.INIT, status.name, ended.reason or f"exit code {ended.exit_code}", ended.message
         return None
     reason, message = state.waiting.reason, state.waiting.message
     if is_init and reason == "PodInitializing":
         return None
     if reason == "ContainerCreating":
-        return states.Waits.SANDBOX, status.name, reason, message
-    waits = states.Waits.INIT if is_init else states.Waits.CONTAINER
+        return Waits.SANDBOX, status.name, reason, message
+    waits = Waits.INIT if is_init else Waits.CONTAINER
     if reason in _IMAGE_REASONS:
-        waits = states.Waits.IMAGE
+        waits = Waits.IMAGE
     elif reason in _CONFIGURATION_REASONS:
-        waits = states.Waits.CONFIGURATION
+        waits = Waits.CONFIGURATION
     elif reason == "CrashLoopBackOff" and not is_init:
-        waits = states.Waits.CRASH
+        waits = Waits.CRASH
     return waits, status.name, reason, message
 
 
@@ -301,67 +343,10 @@ def _false_conditions(pod: Pod) -> tuple[str, ...]:
     )
 
 
-def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> states.NoScheduler | None:
-    """Of a pod whose schedulerName no profile has; None where one has it, or a profile is chosen for it."""
-    name, known = pod.spec.scheduler_name, tuple(setup.scheduler_names)
-    if setup.forced_profile is not None or name in known:
-        return None
-    pods = snapshot.pods
-    with_name = pods.specs.where(lambda spec: spec.scheduler_name == name)
-    others = int((with_name & pods.node_names.where(bool)).sum())
-    hint = "" if others else nearest(name, known)
-    meant = next((one for one in known if f'"{one}"' in hint), "")
-    return states.NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
-
-
-def contradiction(
-    cycle: Cycle, subject: Subject, setup: Setup
-) -> states.Contradicted | states.NotBound | states.ComponentDown | None:
-    """What the cluster's own components say of a pod of a dump that fits here; None where they agree, or where time, a
-    chosen profile or a change explains the difference."""
-    pod, snapshot = cycle.pod, subject.snapshot
-    changes = (*setup.notes, *subject.notes)
-    if subject.is_new or pod.key not in snapshot.pods.rows or subject.pod.spec.node_name:
-        return None
-    if (unbound := _not_bound(snapshot, pod)) is not None:
-        return unbound
-    if (down := scheduler_down(snapshot, subject.pod)) is not None:
-        return down
-    if setup.forced_profile is not None or any(isinstance(one, AfterChanges | Tried) for one in changes):
-        return None
-    if snapshot.source.is_complete("Pod", pod.metadata.namespace) and snapshot.source.is_complete("Node"):
-        return None  # the cluster as it is now, after the event
-    theirs = recorded(snapshot, pod)
-    if theirs is None or pod.status.nominated_node_name:
-        return None
-    there = parse(theirs.message).nodes
-    if there is not None and there != len(snapshot.cluster.nodes):
-        return None  # nodes came or went
-    since = theirs.last_seen
-    if since and any((node.metadata.creation_timestamp or "") > since for node in snapshot.cluster.nodes):
-        return None
-    nodes = tuple(cycle.all_nodes.cluster.names[row] for row in cycle.choice)
-    return states.Contradicted(subject=pod.key, message=theirs.message, nodes=nodes)
-
-
-def _not_bound(snapshot: Snapshot, pod: Pod) -> states.NotBound | None:
-    """Of a pod whose claim is provisioned in vain, or that cannot be bound to the node that was found."""
-    theirs = recorded(snapshot, pod)
-    message = theirs.message if theirs is not None and AFTER_THE_CHOICE.match(theirs.message) else ""
-    for claim, report in provisioning_reports(snapshot, pod):
-        storage_class = snapshot.storage.classes.get(claim.storage_class)
-        provisioner = storage_class.provisioner if storage_class and storage_class.can_provision else ""
-        if not message and not (report and provisioner):
-            continue
-        told = "" if report is None else report.message
-        return states.NotBound(subject=pod.key, message=message, claim=claim.key, provisioner=provisioner, report=told)
-    return states.NotBound(subject=pod.key, message=message) if message else None
-
-
 SCHEDULER, CONTROLLER_MANAGER = "kube-scheduler", "kube-controller-manager"
 
 
-def scheduler_down(snapshot: Snapshot, pod: Pod) -> states.ComponentDown | None:
+def scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
     """Of a pending pod about which kube-scheduler has said nothing."""
     if pod.spec.scheduler_name != DEFAULT_SCHEDULER or pod.status.conditions or recorded(snapshot, pod) is not None:
         return None
@@ -370,23 +355,23 @@ def scheduler_down(snapshot: Snapshot, pod: Pod) -> states.ComponentDown | None:
 
 def _component_down(
     snapshot: Snapshot, subject: str, component: str, *, is_workload: bool = False
-) -> states.ComponentDown | None:
+) -> ComponentDown | None:
     """None where one of its static pods may run, and where there are none: elsewhere it runs where no pod shows it."""
     pods, names = snapshot.pods, (f"{component}-", f"openshift-{component}-")
     inside = pods.namespaces.where(lambda name: name in ("kube-system", f"openshift-{component}"))
     rows = [
         row for row in inside.nonzero()[0].tolist() if pods.names[row].startswith(names) and is_mirror_pod(pods, row)
     ]
-    found: list[states.Lifecycle] = []
+    states: list[Lifecycle] = []
     for row in rows:
         state = pod_lifecycle(snapshot, pods[row])
         if state is None and (is_ready(pods[row]) or not pods.node_names[row]):
             return None
-        found += [state] if state is not None else []
+        states += [state] if state is not None else []
     if not rows:
         return None
-    first = "" if not found else states.headline(found[0]).removeprefix(f"{found[0].subject} ")
-    return states.ComponentDown(
+    first = "" if not states else headline(states[0]).removeprefix(f"{states[0].subject} ")
+    return ComponentDown(
         subject=subject,
         component=component,
         pods=tuple(map(pods.key, rows)),
@@ -398,7 +383,7 @@ def _component_down(
 # --- workloads
 
 
-def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> states.Lifecycle | None:
+def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:
     """Why a workload creates no pods, or no more; None where its pods are created. `snapshot` is the cluster without
     the manifest, if that is not applied yet."""
     workload, metadata = workload_of(manifest), _map(manifest, "metadata")
@@ -406,7 +391,7 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> states.Lifecyc
     if deleted := metadata.get("deletionTimestamp"):
         held = metadata.get("finalizers")
         finalizers = tuple(map(str, held)) if isinstance(held, Sequence) and not isinstance(held, str) else ()
-        return states.BeingDeleted(subject=subject, since=str(deleted), finalizers=finalizers, is_workload=True)
+        return BeingDeleted(subject=subject, since=str(deleted), finalizers=finalizers, is_workload=True)
     if (terminating := namespace_lifecycle(snapshot, workload.namespace, subject)) is not None:
         return terminating
     if workload.kind in SCALED and len(_rows(snapshot, workload)) < wanted_replicas(manifest):
@@ -429,15 +414,15 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> states.Lifecyc
 def creates_no_pods(snapshot: Snapshot, manifest: Manifest) -> bool:
     """Whether the controller of a workload leaves its pods as they are, whatever its manifest says."""
     match workload_lifecycle(snapshot, manifest):
-        case states.NamespaceTerminating() | states.BeingDeleted() | states.Finished() | states.Failed():
+        case NamespaceTerminating() | BeingDeleted() | Finished() | Failed():
             return True
-        case states.Suspended(kind=kind):
+        case Suspended(kind=kind):
             return kind != "Job"  # whose controller deletes the pods that are there
         case _:
             return False
 
 
-def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
+def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
     controller, subject = _converted(manifest, ReplicasController), workload.reference
     if controller.spec.replicas == 0:
         return _scaled_to_zero(snapshot, workload)
@@ -449,24 +434,17 @@ def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> 
         ]
         if current_replica_set(manifest, owned) is None:
             has_pods = bool(Owners(snapshot).members(snapshot.pods, workload))
-            return states.Paused(subject=subject, kind=workload.kind, has_pods=has_pods)
+            return Paused(subject=subject, kind=workload.kind, has_pods=has_pods)
     return _replica_failure(snapshot, workload, controller)
 
 
-def _scaled_to_zero(snapshot: Snapshot, workload: Workload) -> states.ScaledToZero:
+def _scaled_to_zero(snapshot: Snapshot, workload: Workload) -> ScaledToZero:
     """With the autoscaler that keeps it there. A HorizontalPodAutoscaler with minReplicas from 1 on does nothing about
     a workload at zero (pkg/controller/podautoscaler/horizontal.go)."""
-    found = states.ScaledToZero(subject=workload.reference, field="spec.replicas")
-
-    def scales(target: ScaleTarget, namespace: str) -> bool:
-        return (target.kind or "Deployment", target.name, namespace) == (
-            workload.kind,
-            workload.name,
-            workload.namespace,
-        )
-
+    found = ScaledToZero(subject=workload.reference, field="spec.replicas")
     for keda in snapshot.of(ScaledObject):
-        if scales(keda.spec.scale_target_ref, keda.metadata.namespace):
+        unready = keda.status.condition("Ready", "False")
+        if _scales(keda.spec.scale_target_ref, keda.metadata.namespace, workload):
             why = "no trigger is active, and minReplicaCount is 0"
             if keda.metadata.annotations.get(PAUSED_REPLICAS) == "0":
                 why = f"annotation {PAUSED_REPLICAS} is 0"
@@ -474,12 +452,76 @@ def _scaled_to_zero(snapshot: Snapshot, workload: Workload) -> states.ScaledToZe
                 why = "no trigger is active, and idleReplicaCount is 0"
             elif keda.spec.min_replica_count:
                 continue
+            elif unready is not None:
+                why = f"it is not ready: {unready.message or unready.reason}"
             return replace(found, autoscaler=f"ScaledObject {keda.metadata.name}", why=why)
     for hpa in snapshot.of(HorizontalPodAutoscaler):
-        if scales(hpa.spec.scale_target_ref, hpa.metadata.namespace) and hpa.spec.min_replicas == 0:
+        if _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload) and hpa.spec.min_replicas == 0:
             named = f"HorizontalPodAutoscaler {hpa.metadata.name}"
             return replace(found, autoscaler=named, why="its metrics call for no pods, and minReplicas is 0")
     return found
+
+
+def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[RunsAlready, ...]:
+    """That a workload whose pods have no names of their own has as many as it wants, all of them on nodes."""
+    rows, pods = _rows(snapshot, workload_of(manifest)), snapshot.pods
+    is_short = len(rows) < wanted_replicas(manifest) or any(not pods.node_names[row] for row in rows)
+    if is_short or not rows or manifest.get("kind") not in ("Deployment", "ReplicaSet", "ReplicationController"):
+        return ()
+    return (RunsAlready(replicas=len(rows), unready=sum(not is_ready(pods[row]) for row in rows)),)
+
+
+def held(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:
+    """Why a workload whose pods all have nodes gets no other pods, or no more."""
+    workload = workload_of(manifest)
+    rows, pods = _rows(snapshot, workload), snapshot.pods
+    if not rows or len(rows) < wanted_replicas(manifest) or any(not pods.node_names[row] for row in rows):
+        return None
+    return (
+        _stalled_rollout(snapshot, manifest, rows)
+        or _update_held(snapshot, manifest, rows)
+        or _not_scaled(snapshot, workload, len(rows))
+    )
+
+
+def _update_held(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> UpdateHeld | None:
+    """Of a StatefulSet with a newer revision than its pods, which its strategy does not roll out to them."""
+    if manifest.get("kind") != "StatefulSet":
+        return None
+    found, pods = _converted(manifest, OfStatefulSet), snapshot.pods
+    strategy, newest = found.spec.update_strategy, found.status.update_revision
+    partition = strategy.rolling_update.partition
+    revisions = {pods.names[row]: pods[row].metadata.labels.get(REVISION_HASH, "") for row in rows}
+    outdated = sorted((one for one in revisions if newest and revisions[one] not in ("", newest)), key=ordinal_of)
+    if strategy.type != "OnDelete" and any(ordinal_of(one) >= partition for one in outdated):
+        return None
+    why = "updateStrategy is OnDelete" if strategy.type == "OnDelete" else f"partition is {partition}"
+    return UpdateHeld(subject=workload_of(manifest).reference, pods=tuple(outdated), why=why) if outdated else None
+
+
+def _scales(target: ScaleTarget, namespace: str, workload: Workload) -> bool:
+    return (target.kind or "Deployment", target.name, namespace) == (workload.kind, workload.name, workload.namespace)
+
+
+def _not_scaled(snapshot: Snapshot, workload: Workload, replicas: int) -> NotScaled | None:
+    """By the conditions of the autoscalers that scale the workload."""
+    found = NotScaled(subject=workload.reference, replicas=replicas, autoscaler="", why="")
+    for hpa in snapshot.of(HorizontalPodAutoscaler):
+        if not _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload):
+            continue
+        named, most = f"HorizontalPodAutoscaler {hpa.metadata.name}", hpa.spec.max_replicas or 0
+        if (broken := hpa.status.condition("ScalingActive", "False")) is not None:
+            return replace(found, autoscaler=named, why=f"does not scale ({broken.reason})", message=broken.message)
+        limited = hpa.status.condition("ScalingLimited", "True")
+        if limited is not None and limited.reason == "TooManyReplicas" and replicas >= most:
+            why = f"is at maxReplicas {most}"
+            return replace(found, autoscaler=named, why=why, message=limited.message, most=most)
+    for keda in snapshot.of(ScaledObject):
+        unready = keda.status.condition("Ready", "False")
+        if unready is not None and _scales(keda.spec.scale_target_ref, keda.metadata.namespace, workload):
+            named = f"ScaledObject {keda.metadata.name}"
+            return replace(found, autoscaler=named, why=f"is not ready ({unready.reason})", message=unready.message)
+    return None
 
 
 def deadline_exceeded(manifest: Manifest) -> str:
@@ -491,14 +533,13 @@ def deadline_exceeded(manifest: Manifest) -> str:
     return next((one.message or one.reason for one in found), "")
 
 
-def stalled_rollout(snapshot: Snapshot, manifest: Manifest) -> states.RolloutStalled | None:
-    """Of a Deployment whose pods all have nodes, and whose rollout exceeded its progress deadline."""
-    message, workload = deadline_exceeded(manifest), workload_of(manifest)
-    rows, pods = _rows(snapshot, workload), snapshot.pods
-    if not message or len(rows) < wanted_replicas(manifest) or any(not pods.node_names[row] for row in rows):
+def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> RolloutStalled | None:
+    """Of a Deployment whose rollout exceeded its progress deadline."""
+    message, workload, pods = deadline_exceeded(manifest), workload_of(manifest), snapshot.pods
+    if not message:
         return None
     unready = [pods[row] for row in rows if not is_ready(pods[row])]
-    return states.RolloutStalled(
+    return RolloutStalled(
         subject=workload.reference, message=message, pods=tuple(_unready_text(snapshot, pod) for pod in unready)
     )
 
@@ -510,7 +551,7 @@ def _unready_text(snapshot: Snapshot, pod: Pod) -> str:
     return f"{where}: {told}" if told else f"{where} is not ready"
 
 
-def _replica_failure(snapshot: Snapshot, workload: Workload, controller: ReplicasController) -> states.Lifecycle | None:
+def _replica_failure(snapshot: Snapshot, workload: Workload, controller: ReplicasController) -> Lifecycle | None:
     """What the ReplicaFailure condition says of a workload that lacks pods: it outlives the events."""
     rows = _rows(snapshot, workload)
     replicas = 1 if controller.spec.replicas is None else controller.spec.replicas
@@ -530,8 +571,8 @@ def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Replica
     return refused(workload.reference, made.message, source=source, is_workload=True, has_pods=bool(rows))
 
 
-def _owned_by(snapshot: Snapshot, row: int, replica_set: str) -> bool:
-    return any(one.controller and one.name == replica_set for one in snapshot.pods.owners[row])
+def _owned_by(snapshot: Snapshot, row: int, name: str) -> bool:
+    return any(one.controller and one.name == name for one in snapshot.pods.owners[row])
 
 
 def replica_sets_of(snapshot: Snapshot, workload: Workload) -> Iterator[tuple[ObjectMeta, bytes]]:
@@ -556,10 +597,10 @@ def refused(
     hint: str = "",
     is_workload: bool,
     has_pods: bool = False,
-) -> states.Refused | states.NamespaceTerminating:
+) -> Refused | NamespaceTerminating:
     if (terminating := _IN_TERMINATING.search(message)) is not None:
-        return states.NamespaceTerminating(subject=subject, namespace=terminating[1], is_pod=False)
-    return states.Refused(
+        return NamespaceTerminating(subject=subject, namespace=terminating[1], is_pod=False)
+    return Refused(
         subject=subject,
         message=message,
         by=refuser(message),
@@ -591,7 +632,7 @@ def refuser(message: str) -> str:
     return next((by for words, by in _REFUSERS if words in message), "the API server")
 
 
-def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
+def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
     """The StatefulSet controller creates pods in order, each once those before it are ready (monotonic mode of
     pkg/controller/statefulset/stateful_set_control.go)."""
     spec, subject = _converted(manifest, OfStatefulSet).spec, workload.reference
@@ -611,7 +652,7 @@ def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest)
         if not pod.spec.node_name and not pod.metadata.deletion_timestamp:
             return None  # the predecessor's own question
         waiting = _waiting_container(pod)
-        return states.WaitingForOrdinal(
+        return WaitingForOrdinal(
             subject=subject,
             pod=f"{workload.name}-{missing}",
             predecessor=pod.metadata.name,
@@ -638,39 +679,46 @@ _SUSPENDED = (("spec", "suspend"), ("spec", "runPolicy", "suspend"))
 """Where the custom resources of batch work say that they create no pods: JobSet, RayJob, Workflow; Kubeflow's."""
 
 
-def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
+def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
     for path in _SUSPENDED:
         if _map(manifest, *path[:-1]).get(path[-1]) is True:
             queue = str(_map(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
             if queue:
                 return _held_by_kueue(snapshot, workload.reference, workload, queue)
-            return states.Suspended(subject=workload.reference, kind=workload.kind, field=".".join(path))
+            return Suspended(subject=workload.reference, kind=workload.kind, field=".".join(path))
     if custom_kind(*kind_and_group(manifest)) is not None and not foreign_pods(manifest):
-        return states.UnknownPods(subject=workload.reference, kind=workload.kind)
+        return UnknownPods(subject=workload.reference, kind=workload.kind)
     return None
 
 
-def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
+def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
     job, subject = _converted(manifest, JobController), workload.reference
     for condition in job.status.conditions:
-        if condition.type in ("Complete", "Failed") and condition.status == "True":
+        if condition.type in _JOB_ENDS and condition.status == "True":
             if condition.type == "Failed":
-                return states.Failed(subject=subject, reason=condition.reason, message=condition.message)
-            return states.Finished(subject=subject, phase=condition.type, message=condition.message)
+                pods = snapshot.pods
+                failed = pods.phases.where(lambda phase: phase == "Failed").nonzero()[0].tolist()
+                mine = (row for row in failed if pods.namespaces[row] == workload.namespace)
+                ended = tuple(pods.names[row] for row in mine if _owned_by(snapshot, row, workload.name))
+                return Failed(subject=subject, reason=condition.reason, message=condition.message, pods=ended)
+            return Finished(subject=subject, phase=condition.type, message=condition.message)
     if job.spec.suspend:
         queue = str(_map(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
         if queue:
             return _held_by_kueue(snapshot, subject, workload, queue)
-        return states.Suspended(subject=subject, kind="Job")
+        return Suspended(subject=subject, kind="Job")
     if job.spec.parallelism == 0:
-        return states.ScaledToZero(subject=subject, field="spec.parallelism")
+        return ScaledToZero(subject=subject, field="spec.parallelism")
     return None
 
 
-def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
+def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
     cron_job, subject = _converted(manifest, CronJobController), workload.reference
     if cron_job.spec.suspend:
-        return states.Suspended(subject=subject, kind="CronJob")
+        return Suspended(subject=subject, kind="CronJob")
+    event = snapshot.failed_creates.get(("CronJob", workload.namespace, workload.name))
+    if event is not None and (reason := event.message.partition(": ")[0]) in OF_CRON_JOBS:
+        return NoJobStarted(subject=subject, reason=reason, message=event.message.removeprefix(f"{reason}: "))
     if cron_job.spec.concurrency_policy != "Forbid":
         return None
     for job in cron_job.status.active:
@@ -679,11 +727,11 @@ def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> 
         if waiting is not None:
             pod = snapshot.pods[waiting]
             said = next((one.message for one in pod.status.conditions if one.type == "PodScheduled"), "")
-            return states.StillActive(subject=subject, job=job.name, pod=pod.key, message=said)
+            return StillActive(subject=subject, job=job.name, pod=pod.key, message=said)
     return None
 
 
-def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: str) -> states.Suspended:
+def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: str) -> Suspended:
     """A Job that Kueue keeps suspended, with what it waits for."""
     owner = (workload.kind, workload.name)
     found = [
@@ -693,7 +741,7 @@ def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: 
         and any((each.kind, each.name) == owner for each in one.metadata.owner_references)
     ]
     if not found:
-        return states.Suspended(subject=subject, kind=workload.kind, queue=queue)
+        return Suspended(subject=subject, kind=workload.kind, queue=queue)
     from kschedx.kueue.verdict import decision_of
 
     verdict = decision_of(snapshot, found[0].key)
@@ -702,12 +750,12 @@ def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: 
     if condition is not None and condition.status == "True":
         checks = (one.message for one in found[0].status.admission_checks if one.state != "Ready")
         message = next(checks, "")
-    return states.Suspended(
+    return Suspended(
         subject=subject,
         kind=workload.kind,
         queue=queue,
         message=message,
-        waits="" if verdict is None else states.kueue_wait(verdict),
+        waits="" if verdict is None else kueue_wait(verdict),
     )
 
 
@@ -727,7 +775,7 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
     if len(rows) < wanted or any(not pods.node_names[row] for row in rows):
         return None
     found = [(pod, state) for row in rows if (state := pod_lifecycle(snapshot, pod := pods[row])) is not None]
-    stuck = [pod for pod, state in found if not isinstance(state, states.BeingDeleted) or state.is_node_lost]
+    stuck = [pod for pod, state in found if not isinstance(state, BeingDeleted) or state.is_node_lost]
     return stuck[0] if stuck else None
 
 

@@ -3,114 +3,91 @@ the pod and putting it through a scheduling cycle, before it is printed."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import starmap
 from shlex import quote
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.apiserver.pod_security import PREFIX
 from kschedx.controllers.daemon_set import agents_down
-from kschedx.controllers.workloads import Owners, fields_at, manifest_of, wanted_replicas, workload_of
-from kschedx.errors import InputError, UndecidableError, nearest
-from kschedx.explain.setup import Setup
-from kschedx.explain.subject import Subject, admitted
+from kschedx.controllers.workloads import workload_of
+from kschedx.explain.subject import Subject
 from kschedx.fixes import Change, FixCertainty
-from kschedx.fixes.changes import apply_patch, pointer
+from kschedx.fixes.changes import pointer
 from kschedx.fixes.node_requirements import OUT_OF_SERVICE
-from kschedx.fixes.owners import owner_change, template_owner
-from kschedx.framework.cycle import Outcome
-from kschedx.inquiry.explanation import Explanation
+from kschedx.fixes.owners import template_owner
+from kschedx.fixes.phrases import FAILURES, NO_DRIVER, PULLS, STARTS
+from kschedx.fixes.steps import TakeOldFirst
+from kschedx.fixes.storage_remedies import provisioner_repair
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.lifecycle import FAILURES, NO_DRIVER, PULLS, STARTS, is_node_lost, is_ready, replica_sets_of
+from kschedx.inquiry.lifecycle import is_node_lost, replica_sets_of
+from kschedx.inquiry.refusal_remedies import Patch, Refusal, made_fix, set_field, untried
 from kschedx.kube.autoscalers import PAUSED_REPLICAS
 from kschedx.kube.documents import Target
-from kschedx.kube.quantity import Quantity, parse_quantity
-from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import own_claims
-from kschedx.kube.types import LimitRange, Pod
-from kschedx.kube.workloads import MAKING_PODS, says
+from kschedx.kube.types import Pod
 from kschedx.render.states import (
     BeingDeleted,
     ComponentDown,
     Failed,
     Lifecycle,
+    NamespaceTerminating,
+    NoJobStarted,
     NoScheduler,
     NotBound,
     NotChanged,
+    NotScaled,
+    OnLostNode,
     Paused,
     Refused,
+    ResizeHeld,
     RolloutStalled,
     ScaledToZero,
     StillActive,
     Suspended,
+    UpdateHeld,
     WaitingForKubelet,
     WaitingForOrdinal,
     Waits,
 )
-from kschedx.render.wording import count, listed
-from kschedx.snapshot.edits import with_applied
-from kschedx.snapshot.snapshot import Snapshot
 
 Manifest = Mapping[str, object]
-Patch = list[dict[str, object]]
 
 MOST_FIXES = 3
-USUAL = {"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "1Gi"}
-"""Requests for a container that has none, where a quota or a LimitRange wants one."""
-
-_UNSPECIFIED = re.compile(r"failed quota: (?P<quota>\S+): must specify (?P<missing>.+)")
-_EXCEEDED = re.compile(
-    r"exceeded quota: (?P<quota>\S+), requested: (?P<requested>\S+), used: (?P<used>\S+), limited: (?P<limited>\S+)"
-)
-_BOUND = re.compile(
-    r"(?P<rule>maximum|minimum) (?P<resource>\S+) usage per (?P<type>Container|Pod) is (?P<bound>[^\s,.]+(?:\.\d+\S*)?)"
-    r"(?:, but (?P<side>limit|request) is (?P<value>\S+)|\.\s+No (?P<absent>limit|request) is specified)"
-)
-_NO_CLASS = re.compile(r"no PriorityClass with name (?P<name>\S+) was found")
-_NO_ACCOUNT = re.compile(r'serviceaccount "(?P<name>[^"]+)" not found')
-_NO_NAMESPACE = re.compile(r'namespaces "(?P<name>[^"]+)" not found')
-_RATIO = re.compile(r"(?P<resource>\S+) max limit to request ratio per \S+ is (?P<ratio>[^\s,]+),")
-_ABOVE_LIMIT = re.compile(r"must be less than or equal to (?P<resource>\S+) limit of (?P<limit>[^\s,\]]+)")
-_NO_SCOPED_QUOTA = re.compile(r"insufficient quota to match these scopes: \[\{PriorityClass In \[(?P<classes>[^\]]*)\]")
-_DEAD_WEBHOOK = re.compile(
-    r'failed calling webhook "(?P<name>[^"]+)"(?:.*?https://(?P<service>[a-z0-9-]+)\.(?P<namespace>[a-z0-9-]+)\.svc)?'
-)
-_DENIED = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request(?:: (?P<why>.*))?', re.DOTALL)
-_POLICY = re.compile(r"ValidatingAdmissionPolicy '(?P<name>[^']+)' .*?denied request: (?P<why>.*)", re.DOTALL)
 _ATTACHED = re.compile(r"Multi-Attach error|already (exclusively )?attached|already used by pod")
+_NO_REQUEST = re.compile(r"missing request for (?P<resource>\S+) in container (?P<container>\S+)")
+_UNDISCOVERED = re.compile(r"(?P<group>[a-z0-9.-]+\.[a-z0-9-]+)/(?P<version>v\d\w*)")
+_HELD_CONTENT = re.compile(r"(?P<finalizer>\S+) in \d+ resource instances")
 _NO_OBJECT = re.compile(r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found')
-_NO_RUNTIME_CLASS = re.compile(r'RuntimeClass\S* "(?P<name>[^"]+)" not found')
 
 
-class Stopped(Struct, frozen=True, kw_only=True, dict=True):
+class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
     """A pod that does not come to be, or does not come to kube-scheduler, and what would make it."""
-
-    snapshot: Snapshot
-    setup: Setup
-    explain: Callable[[Subject, Setup], Explanation]
-    pod: Pod
-    manifest: Manifest
-    maker: Manifest | None = None
-    made: Sequence[Manifest] = ()
-    count: int = 1
-    """How many pods are missing."""
-    file: str = ""
-    """Where the manifest is from."""
 
     def fixes(self, lifecycle: Lifecycle) -> tuple[Fix, ...]:
         found = (one for one in self._each(lifecycle) if one is not None)
         return tuple(sorted(found, key=lambda fix: fix.certainty is FixCertainty.PARTIAL))[:MOST_FIXES]
 
     def _each(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
+        yield from self._of_workload(lifecycle)
+        yield from self._of_pod(lifecycle)
+
+    def _of_workload(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
         match lifecycle:
             case ScaledToZero(autoscaler=autoscaler, why=why) if autoscaler:
+                if "not ready" in why:
+                    yield untried(f"repair {autoscaler}: {why}")
                 yield self._scaled_by(autoscaler, why)
+            case UpdateHeld(pods=pods, why=why):
+                yield self._updated(pods, why)
+            case NotScaled(autoscaler=autoscaler, most=most):
+                yield self._scaled_further(autoscaler, most) if most else self._measured(lifecycle)
+            case NoJobStarted(reason=reason):
+                yield self._started(reason)
+            case NamespaceTerminating(remaining=remaining):
+                yield from (_emptied(one) for one in remaining)
             case ScaledToZero(field=field):
                 yield self._scaled(field)
             case RolloutStalled():
@@ -119,13 +96,29 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                 spec: Mapping[str, object] = {"suspend": False}
                 if "runPolicy" in field:
                     spec = {"runPolicy": spec}
-                yield self._of_maker(f"resume the {kind}", [_set(f"/{field.replace('.', '/')}", False)], spec)
+                yield self._of_maker(f"resume the {kind}", [set_field(f"/{field.replace('.', '/')}", False)], spec)
             case Paused():
                 command = f"kubectl rollout resume deployment/{quote(self._maker_name)} {self._in_namespace}"
-                patch = [_set("/spec/paused", False)]
+                patch = [set_field("/spec/paused", False)]
                 yield self._tried("resume the Deployment", (self._maker_change(patch),), commands=(command,))
+            case NotChanged():
+                yield self._recreated()
+            case StillActive(job=job):
+                command = f"kubectl delete job {quote(job)} {self._in_namespace}"
+                yield self._tried(
+                    f"delete Job {job}, so that the next run starts", (self._gone(job),), commands=(command,)
+                )
+            case _:
+                return
+
+    def _of_pod(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
+        match lifecycle:
+            case OnLostNode(node=node):
+                yield untried(f"repair {node}, or delete the node if its machine is gone")
+            case ResizeHeld():
+                yield from self._resized(lifecycle)
             case BeingDeleted(node=node, is_node_lost=True, barrier=barrier) if barrier:
-                yield from (_advice(title, (change,), commands=(told,)) for title, change, told in self._lost(node))
+                yield from (untried(title, (change,), commands=(told,)) for title, change, told in self._lost(node))
             case BeingDeleted(node=node, is_node_lost=True) if node:
                 yield from starmap(self._moved, self._lost(node))
             case WaitingForOrdinal(predecessor=name, node=node, is_node_lost=True):
@@ -137,51 +130,24 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                 yield self._unheld(finalizers)
             case NoScheduler(profiles=profiles, hint=hint, others=others) if hint or not others:
                 known = hint or ("default-scheduler" if "default-scheduler" in profiles else min(profiles, default=""))
-                yield self._patched(f"set schedulerName to {known}", [_set("/spec/schedulerName", known)])
-            case NotChanged():
-                yield self._recreated()
-            case Refused(message=message):
+                yield self._patched(f"set schedulerName to {known}", [set_field("/spec/schedulerName", known)])
+            case Refused(message=message) if not isinstance(lifecycle, NotChanged):
                 yield from self._refused(message)
-            case NotBound(claim=claim, provisioner=provisioner) if claim:
-                driver = provisioner or "the storage driver"
-                yield _advice(f"repair {driver}, so that it provisions the volume for claim {claim}")
+            case NotBound(claim=key, provisioner=driver) if key:
+                driver, claim = driver or "the storage driver", self.snapshot.storage.claims[key]
+                yield untried(provisioner_repair(self.snapshot, claim, driver))
             case WaitingForKubelet():
                 yield from self._starting(lifecycle)
             case ComponentDown(component=component, pods=pods):
                 namespace, _, name = pods[0].partition("/")
                 command = f"kubectl logs {quote(name)} -n {quote(namespace)} --previous"
-                yield _advice(f"repair {component}: its logs say why it does not run", commands=(command,))
-            case StillActive(job=job):
-                command = f"kubectl delete job {quote(job)} {self._in_namespace}"
-                yield self._tried(
-                    f"delete Job {job}, so that the next run starts", (self._gone(job),), commands=(command,)
-                )
-            case Failed(node=node, reason=reason, message=message):
-                advice = next((one for words, one in FAILURES if re.search(words, f"{reason} {message}")), "")
-                yield _advice(advice.format(node=node)) if advice else None
+                yield untried(f"repair {component}: its logs say why it does not run", commands=(command,))
+            case Failed():
+                yield from self._ended(lifecycle)
             case _:
                 return
 
     # --- states of the workload
-
-    @cached_property
-    def _maker_name(self) -> str:
-        metadata = {} if self.maker is None else self.maker.get("metadata")
-        return str(metadata.get("name") or "") if isinstance(metadata, Mapping) else ""
-
-    @property
-    def _in_namespace(self) -> str:
-        return f"-n {quote(self.pod.metadata.namespace)}"
-
-    def _maker_change(self, patch: Patch) -> Change:
-        assert self.maker is not None
-        target = Target(
-            api_version=str(self.maker.get("apiVersion") or ""),
-            kind=str(self.maker.get("kind")),
-            namespace=self.pod.metadata.namespace,
-            name=self._maker_name,
-        )
-        return Change(target=target, patch=tuple(patch))
 
     def _gone(self, job: str) -> Change:
         target = Target(api_version="batch/v1", kind="Job", namespace=self.pod.metadata.namespace, name=job)
@@ -192,7 +158,7 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
             return None
         name = field.rpartition(".")[2]
         reference = f"{str(self.maker.get('kind')).lower()}/{quote(self._maker_name)}"
-        patch = [_set(f"/{field.replace('.', '/')}", 1)]
+        patch = [set_field(f"/{field.replace('.', '/')}", 1)]
         if name == "parallelism":
             return self._of_maker("set parallelism to 1", patch, {"parallelism": 1})
         command = f"kubectl scale {reference} {self._in_namespace} --replicas=1"
@@ -210,7 +176,7 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                 fields = ("idleReplicaCount", "minReplicaCount") if "idle" in why else ("minReplicaCount",)
             values = {field: None if field.startswith("idle") else 1 for field in fields}
             patch = [
-                {"op": "remove", "path": f"/spec/{field}"} if value is None else _set(f"/spec/{field}", value)
+                {"op": "remove", "path": f"/spec/{field}"} if value is None else set_field(f"/spec/{field}", value)
                 for field, value in values.items()
             ]
             merge = json.dumps({"spec": values}, separators=(",", ":"))
@@ -221,11 +187,81 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
         changes = (Change(target=target, patch=tuple(patch)),)
         return self._tried(title, changes, commands=(f"kubectl {command} {self._in_namespace}",))
 
+    def _updated(self, pods: Sequence[str], why: str) -> Fix | None:
+        """By deleting the pods, the highest ordinal first, or by lowering the partition."""
+        if "partition" not in why:
+            commands = (f"kubectl delete pod {quote(one)} {self._in_namespace}" for one in reversed(pods))
+            return untried(
+                "delete its pods one after the other, each once the one before is ready", commands=(*commands,)
+            )
+        spec = {"updateStrategy": {"rollingUpdate": {"partition": 0}}}
+        patch = [set_field("/spec/updateStrategy/rollingUpdate/partition", 0)]
+        return self._of_maker("set partition to 0, so that all pods get the new template", patch, spec)
+
+    def _scaled_further(self, autoscaler: str, most: int) -> Fix | None:
+        kind, _, name = autoscaler.partition(" ")
+        target = Target(api_version="autoscaling/v2", kind=kind, namespace=self.pod.metadata.namespace, name=name)
+        change = Change(target=target, patch=(set_field("/spec/maxReplicas", most + 1),))
+        merge = json.dumps({"spec": {"maxReplicas": most + 1}}, separators=(",", ":"))
+        command = f"kubectl patch hpa {quote(name)} {self._in_namespace} --type merge -p {quote(merge)}"
+        return self._tried(f"raise maxReplicas of {autoscaler} from {most}", (change,), commands=(command,))
+
+    def _measured(self, state: NotScaled) -> Fix:
+        if found := _NO_REQUEST.search(state.message):
+            return untried(
+                f"set requests.{found['resource']} of container {found['container']}: {state.autoscaler} needs it"
+            )
+        return untried(f"repair what {state.autoscaler} reports")
+
+    def _resized(self, state: ResizeHeld) -> Iterator[Fix]:
+        """A kubelet retries what is deferred; the pod keeps what it has been allocated."""
+        if state.reason == "Deferred":
+            yield untried(f"free as much as the resize lacks on {state.node}; the kubelet then carries it out")
+        else:
+            yield untried("change the pod template and let the pod be recreated on a node that is large enough")
+        requests = [
+            {"name": one.name, "resources": {"requests": dict(given)}}
+            for one in self.pod.status.container_statuses
+            if (given := one.allocated_resources or (one.resources.requests if one.resources is not None else {}))
+        ]
+        if requests:
+            body = quote(json.dumps({"spec": {"containers": requests}}, separators=(",", ":")))
+            command = f"kubectl patch pod {quote(self.pod.metadata.name)} {self._in_namespace} --subresource resize"
+            yield untried("withdraw the resize: request what is allocated", commands=(f"{command} -p {body}",))
+
+    def _started(self, reason: str) -> Fix:
+        if reason == "UnknownTimeZone":
+            return untried("correct spec.timeZone of the CronJob, or let kube-controller-manager have time zone data")
+        if "Schedule" in reason and reason != "MissSchedule":
+            return untried("correct spec.schedule of the CronJob")
+        name = quote(self._maker_name)
+        command = f"kubectl create job {name}-1 --from=cronjob/{name} {self._in_namespace}"
+        return untried("start the missed Job by hand, and raise startingDeadlineSeconds", commands=(command,))
+
+    def _ended(self, state: Failed) -> Iterator[Fix]:
+        """Of a pod or Job that has failed for good."""
+        advice = next((one for words, one in FAILURES if re.search(words, f"{state.reason} {state.message}")), "")
+        delete = f"kubectl delete pod {quote(self.pod.metadata.name)} {self._in_namespace}"
+        if state.container:
+            title = f"find out from its logs why container {state.container} ended"
+            command = f"kubectl logs {quote(self.pod.metadata.name)} {self._in_namespace} -c {quote(state.container)}"
+            yield untried(title, commands=(command,))
+        elif state.owner and advice.startswith("delete the pod"):
+            yield untried(f"delete the pod: {state.owner} replaces it", (self._deletion,), commands=(delete,))
+        elif not state.node:
+            last = state.pods[-1:]
+            title = advice or ("find out from their logs why its pods fail" if last else "find out why its pods fail")
+            of_pods = tuple(f"kubectl logs {quote(one)} {self._in_namespace}" for one in last)
+            again = f"delete Job {self._maker_name} and create it again: a Job that has failed creates no pods"
+            yield untried(f"{title}; then {again}", commands=of_pods)
+        elif advice:
+            yield untried(advice.format(node=state.node))
+
     def _rolled_back(self) -> Iterator[Fix | None]:
         """To the template before, if a ReplicaSet still has it."""
         if self.maker is not None and len([*replica_sets_of(self.snapshot, workload_of(self.maker))]) > 1:
             command = f"kubectl rollout undo deployment/{quote(self._maker_name)} {self._in_namespace}"
-            yield _advice("go back to the former pod template, if the new one is at fault", commands=(command,))
+            yield untried("go back to the former pod template, if the new one is at fault", commands=(command,))
 
     def _of_maker(self, title: str, patch: Patch, spec: Mapping[str, object]) -> Fix | None:
         if self.maker is None:
@@ -260,33 +296,38 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
         if state.outdated:
             command = f"kubectl delete pod {name} {self._in_namespace}"
             title = f"delete {self.pod.key}, which {state.outdated} creates with its newer revision"
-            yield _advice(title, (self._deletion,), commands=(command,))
+            yield untried(title, (self._deletion,), commands=(command,))
         if state.is_node_gone:
             command = f"kubectl delete pod {name} {self._in_namespace}"
             title = f"delete the pod, and create it without spec.nodeName {state.node}"
-            yield _advice(title, (self._deletion,), commands=(command,))
+            yield untried(title, (self._deletion,), commands=(command,))
         elif state.is_node_lost:
-            yield _advice(f"repair {state.node}: no kubelet answers there")
+            yield untried(f"repair {state.node}: no kubelet answers there")
         elif state.waits is Waits.VOLUMES and _ATTACHED.search(told):
             yield from self._attached_elsewhere()
         elif found := _NO_OBJECT.search(told):
             kind = {"secret": "Secret", "configmap": "ConfigMap"}[found["kind"]]
-            yield _advice(
+            yield untried(
                 f"create {kind} {self.pod.metadata.namespace}/{found['name']}, or correct its name in the pod"
             )
         elif state.waits is Waits.IMAGE:
             advice = next((advice for words, advice in PULLS if re.search(words, told, re.IGNORECASE)), "")
-            yield _advice(advice.format(image=image or "the image", node=state.node)) if advice else None
+            yield untried(advice.format(image=image or "the image", node=state.node)) if advice else None
         elif state.last.startswith("OOMKilled"):
-            yield _advice(f"raise limits.memory of container {state.container}: it was OOMKilled")
+            yield untried(f"raise limits.memory of container {state.container}: it was OOMKilled")
         elif advice := next((one for words, one in STARTS if re.search(words, told)), ""):
             driver = found["name"] if (found := NO_DRIVER.search(told)) else "its driver"
             agents = agents_down(self.snapshot, state.node)
             down = f": {', '.join(agents[:3])} {'is' if len(agents) == 1 else 'are'} not ready there" if agents else ""
-            yield _advice(advice.format(node=state.node, driver=driver, agents=down))
+            yield untried(advice.format(node=state.node, driver=driver, agents=down))
+        elif state.waits is Waits.INIT and state.container and not state.reason:
+            command = f"kubectl logs {name} {self._in_namespace} -c {quote(state.container)}"
+            yield untried(
+                f"find out from its logs what init container {state.container} waits for", commands=(command,)
+            )
         elif state.container and (state.waits is Waits.CRASH or state.reason == "CrashLoopBackOff"):
             command = f"kubectl logs {name} {self._in_namespace} -c {quote(state.container)} --previous"
-            yield _advice(f"find out from its logs why container {state.container} ends", commands=(command,))
+            yield untried(f"find out from its logs why container {state.container} ends", commands=(command,))
 
     @property
     def _deletion(self) -> Change:
@@ -309,14 +350,29 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
             node, name = holder.spec.node_name, holder.metadata.name
             if is_node_lost(self.snapshot, node):
                 ways = reversed([*replace(self, pod=holder)._lost(node)])  # the taint detaches the volume too
-                yield from (_advice(title, (change,), commands=(command,)) for title, change, command in ways)
+                yield from (untried(title, (change,), commands=(command,)) for title, change, command in ways)
             elif holder.metadata.deletion_timestamp:
-                yield _advice(f"wait until {holder.key} on {node} has terminated, and its volume is detached")
+                yield untried(f"wait until {holder.key} on {node} has terminated, and its volume is detached")
             else:
+                if (recreate := self._recreate_strategy(holder)) is not None:
+                    yield recreate
                 command = f"kubectl delete pod {quote(name)} {self._in_namespace}"
-                yield _advice(f"delete {holder.key} on {node}, which uses the volume", commands=(command,))
+                yield untried(f"delete {holder.key} on {node}, which uses the volume", commands=(command,))
         if not rows:
             yield self._stale_attachment(claims)
+
+    def _recreate_strategy(self, holder: Pod) -> Fix | None:
+        """For a Deployment whose old pod keeps the volume from the new one."""
+        owners = [template_owner(self.snapshot, one) for one in (self.pod, holder)]
+        if any(one is None or one.kind != "Deployment" for one in owners) or owners[0] != owners[1]:
+            return None
+        name = "" if owners[0] is None else owners[0].name
+        step = TakeOldFirst(victims=(), owner=name, is_single=True)
+        merge = json.dumps({"spec": {"strategy": {"type": "Recreate", "rollingUpdate": None}}}, separators=(",", ":"))
+        command = f"kubectl patch deployment {quote(name)} {self._in_namespace} -p {quote(merge)}"
+        changes = tuple(step.changes(self.pod.metadata.namespace))
+        title = f"set strategy Recreate on Deployment {name}, so that {holder.key} goes before a new pod is created"
+        return untried(title, changes, commands=(command,))
 
     def _stale_attachment(self, claims: Iterable[str]) -> Fix:
         """What keeps a volume at the node where its last pod ran."""
@@ -328,16 +384,16 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                 continue
             name, named = quote(one.metadata.name), f"VolumeAttachment {one.metadata.name} of volume {volume} to {node}"
             if node in self.snapshot.cluster.index:
-                return _advice(f"wait until {named} is gone, or find out from {one.spec.attacher} why it is not")
+                return untried(f"wait until {named} is gone, or find out from {one.spec.attacher} why it is not")
             if one.metadata.deletion_timestamp:
                 merge = quote(json.dumps({"metadata": {"finalizers": None}}, separators=(",", ":")))
                 command = f"kubectl patch volumeattachment {name} --type merge -p {merge}"
                 title = f"remove the finalizer of {named}, which does not exist, once the volume is detached there"
-                return _advice(title, commands=(command,))
-            return _advice(
+                return untried(title, commands=(command,))
+            return untried(
                 f"delete {named}, which does not exist", commands=(f"kubectl delete volumeattachment {name}",)
             )
-        return _advice("delete the VolumeAttachment of the volume to its former node, if that node is gone")
+        return untried("delete the VolumeAttachment of the volume to its former node, if that node is gone")
 
     def _unheld(self, finalizers: Sequence[str]) -> Fix:
         """The last resort: what the finalizer's controller wanted to do first is not done then."""
@@ -345,7 +401,7 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
         metadata = self.pod.metadata
         target = Target(api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name)
         merge = json.dumps({"metadata": {"finalizers": None}}, separators=(",", ":"))
-        return _advice(
+        return untried(
             f"remove {which} {', '.join(finalizers)}, if the controller behind is gone",
             (Change(target=target, patch=({"op": "remove", "path": "/metadata/finalizers"},)),),
             commands=(f"kubectl patch pod {quote(metadata.name)} {self._in_namespace} --type merge -p {quote(merge)}",),
@@ -358,435 +414,16 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
         snapshot = self.snapshot if row is None else self.snapshot.without_pods([row])
         unbound = replace(alone, spec=replace(alone.spec, node_name=""), status=type(alone.status)())
         found = self._decided(Subject(snapshot=snapshot, pod=unbound, is_new=True))
-        return _fix(title, (change,), found, commands=(command,))
-
-    # --- refusals
-
-    def _recreated(self) -> Fix | None:
-        """A workload of which an immutable field is changed. A StatefulSet with the same selector adopts its pods."""
-        if self.maker is None or self.maker.get("kind") not in MAKING_PODS:
-            return None
-        workload = workload_of(self.maker)
-        key = workload.kind, workload.namespace, workload.name
-        stored = manifest_of(self.snapshot, workload) or {}
-        rows = Owners(self.snapshot).members(self.snapshot.pods, workload)
-        selectors = [fields_at(one, "spec").get("selector") for one in (stored, self.maker)]
-        is_adopted = workload.kind == "StatefulSet" and says(*selectors)
-        others = {one: raw for one, raw in self.snapshot.workloads.items() if one != key}
-        named = f"{workload.kind.lower()}/{quote(workload.name)} {self._in_namespace}"
-        commands = [f"kubectl delete {named}{' --cascade=orphan' if is_adopted else ''}"]
-        if self.file not in ("", "-"):
-            commands.append(f"kubectl apply -f {quote(self.file)}{f' {self._in_namespace}'}")
-        pods = count(len(rows), "pod")
-        cost = "" if not rows else f"; it keeps its {pods}" if is_adopted else f"; this deletes its {pods}"
-        target = self._maker_change([]).target
-        return self._tried(
-            f"delete {workload.kind} {workload.name} and create it again{cost}",
-            (Change(target=target, delete=True, orphan=is_adopted), Change(target=target, create=dict(self.maker))),
-            snapshot=replace(self.snapshot.without_pods(rows), workloads=others),
-            commands=tuple(commands),
-        )
-
-    def _refused(self, message: str) -> Iterator[Fix | None]:
-        if found := _UNSPECIFIED.search(message):
-            yield from self._unspecified(found["quota"], found["missing"])
-        elif found := _EXCEEDED.search(message):
-            yield from self._exceeded(found)
-        elif found := _BOUND.search(message):
-            yield from self._bounded(found)
-        elif found := _NO_CLASS.search(message):
-            yield from self._without_class(found["name"])
-        elif found := _NO_ACCOUNT.search(message):
-            name = found["name"]
-            command = f"kubectl create serviceaccount {quote(name)} {self._in_namespace}"
-            yield self._created(f"create service account {name}", "v1", "ServiceAccount", name, {}, command)
-        elif found := _NO_NAMESPACE.search(message):
-            yield self._namespace(found["name"])
-        elif found := _NO_RUNTIME_CLASS.search(message):
-            yield from self._without_runtime_class(found["name"])
-        elif found := _RATIO.search(message):
-            yield from self._within_ratio(found["resource"], found["ratio"])
-        elif found := _ABOVE_LIMIT.search(message):
-            yield self._at_limit(found["resource"], found["limit"])
-        elif found := _NO_SCOPED_QUOTA.search(message):
-            yield from self._scoped_quota(found["classes"].split())
-        elif "violates PodSecurity" in message:
-            yield from self._secured(message)
-        else:
-            yield from _policies(message, self.snapshot)
-
-    def _without_runtime_class(self, name: str) -> Iterator[Fix | None]:
-        if close := self._near(self.snapshot.runtime_classes):
-            yield self._patched(f"set runtimeClassName to {close}", [_set("/spec/runtimeClassName", close)])
-        yield _advice(f"create RuntimeClass {name} where its runtime is installed")
-        yield self._patched(f"remove runtimeClassName {name}", [{"op": "remove", "path": "/spec/runtimeClassName"}])
-
-    def _within_ratio(self, resource: str, ratio: str) -> Iterator[Fix | None]:
-        """LimitRange's maxLimitRequestRatio: a lower limit, or a higher request."""
-        lower: dict[str, dict[str, dict[str, str]]] = {}
-        higher: dict[str, dict[str, dict[str, str]]] = {}
-        most = parse_quantity(ratio).scaled_value(-9)
-        for _, container in self._containers():
-            sides = container.get("resources")
-            amounts = [
-                side.get(resource) if isinstance(side := sides.get(name), Mapping) else None
-                for name in ("requests", "limits")
-            ] if isinstance(sides, Mapping) else []  # fmt: skip
-            if len(amounts) < 2 or None in amounts:
-                continue
-            request, limit = (parse_quantity(str(one)) for one in amounts)
-            if limit.scaled_value(_MILLI) * 10**9 <= most * request.scaled_value(_MILLI):
-                continue
-            name = str(container.get("name"))
-            allowed = request.scaled_value(_MILLI) * most // 10**9
-            needed = -(-limit.scaled_value(_MILLI) * 10**9 // most)
-            lower[name] = {"limits": {resource: _like(request, allowed)}}
-            higher[name] = {"requests": {resource: _like(request, needed)}}
-        for verb, wanted in (("lower", lower), ("raise", higher)):
-            patch, told = self._resources(wanted)
-            if patch:
-                yield self._patched(f"{verb} {', '.join(told)}", patch)
-
-    def _at_limit(self, resource: str, limit: str) -> Fix | None:
-        """A request above its limit, often one that a LimitRange sets."""
-        bound = parse_quantity(limit).scaled_value(_MILLI)
-        wanted: dict[str, dict[str, dict[str, str]]] = {}
-        for _, container in self._containers():
-            sides = container.get("resources")
-            requests = sides.get("requests") if isinstance(sides, Mapping) else None
-            value = requests.get(resource) if isinstance(requests, Mapping) else None
-            if value is not None and parse_quantity(str(value)).scaled_value(_MILLI) > bound:
-                wanted[str(container.get("name"))] = {"requests": {resource: limit}}
-        patch, told = self._resources(wanted)
-        return self._patched(f"lower {', '.join(told)}", patch) if patch else None
-
-    def _scoped_quota(self, classes: Sequence[str]) -> Iterator[Fix | None]:
-        """An API server may let pods of a class only into namespaces with a quota for it (limitedResources)."""
-        name = self.pod.spec.priority_class_name
-        if name in classes:
-            match = {"scopeName": "PriorityClass", "operator": "In", "values": [name]}
-            spec = {
-                "spec": {"hard": {"pods": str(max(self.count, 10))}, "scopeSelector": {"matchExpressions": [match]}}
-            }
-            title = f"create a ResourceQuota with scope PriorityClass {name}"
-            yield self._created(title, "v1", "ResourceQuota", f"{name}-pods", spec)
-            yield self._patched(
-                f"remove priorityClassName {name}", [{"op": "remove", "path": "/spec/priorityClassName"}]
-            )
-
-    def _secured(self, message: str) -> Iterator[Fix]:
-        from kschedx.inquiry.pod_security import pod_security_fixes
-
-        fixes = pod_security_fixes(
-            self.snapshot, self.manifest, self.setup, message, explain=self.explain, maker=self.maker, made=self.made
-        )
-        if fixes is None:
-            namespace = quote(self.pod.metadata.namespace)
-            yield _advice("meet the Pod Security Standard of the namespace in the pod template")
-            yield _advice(
-                f"enforce a lower Pod Security level in namespace {namespace}, for all its pods",
-                commands=(f"kubectl label namespace {namespace} {PREFIX}enforce=privileged --overwrite",),
-            )
-            return
-        for one in fixes:
-            made = _fix(one.title, one.changes, one.then, commands=one.commands)
-            if one.then is None:
-                made = _advice(one.title, one.changes, commands=one.commands)
-            yield replace(made, costs=one.costs)
-
-    def _near(self, known: Mapping[str, object]) -> str:
-        name = self.pod.spec.runtime_class_name or ""
-        hint = nearest(name, known)
-        return next((one for one in known if f'"{one}"' in hint), "")
-
-    def _unspecified(self, quota: str, missing: str) -> Iterator[Fix | None]:
-        """`requests.cpu for: app,sidecar; limits.memory for: app`."""
-        wanted: dict[str, dict[str, dict[str, str]]] = {}
-        for part in missing.split("; "):
-            resource, _, names = part.partition(" for: ")
-            side, _, name = resource.partition(".")
-            side, name = (side, name) if name else ("requests", side)
-            for container in names.split(","):
-                wanted.setdefault(container, {}).setdefault(side, {})[name] = USUAL.get(name, "1")
-        patch, told = self._resources(wanted)
-        if not patch:
-            return
-        yield self._patched(f"set {', '.join(told)}", patch)
-        limits: dict[str, dict[str, str]] = {}
-        for sides in wanted.values():
-            for side, amounts in sides.items():
-                limits.setdefault("defaultRequest" if side == "requests" else "default", {}).update(amounts)
-        spec = {"limits": [{"type": "Container", **limits}]}
-        title = f"create a LimitRange with default {' and '.join(sorted({one.split('.')[0] for one in told}))}"
-        yield self._created(title, "v1", "LimitRange", f"{quota}-defaults", {"spec": spec})
-
-    def _resources(self, wanted: Mapping[str, Mapping[str, Mapping[str, str]]]) -> tuple[Patch, list[str]]:
-        """A patch that sets amounts of containers, and `requests.cpu of app to 100m` for each."""
-        patch: Patch = []
-        told: list[str] = []
-        for path, container in self._containers():
-            name, own = str(container.get("name")), container.get("resources")
-            sides = wanted.get(name)
-            if not sides:
-                continue
-            before = own if isinstance(own, Mapping) else {}
-            after = dict(before)
-            for side, amounts in sides.items():
-                had = before.get(side)
-                after[side] = {**(had if isinstance(had, Mapping) else {}), **amounts}
-                told += [f"{side}.{resource} of container {name} to {value}" for resource, value in amounts.items()]
-            patch.append({"op": "add", "path": f"{path}/resources", "value": after})
-        return patch, told
-
-    def _containers(self) -> Iterator[tuple[str, Mapping[str, object]]]:
-        spec = self.manifest.get("spec")
-        for kind in ("initContainers", "containers"):
-            listed = spec.get(kind) if isinstance(spec, Mapping) else None
-            for index, one in enumerate(listed if isinstance(listed, list) else ()):
-                if isinstance(one, Mapping):
-                    yield f"/spec/{kind}/{index}", one
-
-    def _exceeded(self, found: re.Match[str]) -> Iterator[Fix | None]:
-        """The quota holds what it uses and what the missing pods request, no more."""
-        name = found["quota"]
-        requested, used, limited = (_amounts(found[key]) for key in ("requested", "used", "limited"))
-        hard = {
-            resource: _sum(used.get(resource, "0"), requested[resource], self.count)
-            for resource in limited
-            if resource in requested
-        }
-        quotas = self.snapshot.of(ResourceQuota)
-        own = next(
-            (
-                one
-                for one in quotas
-                if one.metadata.name == name and one.metadata.namespace == self.pod.metadata.namespace
-            ),
-            None,
-        )
-        told = ", ".join(f"{resource} from {limited[resource]} to {amount}" for resource, amount in hard.items())
-        merge = json.dumps({"spec": {"hard": hard}}, separators=(",", ":"))
-        command = f"kubectl patch resourcequota {quote(name)} {self._in_namespace} --type merge -p {quote(merge)}"
-        target = Target(api_version="v1", kind="ResourceQuota", namespace=self.pod.metadata.namespace, name=name)
-        changes = (Change(target=target, patch=tuple(_set(f"/spec/hard/{pointer(key)}", hard[key]) for key in hard)),)
-        snapshot = self.snapshot
-        if own is not None:
-            larger = replace(
-                own,
-                spec=replace(own.spec, hard={**own.spec.hard, **hard}),
-                status=replace(own.status, hard={**own.status.hard, **hard}) if own.status.hard else own.status,
-            )
-            snapshot = snapshot.with_records(ResourceQuota, (larger if one is own else one for one in quotas))
-        title = f"raise {told} in ResourceQuota {name}"
-        yield self._tried(title, changes, snapshot=snapshot, commands=(command,))
-        if self.maker is not None and self.maker.get("kind") == "Deployment" and self._has_all_replicas:
-            rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
-            merge = json.dumps({"spec": {"strategy": rolling}}, separators=(",", ":"))
-            command = f"kubectl patch deployment/{quote(self._maker_name)} {self._in_namespace} -p {quote(merge)}"
-            title = "set maxSurge: 0, so that an old pod goes before a new one is created"
-            yield _advice(title, (self._maker_change([_set("/spec/strategy", rolling)]),), commands=(command,))
-
-    @property
-    def _has_all_replicas(self) -> bool:
-        """The missing pods are those that a rollout adds."""
-        assert self.maker is not None
-        members = Owners(self.snapshot).members(self.snapshot.pods, workload_of(self.maker))
-        return len(members) >= wanted_replicas(self.maker)
-
-    def _bounded(self, found: re.Match[str]) -> Iterator[Fix | None]:
-        """A LimitRange's maximum or minimum."""
-        resource, bound = found["resource"], found["bound"]
-        is_most = found["rule"] == "maximum"
-        containers = [*self._containers()]
-        if found["type"] == "Container" or len(containers) == 1:
-            wanted: dict[str, dict[str, dict[str, str]]] = {}
-            limit = parse_quantity(bound).scaled_value(_MILLI)
-            for _, container in containers:
-                resources = container.get("resources")
-                for side in ("requests", "limits"):
-                    amounts = resources.get(side) if isinstance(resources, Mapping) else None
-                    value = amounts.get(resource) if isinstance(amounts, Mapping) else None
-                    if value is None:
-                        if found["absent"] and side.startswith(found["absent"]):
-                            wanted.setdefault(str(container.get("name")), {})[side] = {resource: bound}
-                        continue
-                    amount = parse_quantity(str(value)).scaled_value(_MILLI)
-                    if (amount > limit) if is_most else (amount < limit):
-                        wanted.setdefault(str(container.get("name")), {})[side] = {resource: bound}
-            patch, told = self._resources(wanted)
-            if patch:
-                verb = "set" if found["absent"] else "lower" if is_most else "raise"
-                yield self._patched(f"{verb} {', '.join(told)}", patch)
-        if found["value"]:
-            yield self._other_bound(found, "max" if is_most else "min")
-
-    def _other_bound(self, found: re.Match[str], side: str) -> Fix | None:
-        resource, value, namespace = found["resource"], found["value"], self.pod.metadata.namespace
-        ranges = self.snapshot.limit_ranges.get(namespace, ())
-        for one in ranges:
-            for index, item in enumerate(one.spec.limits):
-                bounds = getattr(item, side)
-                if item.type != found["type"] or str(bounds.get(resource)) != found["bound"]:
-                    continue
-                changed = replace(item, **{side: {**bounds, resource: value}})
-                limits = (*one.spec.limits[:index], changed, *one.spec.limits[index + 1 :])
-                other: LimitRange = replace(one, spec=replace(one.spec, limits=limits))
-                kept = tuple(other if this is one else this for this in ranges)
-                snapshot = replace(self.snapshot, limit_ranges={**self.snapshot.limit_ranges, namespace: kept})
-                target = Target(api_version="v1", kind="LimitRange", namespace=namespace, name=one.metadata.name)
-                patch = (_set(f"/spec/limits/{index}/{side}/{pointer(resource)}", value),)
-                verb = "raise" if side == "max" else "lower"
-                title = f"{verb} {side}.{resource} of LimitRange {one.metadata.name} from {found['bound']} to {value}"
-                return self._tried(title, (Change(target=target, patch=patch),), snapshot=snapshot)
-        return None
-
-    def _without_class(self, name: str) -> Iterator[Fix | None]:
-        classes = self.snapshot.priority_classes
-        hint = nearest(name, classes)
-        close = next((one for one in classes if f'"{one}"' in hint), "")
-        if close:
-            yield self._patched(f"set priorityClassName to {close}", [_set("/spec/priorityClassName", close)])
-        command = f"kubectl create priorityclass {quote(name)} --value=1000"
-        body = {"value": 1000}
-        yield self._created(
-            f"create PriorityClass {name}", "scheduling.k8s.io/v1", "PriorityClass", name, body, command
-        )
-        yield self._patched(f"remove priorityClassName {name}", [{"op": "remove", "path": "/spec/priorityClassName"}])
-
-    def _namespace(self, name: str) -> Fix | None:
-        command = f"kubectl create namespace {quote(name)}"
-        return self._created(f"create namespace {name}", "v1", "Namespace", name, {}, command)
-
-    # --- trials
-
-    def _created(
-        self, title: str, api_version: str, kind: str, name: str, body: Mapping[str, object], command: str = ""
-    ) -> Fix | None:
-        is_namespaced = kind not in ("Namespace", "PriorityClass")
-        namespace = self.pod.metadata.namespace if is_namespaced else ""
-        metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
-        manifest = {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
-        target = Target(api_version=api_version, kind=kind, namespace=namespace, name=name)
-        snapshot = self.snapshot if kind == "ServiceAccount" else with_applied(self.snapshot, [manifest])
-        commands = (command,) if command else ()
-        return self._tried(title, (Change(target=target, create=manifest),), snapshot=snapshot, commands=commands)
-
-    def _patched(self, title: str, patch: Patch) -> Fix | None:
-        """A change of the pod, or of the template that it is created from."""
-        target = Target(
-            api_version="v1", kind="Pod", namespace=self.pod.metadata.namespace, name=self.pod.metadata.name
-        )
-        change = Change(target=target, patch=tuple(patch))
-        owner = template_owner(self.snapshot, self.pod)
-        apply = (change if owner is None else owner_change(change, owner, self.pod),)
-        manifest = apply_patch(dict(self.manifest), change.patch)
-        return self._tried(title, (change,), manifest=manifest, apply=apply)
-
-    def _tried(
-        self,
-        title: str,
-        changes: tuple[Change, ...],
-        *,
-        snapshot: Snapshot | None = None,
-        manifest: Manifest | None = None,
-        commands: tuple[str, ...] = (),
-        apply: tuple[Change, ...] = (),
-    ) -> Fix | None:
-        """None where the API server refuses the pod as before."""
-        try:
-            subject = admitted(
-                snapshot or self.snapshot, manifest or self.manifest, self.setup, made=self.made, maker=self.maker
-            )
-        except (InputError, UndecidableError):
-            return None
-        return _fix(title, changes, self._decided(subject), commands=commands, apply=apply)
-
-    def _decided(self, subject: Subject) -> Explanation | None:
-        try:
-            return self.explain(subject, self.setup)
-        except (InputError, UndecidableError):
-            return None
+        return made_fix(title, (change,), found, commands=(command,))
 
 
-def _fix(
-    title: str,
-    changes: tuple[Change, ...],
-    then: Explanation | None,
-    *,
-    commands: tuple[str, ...] = (),
-    apply: tuple[Change, ...] = (),
-) -> Fix:
-    fits = then is not None and then.becomes is Outcome.SCHEDULED
-    if not fits and then is not None and then.message:
-        title = f"{title}; the pod is unschedulable then: {then.message}"
-    return Fix(
-        title=title,
-        certainty=FixCertainty.VERIFIED if fits else FixCertainty.PARTIAL,
-        changes=changes,
-        feasible_nodes=then.chosen_nodes if fits and then is not None else (),
-        steps=(),
-        commands=commands,
-        apply=apply or changes,
-    )
-
-
-def _policies(message: str, snapshot: Snapshot) -> Iterator[Fix]:
-    """Who refuses pods by rules that no snapshot has."""
-    if found := _DEAD_WEBHOOK.search(message):
-        service = f": service {found['namespace']}/{found['service']}" if found["service"] else ""
-        down = _not_ready(snapshot, found["namespace"]) if found["service"] else ()
-        behind = f"; {listed(down, 2)} {'is' if len(down) == 1 else 'are'} not ready" if down else ""
-        yield _advice(f"repair what answers for webhook {found['name']}{service}{behind}")
-        yield _advice(f"set failurePolicy Ignore of webhook {found['name']}, if pods may go without it")
-    elif found := _DENIED.search(message):
-        yield _advice(f"change the pod template as webhook {found['name']} requires")
-    elif found := _POLICY.search(message):
-        yield _advice(f"change the pod template as ValidatingAdmissionPolicy {found['name']} requires")
-    elif "security context constraint" in message:
-        yield _advice(
-            "change securityContext, or let the service account use a SecurityContextConstraints that allows it"
-        )
-
-
-def _not_ready(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:
-    """Pods of a namespace that no Service sends requests to."""
-    pods = snapshot.pods
-    rows = pods.namespaces.where(lambda name: name == namespace).nonzero()[0].tolist()
-    ended = ("Succeeded", "Failed")
-    return tuple(pods.key(row) for row in rows if pods.phases[row] not in ended and not is_ready(pods[row]))
-
-
-_MILLI = -3
-"""Thousandths: petabytes of them are an int64."""
-
-
-def _like(sample: Quantity, thousandths: int) -> str:
-    return str(dataclasses.replace(parse_quantity(f"{thousandths}m"), format=sample.format, canonical=""))
-
-
-def _advice(title: str, changes: tuple[Change, ...] = (), *, commands: tuple[str, ...] = ()) -> Fix:
-    """What an operator would do that no trial can show."""
-    return Fix(
-        title=title,
-        certainty=FixCertainty.UNTRIED,
-        changes=changes,
-        feasible_nodes=(),
-        steps=(),
-        commands=commands,
-        apply=changes,
-    )
-
-
-def _set(path: str, value: object) -> dict[str, object]:
-    return {"op": "add", "path": path, "value": value}
-
-
-def _amounts(text: str) -> dict[str, str]:
-    """`pods=1,requests.cpu=500m`."""
-    return dict(part.split("=", 1) for part in text.split(",") if "=" in part)
-
-
-def _sum(used: str, each: str, count: int) -> str:
-    """In the unit that the larger of both is written in."""
-    one, other = parse_quantity(used), parse_quantity(each)
-    return _like(one if one.mantissa else other, one.scaled_value(_MILLI) + count * other.scaled_value(_MILLI))
+def _emptied(remaining: str) -> Fix | None:
+    """By the words of a namespace's condition."""
+    if "iscovery" in remaining and (found := _UNDISCOVERED.search(remaining)):
+        name = f"{found['version']}.{found['group']}"
+        command = f"kubectl describe apiservice {quote(name)}"
+        return untried(f"repair what serves APIService {name}, or delete it", commands=(command,))
+    if finalizers := _HELD_CONTENT.findall(remaining):
+        which = "finalizer" if len(finalizers) == 1 else "finalizers"
+        return untried(f"repair the controller of {which} {', '.join(finalizers)}, or remove the {which}")
+    return None

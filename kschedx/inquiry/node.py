@@ -15,12 +15,12 @@ from kschedx.explain.subject import stored
 from kschedx.findings import Finding
 from kschedx.findings.facts import FindingDocument
 from kschedx.framework.cycle import Outcome
-from kschedx.inquiry.lifecycle import no_scheduler, pod_lifecycle
-from kschedx.inquiry.pod import cycle_of, explain
+from kschedx.inquiry.lifecycle import pod_lifecycle
+from kschedx.inquiry.pod import cycle_of, explain, no_scheduler
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.quantity import Unit
 from kschedx.kube.types import Node
-from kschedx.render.states import Lifecycle, StateDocument, state_document
+from kschedx.render.states import Lifecycle, OnLostNode, StateDocument, state_document
 from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -120,7 +120,7 @@ class NodeAnswer:
         snapshot = self._scheduler.snapshot
         rows = snapshot.pods.on_node(self.row)
         found = (pod_lifecycle(snapshot, snapshot.pods[int(row)]) for row in rows)
-        return tuple(one for one in found if one is not None)
+        return tuple(one for one in found if one is not None and not isinstance(one, OnLostNode))
 
     def verdict(self, row: int) -> Verdict:
         """Of the pod in one row of the snapshot. Raises `UndecidableError`."""

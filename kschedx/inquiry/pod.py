@@ -12,18 +12,22 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import default_pod
 from kschedx.apiserver.security_context import KubeletFields
 from kschedx.controllers.workloads import Owners, wanted_replicas, workload_of
-from kschedx.errors import InputError, NotAdmittedError, NotChangedError, UndecidableError
+from kschedx.errors import InputError, NotAdmittedError, NotChangedError, UndecidableError, nearest
 from kschedx.explain.admission import has_siblings, warned
 from kschedx.explain.cycle_notes import amount_notes
+from kschedx.explain.events import AFTER_THE_CHOICE, parse, recorded
 from kschedx.explain.missing_kinds import decide, require_for_decision, require_nodes_and_pods
 from kschedx.explain.notes import (
+    AfterChanges,
     AutoscalerUnreadable,
     ClaimsMade,
     KarpenterUnreadable,
     Note,
     PodSecurityWarning,
     RunsAlready,
+    Tried,
 )
+from kschedx.explain.root_causes import provisioning_reports
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, stored, unassigned
 from kschedx.framework.config import Profile
@@ -32,11 +36,10 @@ from kschedx.framework.scheduler import Scheduler
 from kschedx.holding.schedulers import SCHEDULERS
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.lifecycle import (
-    contradiction,
-    no_scheduler,
+    held,
     pod_lifecycle,
     refused,
-    stalled_rollout,
+    scheduler_down,
     workload_lifecycle,
 )
 from kschedx.inquiry.manifests import Written
@@ -44,7 +47,17 @@ from kschedx.inquiry.target import new_pod
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.decoding import decode, encoded
 from kschedx.kube.types import AUTOSCALER_STATUS, Pod
-from kschedx.render.states import ExitCode, Lifecycle, NotChanged, Refused, row_of
+from kschedx.render.states import (
+    ComponentDown,
+    Contradicted,
+    ExitCode,
+    Lifecycle,
+    NoScheduler,
+    NotBound,
+    NotChanged,
+    Refused,
+    row_of,
+)
 from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -174,7 +187,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         workload = self.found.workload
         lifecycle = None if workload is None else workload_lifecycle(self.before, workload)
         if workload is not None and lifecycle is None and self.found.document is None:
-            lifecycle = stalled_rollout(self.before, workload)
+            lifecycle = held(self.before, workload)
         if lifecycle is None:
             return None
         fixes = self.fixes(lifecycle)
@@ -361,3 +374,61 @@ def _of_another(subject: Subject, setup: Setup) -> Explanation:
         unheard=(decides,),
     )
     return Explanation(cycle, scheduler, (*setup.notes, *subject.notes))
+
+
+# What says that another decides, or that the decision is not carried out.
+
+
+def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> NoScheduler | None:
+    """Of a pod whose schedulerName no profile has; None where one has it, or a profile is chosen for it."""
+    name, known = pod.spec.scheduler_name, tuple(setup.scheduler_names)
+    if setup.forced_profile is not None or name in known:
+        return None
+    pods = snapshot.pods
+    with_name = pods.specs.where(lambda spec: spec.scheduler_name == name)
+    others = int((with_name & pods.node_names.where(bool)).sum())
+    hint = "" if others else nearest(name, known)
+    meant = next((one for one in known if f'"{one}"' in hint), "")
+    return NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
+
+
+def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted | NotBound | ComponentDown | None:
+    """What the cluster's own components say of a pod of a dump that fits here; None where they agree, or where time, a
+    chosen profile or a change explains the difference."""
+    pod, snapshot = cycle.pod, subject.snapshot
+    changes = (*setup.notes, *subject.notes)
+    if subject.is_new or pod.key not in snapshot.pods.rows or subject.pod.spec.node_name:
+        return None
+    if (unbound := _not_bound(snapshot, pod)) is not None:
+        return unbound
+    if (down := scheduler_down(snapshot, subject.pod)) is not None:
+        return down
+    if setup.forced_profile is not None or any(isinstance(one, AfterChanges | Tried) for one in changes):
+        return None
+    if snapshot.source.is_complete("Pod", pod.metadata.namespace) and snapshot.source.is_complete("Node"):
+        return None  # the cluster as it is now, after the event
+    theirs = recorded(snapshot, pod)
+    if theirs is None or pod.status.nominated_node_name:
+        return None
+    there = parse(theirs.message).nodes
+    if there is not None and there != len(snapshot.cluster.nodes):
+        return None  # nodes came or went
+    since = theirs.last_seen
+    if since and any((node.metadata.creation_timestamp or "") > since for node in snapshot.cluster.nodes):
+        return None
+    nodes = tuple(cycle.all_nodes.cluster.names[row] for row in cycle.choice)
+    return Contradicted(subject=pod.key, message=theirs.message, nodes=nodes)
+
+
+def _not_bound(snapshot: Snapshot, pod: Pod) -> NotBound | None:
+    """Of a pod whose claim is provisioned in vain, or that cannot be bound to the node that was found."""
+    theirs = recorded(snapshot, pod)
+    message = theirs.message if theirs is not None and AFTER_THE_CHOICE.match(theirs.message) else ""
+    for claim, report in provisioning_reports(snapshot, pod):
+        storage_class = snapshot.storage.classes.get(claim.storage_class)
+        provisioner = storage_class.provisioner if storage_class and storage_class.can_provision else ""
+        if not message and not (report and provisioner):
+            continue
+        told = "" if report is None else report.message
+        return NotBound(subject=pod.key, message=message, claim=claim.key, provisioner=provisioner, report=told)
+    return NotBound(subject=pod.key, message=message) if message else None

@@ -25,6 +25,7 @@ from kschedx.inquiry.manifests import (
     written_from,
 )
 from kschedx.kube import kueue
+from kschedx.kube.autoscalers import HorizontalPodAutoscaler, ScaledObject
 from kschedx.kube.decoding import no_name_of_a_pod, no_pod
 from kschedx.kube.kinds import kind_of
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSchedulingGate
@@ -201,6 +202,18 @@ def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> Written |
     return None
 
 
+def _scaled_by(snapshot: Snapshot, target: str, namespace: str) -> Pod | Written | None:
+    """What `hpa/NAME` or `scaledobject/NAME` scales."""
+    *space, word, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
+    namespace, word = space[0] if space else namespace, word.lower().partition(".")[0]
+    every: list[HorizontalPodAutoscaler | ScaledObject] = [*snapshot.of(HorizontalPodAutoscaler)]
+    for one in (*every, *snapshot.of(ScaledObject)):
+        if (one.metadata.namespace, one.metadata.name) == (namespace, name) and word in _words_for(type(one).__name__):
+            scaled = one.spec.scale_target_ref
+            return find_target(snapshot, f"{namespace}/{scaled.kind.lower()}/{scaled.name}", None)
+    return None
+
+
 def _of_custom_resource(snapshot: Snapshot, target: str, namespace: str) -> Pod | None:
     """A pod that `jobset/NAME` or `lws/NAME` owns, directly or through a workload: the first that is pending, else the
     last."""
@@ -230,7 +243,7 @@ def _owners_of(snapshot: Snapshot, namespace: str, owners: Iterable[OwnerReferen
 
 
 def _words_for(kind: str) -> tuple[str, ...]:
-    """What people call a custom resource: `leaderworkerset`, `leaderworkersets`, `lws`."""
+    """What people call a resource: `leaderworkerset`, `leaderworkersets`, `lws`."""
     return kind.lower(), f"{kind.lower()}s", "".join(filter(str.isupper, kind)).lower()
 
 
@@ -247,6 +260,8 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Pod | Writ
         return pod
     if (held := _held_by_kueue(snapshot, target, namespace)) is not None:
         return held
+    if (scaled := _scaled_by(snapshot, target, namespace)) is not None:
+        return scaled
     is_namespace = space in snapshot.namespaces or space in snapshot.pods.namespaces.values
     if target.count("/") == 1 and not is_namespace and not Path(space).exists():
         hint = nearest(space.lower(), SHORT_NAMES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
@@ -10,7 +11,7 @@ from kschedx.kube import descheduling
 from kschedx.kube.kueue import POD_ANNOTATIONS
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
-from kschedx.kube.types import Labels, NodeCondition, ObjectMeta, Taint
+from kschedx.kube.types import ControllerStatus, Labels, NodeCondition, ObjectMeta, Taint
 
 # The annotations of pods that autoscalers and other schedulers read; a snapshot keeps no other.
 
@@ -61,16 +62,36 @@ GROUP_SIZE, GROUP_LABELS = (
 )
 """How many pods a LeaderWorkerSet's group has, an annotation of each, and the labels that they share."""
 
+LIMIT_RANGER = "kubernetes.io/limit-ranger"
+"""Which requests and limits a LimitRange has set: `LimitRanger plugin set: cpu, memory request for container app`."""
+VERTICAL_UPDATES = "vpaUpdates"
+"""Which ones a VerticalPodAutoscaler has set: `Pod resources updated by web: container 0: cpu request`."""
+
 ANNOTATION_MARKS = (
+    *(LIMIT_RANGER.encode(), VERTICAL_UPDATES.encode()),
     *(AUTOSCALER.encode(), MIRROR.encode(), DELETION_COST.encode(), KARPENTER.encode(), GROUP_SIZE.encode()),
     *(name.encode() for name in (*OTHER_SCHEDULERS, *descheduling.ANNOTATIONS)),
 )
 """Texts of which JSON holds one wherever it holds an annotation that is read, a slash written as such."""
 
 
+def has_default_request(annotations: Mapping[str, str], container: str, resource: str) -> bool:
+    """Whether a LimitRange has set a container's request."""
+    told = annotations.get(LIMIT_RANGER, "").partition("set: ")[2].split("; ")
+    mine = (one for one in told if one.endswith(f" request for container {container}"))
+    return any(resource in re.split(r", | ", one) for one in mine)
+
+
+def vertical_autoscaler(annotations: Mapping[str, str], container: int, resource: str) -> str:
+    """The VerticalPodAutoscaler that has set the request of a container, by its number; empty where none has."""
+    found = re.search(r"updated by (\S+): (.*)", annotations.get(VERTICAL_UPDATES, ""))
+    is_set = found and re.search(rf"container {container}: [^;]*\b{re.escape(resource)} request", found[2])
+    return found[1] if found and is_set else ""
+
+
 def is_read(key: str) -> bool:
     return (
-        key in (MIRROR, DELETION_COST, GROUP_SIZE, *descheduling.ANNOTATIONS)
+        key in (MIRROR, DELETION_COST, GROUP_SIZE, LIMIT_RANGER, VERTICAL_UPDATES, *descheduling.ANNOTATIONS)
         or key in OTHER_SCHEDULERS
         or key.startswith((AUTOSCALER, KARPENTER))
     )
@@ -492,11 +513,13 @@ class ScaleTarget(Struct, frozen=True, kw_only=True):
 class PodAutoscalerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     scale_target_ref: ScaleTarget = ScaleTarget()
     min_replicas: Int32 | None = None
+    max_replicas: Int32 | None = None
 
 
 class HorizontalPodAutoscaler(Struct, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: PodAutoscalerSpec = PodAutoscalerSpec()
+    status: ControllerStatus = ControllerStatus()
 
 
 class ScaledObjectSpec(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -508,3 +531,4 @@ class ScaledObjectSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 class ScaledObject(Struct, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: ScaledObjectSpec = ScaledObjectSpec()
+    status: ControllerStatus = ControllerStatus()

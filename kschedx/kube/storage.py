@@ -194,6 +194,7 @@ class OrdinalsUpdate(Struct, frozen=True, kw_only=True):
 
 
 class OfStatefulSetStrategy(Struct, frozen=True, kw_only=True, rename="camel"):
+    type: str = ""
     rolling_update: OrdinalsUpdate = OrdinalsUpdate()
 
 

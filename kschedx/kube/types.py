@@ -620,7 +620,7 @@ class Strategy(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ControllerCondition(Struct, frozen=True, kw_only=True):
-    """`ReplicaFailure` of a ReplicaSet, `Suspended`, `Complete` and `Failed` of a Job."""
+    """`ReplicaFailure` of a ReplicaSet, `Complete` and `Failed` of a Job, `ScalingLimited` of an autoscaler."""
 
     type: str = ""
     status: str = ""
@@ -630,6 +630,9 @@ class ControllerCondition(Struct, frozen=True, kw_only=True):
 
 class ControllerStatus(Struct, frozen=True, kw_only=True):
     conditions: tuple[ControllerCondition, ...] = ()
+
+    def condition(self, kind: str, status: str) -> ControllerCondition | None:
+        return next((one for one in self.conditions if (one.type, one.status) == (kind, status)), None)
 
 
 class ReplicasControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -697,6 +700,7 @@ class PodDisruptionBudgetStatus(Struct, frozen=True, kw_only=True, rename="camel
     desired_healthy: Int32 | None = None
     disrupted_pods: dict[str, str] = {}
     observed_generation: Int64 = 0
+    conditions: tuple[ControllerCondition, ...] = ()
 
 
 class PodDisruptionBudget(Struct, frozen=True, kw_only=True):

@@ -40,6 +40,7 @@ class Cache:
         self.jobs: dict[str, dict[str, Job]] = {name: {} for name in tree.queues}
         """ClusterQueue to the Workloads that have quota of it, by key."""
         self.generations: dict[str, int] = dict.fromkeys(tree.queues, 1)
+        """Per ClusterQueue, how often a Workload with quota of it was updated, its admission included."""
         self._marks: dict[str, int] = {}
         self.mark = 0
         """Equal where the same Workloads have the same quota, changes of a cycle aside."""
@@ -65,7 +66,6 @@ class Cache:
         self.mark ^= self._marks.pop(job.key)
         _remove(self.tree.queues[name], job.usage)
         self._use(job.topology_usage, -1, overlapping=True)
-        self.generations[name] += 1
 
     def _use(self, usage: TopologyUsage, sign: int, *, overlapping: bool) -> None:
         """Hosts are shared by all flavors whose topology ends with them; a try changes its own flavor alone."""

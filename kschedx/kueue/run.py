@@ -257,6 +257,8 @@ class Run:
             self.cache.hold(job)
         if not is_changed:
             return False
+        if is_held:
+            self.cache.generations[name] += 1
         queue = self.queue_of(job)
         if job.is_finished or not job.is_active:
             if queue is not None:
@@ -429,6 +431,7 @@ class Run:
             return True
 
         self.update(job, change)
+        self.cache.generations[entry.node.name] += 1
 
     def _put_back(self, entry: Entry) -> None:
         why = entry.why

@@ -315,6 +315,8 @@ def _stopped(budget: str, drained: DrainResult) -> str:
     """What a budget has to do with it: the numbers are those that the API server's error has."""
     found, first = drained.held[budget], drained.budgets[budget]
     now = "allows no disruption"
+    if found.failure:
+        return f"PDB {budget} allows no disruption (SyncFailed): {found.failure}"
     if found.needed >= found.healthy:
         missing = listed(found.unready, 2)
         not_ready = f": {missing} {'is' if len(found.unready) == 1 else 'are'} not ready" if missing else ""

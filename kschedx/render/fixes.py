@@ -96,8 +96,8 @@ def _seen(fix: Fix, known: list[str], for_whom: str) -> str:
     told = [f"fits {listed(nodes, SHOWN_NODES)}"] if nodes else []
     told += ["not enough alone"] if fix.certainty == _PARTIAL and not fix.feasible_nodes else []
     told += ["not tried"] if fix.certainty == _UNTRIED and fix.of_group is None else []
-    told += fix.costs
-    return ", ".join([*told, *([for_whom] if for_whom else [])])
+    told += [for_whom] if for_whom else []
+    return SEPARATOR.join(filter(None, (", ".join(told), *fix.costs)))
 
 
 def story_reason(story: PendingStory) -> str:

@@ -80,6 +80,10 @@ class Failed(Facts, frozen=True, kw_only=True):
     node: str = ""
     owner: str = ""
     """`ReplicaSet web-1`, which creates another pod."""
+    pods: tuple[str, ...] = ()
+    """Of a Job, pods that failed."""
+    container: str = ""
+    """Of a pod, the container that ended with an error."""
 
     @property
     def told(self) -> str:
@@ -279,6 +283,65 @@ class RolloutStalled(Facts, frozen=True, kw_only=True):
         return f": {many} {'pod is' if many == 1 else 'pods are'} not ready" if many else ""
 
 
+class UpdateHeld(Facts, frozen=True, kw_only=True):
+    """Pods keep an earlier template, since the update strategy says so."""
+
+    pods: tuple[str, ...]
+    """Those with the earlier template."""
+    why: str
+    """`updateStrategy is OnDelete`, `partition is 3`."""
+
+    @property
+    def told(self) -> str:
+        return f"{len(self.pods)} {'pod' if len(self.pods) == 1 else 'pods'}"
+
+
+class NotScaled(Facts, frozen=True, kw_only=True):
+    """A workload has its replicas, and its autoscaler adds none."""
+
+    replicas: int
+    autoscaler: str
+    """`HorizontalPodAutoscaler web`."""
+    why: str
+    """`is at maxReplicas 4`, `gets no metrics`."""
+    message: str = ""
+    """Of the autoscaler's condition."""
+    most: int = 0
+    """Its maxReplicas, where they are reached."""
+
+    @property
+    def told(self) -> str:
+        return f"{self.replicas:,} {'replica' if self.replicas == 1 else 'replicas'}"
+
+
+class OnLostNode(Facts, frozen=True, kw_only=True):
+    """A pod that ran when its node became unreachable."""
+
+    node: str
+    message: str = ""
+    """Of the node's condition."""
+    seconds: int | None = None
+    """After which the pod is deleted; None where it tolerates the taint for good."""
+    owner: str = ""
+
+
+class ResizeHeld(Facts, frozen=True, kw_only=True):
+    """A running pod whose resize in place its kubelet does not carry out."""
+
+    node: str
+    reason: str
+    """`Deferred` or `Infeasible`."""
+    message: str = ""
+
+
+class NoJobStarted(Facts, frozen=True, kw_only=True):
+    """A CronJob that starts no Job, by its controller's event."""
+
+    reason: str
+    """`UnknownTimeZone`."""
+    message: str
+
+
 class UnknownPods(Facts, frozen=True, kw_only=True):
     """A custom resource whose controller alone knows its pods."""
 
@@ -380,6 +443,11 @@ Lifecycle: TypeAlias = (
     | WaitingForOrdinal
     | WaitingForKubelet
     | RolloutStalled
+    | UpdateHeld
+    | NotScaled
+    | OnLostNode
+    | ResizeHeld
+    | NoJobStarted
     | UnknownPods
     | NoScheduler
     | Contradicted
@@ -476,6 +544,29 @@ STATES: tuple[StateRow, ...] = (
     _row(
         "RolloutStalled", _FITS, "stalled in a rollout", "{s.subject} exceeded its progress deadline{s.told}",
         RolloutStalled(subject=_DEPLOYMENT, message="", pods=("web-1 on w0",)),
+    ),
+    _row(
+        "UpdateHeld", _FITS, "kept at an earlier template",
+        "{s.subject} keeps {s.told} of an earlier template: {s.why}",
+        UpdateHeld(subject="shop/sts/db", pods=("shop/db-0", "shop/db-1"), why="updateStrategy is OnDelete"),
+    ),
+    _row(
+        "NotScaled", _FITS, "not scaled", "{s.subject} has its {s.told}: {s.autoscaler} {s.why}",
+        NotScaled(
+            subject=_DEPLOYMENT, replicas=4, autoscaler="HorizontalPodAutoscaler web", why="is at maxReplicas 4"
+        ),
+    ),
+    _row(
+        "OnLostNode", _FITS, "on unreachable nodes", "{s.subject} is on {s.node}, which is unreachable",
+        OnLostNode(subject=_POD, node="w0"),
+    ),
+    _row(
+        "ResizeHeld", _FITS, "not resized", "{s.subject} runs on {s.node}, and its resize is {s.reason}",
+        ResizeHeld(subject=_POD, node="w0", reason="Infeasible"),
+    ),
+    _row(
+        "NoJobStarted", _NOT, "without Jobs", "{s.subject} starts no Job: {s.reason}",
+        NoJobStarted(subject="shop/cj/backup", reason="UnknownTimeZone", message=""),
     ),
     _row(
         "UnknownPods", _OPEN, "undecided",

@@ -21,13 +21,17 @@ FAILED_CREATE = "FailedCreate"
 """Of a ReplicaSet, StatefulSet, DaemonSet or Job: its pods are refused."""
 OF_CLAIMS = frozenset({"ProvisioningFailed", "FailedBinding"})
 """Why a claim has no volume; the text is the storage system's own."""
+OF_CRON_JOBS = frozenset(
+    {"InvalidSchedule", "MissSchedule", "TooManyMissedTimes", "UnknownTimeZone", "UnparseableSchedule"}
+)
+"""Why a CronJob starts no Job (pkg/controller/cronjob/cronjob_controllerv2.go)."""
 OF_VOLUMES = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
 OF_SANDBOX = frozenset({"FailedCreatePodSandBox", "NetworkNotReady"})
 BY_KUBELET = frozenset({*OF_VOLUMES, *OF_SANDBOX, "Failed", "Unhealthy"})
 """Warnings about pods that have a node and do not start."""
 _REPEATS_STATUS = "Error: "
 """How a kubelet's event begins that says no more than the container's status."""
-REASONS = frozenset({FAILED_SCHEDULING, FAILED_CREATE, *OF_CLAIMS, *OF_AUTOSCALER, *BY_KUBELET})
+REASONS = frozenset({FAILED_SCHEDULING, FAILED_CREATE, *OF_CLAIMS, *OF_CRON_JOBS, *OF_AUTOSCALER, *BY_KUBELET})
 """The reasons of those that are read."""
 GROUPS = frozenset({"", "events.k8s.io"})
 """Every event is served in both, with fields of other names."""
@@ -133,7 +137,7 @@ class FailedScheduling(Struct, frozen=True, kw_only=True):
 
 
 class FailedCreate(Struct, frozen=True, kw_only=True):
-    """What a controller said last of a pod, or of a claim's volume, that it could not make."""
+    """What a controller said last of a pod, a claim's volume, or a CronJob's Job that it could not make."""
 
     message: str
     count: int = 1
@@ -163,8 +167,8 @@ class FailedSchedulingEvents:
             self._add_scaling(event, f"{about.namespace or 'default'}/{about.name}")
         if event.reason in BY_KUBELET and about.kind == "Pod" and event.is_known and not _repeats(event):
             self._add_warning(event, f"{about.namespace or 'default'}/{about.name}")
-        is_of_claim = event.reason in OF_CLAIMS and about.kind == "PersistentVolumeClaim"
-        if (event.reason == FAILED_CREATE or is_of_claim) and about.kind and event.is_known:
+        told = {"PersistentVolumeClaim": OF_CLAIMS, "CronJob": OF_CRON_JOBS}.get(about.kind or "", ())
+        if (event.reason == FAILED_CREATE or event.reason in told) and about.kind and event.is_known:
             self._add_unmade(event, (about.kind, about.namespace or "default", about.name or ""))
         if event.reason != FAILED_SCHEDULING or about.kind != "Pod" or not event.is_known:
             return

@@ -385,12 +385,13 @@ def _has_waiting(statuses: Sequence[Any] | UnsetType | None) -> bool:
 def slim_status(status: SlimPodStatus) -> bytes:
     """The part of a pod's status that is neither phase, start time nor nomination; empty for nearly every pod."""
     part: dict[str, object] = {}
-    waits = _has_waiting(status.container_statuses) or _has_waiting(status.init_container_statuses)
+    is_told = status.phase == "Failed"
+    is_told = is_told or _has_waiting(status.container_statuses) or _has_waiting(status.init_container_statuses)
     if isinstance(status.conditions, Raw):
         text = bytes(status.conditions)
         # two conditions that scheduling reads, and what kube-scheduler said of a pending pod; all others carry
         # timestamps of their own, without which budgets count a pod as not ready
-        if waits or status.phase == "Pending" or any(word in text for word in _TELLING):
+        if is_told or status.phase == "Pending" or any(word in text for word in _TELLING):
             part["conditions"] = status.conditions
         elif b'"False"' in text and _is_unready(text):
             part["conditions"] = _UNREADY
@@ -398,8 +399,8 @@ def slim_status(status: SlimPodStatus) -> bytes:
         ("containerStatuses", status.container_statuses),
         ("initContainerStatuses", status.init_container_statuses),
     ):
-        kept = [] if statuses is UNSET else [s for s in statuses or () if waits or isinstance(s.resources, Raw)]
-        for one in kept if not waits else ():
+        kept = [] if statuses is UNSET else [s for s in statuses or () if is_told or isinstance(s.resources, Raw)]
+        for one in kept if not is_told else ():
             one.last_state = UNSET
         if kept:
             part[name] = kept

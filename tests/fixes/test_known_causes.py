@@ -128,7 +128,7 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
         pytest.param(
             [node("a"), storage("fast"), made("fast", "Immediate"), FAILED, pod("me", volumes=DATA)],
             "the last event of claim default/data: ProvisioningFailed: quota of disks exceeded",
-            "repair csi.example.com, so that it provisions the volume for claim default/data",
+            "raise the storage quota of csi.example.com, or free capacity there, so that csi.example.com provisions",
             id="a volume that is not provisioned",
         ),
     ],

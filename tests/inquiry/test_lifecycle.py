@@ -76,6 +76,50 @@ ROLLED_OUT: Manifest = {
 SURGE: Manifest = {**REPLICA_SET, "spec": {**at(REPLICA_SET, "spec"), "replicas": 1}}
 OLD = workload("ReplicaSet", "web-0", metadata=owned("Deployment", "web"))
 UNREADY = replica("web-0", "StatefulSet", "web", ready=False)
+LOST = node("m", taints=["node.kubernetes.io/unreachable:NoExecute"])
+RESIZE: Manifest = {"type": "PodResizePending", "status": "True", "reason": "Infeasible", "message": "capacity: 1"}
+NOT_ROLLED_OUT: list[Manifest] = [
+    {
+        **workload("StatefulSet", replicas=1, updateStrategy={"type": "OnDelete"}),
+        "status": {"updateRevision": "web-2"},
+    },
+    pod(
+        "web-0",
+        on="n",
+        metadata={**owned("StatefulSet", "web"), "labels": {"controller-revision-hash": "web-1"}},
+        status={"phase": "Running"},
+    ),
+]
+
+
+def reports(kind: str, name: str, reason: str, message: str) -> Manifest:
+    about = {"kind": kind, "namespace": "default", "name": name}
+    metadata = {"name": f"{name}.{reason}", "namespace": "default"}
+    by = {"source": {"component": "default-scheduler" if reason == "FailedScheduling" else "x"}}
+    event = {"reason": reason, "message": message, "involvedObject": about, **by}
+    return {"apiVersion": "v1", "kind": "Event", "metadata": metadata, **event}
+
+
+def scaler(
+    kind: str, *, annotations: Manifest | None = None, status: Manifest | None = None, **spec: object
+) -> Manifest:
+    version = "keda.sh/v1alpha1" if kind == "ScaledObject" else "autoscaling/v2"
+    metadata = {"name": "scaler", "namespace": "default", "annotations": annotations or {}}
+    target = {"scaleTargetRef": {"kind": "Deployment", "name": "web"}}
+    return {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": metadata,
+        "spec": {**target, **spec},
+        "status": status or {},
+    }
+
+
+def limits(kind: str, status: str, reason: str, message: str = "") -> Manifest:
+    return {"conditions": [{"type": kind, "status": status, "reason": reason, "message": message}]}
+
+
+AT_MOST = scaler("HorizontalPodAutoscaler", maxReplicas=1, status=limits("ScalingLimited", "True", "TooManyReplicas"))
 PULLS = "is scheduled to n and cannot pull the image of container app: ErrImagePull"
 
 CASES: list[tuple[str, list[Manifest], str, int]] = [
@@ -167,6 +211,37 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         "sts/web",
         [workload("StatefulSet", replicas=3), UNREADY],
         "default/sts/web: web-1 is not created, because web-0 is not ready",
+        1,
+    ),
+    (
+        "pod/x",
+        [pod("x", on="n", status={"phase": "Running", "conditions": [RESIZE]})],
+        "default/x runs on n, and its resize is Infeasible",
+        0,
+    ),
+    ("sts/web", NOT_ROLLED_OUT, "default/sts/web keeps 1 pod of an earlier template: updateStrategy is OnDelete", 0),
+    (
+        "deploy/web",
+        [workload("Deployment"), ROLLED_OUT, replica("web-1-a", "ReplicaSet", "web-1"), AT_MOST],
+        "default/deploy/web has its 1 replica: HorizontalPodAutoscaler scaler is at maxReplicas 1",
+        0,
+    ),
+    (
+        "hpa/scaler",
+        [workload("Deployment"), ROLLED_OUT, replica("web-1-a", "ReplicaSet", "web-1"), AT_MOST],
+        "default/deploy/web has its 1 replica: HorizontalPodAutoscaler scaler is at maxReplicas 1",
+        0,
+    ),
+    (
+        "deploy/web",
+        [workload("Deployment"), ROLLED_OUT, LOST, replica("web-1-a", "ReplicaSet", "web-1", on="m")],
+        "default/web-1-a is on m, which is unreachable",
+        0,
+    ),
+    (
+        "cj/web",
+        [workload("CronJob"), reports("CronJob", "web", "UnknownTimeZone", 'invalid timeZone: "Mars"')],
+        "default/cj/web starts no Job: UnknownTimeZone",
         1,
     ),
 ]
@@ -392,6 +467,7 @@ PULLED = {
     "401 Unauthorized": "give the pod an imagePullSecret for app:1",
     "pull access denied, repository does not exist or may require authorization": "correct the image app:1, or give",
     "toomanyrequests: rate limit": "wait, or pull app:1 with credentials",
+    "not present with pull policy of Never": "load app:1 onto n, or set imagePullPolicy: IfNotPresent",
     "no match for platform in manifest": "use an image that is built for n's architecture",
     "dial tcp: lookup registry: no such host": "let n reach the registry of app:1",
 }
@@ -414,6 +490,7 @@ STARTS: list[tuple[list[Manifest], str]] = [
         ),
         ("FailedMount", "mount failed: access denied by server", "let n access the volume"),
         ("FailedCreatePodSandBox", "failed to assign an IP address to container", "give n more pod IP addresses"),
+        ("FailedCreatePodSandBox", 'plugin type="azure-vnet": no IPs available on NC', "give n more pod IP addresses"),
         (
             "FailedCreatePodSandBox",
             'plugin type="calico" failed',
@@ -475,14 +552,6 @@ def test_a_pod_that_does_not_start_has_the_fix_of_an_operator(
     at(starting, "spec").update(SMALL)
     document = json.loads(why(tmp_path, "pod/web-0", starting, output="json").out)
     assert document["fixes"][0]["title"].startswith(fix)
-
-
-def reports(kind: str, name: str, reason: str, message: str) -> Manifest:
-    about = {"kind": kind, "namespace": "default", "name": name}
-    metadata = {"name": f"{name}.{reason}", "namespace": "default"}
-    by = {"source": {"component": "default-scheduler" if reason == "FailedScheduling" else "x"}}
-    event = {"reason": reason, "message": message, "involvedObject": about, **by}
-    return {"apiVersion": "v1", "kind": "Event", "metadata": metadata, **event}
 
 
 CLAIM: Manifest = {"claimName": "d"}
@@ -567,7 +636,7 @@ def test_a_pod_whose_volume_is_not_provisioned_is_not_bound(tmp_path: Path) -> N
         "metadata": {"name": "n"},
         "spec": {"drivers": []},
     }
-    failed = reports("PersistentVolumeClaim", "d", "ProvisioningFailed", "quota reached")
+    failed = reports("PersistentVolumeClaim", "d", "ProvisioningFailed", "it is slow")
     slow = reports("Pod", "x", "FailedScheduling", 'running PreBind plugin "VolumeBinding": timed out')
     objects = ({**claim, "spec": spec}, late, csi_node, pod("x", spec=USING))
     for events in ([failed, slow], [slow], [failed]):
@@ -576,7 +645,7 @@ def test_a_pod_whose_volume_is_not_provisioned_is_not_bound(tmp_path: Path) -> N
             1,
             "✗ default/x is not bound: claim default/d waits for its volume",
         )
-        assert ("quota reached" in ran.out, "timed out" in ran.out) == (failed in events, slow in events)
+        assert ("it is slow" in ran.out, "timed out" in ran.out) == (failed in events, slow in events)
         assert "fix       repair disk.example.com" in ran.out
     at(failed, "involvedObject")["uid"] = "of-an-earlier-claim"
     at(claim, "metadata")["uid"] = "of-this-claim"
@@ -664,13 +733,6 @@ def test_a_predecessor_on_a_lost_node_has_both_ways_out(tmp_path: Path) -> None:
     assert "node.kubernetes.io/out-of-service" in ran.out
 
 
-def scaler(kind: str, *, annotations: Manifest | None = None, **spec: object) -> Manifest:
-    version = "keda.sh/v1alpha1" if kind == "ScaledObject" else "autoscaling/v2"
-    metadata = {"name": "scaler", "namespace": "default", "annotations": annotations or {}}
-    target = {"scaleTargetRef": {"kind": "Deployment", "name": "web"}}
-    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": {**target, **spec}}
-
-
 @pytest.mark.parametrize(
     ("autoscaler", "reads", "fix"),
     [
@@ -693,6 +755,11 @@ def scaler(kind: str, *, annotations: Manifest | None = None, **spec: object) ->
             scaler("HorizontalPodAutoscaler", minReplicas=0),
             "HorizontalPodAutoscaler scaler: its metrics call for no pods, and minReplicas is 0",
             """kubectl patch horizontalpodautoscaler scaler --type merge -p '{"spec":{"minReplicas":1}}' -n default""",
+        ),
+        (
+            scaler("ScaledObject", status=limits("Ready", "False", "ScaledObjectCheckFailed", "no queue")),
+            "ScaledObject scaler: it is not ready: no queue",
+            "fix 1 repair ScaledObject scaler",
         ),
         (scaler("HorizontalPodAutoscaler", minReplicas=1), "", "kubectl scale deployment/web -n default --replicas=1"),
         (scaler("ScaledObject", minReplicaCount=1), "", "kubectl scale deployment/web -n default --replicas=1"),
@@ -738,4 +805,273 @@ def test_a_rollout_past_its_progress_deadline_is_named(
     assert (ran.code, json.loads(ran.out)["state"]["name"]) == (code, state)
     assert 'ReplicaSet "web-1" has timed out progressing.' in " ".join(
         why(tmp_path, "deploy/web", *objects).out.split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "objects", "fix"),
+    [
+        ("sts/web", NOT_ROLLED_OUT, "kubectl delete pod web-0 -n default"),
+        (
+            "sts/web",
+            [
+                {
+                    **workload("StatefulSet", replicas=1, updateStrategy={"rollingUpdate": {"partition": 1}}),
+                    "status": {"updateRevision": "web-2"},
+                },
+                NOT_ROLLED_OUT[1],
+            ],
+            """kubectl patch statefulset/web -n default --type merge -p '{"spec":{"updateStrategy":""",
+        ),
+        (
+            "deploy/web",
+            [workload("Deployment"), ROLLED_OUT, replica("web-1-a", "ReplicaSet", "web-1"), AT_MOST],
+            """kubectl patch hpa scaler -n default --type merge -p '{"spec":{"maxReplicas":2}}'""",
+        ),
+        (
+            "deploy/web",
+            [
+                workload("Deployment"),
+                ROLLED_OUT,
+                replica("web-1-a", "ReplicaSet", "web-1"),
+                scaler(
+                    "HorizontalPodAutoscaler",
+                    status=limits("ScalingActive", "False", "X", "missing request for cpu in container app of Pod a"),
+                ),
+            ],
+            "set requests.cpu of container app",
+        ),
+        (
+            "pod/x",
+            [
+                pod(
+                    "x",
+                    on="n",
+                    status={
+                        "phase": "Running",
+                        "conditions": [RESIZE],
+                        "containerStatuses": [{"name": "app", "resources": {"requests": {"cpu": "1"}}}],
+                    },
+                )
+            ],
+            """resize -p '{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"1"}}}]}}'""",
+        ),
+        (
+            "job/web",
+            [
+                {**workload("Job"), "status": limits("Failed", "True", "BackoffLimitExceeded")},
+                pod("web-x", on="n", metadata=owned("Job", "web"), status={"phase": "Failed"}),
+            ],
+            "kubectl logs web-x -n default",
+        ),
+        (
+            "pod/web-x",
+            [
+                {**workload("Job"), "status": limits("Failed", "True", "BackoffLimitExceeded")},
+                pod(
+                    "web-x",
+                    on="n",
+                    metadata=owned("Job", "web"),
+                    status={
+                        "phase": "Failed",
+                        "containerStatuses": [{"name": "app", "state": {"terminated": {"exitCode": 2}}}],
+                    },
+                ),
+            ],
+            "kubectl logs web-x -n default -c app",
+        ),
+        (
+            "pod/x",
+            [
+                pod(
+                    "x",
+                    on="n",
+                    metadata=owned("ReplicaSet", "web-1"),
+                    status={"phase": "Failed", "reason": "NodeShutdown"},
+                )
+            ],
+            "delete the pod: ReplicaSet web-1 replaces it",
+        ),
+        (
+            "pod/web-0",
+            [
+                kubelet(
+                    initContainerStatuses=[{"name": "wait", "state": {"running": {"startedAt": SINCE}}}],
+                    containerStatuses=waiting("PodInitializing"),
+                )
+            ],
+            "kubectl logs web-0 -n default -c wait",
+        ),
+        (
+            "cj/web",
+            [workload("CronJob"), reports("CronJob", "web", "MissSchedule", "Missed scheduled time")],
+            "kubectl create job web-1 --from=cronjob/web -n default",
+        ),
+        (
+            "deploy/web",
+            [
+                {
+                    **TERMINATING,
+                    "status": limits("A", "True", "B", "Discovery failed: metrics.k8s.io/v1beta1: stale"),
+                },
+                workload("Deployment"),
+            ],
+            "kubectl describe apiservice v1beta1.metrics.k8s.io",
+        ),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_a_state_has_the_fix_of_an_operator(tmp_path: Path, target: str, objects: list[Manifest], fix: str) -> None:
+    assert fix in " ".join(why(tmp_path, target, *objects).out.replace("\\", "").split())
+
+
+def test_a_volume_that_a_rollout_shares_wants_the_old_pod_to_go_first(tmp_path: Path) -> None:
+    labels = {"labels": {"app": "web", "pod-template-hash": "1"}}
+    old, new = (
+        pod(name, on=at, metadata={**owned("ReplicaSet", "web-1"), **labels}, spec=USING)
+        for name, at in (("web-1-a", "m"), ("web-1-b", "n"))
+    )
+    new["status"] = {"phase": "Pending", "containerStatuses": waiting("ContainerCreating")}
+    event = reports("Pod", "web-1-b", "FailedAttachVolume", 'Multi-Attach error for volume "v"')
+    ran = why(tmp_path, "pod/web-1-b", workload("Deployment"), ROLLED_OUT, node("m"), old, new, event)
+    assert "fix 1     set strategy Recreate on Deployment web, so that default/web-1-a goes before" in ran.out
+
+
+PROVISIONING = {
+    "MULTI_NODE_MULTI_WRITER not supported": "recreate claim default/d with an access mode that disk.example.com",
+    "snapshot nightly is not Ready": "make the data source of claim default/d ready",
+    'secret "ceph" not found': "create Secret ceph, which disk.example.com needs",
+    "ResourceExhausted: full": "raise the storage quota of disk.example.com, or free capacity there",
+    "UnauthorizedOperation: no": "give disk.example.com the permission that it lacks",
+    'InvalidArgument: unknown parameter "a"': "delete and recreate StorageClass late with correct parameters",
+    "it is slow": "repair disk.example.com (default/disk-provisioner-0 is not ready), so that it provisions",
+}
+
+
+@pytest.mark.parametrize(("told", "fix"), PROVISIONING.items())
+def test_a_provisioners_report_says_what_helps(tmp_path: Path, told: str, fix: str) -> None:
+    spec = {"storageClassName": "late", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    metadata = {"name": "d", "namespace": "default"}
+    claim: Manifest = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+    driver: Manifest = {"provisioner": "disk.example.com", "volumeBindingMode": "Immediate"}
+    late: Manifest = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"}, **driver}
+    down = replica("disk-provisioner-0", "StatefulSet", "disk-provisioner", ready=False)
+    told_event = reports("PersistentVolumeClaim", "d", "ProvisioningFailed", told)
+    ran = why(tmp_path, "pod/x", claim, late, down, told_event, pod("x", spec=USING))
+    assert f"fix       {fix}" in ran.out
+
+
+def test_a_complete_workload_says_so(tmp_path: Path) -> None:
+    ran = why(
+        tmp_path,
+        "deploy/web",
+        workload("Deployment"),
+        ROLLED_OUT,
+        replica("web-1-a", "ReplicaSet", "web-1", ready=False),
+    )
+    assert "its only replica has a node, but is not ready; this shows where one more would go" in ran.out
+
+
+VERTICAL = {"vpaUpdates": "Pod resources updated by vpa: container 0: cpu request, memory request"}
+DEFAULTED = {"kubernetes.io/limit-ranger": "LimitRanger plugin set: cpu request for container app"}
+RANGE: Manifest = {
+    "apiVersion": "v1",
+    "kind": "LimitRange",
+    "metadata": {"name": "small", "namespace": "default"},
+    "spec": {"limits": [{"type": "Container", "defaultRequest": {"cpu": "100"}}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "fix"),
+    [
+        (VERTICAL, "set maxAllowed.cpu of container app to 64 in VerticalPodAutoscaler vpa (it sets 100), then delete"),
+        (DEFAULTED, "set requests.cpu of container app to 64 (LimitRange small sets 100)"),
+        ({}, "add a node with at least 100 CPU free"),
+    ],
+)
+def test_a_request_is_lowered_where_it_is_set(tmp_path: Path, annotations: Manifest, fix: str) -> None:
+    large = {"containers": [{"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "100"}}}]}
+    asked = pod("x", spec=large, metadata={"annotations": annotations})
+    document = json.loads(why(tmp_path, "pod/x", RANGE, asked, output="json").out)
+    assert document["fixes"][0]["title"].startswith(fix)
+
+
+@pytest.mark.parametrize(
+    ("volume", "told"),
+    [
+        ({"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}, "volume v has only 1Gi"),
+        (
+            {"capacity": {"storage": "2Gi"}, "accessModes": ["ReadOnlyMany"]},
+            "volume v has the access modes ReadOnlyMany",
+        ),
+        (
+            {
+                "capacity": {"storage": "2Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "claimRef": {"namespace": "other", "name": "d"},
+            },
+            "volume v, which claim default/d names, is bound to claim other/d",
+        ),
+    ],
+)
+def test_the_volume_that_a_claim_cannot_have_is_named(tmp_path: Path, volume: Manifest, told: str) -> None:
+    spec: Manifest = {
+        "storageClassName": "",
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "2Gi"}},
+        **({"volumeName": "v"} if "claimRef" in volume else {}),
+    }
+    metadata = {"name": "d", "namespace": "default"}
+    claim: Manifest = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+    other: Manifest = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "v"},
+        "spec": {"storageClassName": "", **volume},
+        "status": {"phase": "Available"},
+    }
+    assert told in why(tmp_path, "pod/x", claim, other, pod("x", spec=USING)).out
+
+
+def test_a_change_that_the_api_server_refuses_is_an_answer(tmp_path: Path) -> None:
+    high: Manifest = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "a"},
+        "value": 1,
+    }
+    why(tmp_path, "pod/x", high, pod("x"))
+    (tmp_path / "more.json").write_text(json.dumps(pod("y", priorityClassName="b")))
+    ran = kschedx("why", "pod/x", "-s", "cluster.json", "--apply", "more.json", cwd=tmp_path)
+    assert (ran.code, ran.err) == (1, "")
+    assert ran.out.startswith("✗ default/y is not created: the API server refuses the pod")
+
+
+def test_a_budget_that_its_controller_cannot_evaluate_is_named(tmp_path: Path) -> None:
+    condition = {
+        "type": "DisruptionAllowed",
+        "status": "False",
+        "reason": "SyncFailed",
+        "message": "found no controllers",
+    }
+    budget: Manifest = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "b", "namespace": "default"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "x"}}},
+        "status": {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "conditions": [condition]},
+    }
+    metadata = {**owned("Operator", "x"), "labels": {"app": "x"}}
+    why(tmp_path, "pod/x-0", budget, node("m"), *(pod(f"x-{at}", on=at, metadata=metadata) for at in ("n", "m")))
+    ran = kschedx("drain", "n", "-s", "cluster.json", cwd=tmp_path, columns=400)
+    assert "PDB default/b allows no disruption (SyncFailed): found no controllers" in ran.out
+    assert "replace maxUnavailable 1 of PDB default/b with minAvailable 1 · the node can be drained" in ran.out
+
+
+def test_a_tainted_node_that_is_full_too_says_both(tmp_path: Path) -> None:
+    tainted = node("m", taints=["team=a:NoSchedule"])
+    large = {"containers": [{"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "65"}}}]}
+    assert (
+        "has the taint team=a:NoSchedule and lacks 1 CPU" in why(tmp_path, "pod/x", tainted, pod("x", spec=large)).out
     )

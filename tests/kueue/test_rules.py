@@ -242,6 +242,22 @@ def test_usage_does_not_order_a_stopped_queue() -> None:
     assert found.cluster_queues["q"].queue == ("ml/b1", "ml/q1")
 
 
+def test_the_search_for_flavors_begins_again_once_its_queue_admits_another_workload() -> None:
+    driver, workers = (workload("x", cpu=cpu)["spec"]["podSets"][0] for cpu in ("1", "99"))
+    late = workload("x", "b", minute=1)
+    late["spec"]["podSets"] = [driver | {"name": "driver"}, workers]
+    flavors = [quota("f", "9"), quota("g", "9")]
+    whole = queue("q", *flavors, admissionScope={"admissionMode": "UsageBasedAdmissionFairSharing"})
+    jobs = [workload("b1", "b", cpu="4"), late, workload("q1", minute=2)]
+    found = admit(flavor("f"), flavor("g"), whole, used("b", "1"), used("q", "2"), *jobs, **BY_USAGE)
+    assert [(name, head.more_flavors) for cycle in found.cycles for name, head in cycle.heads.items()][:4] == [
+        ("ml/b1", False),
+        ("ml/x", True),
+        ("ml/q1", False),
+        ("ml/x", True),
+    ]
+
+
 def test_victims_of_another_preemptor_are_no_candidates_of_a_second_attempt() -> None:
     queues = [queue(name, quota("f", "2"), cohortName="c", preemption=RECLAIM) for name in ("q", "p")]
     victims = [workload(f"v{number}", "r", "2", minute=number, held="f") for number in range(2)]

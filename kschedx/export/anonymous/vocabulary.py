@@ -208,6 +208,9 @@ getting persistent volume claim failed validate pvc with immediate binding mode 
 considered unbound because it define a storage class
 """
 
+_SET_REQUESTS = "LimitRanger plugin set Pod resources updated by container init request limit"
+"""In the annotations of a LimitRange and of a VerticalPodAutoscaler."""
+
 _FACTS_OF_NODES = """
 ai alibabacloud aliyun amazon cast cattle cilium civo confidentialcontainers dev digitalocean exoscale gvisor hetzner
 huawei ibm k3s katacontainers kubevirt linode mellanox microsoft nutanix oraclecloud ovh qualcomm rke scaleway spotinst
@@ -221,6 +224,7 @@ VOCABULARY: frozenset[str] = frozenset(
             (
                 _LABELS,
                 _FACTS_OF_NODES,
+                _SET_REQUESTS,
                 _GATES,
                 _OTHER_SCHEDULERS,
                 _TAINTS,

@@ -278,7 +278,7 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
     is_most: bool = True
     """At least half of what the pod requests is left."""
     is_unchosen: bool = False
-    """LimitRanges set all that is lowered, and it is more than a node has."""
+    """LimitRanges or autoscalers set all that is lowered, and it is more than a node has."""
 
     @classmethod
     def of(cls, pod: Pod, amounts: tuple[ResourceAmount, ...], options: RequestOptions) -> LowerRequests | None:
@@ -302,11 +302,20 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
         explicit = [self._request(one) for one in self.requests if not one.source]
         defaulted = [self._request(one) for one in self.requests if one.source]
         told = (("lower", explicit), ("set", defaulted))
-        return " and ".join(f"{verb} {' and '.join(requests)}" for verb, requests in told if requests)
+        title = " and ".join(f"{verb} {' and '.join(requests)}" for verb, requests in told if requests)
+        return f"{title}, then delete the pod" if self.made_by else title
+
+    @property
+    def made_by(self) -> str:
+        return next((one.source for one in self.requests if one.source.startswith(edit.VERTICAL)), "")
 
     @staticmethod
     def _request(one: edit.ContainerRequest) -> str:
         before, after = format_quantities((one.before, one.after), Unit.of(one.resource))
+        if one.source.startswith(edit.VERTICAL):
+            return (
+                f"maxAllowed.{one.resource} of container {one.container} to {after} in {one.source} (it sets {before})"
+            )
         if one.source:
             return f"requests.{one.resource} of container {one.container} to {after} ({one.source} sets {before})"
         return f"requests.{one.resource} of container {one.container} from {before} to {after}"

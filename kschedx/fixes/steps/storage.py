@@ -229,8 +229,8 @@ class CreateVolume(Step, frozen=True, kw_only=True):
     claim: PersistentVolumeClaim | None
     provisioner: str = ""
     """The driver that should have made it."""
-    is_awaited: bool = False
-    """The claim is new, so that the driver has not failed."""
+    repair: str = ""
+    """What lets the driver make it; empty for a new claim, which the driver has not seen."""
     is_restored: bool = False
     """The claim names it already."""
 
@@ -246,8 +246,8 @@ class CreateVolume(Step, frozen=True, kw_only=True):
         of_class = f" of class {spec.storage_class_name}" if spec.storage_class_name else ""
         what = f"{spec.capacity['storage']} {'+'.join(spec.access_modes)}{of_class}"
         if self.provisioner and self.claim is not None:
-            verb = "let {} provision" if self.is_awaited else "repair {}, so that it provisions"
-            return f"{verb.format(self.provisioner)} the volume for claim {self.claim_key}: {what}"
+            repair = self.repair or f"let {self.provisioner} provision the volume for claim {self.claim_key}"
+            return f"{repair}: {what}"
         by = f" (by {self.provisioner})" if self.provisioner else ""
         return f"create a volume of {what} for claim {self.claim_key}{by}"
 

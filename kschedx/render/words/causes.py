@@ -4,9 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kschedx import findings
 from kschedx.explain.diagnosis import Diagnosis, OfferedNowhere, UnwellNodes
 from kschedx.explain.node_groups import NodeGroup, only_repeats_cordon
+from kschedx.findings import (
+    ClaimInUse,
+    ExistingAntiAffinityConflict,
+    Finding,
+    HostPortConflict,
+    InsufficientDevices,
+    InsufficientResource,
+    NodeAffinityMismatch,
+    NodeNameMismatch,
+    NodeUnschedulable,
+    NoMatchingVolume,
+    PodAffinityUnsatisfied,
+    PodAntiAffinityConflict,
+    ProvisioningTopologyMismatch,
+    RefusedByExtender,
+    TooManyPods,
+    TopologyLabelMissing,
+    TopologySpreadSkew,
+    UntoleratedTaint,
+    VolumeLimitExceeded,
+    VolumeNodeAffinityMismatch,
+)
 from kschedx.findings.nodes import TermMatch
 from kschedx.findings.topology import HOSTNAME
 from kschedx.render.wording import balance, count, listed
@@ -26,7 +47,7 @@ def because(diagnosis: Diagnosis, most: int | None = MOST_CAUSES) -> tuple[str, 
     return (*phrases[:most], count(len(phrases) - most, "other cause"))
 
 
-def main_findings(diagnosis: Diagnosis) -> Iterator[findings.Finding]:
+def main_findings(diagnosis: Diagnosis) -> Iterator[Finding]:
     """One for each cause: of what stops the pod as a whole, else of the nodes, the commonest first."""
     if diagnosis.stops:
         yield from (finding for stop in diagnosis.stops for finding in stop.status.findings)
@@ -69,32 +90,32 @@ def _by_cause(diagnosis: Diagnosis) -> list[list[NodeGroup]]:
 def _rank(groups: Sequence[NodeGroup]) -> tuple[bool, bool, int]:
     finding = _main(groups[0])
     number = sum(group.count for group in groups)
-    return isinstance(finding, findings.NodeUnschedulable), not _offered_nowhere(finding), -number
+    return isinstance(finding, NodeUnschedulable), not _offered_nowhere(finding), -number
 
 
-def _offered_nowhere(finding: findings.Finding | None) -> bool:
-    return isinstance(finding, findings.InsufficientResource) and finding.offered_nowhere
+def _offered_nowhere(finding: Finding | None) -> bool:
+    return isinstance(finding, InsufficientResource) and finding.offered_nowhere
 
 
-def _main(group: NodeGroup) -> findings.Finding | None:
+def _main(group: NodeGroup) -> Finding | None:
     """The finding of the plugin that kube-scheduler stops at."""
-    found = group.exemplar.findings
-    return next((one for one in found if not only_repeats_cordon(one)), next(iter(found), None))
+    findings = group.exemplar.findings
+    return next((one for one in findings if not only_repeats_cordon(one)), next(iter(findings), None))
 
 
-def _key(finding: findings.Finding) -> tuple[str, object]:
+def _key(finding: Finding) -> tuple[str, object]:
     match finding:
-        case findings.InsufficientResource(resource=resource):
+        case InsufficientResource(resource=resource):
             return finding.reason, resource
-        case findings.NodeAffinityMismatch() if (failed := _failed(finding)) is not None:
+        case NodeAffinityMismatch() if (failed := _failed(finding)) is not None:
             return finding.reason, failed
-        case findings.NodeAffinityMismatch():
+        case NodeAffinityMismatch():
             return finding.reason, None
-        case findings.UntoleratedTaint():
+        case UntoleratedTaint():
             return finding.reason, (finding.key, finding.value, finding.effect)
-        case findings.TopologySpreadSkew(constraint=constraint):
+        case TopologySpreadSkew(constraint=constraint):
             return finding.reason, constraint
-        case findings.PodAffinityUnsatisfied():
+        case PodAffinityUnsatisfied():
             return finding.reason, (str(finding.selector), finding.topology_key, finding.domain is None)
         case _:
             return finding.reason, finding.same_as
@@ -113,55 +134,55 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
     nodes, one = count(number, "node"), number == 1
     finding = _main(groups[0])
     match finding:
-        case findings.InsufficientResource():
+        case InsufficientResource():
             return f"{nodes} {'lacks' if one else 'lack'} {_shortfall(finding)}{'' if one else ' or more'}"
-        case findings.TooManyPods():
+        case TooManyPods():
             return f"{nodes} {'runs' if one else 'run'} as many pods as allocatable"
-        case findings.HostPortConflict():
+        case HostPortConflict():
             return f"host port {finding.port}/{finding.protocol} is in use on {nodes}"
-        case findings.NodeUnschedulable():
+        case NodeUnschedulable():
             return f"{nodes} {'is' if one else 'are'} cordoned"
-        case findings.NodeNameMismatch():
+        case NodeNameMismatch():
             return f"{nodes} {'is' if one else 'are'} not {finding.wanted} (spec.nodeName)"
-        case findings.UntoleratedTaint():
+        case UntoleratedTaint():
             value = f"={finding.value}" if finding.value else ""
-            condition = node_condition(finding, number)
-            return condition or f"{nodes} {'has' if one else 'have'} the taint {finding.key}{value}:{finding.effect}"
-        case findings.NodeAffinityMismatch():
+            has = f"{nodes} {'has' if one else 'have'} the taint {finding.key}{value}:{finding.effect}"
+            return node_condition(finding, number) or f"{has}{_also_lacking(groups, number)}"
+        case NodeAffinityMismatch():
             failed = _failed(finding)
             lacks = "does not match" if one else "do not match"
             return f"{nodes} {lacks} {failed or 'the node affinity'}"
-        case findings.TopologySpreadSkew(min_domains=int()):
+        case TopologySpreadSkew(min_domains=int()):
             exist = f"{count(finding.domain_count, 'domain')} exist{'s' if finding.domain_count == 1 else ''}"
             return f"minDomains {finding.min_domains} over {finding.topology_key} excludes {nodes}: {exist}"
-        case findings.TopologySpreadSkew():
+        case TopologySpreadSkew():
             return f"maxSkew {finding.max_skew} over {finding.topology_key} excludes {nodes}"
-        case findings.TopologyLabelMissing():
+        case TopologyLabelMissing():
             return f"{nodes} {'has' if one else 'have'} no label {finding.topology_key}"
-        case findings.PodAffinityUnsatisfied(domain=None):
+        case PodAffinityUnsatisfied(domain=None):
             return f"{nodes} {'has' if one else 'have'} no label {finding.topology_key} (podAffinity)"
-        case findings.PodAffinityUnsatisfied():
+        case PodAffinityUnsatisfied():
             where = "on" if finding.topology_key == HOSTNAME else f"in the {finding.topology_key} of"
             return f"no pod {finding.selector or ''} runs {where} {nodes} (podAffinity)".replace("  ", " ")
-        case findings.PodAntiAffinityConflict():
+        case PodAntiAffinityConflict():
             return f"the pod's anti-affinity excludes {nodes}"
-        case findings.ExistingAntiAffinityConflict():
+        case ExistingAntiAffinityConflict():
             return f"the anti-affinity of running pods excludes {nodes}"
-        case findings.VolumeNodeAffinityMismatch():
+        case VolumeNodeAffinityMismatch():
             unmet = [one for term in finding.terms[:1] for one in term.requirements if not one.matched]
             where = f" ({unmet[0].key.rpartition('/')[2]} {', '.join(unmet[0].values)})" if unmet else ""
             return f"volume {finding.persistent_volume}{where} is not accessible from {nodes}"
-        case findings.VolumeLimitExceeded():
+        case VolumeLimitExceeded():
             return f"{nodes} cannot attach more volumes of {finding.driver}"
-        case findings.NoMatchingVolume():
+        case NoMatchingVolume():
             return f"no volume matches claim {finding.claim.claim} on {nodes}"
-        case findings.ProvisioningTopologyMismatch():
+        case ProvisioningTopologyMismatch():
             return f"class {finding.claim.storage_class} provisions no volume for {nodes}{_allowed(finding.terms)}"
-        case findings.ClaimInUse():
+        case ClaimInUse():
             return f"claim {finding.claim} is in use by {finding.holder} on {finding.holder_node}"
-        case findings.InsufficientDevices(shortages=(first, *_)):
+        case InsufficientDevices(shortages=(first, *_)):
             return shortage_text(first, nodes, "has" if one else "have")
-        case findings.RefusedByExtender():
+        case RefusedByExtender():
             why = f': "{finding.message}"' if finding.message else ", without a reason"
             return f"the extender {finding.url} rejects {nodes}{why}"
         case None:
@@ -171,13 +192,30 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
             return f"{nodes}: {words.headline if number == 1 else words.shared or words.headline}"
 
 
-def _shortfall(finding: findings.InsufficientResource) -> str:
+def _also_lacking(groups: Sequence[NodeGroup], number: int) -> str:
+    """What tainted nodes lack too, so that a toleration alone would not help; a role's taint is not to be tolerated."""
+    taint = _main(groups[0])
+    if isinstance(taint, UntoleratedTaint) and taint.key.startswith("node-role.kubernetes.io/"):
+        return ""
+    lacking = [
+        next((one for one in group.exemplar.findings if isinstance(one, InsufficientResource)), None)
+        for group in groups
+    ]
+    first = lacking[0]
+    if first is None or any(one is None or one.resource != first.resource for one in lacking):
+        return ""
+    if number == 1:
+        return f" and lacks {_shortfall(first)}"
+    return f" and lack {_shortfall(min(filter(None, lacking), key=lambda one: one.short_by))} or more"
+
+
+def _shortfall(finding: InsufficientResource) -> str:
     """`600m CPU`, `2Gi memory`."""
     sums = balance(finding.resource, asks=finding.requested, allocatable=finding.allocatable, used=finding.used)
     return f"{sums.short_by} {'CPU' if finding.resource == 'cpu' else finding.resource}"
 
 
-def _failed(finding: findings.NodeAffinityMismatch) -> str | None:
+def _failed(finding: NodeAffinityMismatch) -> str | None:
     """What the nearest term fails first: `zone=eu-1b`; None where several terms are alternatives."""
     if len(finding.terms) != 1:
         return None

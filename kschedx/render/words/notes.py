@@ -324,6 +324,11 @@ def question_note_text(note: notes.QuestionNote) -> str:
             else:
                 told = f"{count(note.count, 'pod')} as {note.path} describes them; its operator may add containers"
             return f"{kind} is a custom resource: {told}"
+        case notes.RunsAlready(replicas=replicas, unready=unready) if replicas:
+            which = "its only replica has a node" if replicas == 1 else f"all of its {replicas:,} replicas have nodes"
+            one = ", but is not ready" if replicas == 1 else f", {unready:,} of them not ready"
+            not_ready = one if unready else ""
+            return f"{which}{not_ready}; this shows where one more would go"
         case notes.RunsAlready(node=node):
             return f"it runs on {node}; this shows what scheduling it now would give"
         case notes.ManifestLeftOut(source=source, why=why):
