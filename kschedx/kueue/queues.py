@@ -280,7 +280,7 @@ class Ledger:
     def __init__(
         self, settings: AdmissionFairSharing, queues: Iterable[LocalQueue], active: Container[str], now: int
     ) -> None:
-        """`active`: the ClusterQueues whose LocalQueues Kueue reads the usage of."""
+        """`active`: the ClusterQueues that admit Workloads; the usage of LocalQueues that are stopped is not read."""
         self._settings = settings
         self._half_life = seconds(settings.usage_half_life_time)
         self._sampling = seconds(settings.usage_sampling_interval)
@@ -293,8 +293,8 @@ class Ledger:
             self._weights[key] = weight_of(one.spec.fair_sharing)
             sharing = one.status.fair_sharing
             status = sharing.admission_fair_sharing_status if sharing is not None else None
-            is_read = self._half_life and one.spec.cluster_queue in active
-            consumed = status.consumed_resources if status is not None and is_read else {}
+            is_running = one.spec.cluster_queue in active and one.spec.stop_policy in (None, "", "None")
+            consumed = status.consumed_resources if status is not None and self._half_life and is_running else {}
             self._entries[key] = _Entry({name: exact(written) for name, written in consumed.items()}, now)
 
     def share(self, key: LocalQueueKey) -> float:

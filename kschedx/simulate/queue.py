@@ -288,6 +288,8 @@ class Queue:
         self._may_be_undecidable = any(cause is Missing.FORBIDDEN for cause in missing.values())
         self._is_open = False
         """The pod that was decided last depends on what is not known."""
+        self._open_in, self._open = run.snapshot, dict[tuple[int, ...], bool]()
+        """Whether pods do in this cluster, by their specs, labels, and namespaces."""
         self.steps: list[QueueStep] = []
         self.between: list[QueueEvent] = []
         """What drains and controllers did between the steps."""
@@ -597,10 +599,10 @@ class Queue:
     def _decision(self, row: int) -> Decision:
         """Raises `UndecidableError` where something that is not known could reject the pod."""
         run, placement = self._run, None if self._trial is None else self._trial.placement.nodes
-        if placement is None and (known := run.known_decision(row)) is not None:
+        self._is_open = self._may_be_undecidable or self._may_be_open(row)
+        if not self._is_open and placement is None and (known := run.known_decision(row)) is not None:
             return known
         pod = run.cluster.pods[row]
-        self._is_open = self._may_be_undecidable or may_be_open(run.snapshot, pod)
         if self._is_open:
             cycle = decided(run.scheduler, pod, run.profile_of(row))
             return Decision.of(cycle) if placement is None else run.decide(row, placement)
@@ -608,6 +610,20 @@ class Queue:
         if decision.outcome is Outcome.UNDECIDED:
             decided(run.scheduler, pod, run.profile_of(row))
         return decision
+
+    def _may_be_open(self, row: int) -> bool:
+        """As `may_be_open`, once for pods that differ in their names and have no claims."""
+        run, pods = self._run, self._run.cluster.pods
+        if self._open_in is not run.snapshot:
+            self._open_in, self._open = run.snapshot, {}
+        alike = tuple(int(column.codes[row]) for column in (pods.specs, pods.labels, pods.namespaces))
+        found = self._open.get(alike)
+        if found is None:
+            pod = pods[row]
+            found = may_be_open(run.snapshot, pod)
+            if not (pod.spec.mounts_storage or pod.spec.resource_claims):
+                self._open[alike] = found
+        return found
 
     def _preempt(self, row: int, decision: Decision, found: PostFilterResult) -> list[int]:
         """The victims go at once, and pods of lower priority lose their nomination for the node. Returns the victims

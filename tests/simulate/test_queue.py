@@ -9,6 +9,10 @@ import pytest
 
 import kschedx
 from kschedx.errors import InputError
+from kschedx.framework.config import Profile
+from kschedx.framework.cycle import Cycle
+from kschedx.framework.scheduler import Scheduler
+from kschedx.kube.types import Pod
 from kschedx.simulate import queue
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, pod
@@ -177,3 +181,19 @@ def test_fit_refuses_numbers_that_are_none(replicas: Any, told: str) -> None:
     with pytest.raises(InputError) as raised:
         kschedx.fit(full_cluster(), "shop/urgent", replicas=replicas)
     assert told in str(raised.value)
+
+
+def test_a_pod_may_depend_on_what_a_dump_lacks_beside_others_that_plugins_read_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def decided(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
+        asked.append(pod.metadata.name)
+        return scheduler.schedule(pod, profile)
+
+    monkeypatch.setattr(queue, "may_be_open", lambda snapshot, pod: "open" in pod.metadata.labels)
+    monkeypatch.setattr(queue, "decided", decided)
+    waiting = [pod("a-0"), pod("a-1"), pod("a-2", labels={"open": "yes"}), pod("a-3")]
+    kschedx.simulate(Snapshot.from_objects([*nodes(("8",)), *waiting]))
+    assert asked == ["a-2"]

@@ -118,8 +118,8 @@ class Run:
         """What `decide` says of a pod of which much is known, since pods came before it that plugins read alike; None
         where it has to look."""
         series, latest, cluster = self._series, self._latest_shared, self.cluster
-        if latest is not None and latest[1] == cluster.version:
-            return latest[2] if self._is_of(latest[0], row) else None
+        if latest is not None and latest[1] == cluster.version and self._is_of(latest[0], row):
+            return latest[2]
         if self._stood_in is not cluster.snapshot:
             self._stood_in, self._series = cluster.snapshot, None
             self._standings.clear()
