@@ -142,7 +142,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
 
 
 def _of_running(explanation: Explanation) -> Iterator[str]:
-    """Why a running pod is on its node, and the command that has it assigned anew where it would get another."""
+    """Why a running pod is on its node, and the command that moves it where it would get another."""
     pod = explanation.cycle.pod
     for note in explanation.first_notes:
         if not isinstance(note, RunsAlready):
