@@ -110,7 +110,8 @@ def scale_down(
     going = [f"node/{item.title}" for item in view.items if item.tone is Tone.GOOD]
     report = Report(screen=screen, document=document, names=lambda: going, page=page)
     done = bool(going) if not nodes else len(going) == len(names)
-    return Answer.of(report, done)
+    stays = any(item.tone is Tone.BAD for item in view.items) if nodes else view.tone is Tone.BAD
+    return Answer.of(report, done, is_undecided=not done and not stays)
 
 
 def _together(snapshot: Snapshot, setup: Setup, question: Question, names: list[str]) -> EmptiedTogether | None:

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, TypeAlias
 from msgspec import Struct
 
 from kschedx.apiserver.admission import AdmissionChange
+from kschedx.findings import Finding
 from kschedx.framework.cycle import Outcome, Unevaluated
 from kschedx.kube.documents import camel, plain
 from kschedx.snapshot.snapshot import Missing
@@ -643,9 +644,20 @@ class RunsAlready(NoteFacts, frozen=True, kw_only=True):
     """The pod has a node, and was evaluated as if it had none; or all `replicas` have nodes, and one more was."""
 
     id: ClassVar[str] = "runs-already"
+    told: ClassVar[tuple[str, ...]] = ("node", "behind", "joined_later", "ready_later")
     node: str = ""
     replicas: int = 0
     unready: int = 0
+    rejected_by: tuple[Finding, ...] = ()
+    """What its node would reject it for now."""
+    behind: int | None = None
+    """Points that its node is behind the best one; None where it is the best, or rejects the pod."""
+    joined_later: tuple[str, ...] = ()
+    """The best nodes that joined the cluster after the pod was assigned."""
+    ready_later: tuple[str, ...] = ()
+    """Those that became ready after that."""
+    recreated_by: str = ""
+    """`ReplicaSet web-1`, where deleting the pod moves it to the best node."""
 
 
 QuestionNote: TypeAlias = (

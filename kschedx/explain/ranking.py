@@ -1,16 +1,25 @@
-"""Which node wins, by how much, and which plugin decides it."""
+"""Which node wins, by how much, which plugin decides it, and which rules of the pod or the node do not decide."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from enum import Enum, auto
+from typing import TypeAlias
 
 import numpy as np
 from msgspec import Struct
 
+from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
+from kschedx.explain.diagnosis import VENDOR_LABELS
+from kschedx.explain.node_groups import account
+from kschedx.explain.notes import RunsAlready
 from kschedx.framework.cycle import Cycle, Scores
 from kschedx.framework.preemption import RULES
 from kschedx.framework.status import Candidate
-from kschedx.snapshot.columns import TableRow, TableRows, each_row
+from kschedx.kube.selectors import compile_node_selector, compile_selector
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, tolerates
+from kschedx.kube.types import Affinity, Node, Pod, PodAffinity, PodAffinityTerm
+from kschedx.snapshot.columns import ClusterRow, TableRow, TableRows, each_row
 from kschedx.snapshot.pods import PodTable
 
 
@@ -134,3 +143,272 @@ def deciding_rule(candidates: tuple[Candidate, ...], best: tuple[int, ...], pods
             return rule
         left = remaining
     return None
+
+
+# What does not decide, though a reader may expect it to: why a pod is on a node that its author did not mean.
+
+LEAST_BARE_PODS = 3
+"""Pods without requests on a node, from which on its usage may exceed what kube-scheduler counts."""
+_OF_USAGE = ("NodeResourcesFit", "NodeResourcesBalancedAllocation")
+
+
+class RuleSelectsNothing(Struct, frozen=True, kw_only=True):
+    """A podAffinity or podAntiAffinity term whose selector matches no pod, the pod itself included."""
+
+    rule: str
+    """`podAntiAffinity term 1`."""
+    selector: str
+    """As kubectl writes it."""
+
+
+class CountsOthers(Struct, frozen=True, kw_only=True):
+    """A spread constraint whose selector does not match the pod itself."""
+
+    topology_key: str
+
+
+class OnlyTolerates(Struct, frozen=True, kw_only=True):
+    """The pod tolerates the taint of a node that does not win, and selects no nodes."""
+
+    taint: str
+    node: str
+
+
+class SoftTaint(Struct, frozen=True, kw_only=True):
+    taint: str
+    node: str
+
+
+class UnreservedHardware(Struct, frozen=True, kw_only=True):
+    """The winner has devices that the pod does not request, other nodes have none, and no taint keeps pods away."""
+
+    node: str
+    resource: str
+
+
+class WithoutRequests(Struct, frozen=True, kw_only=True):
+    """The winner leads by its free resources, and most of its pods request none."""
+
+    node: str
+    bare: int
+    pods: int
+
+
+class FilterDisabled(Struct, frozen=True, kw_only=True):
+    profile: str
+    plugins: tuple[str, ...]
+
+
+class EitherTerm(Struct, frozen=True, kw_only=True):
+    """Of the terms of a required node affinity one is enough, and the winner matches no other."""
+
+    node: str
+    matched: tuple[int, ...]
+    terms: int
+
+
+class LooseSpread(Struct, frozen=True, kw_only=True):
+    """A spread constraint that allows the pod in a domain that has more pods than another."""
+
+    topology_key: str
+    max_skew: int
+    domain: str
+    pods: int
+    least: int
+
+
+class OtherProfiles(Struct, frozen=True, kw_only=True):
+    """Profiles of the configuration that a pod without a schedulerName of its own does not use."""
+
+    used: str
+    others: tuple[str, ...]
+
+
+Indecisive: TypeAlias = (
+    RuleSelectsNothing
+    | CountsOthers
+    | OnlyTolerates
+    | SoftTaint
+    | UnreservedHardware
+    | WithoutRequests
+    | FilterDisabled
+    | EitherTerm
+    | LooseSpread
+    | OtherProfiles
+)
+
+
+def indecisive(cycle: Cycle, profiles: Sequence[str] = ()) -> Iterator[Indecisive]:
+    """Of a pod that fits; nothing where the answer is that it does not. `profiles` are those of the configuration."""
+    if not cycle.choice or cycle.nodes is None:
+        return
+    used = cycle.profile.scheduler_name
+    if used == DEFAULT_SCHEDULER and (others := tuple(one for one in profiles if one != used)):
+        yield OtherProfiles(used=used, others=others)
+    yield from _disabled_filters(cycle)
+    yield from _rules_without_pods(cycle)
+    winners = [cycle.all_nodes.cluster.nodes[row] for row in cycle.choice]
+    node, spec = winners[0], cycle.pod.spec
+    comparison = cycle.release.enabled("TaintTolerationComparisonOperators")
+    if not spec.node_selector and not (spec.affinity or Affinity()).node_affinity:
+        yield from _tolerated_elsewhere(cycle, {one.key for node in winners for one in node.spec.taints})
+    for taint in node.spec.taints:
+        if taint.effect == PREFER_NO_SCHEDULE and not any(
+            tolerates(one, taint, comparison=comparison) for one in spec.tolerations
+        ):
+            yield SoftTaint(taint=str(taint), node=node.name)
+    yield from _either_term(cycle, node)
+    if len(winners) == 1:
+        yield from _loose_spread(cycle, node)
+        yield from _unreserved(cycle, cycle.choice[0])
+        yield from _bare_pods(cycle, cycle.choice[0])
+
+
+def _disabled_filters(cycle: Cycle) -> Iterator[FilterDisabled]:
+    release, enabled = cycle.release, cycle.profile.points.get("filter", ())
+    usual = [one.name for one in release.default_plugins if "filter" in release.plugin_points.get(one.name, ())]
+    if lacking := tuple(one for one in usual if one not in enabled):
+        yield FilterDisabled(profile=cycle.profile.scheduler_name, plugins=lacking)
+
+
+def _rules_without_pods(cycle: Cycle) -> Iterator[RuleSelectsNothing | CountsOthers]:
+    pod, affinity = cycle.pod, cycle.pod.spec.affinity or Affinity()
+    for kind, rules in (("podAffinity", affinity.pod_affinity), ("podAntiAffinity", affinity.pod_anti_affinity)):
+        rules = rules or PodAffinity()
+        terms = [
+            *rules.required_during_scheduling_ignored_during_execution,
+            *(one.pod_affinity_term for one in rules.preferred_during_scheduling_ignored_during_execution),
+        ]
+        for number, term in enumerate(terms, start=1):
+            if not _selects_any(cycle, pod, term):
+                selector = compile_selector(term.label_selector)
+                yield RuleSelectsNothing(rule=f"{kind} term {number}", selector=str(selector))
+    for constraint in pod.spec.topology_spread_constraints:
+        if not compile_selector(constraint.label_selector).matches(pod.metadata.labels):
+            yield CountsOthers(topology_key=constraint.topology_key)
+
+
+def _selects_any(cycle: Cycle, pod: Pod, term: PodAffinityTerm) -> bool:
+    """Whether the term's selector matches some pod, where its namespaces are known to be those of the pod."""
+    selector, pods = compile_selector(term.label_selector), cycle.snapshot.pods
+    namespaces = term.namespaces or (pod.metadata.namespace,)
+    if term.namespace_selector is not None or selector.matches(pod.metadata.labels):
+        return True
+    return bool((pods.labels.where(selector.matches) & pods.namespaces.where(lambda name: name in namespaces)).any())
+
+
+def _tolerated_elsewhere(cycle: Cycle, taken: set[str]) -> Iterator[OnlyTolerates]:
+    """`taken` are the keys of the winners' taints."""
+    chosen = [one for one in cycle.pod.spec.tolerations if one.key and not one.key.startswith("node.kubernetes.io/")]
+    if not chosen or cycle.feasible is None or cycle.nodes is None:
+        return
+    comparison = cycle.release.enabled("TaintTolerationComparisonOperators")
+    for row in each_row(cycle.feasible):
+        node = cycle.nodes.node(row)
+        for taint in node.spec.taints:
+            if taint.effect not in DO_NOT_SCHEDULE or taint.key in taken:
+                continue
+            if any(tolerates(one, taint, comparison=comparison) for one in chosen):
+                yield OnlyTolerates(taint=str(taint), node=node.name)
+                return
+
+
+def _either_term(cycle: Cycle, node: Node) -> Iterator[EitherTerm]:
+    affinity = (cycle.pod.spec.affinity or Affinity()).node_affinity
+    required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+    if required is None or len(required.node_selector_terms) < 2:
+        return
+    terms = compile_node_selector(required).terms
+    matched = tuple(number for number, one in enumerate(terms, start=1) if one.matches(node.metadata.labels, node.name))
+    if len(matched) < len(terms):
+        yield EitherTerm(node=node.name, matched=matched, terms=len(terms))
+
+
+def _loose_spread(cycle: Cycle, node: Node) -> Iterator[LooseSpread]:
+    pod, pods, cluster = cycle.pod, cycle.snapshot.pods, cycle.all_nodes.cluster
+    for one in pod.spec.topology_spread_constraints:
+        domain = node.metadata.labels.get(one.topology_key)
+        if one.when_unsatisfiable != "DoNotSchedule" or one.max_skew < 2 or domain is None:
+            continue
+        selector = compile_selector(one.label_selector)
+        inside = pods.labels.where(selector.matches) & (pods.node >= 0)
+        inside &= pods.namespaces.where(lambda name: name == pod.metadata.namespace)
+        counts = dict.fromkeys((value for value in cluster.label(one.topology_key).values if value is not None), 0)
+        for row in np.flatnonzero(inside).tolist():
+            value = cluster.nodes[int(pods.node[row])].metadata.labels.get(one.topology_key)
+            if value is not None:
+                counts[value] += 1
+        least = min(counts.values())
+        if counts[domain] > least:
+            yield LooseSpread(
+                topology_key=one.topology_key, max_skew=one.max_skew, domain=domain, pods=counts[domain], least=least
+            )
+
+
+def _unreserved(cycle: Cycle, row: ClusterRow) -> Iterator[UnreservedHardware]:
+    cluster = cycle.all_nodes.cluster
+    node = cluster.nodes[row]
+    if any(taint.effect in DO_NOT_SCHEDULE for taint in node.spec.taints):
+        return
+    asked = {name for one in cycle.pod.spec.containers for name in (*one.resources.requests, *one.resources.limits)}
+    for name in node.status.allocatable:
+        column, vendor = cluster.resources.index.get(name), name.partition("/")[0]
+        if column is None or vendor not in VENDOR_LABELS or any(one.startswith(f"{vendor}/") for one in asked):
+            continue
+        offered = cluster.allocatable[: len(cluster.names), column]
+        if offered[row] > 0 and (offered == 0).any():
+            yield UnreservedHardware(node=node.name, resource=name)
+            return
+
+
+def _bare_pods(cycle: Cycle, row: ClusterRow) -> Iterator[WithoutRequests]:
+    found, pods, nodes = ranking(cycle, 1), cycle.snapshot.pods, cycle.all_nodes
+    if found is None or not any(one.plugin in _OF_USAGE and one.difference > 0 for one in found.leads):
+        return
+    columns = [nodes.resources.index[name] for name in ("cpu", "memory") if name in nodes.resources.index]
+    rows = [one for one in pods.on_node(row).tolist() if all(owner.kind != "DaemonSet" for owner in pods.owners[one])]
+    bare = sum(not nodes.requests.matrix[one, columns].any() for one in rows)
+    if bare >= LEAST_BARE_PODS and 2 * bare >= len(rows):
+        yield WithoutRequests(node=nodes.cluster.names[row], bare=bare, pods=len(rows))
+
+
+# A pod that has a node, and was evaluated as if it had none.
+
+
+def runs_already(cycle: Cycle, node: str) -> RunsAlready:
+    """`node` is the one that the pod has."""
+    cluster, pod = cycle.all_nodes.cluster, cycle.pod
+    row = cluster.index[node]
+    assigned = pod.status.start_time or pod.metadata.creation_timestamp or ""
+    at = None if cycle.nodes is None else cycle.nodes.row_of(row)
+    if row in (*cycle.choice, *cycle.best) or at is None or cycle.filter is None:
+        return RunsAlready(node=node)
+    findings = account(cycle, at).findings
+    behind = None
+    if cycle.scores is not None and (scored_at := cycle.scores.nodes.row_of(row)) is not None:
+        behind = int(cycle.scores.totals.max() - cycle.scores.totals[scored_at])
+    better = [cluster.nodes[one] for one in cycle.choice] if assigned else []
+    later = tuple(one.name for one in better if (one.metadata.creation_timestamp or "") > assigned)
+    ready = tuple(
+        one.name
+        for one in better
+        if one.name not in later
+        and any(
+            condition.type == "Ready" and (condition.last_transition_time or "") > assigned
+            for condition in one.status.conditions
+        )
+    )
+    owner = pod.metadata.controller
+    moves = bool(cycle.choice) and owner is not None and owner.kind in _RECREATING
+    return RunsAlready(
+        node=node,
+        rejected_by=findings[:1],
+        behind=behind,
+        joined_later=later,
+        ready_later=ready,
+        recreated_by=f"{owner.kind} {owner.name}" if moves and owner is not None else "",
+    )
+
+
+_RECREATING = ("ReplicaSet", "StatefulSet", "ReplicationController")
+"""Controllers that create a pod again, which kube-scheduler then assigns to any node."""

@@ -31,13 +31,15 @@ from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.devices import DeviceSelector
 from kschedx.kube.quantity import milli_value, value
-from kschedx.kube.resources import container_requests
+from kschedx.kube.resources import RequestOptions, container_requests
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import OfStatefulSet, PersistentVolumeClaim, own_claims
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, Node, Pod, PodAffinity
-from kschedx.kube.workloads import REVISION_HASH
+from kschedx.kube.workloads import REVISION_HASH, pinned_to
 from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
 from kschedx.snapshot.columns import ClusterRow
+from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.events import FailedCreate
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -101,6 +103,22 @@ class UnhealthyDevices(RootCause, frozen=True, kw_only=True):
     allocatable: int
     others: int = 0
     """Further nodes of which that is true."""
+
+
+class DevicePluginDown(RootCause, frozen=True, kw_only=True):
+    """Why a node's device plugin publishes nothing."""
+
+    id: ClassVar[str] = "device-plugin-down"
+    resource: str
+    node: str
+    pod: str = ""
+    """The plugin's pod, `namespace/name`, which is not ready; empty where the node has none."""
+    state: str = ""
+    """`CrashLoopBackOff: no NVIDIA driver found`, `Pending`."""
+    daemon_set: str = ""
+    """`namespace/name`, which creates no pod for the node."""
+    taint: str = ""
+    """The taint that it does not tolerate; empty where it does not select the node."""
 
 
 class SelectorMissesPod(RootCause, frozen=True, kw_only=True):
@@ -180,6 +198,7 @@ Cause: TypeAlias = (
     | NoDevicesPublished
     | PartitionedResource
     | UnhealthyDevices
+    | DevicePluginDown
     | SelectorMissesPod
     | ProvisioningFailed
     | VolumeNotUsable
@@ -255,6 +274,7 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[Cause]:
             yield from _resizes(diagnosis, finding)
             yield from partitioned(cycle.snapshot, finding)
             yield from _unhealthy(cycle.snapshot, finding.resource)
+            yield from _plugins_down(diagnosis, finding)
             yield from _never_preempts(diagnosis)
         case TooManyPods():
             yield from _daemon_pods(diagnosis)
@@ -324,13 +344,17 @@ def _pending_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[
 
 def misses_pod(pod: Pod, term: int) -> bool:
     """Whether a required podAntiAffinity term selects other pods alone, and no other term keeps the pod's own kind
-    apart: a rule that was copied, rather than one about a neighbor."""
+    apart: a rule that was copied, rather than one about a neighbor, or one that leaves out its own kind by a NotIn."""
     affinity = pod.spec.affinity or Affinity()
     rules = affinity.pod_anti_affinity or PodAffinity()
     terms = rules.required_during_scheduling_ignored_during_execution
-    return term < len(terms) and not any(
-        compile_selector(one.label_selector).matches(pod.metadata.labels) for one in terms
-    )
+    if term >= len(terms) or any(compile_selector(one.label_selector).matches(pod.metadata.labels) for one in terms):
+        return False
+    results = compile_selector(terms[term].label_selector).explain(pod.metadata.labels)
+    return any(not one.matched and one.requirement.operator not in _LEAVES_OUT for one in results)
+
+
+_LEAVES_OUT = ("NotIn", "DoesNotExist")
 
 
 def _rejected(diagnosis: Diagnosis, kind: type[Finding]) -> Iterator[ClusterRow]:
@@ -440,6 +464,59 @@ def _unhealthy(snapshot: Snapshot, resource: str) -> Iterator[UnhealthyDevices]:
         yield UnhealthyDevices(
             resource=resource, node=name, capacity=capacity, allocatable=allocatable, others=len(found) - 1
         )
+
+
+def _plugins_down(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[DevicePluginDown]:
+    """Of the first node that has the hardware and does not offer the resource."""
+    cycle = diagnosis.cycle
+    hints = (one.nodes for one in diagnosis.hardware if one.resource == finding.resource)
+    ill = (one.name for one in cycle.snapshot.cluster.nodes if unhealthy_devices(one, finding.resource))
+    for node in (*(name for nodes in hints for name, _ in nodes), *ill):
+        if (found := device_plugin_down(cycle.snapshot, cycle.all_nodes.options, finding.resource, node)) is not None:
+            yield found
+            return
+
+
+def device_plugin_down(
+    snapshot: Snapshot, options: RequestOptions, resource: str, node: str
+) -> DevicePluginDown | None:
+    """None where the plugin's pod is ready on the node, and where the cluster has no plugin that is known by name."""
+    pods, words = snapshot.pods, set(re.split(r"[./-]", resource)) - _NO_VENDOR
+
+    def is_plugin(name: str) -> bool:
+        return "device-plugin" in name and any(word in name for word in words)
+
+    row = snapshot.cluster.index.get(node)
+    waiting = [one for one in pods.pending if pinned_to(pods.specs[one]) == node]
+    for one in (*waiting, *([] if row is None else pods.on_node(row).tolist())):
+        if is_plugin(pods.names[one]):
+            state = _container_state(pods[one])
+            return DevicePluginDown(resource=resource, node=node, pod=pods.key(one), state=state) if state else None
+    for daemon in daemon_pods(snapshot, options) if row is not None else ():
+        owner = next((one.name for one in daemon.pod.metadata.owner_references if one.kind == "DaemonSet"), "")
+        if is_plugin(owner):
+            spec, taints = daemon.spec, snapshot.cluster.nodes[row].spec.taints if row is not None else ()
+            taint = untolerated(taints, spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
+            name = f"{daemon.pod.metadata.namespace}/{owner}"
+            return DevicePluginDown(
+                resource=resource, node=node, daemon_set=name, taint="" if taint is None else str(taint)
+            )
+    return None
+
+
+_NO_VENDOR = frozenset({"com", "ai", "io", "gpu", ""})
+
+
+def _container_state(pod: Pod) -> str:
+    """Why a pod is not ready; empty where it is."""
+    for one in pod.status.container_statuses:
+        waiting = None if one.state is None else one.state.waiting
+        if waiting is not None:
+            ended = None if one.last_state is None else one.last_state.terminated
+            message = (ended.message if ended is not None else "") or waiting.message
+            return f"{waiting.reason}: {message}" if message else waiting.reason
+    unready = any(one.type == "Ready" and one.status != "True" for one in pod.status.conditions)
+    return (pod.status.phase or "Pending") if not pod.spec.node_name else "NotReady" if unready else ""
 
 
 def partitioned(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[PartitionedResource]:

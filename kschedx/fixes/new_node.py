@@ -350,7 +350,20 @@ def _with_devices(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.Add
     described = described_devices(situation)
     for kinds_and_counts in (dict.fromkeys(kinds, count), described):
         for step in islice(_plain(situation, keys), 3) if kinds_and_counts else ():
-            yield replace(step, like="", slices=tuple(slices_with(kinds_and_counts, step.node.name)))
+            slices = tuple(slices_with(kinds_and_counts, step.node.name))
+            is_one = kinds_and_counts is described and len([*_asked(situation)]) == 1
+            attributes = tuple(_new_attributes(situation)) if is_one else ()
+            yield replace(step, like="", slices=slices, attributes=attributes)
+
+
+def _new_attributes(situation: Situation) -> Iterator[str]:
+    """What selectors compare devices to, and no device of the cluster has: `productName=H100`."""
+    known = [kind.device for kind in _known(situation)]
+    for one in _asked(situation):
+        for key, value in one.device.attributes.items():
+            if not any(device.attributes.get(key) == value for device in known):
+                number, truth = value.int_value, str(value.bool_value).lower()
+                yield f"{key}={value.string or (truth if number is None else number)}"
 
 
 def fewer_devices(step: s.AddNode) -> Iterator[s.AddNode]:

@@ -66,6 +66,12 @@ WORDS_OF_FACTS = re.compile(
 """In the name of a label, after its domain: `disk-type`, `gpu`, `instance-type`, `eu-zone`."""
 
 
+def is_of_provider(key: str) -> bool:
+    """Whether a label's domain is that of a provider, a vendor, a provisioner, or a runtime, which sets it."""
+    domain, slash, _ = key.rpartition("/")
+    return bool(slash) and any(f".{domain}".endswith(f".{one}") for one in DOMAINS_OF_FACTS)
+
+
 def states_fact(key: str, snapshot: Snapshot) -> bool:
     """Whether a label says what a node is, rather than what an administrator wants of it."""
     domain, slash, name = key.rpartition("/")
@@ -73,7 +79,7 @@ def states_fact(key: str, snapshot: Snapshot) -> bool:
         return True
     if domain in OF_PEOPLE:
         return False
-    if slash and (any(f".{domain}".endswith(f".{one}") for one in DOMAINS_OF_FACTS) or "csi" in domain.split(".")):
+    if is_of_provider(key) or (slash and "csi" in domain.split(".")):
         return True
     return WORDS_OF_FACTS.search(name) is not None or key in set(_keys_of_cluster(snapshot))
 

@@ -62,7 +62,6 @@ def listed(names: list[str], most: int) -> str:
 
 PULLS = (
     (r"pull policy of Never", "load {image} onto {node}, or set imagePullPolicy: IfNotPresent"),
-    (r"no match for platform|exec format error", "use an image that is built for {node}'s architecture"),
     (r"toomanyrequests|rate limit", "wait, or pull {image} with credentials: its registry limits pulls"),
     (r"may require", "correct the image {image}, or give the pod an imagePullSecret that may pull it"),
     (r"unauthorized|authoriz|authenticat|denied|forbidden|40[13]", "give the pod an imagePullSecret for {image}"),

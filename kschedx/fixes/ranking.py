@@ -127,6 +127,7 @@ def verified_fixes(found: Sequence[Situation], cycle: Cycle, test: ClusterTest, 
         ordered = ordered[:1]  # the controller may not admit the pod while this is so
     shown: list[Cost] = []
     short: list[Fix] = []
+    made: list[tuple[Change, ...]] = []
     for one in ordered:
         cost = one.proposal.cost
         if _is_needlessly_long(one, ordered) or any(_lowers_needlessly(one, other) for other in ordered):
@@ -137,10 +138,13 @@ def verified_fixes(found: Sequence[Situation], cycle: Cycle, test: ClusterTest, 
             continue  # whichever old pod goes first
         if len(shown) < MOST_FIXES and shown.count(cost) < (1 if cost is Cost.NEW_NODE else MOST_OF_A_COST):
             fix = _fix(one, cycle)
+            if any(fix.changes == other for other in made if other):
+                continue  # two causes have the same remedy
             if fix.certainty is FixCertainty.VERIFIED:
                 fix = replace(fix, trial=test(fix))
             if fix.trial.shortfall is None:
                 shown.append(cost)
+                made.append(fix.changes)
                 yield fix
             else:
                 short.append(replace(fix, certainty=FixCertainty.PARTIAL))

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kschedx import findings as f
+from kschedx.controllers.workloads import TEMPLATE_HASH
 from kschedx.explain.root_causes import misses_pod
 from kschedx.findings import (
     ExistingAntiAffinityConflict,
@@ -52,6 +53,8 @@ def spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: C
     if before.node_affinity_policy == "Ignore":
         yield changed(s.Cost.POD, node_affinity_policy="Honor")
     if isinstance(finding, TopologySpreadSkew):
+        if TEMPLATE_HASH in place.pod.metadata.labels and TEMPLATE_HASH not in before.match_label_keys:
+            yield changed(s.Cost.POD, match_label_keys=(*before.match_label_keys, TEMPLATE_HASH))
         exist = finding.domain_count if finding.min_domains is not None else 0
         if 0 < exist < (before.min_domains or 0):
             yield changed(min_domains=exist if exist > 1 else None)

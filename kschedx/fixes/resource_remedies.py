@@ -8,7 +8,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from kschedx.explain.diagnosis import hardware_hint
-from kschedx.explain.root_causes import allocated_amount, partitioned, pending_resizes, unhealthy_devices
+from kschedx.explain.root_causes import (
+    allocated_amount,
+    device_plugin_down,
+    partitioned,
+    pending_resizes,
+    unhealthy_devices,
+)
 from kschedx.findings import InsufficientResource, TooManyPods
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import awaiting, can_evict, deletion, is_terminating, stay_gone
@@ -56,15 +62,19 @@ def offering(short: Sequence[InsufficientResource], place: Candidate) -> Iterato
         yield from _set_aside(more, place)
         return
     whole, _ = unhealthy_devices(place.node, one.resource) or (0, 0)
-    if whole >= more.after:
-        row, node = place.node_row, place.node.name
-        yield s.OfferResource(row=row, node=node, resource=one.resource, amounts=(more,), is_unhealthy=True)
-        return
     hint = hardware_hint(one, place.nodes.cluster)
     label = "" if hint is None else dict(hint.nodes).get(place.node.name, "")
-    if label:
-        row, node = place.node_row, place.node.name
-        yield s.OfferResource(row=row, node=node, resource=one.resource, amounts=(more,), label=label)
+    if whole >= more.after or label:
+        name, is_unhealthy = place.node.name, whole >= more.after
+        yield s.OfferResource(
+            row=place.node_row,
+            node=name,
+            resource=one.resource,
+            amounts=(more,),
+            label="" if is_unhealthy else label,
+            is_unhealthy=is_unhealthy,
+            plugin=device_plugin_down(place.snapshot, place.situation.ground.options, one.resource, name),
+        )
 
 
 def _set_aside(more: s.NodeAmount, place: Candidate) -> Iterator[s.OfferResource]:

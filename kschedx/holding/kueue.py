@@ -143,7 +143,8 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
     if workload is None and not gated:
         return None  # whatever the label says: it is not held
     if workload is None:
-        return Kueue(state=WorkloadState.NO_WORKLOAD, queue=queue_name, is_gated=True)
+        found = Kueue(state=WorkloadState.NO_WORKLOAD, queue=queue_name, is_gated=True)
+        return _incomplete_group(snapshot, pod, found)
     run = kueue_state(snapshot)
     local = _local_queue(snapshot, pod.metadata.namespace, workload.spec.queue_name)
     admission = workload.status.admission
@@ -192,6 +193,18 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
     if state in (WorkloadState.FINISHED, WorkloadState.NO_QUEUE):
         return found
     return replace(found, fits=tuple(flavor_fits(snapshot, pod, workload, cluster_queue, attempt)))
+
+
+def _incomplete_group(snapshot: Snapshot, pod: Pod, found: Kueue) -> Kueue:
+    """What Kueue waits for before it creates the Workload of several plain pods."""
+    name, total = pod.metadata.labels.get(api.GROUP_LABEL, ""), pod.metadata.annotations.get(api.GROUP_TOTAL, "")
+    if not name or not total.isdecimal():
+        return found
+    pods = snapshot.pods
+    inside = pods.labels.where(lambda labels: labels.get(api.GROUP_LABEL) == name)
+    inside &= pods.namespaces.where(lambda one: one == pod.metadata.namespace)
+    number = int(inside.sum()) + (pod.key not in pods.rows)
+    return replace(found, group=name, group_pods=number, group_total=int(total)) if number < int(total) else found
 
 
 def kueue_state(snapshot: Snapshot) -> Run:

@@ -162,6 +162,10 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
     """Whose quota it may take, by Kueue's names: `Never`, `LowerPriority`, `LowerOrNewerEqualPriority`, `Any`."""
     requeue_at: str = ""
     """It is put back into the queue then."""
+    group: str = ""
+    """The group of plain pods, for which Kueue creates a Workload once all of them exist."""
+    group_pods: int = 0
+    group_total: int = 0
 
     decide: Callable[[], Verdict | None] | None = None
     """Asks Kueue's own rules what the Workload waits for."""

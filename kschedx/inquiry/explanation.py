@@ -31,12 +31,14 @@ if TYPE_CHECKING:
     from kschedx.fixes.owners import Owner
     from kschedx.fixes.ranking import ClusterTest
     from kschedx.fixes.ranking import Fix as FoundFix
+    from kschedx.fixes.steps import AddNode
     from kschedx.holding import Holding
     from kschedx.holding.model import GangStatus
     from kschedx.inquiry.fix import Fix
     from kschedx.karpenter.cluster import Karpenter, PodProvisioning
     from kschedx.karpenter.cluster import KarpenterRemedy as PoolRemedy
     from kschedx.kube.types import Pod
+    from kschedx.snapshot.snapshot import Snapshot
 
 
 class Note(Struct, frozen=True, kw_only=True):
@@ -281,7 +283,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         room = self._room() or (self._room(with_changes_of_pod=True) if by_hand else ())
         if room:  # a node by hand is what an autoscaler is there for
             found = tuple(one for one in found if not one.adds_node)
-        return (*self._pods_before(), *room, *found)
+        return (*self._missing_members(), *self._pods_before(), *room, *found)
 
     def _for_group(self, fix: Fix) -> Fix:
         """A new node for one pod of a LeaderWorkerSet's group says how many the pods without a node need, if all of
@@ -347,25 +349,36 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             apply=(change,),
         )
 
+    def _missing_members(self) -> Iterator[Fix]:
+        """The pods that a group waits for, where nothing says why its controller does not create them."""
+        from kschedx.explain.diagnosis import Diagnosis
+        from kschedx.explain.root_causes import MembersNotCreated, root_causes
+        from kschedx.inquiry.fix import Fix
+        from kschedx.render.wording import count
+
+        kueue, gang = self.holding.kueue, self.gang
+        name, lacking = "", 0
+        if kueue is not None and kueue.group:
+            name, lacking = kueue.group, kueue.group_total - kueue.group_pods
+        elif gang is not None and gang.pods < gang.min_count:
+            name, lacking = gang.name.rpartition("/")[2], gang.min_count - gang.pods
+        if lacking and not any(isinstance(one, MembersNotCreated) for one in root_causes(Diagnosis(self.cycle))):
+            owner = self.cycle.pod.metadata.controller
+            by = f": {owner.kind} {owner.name} creates too few" if owner is not None else ""
+            yield Fix.untried(f"create {count(lacking, 'more pod')} of group {name}{by}")
+
     def _pods_before(self) -> Iterator[Fix]:
         """The question about a pod that has to have a node first."""
         from kschedx.explain.diagnosis import Diagnosis
         from kschedx.explain.root_causes import MatchingPodPending, root_causes
-        from kschedx.fixes import FixCertainty
         from kschedx.inquiry.fix import Fix
         from kschedx.kube.escaping import shell_command
 
         for cause in root_causes(Diagnosis(self.cycle)):
             if isinstance(cause, MatchingPodPending):
                 namespace, _, name = cause.pod.partition("/")
-                yield Fix(
-                    title=f"make room for {cause.pod} first, which this pod follows",
-                    certainty=FixCertainty.UNTRIED,
-                    changes=(),
-                    feasible_nodes=(),
-                    steps=(),
-                    commands=(shell_command("kschedx why pod/{} -n {}", name, namespace),),
-                )
+                command = shell_command("kschedx why pod/{} -n {}", name, namespace)
+                yield Fix.untried(f"make room for {cause.pod} first, which this pod follows", commands=(command,))
 
     def _room(self, *, with_changes_of_pod: bool = False) -> tuple[Fix, ...]:
         """What an autoscaler does, or would do with other settings; with changes of the pod, for another pod too."""
@@ -381,7 +394,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         by_autoscaler = () if self.scaling is None else autoscaler_fixes(self.scaling, of_groups, event)
         by_karpenter: Iterable[Fix] = ()
         if self.karpenter is not None and self.provisioning is not None:
-            by_karpenter = karpenter_fixes(self.karpenter, self.provisioning, of_pools)
+            by_karpenter = karpenter_fixes(self.karpenter, self.provisioning, of_pools, self.cycle.pod)
         return (*by_autoscaler, *by_karpenter)
 
     def _cluster_test(self, owner: Owner | None, *, is_stored: bool) -> ClusterTest:
@@ -405,22 +418,54 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return test
 
     def _gang_fixes(self, gang: GangStatus) -> tuple[Fix, ...]:
-        """What gives a node to the one member that the group lacks, with the others on theirs."""
+        """What gives nodes to the members that the group lacks, with the others on theirs; where they are several, new
+        nodes alone."""
         lacking = [one.pod for one in gang.waiting if not one.node and not one.gates]
-        if not lacking or gang.placed + (gang.together or 0) + 1 < gang.min_count:
+        lacking = lacking[: gang.min_count - gang.placed - (gang.together or 0)]
+        if not lacking:
             return ()
         from kschedx.fixes import find_fixes
         from kschedx.fixes.owners import template_owner
+        from kschedx.fixes.steps import AddNode
         from kschedx.inquiry.fix import Fix
-        from kschedx.snapshot.edits import with_bound_pods
+        from kschedx.render.words.fixes import with_nodes
+        from kschedx.snapshot.edits import with_bound_pods, with_pods
 
-        placed = {one.pod: one.node for one in gang.waiting if one.node}
-        snapshot = with_bound_pods(self.cycle.snapshot, placed)
+        placed, snapshot = {one.pod: one.node for one in gang.waiting if one.node}, self.cycle.snapshot
+        snapshot = snapshot if self.cycle.pod.key in snapshot.pods.rows else with_pods(snapshot, [self.cycle.pod])
+        snapshot = with_bound_pods(snapshot, placed)
         pod = snapshot.pods[snapshot.pods.rows[lacking[0]]]
         scheduler = self.scheduler.on(snapshot)
-        cycle = scheduler.schedule(pod, self.cycle.profile)
-        owner = template_owner(snapshot, pod)
-        return tuple(Fix.of(one, owner, pod) for one in find_fixes(scheduler, cycle))
+        owner, found = template_owner(snapshot, pod), find_fixes(scheduler, scheduler.schedule(pod, self.cycle.profile))
+        if len(lacking) == 1:
+            return tuple(Fix.of(one, owner, pod) for one in found)
+        whole = []
+        for one in found:
+            adds = one.steps[0] if len(one.steps) == 1 else None
+            number = self._nodes_for(adds, snapshot, lacking) if isinstance(adds, AddNode) else 0
+            if number:
+                whole.append(replace(Fix.of(one, owner, pod), title=with_nodes(one.steps, number)))
+        return tuple(whole)
+
+    def _nodes_for(self, step: AddNode, snapshot: Snapshot, lacking: Iterable[str]) -> int:
+        """How many such nodes some pods need, one after the other; 0 where new ones do not do."""
+        from kschedx.framework.moving import Run
+        from kschedx.simulate.node_changes import another_like
+        from kschedx.snapshot.daemon_sets import less
+
+        run, number = Run(self.scheduler.on(snapshot), self.cycle.profile), 0
+        offered = less(step.node, {one.resource: one.amount for one in step.taken})
+        for key in lacking:
+            row = snapshot.pods.rows[key]
+            decision = run.decide(row)
+            if not len(decision.choice):
+                number += 1
+                run.cluster.add_node(another_like(offered, f"{offered.name}-{number}"))
+                decision = run.decide(row)
+            if not len(decision.choice):
+                return 0
+            run.bind(row, decision.choice[0])
+        return number
 
     def covered(self, fix: Fix) -> Covered | None:
         """The number of pending replicas that a fix helps; None where that was not tried."""

@@ -56,6 +56,27 @@ class Fix(Struct, frozen=True, kw_only=True):
             costs=fix_costs(found),
         )
 
+    @classmethod
+    def untried(
+        cls,
+        title: str,
+        changes: tuple[Change, ...] = (),
+        *,
+        commands: tuple[str, ...] = (),
+        of_group: Group | None = None,
+    ) -> Fix:
+        """What an operator would do that no trial can show."""
+        return cls(
+            title=title,
+            certainty=FixCertainty.UNTRIED,
+            changes=changes,
+            feasible_nodes=(),
+            steps=(),
+            commands=commands,
+            apply=changes,
+            of_group=of_group,
+        )
+
     @property
     def group(self) -> Group:
         """Whose business it is: that of its most expensive step."""

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kschedx.autoscaler.remedies import RequestAtMost, ResourceAmount, TolerateTaints
 from kschedx.fixes import pod_edits
+from kschedx.fixes.node_remedies import is_of_provider
 from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts, merge_amounts
 from kschedx.karpenter.cluster import (
     AllowValues,
@@ -157,9 +158,9 @@ def _short(asked: Amounts, daemons: Amounts, one: InstanceType) -> dict[str, tup
 
 
 def _defined(verdict: PoolVerdict, rejection: Incompatible) -> Iterator[_Trial]:
-    """The pool gets the label that the pod asks for, or allows a value more."""
+    """The pool gets the label that the pod asks for, unless another provisioner sets it, or allows a value more."""
     for conflict in rejection.conflicts:
-        if isinstance(conflict, UnknownLabel):
+        if isinstance(conflict, UnknownLabel) and not is_of_provider(conflict.key):
             wanted = _wanted(verdict, conflict.key)
             if wanted is not None:
                 step = LabelPool(pool=verdict.name, key=conflict.key, value=wanted)

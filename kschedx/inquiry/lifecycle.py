@@ -362,22 +362,22 @@ def _component_down(
     rows = [
         row for row in inside.nonzero()[0].tolist() if pods.names[row].startswith(names) and is_mirror_pod(pods, row)
     ]
-    states: list[Lifecycle] = []
+    return component_down(snapshot, subject, component, rows, is_workload=is_workload)
+
+
+def component_down(
+    snapshot: Snapshot, subject: str, component: str, rows: Sequence[int], *, is_workload: bool = False
+) -> ComponentDown | None:
+    """`rows` are the component's pods."""
+    pods, told = snapshot.pods, ""
     for row in rows:
         state = pod_lifecycle(snapshot, pods[row])
-        if state is None and (is_ready(pods[row]) or not pods.node_names[row]):
+        if state is None and (is_ready(pods[row]) or (not pods.node_names[row] and is_mirror_pod(pods, row))):
             return None
-        states += [state] if state is not None else []
-    if not rows:
-        return None
-    first = "" if not states else headline(states[0]).removeprefix(f"{states[0].subject} ")
-    return ComponentDown(
-        subject=subject,
-        component=component,
-        pods=tuple(map(pods.key, rows)),
-        state=first,
-        is_workload=is_workload,
-    )
+        told = told or ("" if state is None else headline(state).removeprefix(f"{state.subject} "))
+    keys = tuple(map(pods.key, rows))
+    found = ComponentDown(subject=subject, component=component, pods=keys, state=told, is_workload=is_workload)
+    return found if rows else None
 
 
 # --- workloads

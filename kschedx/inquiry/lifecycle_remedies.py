@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import starmap
 from shlex import quote
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.workloads import workload_of
+from kschedx.explain.cycle_notes import ARCH_LABEL, OS_LABEL
 from kschedx.explain.subject import Subject
 from kschedx.fixes import Change, FixCertainty
 from kschedx.fixes.changes import pointer
@@ -60,6 +62,7 @@ _ATTACHED = re.compile(r"Multi-Attach error|already (exclusively )?attached|alre
 _NO_REQUEST = re.compile(r"missing request for (?P<resource>\S+) in container (?P<container>\S+)")
 _UNDISCOVERED = re.compile(r"(?P<group>[a-z0-9.-]+\.[a-z0-9-]+)/(?P<version>v\d\w*)")
 _HELD_CONTENT = re.compile(r"(?P<finalizer>\S+) in \d+ resource instances")
+_OTHER_PLATFORM = re.compile(r"no match for platform|no matching manifest for|exec format error")
 _NO_OBJECT = re.compile(r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found')
 
 
@@ -305,6 +308,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             yield untried(f"repair {state.node}: no kubelet answers there")
         elif state.waits is Waits.VOLUMES and _ATTACHED.search(told):
             yield from self._attached_elsewhere()
+        elif _OTHER_PLATFORM.search(f"{told} {state.last}"):
+            yield from self._on_its_platform(state.node)
         elif found := _NO_OBJECT.search(told):
             kind = {"secret": "Secret", "configmap": "ConfigMap"}[found["kind"]]
             yield untried(
@@ -328,6 +333,23 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         elif state.container and (state.waits is Waits.CRASH or state.reason == "CrashLoopBackOff"):
             command = f"kubectl logs {name} {self._in_namespace} -c {quote(state.container)} --previous"
             yield untried(f"find out from its logs why container {state.container} ends", commands=(command,))
+
+    def _on_its_platform(self, node: str) -> Iterator[Fix | None]:
+        """Nodes of the platform that the image may be built for, or another image."""
+        nodes, own = self.snapshot.cluster.nodes, self.snapshot.cluster.nodes[self.snapshot.cluster.index[node]]
+        for key in (OS_LABEL, ARCH_LABEL):
+            here = own.metadata.labels.get(key, "")
+            others = Counter(one.metadata.labels.get(key, here) for one in nodes)
+            if wanted := next((value for value, _ in others.most_common() if value != here), ""):
+                before, after = self.manifest.get("spec"), {key: wanted}
+                if isinstance(before, Mapping):
+                    unbound = {name: value for name, value in before.items() if name != "nodeName"}
+                    selector = {**unbound.get("nodeSelector", {}), **after}
+                    stopped = replace(self, manifest={**self.manifest, "spec": unbound})
+                    title = f"require {key}={wanted}: the image is not built for {here}"
+                    yield stopped._patched(title, [set_field("/spec/nodeSelector", selector)])
+                break
+        yield untried(f"use an image that is built for the platform of {node}")
 
     @property
     def _deletion(self) -> Change:

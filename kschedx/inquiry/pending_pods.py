@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import count, islice
 
@@ -23,11 +23,14 @@ from kschedx.simulate.added_nodes import kind_of, left_over
 from kschedx.simulate.node_changes import another_like
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import SimulationOptions, Simulator
+from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_SHARED_FIXES = 4
 """Fixes of one pod that are tried for the others."""
+MOST_UNCORDONED = 4
+"""Further cordoned nodes that are tried together with one."""
 MOST_LOOKS = 200
 """Equivalence classes of pods that are tried; at least one fix is tried, however many there are."""
 FIRST_PODS = 1_000
@@ -116,13 +119,30 @@ class SharedFixes:
             return None
         best: SharedFix | None = None
         fixes = [one for one in explanation.fixes if not self._takes_back(one)]
-        for fix in fixes[: min(MOST_SHARED_FIXES, max(MOST_LOOKS // self._kinds(pods), 1))]:
+        few = fixes[: min(MOST_SHARED_FIXES, max(MOST_LOOKS // self._kinds(pods), 1))]
+        for fix in (wider for one in few for wider in (one, *self._more_uncordoned(one))):
             tried = self._tried(explanation, fix, pods)
             if best is None or tried.pods > best.pods:
                 best = tried
             if tried.is_enough:
                 break
         return PendingStory(explanation=explanation, mended=best)
+
+    def _more_uncordoned(self, fix: Fix) -> Iterator[Fix]:
+        """Where a fix is to uncordon a node: the same of more nodes, one more each time."""
+        steps = fix.steps
+        if len(steps) != 1 or not isinstance(steps[0], Uncordon):
+            return
+        cluster = self._then.cluster
+        others = [
+            row
+            for row, name in enumerate(cluster.names)
+            if cluster.unschedulable[row] and name not in self._drained and name != steps[0].node
+        ]
+        for row in others[:MOST_UNCORDONED]:
+            steps = (*steps, replace(steps[0], row=ClusterRow(row), node=cluster.names[row]))
+            commands = tuple(command for one in steps for command in one.commands())
+            yield replace(fix, steps=steps, commands=commands, title=", ".join(one.title for one in steps))
 
     def _explanation(self, pod: str) -> Explanation | None:
         if self._scene is None:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.apiserver.defaulting import default_pod
+from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER, default_pod
 from kschedx.apiserver.security_context import KubeletFields
 from kschedx.controllers.workloads import Owners, wanted_replicas, workload_of
 from kschedx.errors import InputError, NotAdmittedError, NotChangedError, UndecidableError, nearest
@@ -24,9 +24,9 @@ from kschedx.explain.notes import (
     KarpenterUnreadable,
     Note,
     PodSecurityWarning,
-    RunsAlready,
     Tried,
 )
+from kschedx.explain.ranking import runs_already
 from kschedx.explain.root_causes import provisioning_reports
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, stored, unassigned
@@ -36,6 +36,7 @@ from kschedx.framework.scheduler import Scheduler
 from kschedx.holding.schedulers import SCHEDULERS
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.lifecycle import (
+    component_down,
     held,
     pod_lifecycle,
     refused,
@@ -116,9 +117,13 @@ def explain(
     `autoscaling` is what a user says about the cluster's autoscaler, or the autoscaler itself, `provisioning` the same
     of Karpenter. Raises `UndecidableError` where it could have ended otherwise with a kind that may not be listed.
     """
-    if is_of_another(subject, setup):
+    is_anothers = is_of_another(subject, setup)
+    unknown = None if is_anothers else no_scheduler(subject.snapshot, subject.pod, setup)
+    if (is_anothers or unknown is not None) and (down := other_scheduler_down(subject.snapshot, subject.pod)):
+        return unscheduled(subject, setup, down, _remedies(subject, setup, down))
+    if is_anothers:
         return _of_another(subject, setup)
-    if (unknown := no_scheduler(subject.snapshot, subject.pod, setup)) is not None:
+    if unknown is not None:
         return unscheduled(subject, setup, unknown, _remedies(subject, setup, unknown))
     lifecycle = None if subject.is_new else pod_lifecycle(subject.snapshot, subject.pod)
     if lifecycle is not None and not subject.pod.spec.node_name:
@@ -273,11 +278,11 @@ def _explained(
         notes = tuple(replace(one, first_attempt=before) if isinstance(one, ClaimsMade) else one for one in notes)
     scheduler = setup.scheduler_on(subject.snapshot)
     snapshot, pod = unassigned(scheduler.snapshot, subject.pod)
-    if snapshot is not scheduler.snapshot:
-        pods = scheduler.snapshot.pods
-        notes = (RunsAlready(node=pods.node_names[pods.rows[pod.key]]), *notes)
-        scheduler = scheduler.on(snapshot)
+    pods = scheduler.snapshot.pods
+    node = pods.node_names[pods.rows[pod.key]] if snapshot is not scheduler.snapshot else ""
+    scheduler = scheduler.on(snapshot) if node else scheduler
     cycle = cycle_of(scheduler, pod, profile)
+    notes = (runs_already(cycle, node), *notes) if node else notes
     autoscaler, said = _autoscaler(cycle, subject.snapshot, autoscaling, scheduler)
     karpenter, more = _karpenter(cycle, subject.snapshot, provisioning)
     return Explanation(
@@ -377,6 +382,17 @@ def _of_another(subject: Subject, setup: Setup) -> Explanation:
 
 
 # What says that another decides, or that the decision is not carried out.
+
+
+def other_scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
+    """Of a pending pod of another scheduler, which has said nothing about it."""
+    name = pod.spec.scheduler_name
+    if pod.spec.node_name or pod.status.conditions or name == DEFAULT_SCHEDULER:
+        return None
+    component = name if "scheduler" in name else f"{name}-scheduler"
+    pods = snapshot.pods
+    rows = [row for row in range(len(pods)) if pods.names[row].startswith(f"{component}-") and pods.owners[row]]
+    return component_down(snapshot, pod.key, component, rows)
 
 
 def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> NoScheduler | None:

@@ -9,14 +9,16 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from kschedx.autoscaler.remedies import AutoscalerRemedy, RaiseMaximum, RequestAtMost, TolerateTaints
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
-from kschedx.fixes import FixCertainty
 from kschedx.fixes.steps import Group
 from kschedx.inquiry.fix import Fix
 from kschedx.karpenter.cluster import AllowValues, KarpenterRemedy, LabelPool, RaiseLimits
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.kube.autoscalers import NODE_POOL, NodeClaim
+from kschedx.kube.types import NodeCondition, Pod
 from kschedx.snapshot.events import ScaleUpEvent
 
 if TYPE_CHECKING:
@@ -67,8 +69,12 @@ def upcoming_group(scaling: PodScaling) -> str:
     return "" if found is None else found["group"]
 
 
-def karpenter_fixes(karpenter: Karpenter, found: PodProvisioning, remedies: Iterable[KarpenterRemedy]) -> Iterator[Fix]:
+def karpenter_fixes(
+    karpenter: Karpenter, found: PodProvisioning, remedies: Iterable[KarpenterRemedy], pod: Pod
+) -> Iterator[Fix]:
     from kschedx.render.words.karpenter import pool_remedy_title
+
+    yield from _repaired_pools(karpenter, found, pod)
 
     for claim in karpenter.snapshot.of(NodeClaim) if found.looked.outcome is PodEligibility.WAITING else ():
         said = " ".join(f"{one.reason} {one.message}" for one in claim.status.conditions if one.status != "True")
@@ -87,6 +93,24 @@ def karpenter_fixes(karpenter: Karpenter, found: PodProvisioning, remedies: Iter
         yield _fix(f"{pool_remedy_title(remedy.step)}{then}")
 
 
+def _repaired_pools(karpenter: Karpenter, found: PodProvisioning, pod: Pod) -> Iterator[Fix]:
+    """NodePools that are not ready, and would help if they were."""
+    from kschedx.render.words.karpenter import skipped_pool_text
+
+    for one in karpenter.skipped if not found.pool and not found.existing else ():
+        conditions = (NodeCondition(type="Ready", status="True"),)
+        ready = replace(one.pool, status=replace(one.pool.status, conditions=conditions))
+        if one.why != "not-ready":
+            continue
+        then = karpenter.with_pools({one.pool.name: ready}).about(pod)
+        if then is not None and (then.pool == one.pool.name or one.pool.name in then.open_pools):
+            reference = one.pool.spec.template.spec.node_class_ref
+            why = skipped_pool_text(one, karpenter).removeprefix("is not ready").removeprefix(": ")
+            why = why.rpartition("; ")[2].removeprefix(f"{reference.kind} ")
+            told = f"repair {reference.kind} {reference.name}, so that NodePool {one.pool.name} is ready"
+            yield _fix(f"{told}: {why}" if why else told)
+
+
 def reported_fixes(event: ScaleUpEvent) -> Iterator[Fix]:
     """By the autoscaler's own event, where the cluster's objects do not show its groups."""
     if event.reason == "TriggeredScaleUp":
@@ -97,4 +121,4 @@ def reported_fixes(event: ScaleUpEvent) -> Iterator[Fix]:
 
 def _fix(title: str, *, group: Group | None = Group.CAPACITY) -> Fix:
     """The cluster has no such node yet on which the pod could be tried."""
-    return Fix(title=title, certainty=FixCertainty.UNTRIED, changes=(), feasible_nodes=(), steps=(), of_group=group)
+    return Fix.untried(title, of_group=group)

@@ -51,6 +51,8 @@ SPOT_TYPES = 15
 """Cheaper types that have to be there before a spot node is replaced with another."""
 NODE_COST = 1.0
 """What it costs to drain a node, beside its pods."""
+PRICES_UNKNOWN = "prices are not known: add them with --instance-types"
+"""Why it is not decided whether a node is replaced with a cheaper one."""
 
 
 class Method(StrEnum):
@@ -412,7 +414,7 @@ class Consolidator:
         if len(new) > 1:
             return f"Can't remove without creating {len(new)} candidates"
         if command.price is None:
-            return "prices are not known: add them with --instance-types"
+            return PRICES_UNKNOWN
         [claim] = new
         is_spot = all(one.state.labels.get(CAPACITY_TYPE) == SPOT for one in nodes)
         requirements = claim.requirements

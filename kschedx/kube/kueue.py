@@ -22,7 +22,9 @@ PLACED_ANNOTATIONS = (
     "kueue.x-k8s.io/podset-slice-required-topology",
 )
 """Kueue places a pod that has one of them."""
-POD_ANNOTATIONS = (WORKLOAD_ANNOTATION, *PLACED_ANNOTATIONS)
+GROUP_TOTAL = "kueue.x-k8s.io/pod-group-total-count"
+"""How many pods a group has, once all of them exist."""
+POD_ANNOTATIONS = (WORKLOAD_ANNOTATION, GROUP_TOTAL, *PLACED_ANNOTATIONS)
 ADMISSION_GATE = "kueue.x-k8s.io/admission"
 TOPOLOGY_GATE = "kueue.x-k8s.io/topology"
 CONFIG_GROUP = "config.kueue.x-k8s.io"

@@ -75,6 +75,9 @@ def holding_facts(holding: Holding, cycle: Cycle, *, wide: bool = False) -> Iter
 def _by_kueue(kueue: Kueue, gates: Sequence[Gate], key: str) -> str:
     where = f"queue {kueue.queue}" if kueue.queue else "no queue"
     match kueue.state:
+        case WorkloadState.NO_WORKLOAD if kueue.group:
+            exist = f"{kueue.group_pods:,} of {count(kueue.group_total, 'pod')} exist"
+            held = f"is gated by Kueue ({where}), which waits for all pods of group {kueue.group}: {exist}"
         case WorkloadState.NO_WORKLOAD:
             held = f"is gated by Kueue ({where}; its Workload is not in this snapshot)"
         case WorkloadState.NO_QUEUE:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
 from typing import assert_never
 
 from rich.text import Text
 
 from kschedx.explain.cycle_notes import bound_by_hand
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.ranking import Ranking
+from kschedx.explain.ranking import Ranking, indecisive
 from kschedx.explain.root_causes import root_causes
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.holding import Holding
@@ -22,7 +24,7 @@ from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words.causes import because
 from kschedx.render.words.notes import bound_by_hand_text
 from kschedx.render.words.pod import could_prefer, could_reject, how_to_complete, not_in_the_dump
-from kschedx.render.words.root_causes import root_cause_text
+from kschedx.render.words.root_causes import indecisive_text, root_cause_text
 
 SHOWN_REASONS = 6
 
@@ -160,6 +162,14 @@ def causes(diagnosis: Diagnosis) -> tuple[str, ...]:
 def roots(diagnosis: Diagnosis) -> tuple[str, ...]:
     """What lies behind the causes: a driver that does not run, a controller that fails."""
     return tuple(root_cause_text(root) for root in root_causes(diagnosis)[:MOST_ROOT_CAUSES])
+
+
+def indecisive_facts(explanation: Explanation) -> Iterator[Fact]:
+    """What a reader may expect to decide, and does not; a line for each."""
+    setup = explanation.setup
+    profiles = () if setup is None or setup.forced_profile is not None else setup.scheduler_names
+    for number, one in enumerate(islice(indecisive(explanation.cycle, sorted(profiles)), MOST_ROOT_CAUSES)):
+        yield Fact(label="" if number else "because", items=(indecisive_text(one),))
 
 
 def event_text(cycle: Cycle, holding: Holding | None) -> str:

@@ -17,7 +17,7 @@ from kschedx.autoscaler.scale_down import (
     Unremovable,
     Utilization,
 )
-from kschedx.karpenter.consolidation import Command, Consolidation, Method
+from kschedx.karpenter.consolidation import PRICES_UNKNOWN, Command, Consolidation, Method
 from kschedx.karpenter.disruption import Balance, NodeDisruption
 from kschedx.kube.autoscalers import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from kschedx.render.fixes import fix_lines
@@ -280,8 +280,8 @@ def _balanced(balance: Balance) -> tuple[str, ...]:
     return told, f"it is {balance.savings:.0%}: {verdict}"
 
 
-def _karpenter_facts(found: NodeDisruption, consolidation: Consolidation | None) -> tuple[bool, tuple[Fact, ...]]:
-    """Whether the node goes, and why or why not."""
+def _karpenter_facts(found: NodeDisruption, consolidation: Consolidation | None) -> tuple[Tone, tuple[Fact, ...]]:
+    """Whether the node goes, as far as that is decided, and why or why not."""
     obstacles = [one.text for one in found.obstacles]
     goes = consolidation is not None and any(found.node in one.nodes for one in consolidation.commands)
     why = "" if consolidation is None else consolidation.kept.get(found.node, "")
@@ -292,7 +292,10 @@ def _karpenter_facts(found: NodeDisruption, consolidation: Consolidation | None)
             obstacles.append(why)
     balanced = found.balance is not None and not found.is_empty and (found.may_go or not obstacles)
     facts = [Fact(label="balanced", items=_balanced(found.balance))] if balanced and found.balance is not None else []
-    if obstacles:
+    is_open = obstacles == [PRICES_UNKNOWN]
+    if is_open:
+        told = "Karpenter may replace it with a cheaper node; not decided without prices (--instance-types FILE)"
+    elif obstacles:
         told = f"Karpenter keeps it, {obstacles[0]}"
         facts = [
             *(Fact(label="also" if not number else "", items=(one,)) for number, one in enumerate(obstacles[1:])),
@@ -303,7 +306,8 @@ def _karpenter_facts(found: NodeDisruption, consolidation: Consolidation | None)
     else:
         how = "removes it, it is empty" if found.is_empty else "may consolidate it if its pods fit cheaper nodes"
         told = f"Karpenter {how}"
-    return not obstacles, (Fact(label="because", items=(told,)), *facts)
+    tone = Tone.OPEN if is_open else Tone.BAD if obstacles else Tone.GOOD
+    return tone, (Fact(label="because", items=(told,)), *facts)
 
 
 def removal_facts(found: Removal, *, wide: bool = True) -> Iterator[Fact]:
@@ -380,7 +384,7 @@ def scale_down_view(
         details=tuple(commands),
         facts=() if together is None else tuple(together_facts(together, wide=wide)),
         headline=headline,
-        tone=Tone.GOOD if going else Tone.BAD,
+        tone=Tone.GOOD if going else Tone.OPEN if any(one.tone is Tone.OPEN for one in items) else Tone.BAD,
         items=tuple(items),
         list_title="Nodes",
         list_noun="node",
@@ -406,11 +410,11 @@ def _removal(asked: ScaleDown | None, found: Removal, *, wide: bool) -> Item:
 
 
 def _disruption(found: NodeDisruption, consolidation: Consolidation | None) -> Item:
-    goes, facts = _karpenter_facts(found, consolidation)
+    tone, facts = _karpenter_facts(found, consolidation)
     return Item(
         title=found.node,
-        tone=Tone.GOOD if goes else Tone.BAD,
-        kind="removed" if goes else "kept",
+        tone=tone,
+        kind={Tone.GOOD: "removed", Tone.OPEN: "undecided"}.get(tone, "kept"),
         values=("", "Karpenter", facts[0].items[0]),
         facts=facts,
     )

@@ -10,17 +10,20 @@ from rich.text import Text
 from kschedx.errors import InputError, nearest
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.events import recorded
-from kschedx.explain.notes import ROUTINE
+from kschedx.explain.notes import ROUTINE, RunsAlready
 from kschedx.explain.ranking import Ranking, ranking
 from kschedx.framework.cycle import Outcome, UnevaluatedKind
 from kschedx.inquiry.explanation import Explanation
+from kschedx.kube.escaping import shell_command
 from kschedx.render.blocks import Level, candidates_block, excluded_block, group_block, stop_block
 from kschedx.render.fixes import fix_lines, fix_views
 from kschedx.render.holding import holding_facts
 from kschedx.render.outcome import (
+    COMMAND,
     causes,
     event_text,
     headline_lines,
+    indecisive_facts,
     outcome_details,
     outcome_sentence,
     outcome_tone,
@@ -48,6 +51,7 @@ from kschedx.render.wording import Fact, count, listed, short_names
 from kschedx.render.words import describe
 from kschedx.render.words.causes import main_findings
 from kschedx.render.words.constraints import label_hint_text
+from kschedx.render.words.notes import note_text, since_text
 from kschedx.render.words.resources import hardware_text
 
 MOST_LINES = 30
@@ -124,17 +128,31 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
         tone=outcome_tone(explanation.alone),
         details=(
             *outcome_details(cycle, ranked, explanation.holding),
-            *(note.text for note in explanation.notes if note.id == "runs-already"),
+            *_of_running(explanation),
         ),
         because=causes(diagnosis),
         roots=(*roots(diagnosis), *_victims(explanation)),
-        facts=tuple(holding_facts(explanation.holding, cycle)),
+        facts=(*holding_facts(explanation.holding, cycle), *indecisive_facts(explanation)),
         fixes=fix_views(explanation) if with_fixes else (),
         no_fix=explanation.no_fix if with_fixes else "",
         event=event_text(cycle, explanation.holding) or _own_event(explanation),
         deciders=tuple(_deciders(explanation)) if with_fixes else (),
         notes=tuple(note.text for note in explanation.notes if note.id not in SAID),
     )
+
+
+def _of_running(explanation: Explanation) -> Iterator[str]:
+    """Why a running pod is on its node, and the command that has it assigned anew where it would get another."""
+    pod = explanation.cycle.pod
+    for note in explanation.first_notes:
+        if not isinstance(note, RunsAlready):
+            continue
+        yield note_text(note)
+        if told := since_text(note):
+            yield told
+        if note.recreated_by:
+            yield f"to move it, delete it; {note.recreated_by} creates it again:"
+            yield COMMAND + shell_command("kubectl delete pod {} -n {}", pod.metadata.name, pod.metadata.namespace)
 
 
 def _own_event(explanation: Explanation) -> str:

@@ -44,7 +44,9 @@ def _of_record(name: str) -> Callable[[str], Json]:
         definitions: dict[str, Any] = found.pop("$defs")
         if issubclass(_named(name), Document):
             for own in definitions.values():
-                own |= {"properties": dict(map(_never_null, own["properties"].items()))} if "properties" in own else {}
+                own.get("properties", {}).update(
+                    {key: _never_null(schema) for key, schema in own.get("properties", {}).items()}
+                )
         fields = definitions.pop(found["$ref"].rpartition("/")[2])
         head = ("apiVersion", "kind")
         properties = {key: own for key, own in fields["properties"].items() if key not in head}
@@ -54,15 +56,13 @@ def _of_record(name: str) -> Callable[[str], Json]:
     return made
 
 
-def _never_null(item: tuple[str, Json]) -> tuple[str, Json]:
-    """A key that is null by default is left out then."""
-    key, schema = item
-    match schema:
-        case {"default": None, "anyOf": [*choices]}:
-            left = [one for one in choices if one != {"type": "null"}]
-            return key, left[0] if len(left) == 1 else {"anyOf": left}
-        case _:
-            return item
+def _never_null(schema: Json) -> Json:
+    """Of a key that is left out where it is null, as it is by default."""
+    choices = schema.get("anyOf")
+    if not isinstance(choices, list) or schema.get("default", choices) is not None:
+        return schema
+    left: list[Json] = [one for one in choices if one != {"type": "null"}]
+    return left[0] if len(left) == 1 else {"anyOf": left}
 
 
 def _of_any(kind: type) -> dict[str, object]:

@@ -33,7 +33,7 @@ def test_karpenters_nodes_are_told_in_its_words(tmp_path: Path) -> None:
     check_document(document)
     assert document["karpenter"][NODE]["obstacles"][0] == {"reason": "DisruptionBlocked", "text": words}
     going = kschedx("scale-down", "-s", cluster, "-o", "name")
-    assert (going.code, going.out) == (1, "")  # the others stay as well: without prices there is no consolidation
+    assert (going.code, going.out) == (3, "")  # consolidation of the others is not decided without prices
 
 
 def test_a_cluster_without_an_autoscaler_is_undecided() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+import kschedx
 from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.root_causes import root_causes
 from kschedx.render.words import headline
 from kschedx.render.words.resources import hardware_text
+from kschedx.render.words.root_causes import root_cause_text
 from tests.builders import Manifest, evaluate, node, pod
 
 OFFERS = {"cpu": "8", "memory": "8Gi", "pods": "110"}
@@ -65,3 +68,46 @@ def test_a_plugin_that_runs_and_offers_something_else() -> None:
     has_none = node("b", labels=labels, allocatable={**OFFERS, "nvidia.com/gpu": "0"})
     hints = diagnosed(offers, has_none, resource="nvidia.com/gpumem").hardware
     assert [name for hint in hints for name, _ in hint.nodes] == ["b"]
+
+
+PLUGIN = "nvidia-device-plugin"
+CRASHES = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+
+
+def plugin_pod(status: Manifest, on: str) -> Manifest:
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": PLUGIN, "uid": "d", "controller": True}
+    return pod(f"{PLUGIN}-x", metadata={"name": f"{PLUGIN}-x", "ownerReferences": [owner]}, status=status, on=on)
+
+
+@pytest.mark.parametrize(
+    ("taints", "plugin", "told", "fix"),
+    [
+        (
+            (),
+            plugin_pod(
+                {"phase": "Running", "containerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]},
+                on="a",
+            ),
+            "its device plugin default/nvidia-device-plugin-x on a does not run: CrashLoopBackOff",
+            "repair device plugin default/nvidia-device-plugin-x on a",
+        ),
+        ((), plugin_pod({"phase": "Running"}, on="a"), None, "run the device plugin for nvidia.com/gpu on a"),
+        (
+            ("team=ml:NoSchedule",),
+            plugin_pod({"phase": "Running"}, on="b"),
+            "DaemonSet default/nvidia-device-plugin creates no device plugin pod for a: it does not tolerate team",
+            "let DaemonSet default/nvidia-device-plugin tolerate team=ml:NoSchedule",
+        ),
+    ],
+)
+def test_a_device_plugin_that_does_not_run(
+    taints: tuple[str, ...], plugin: Manifest, told: str | None, fix: str
+) -> None:
+    asks = [{"name": "main", "resources": {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}}]
+    hardware = node("a", labels={"nvidia.com/gpu.present": "true"}, taints=taints)
+    me = pod("me", containers=asks, tolerations=[{"key": "team", "operator": "Exists"}])
+    found = kschedx.explain(kschedx.Snapshot.from_objects([hardware, node("b"), plugin, me]), "default/me")
+    texts = [root_cause_text(one) for one in root_causes(Diagnosis(found.cycle))]
+    assert [one for one in texts if "plugin" in one] == ([] if told is None else texts)
+    assert told is None or texts[0].startswith(told)
+    assert found.fixes[0].title.startswith(fix)

@@ -125,3 +125,25 @@ def test_a_class_whose_selectors_match_no_device() -> None:
     [fix] = [one for one in fixes if one.title == title]
     [change] = fix.changes
     assert change.patch[0]["path"] == "/spec/selectors"
+
+
+def test_one_remedy_of_two_causes_is_told_once() -> None:
+    """The pod that uses the claim on the only node that can have it uses its CPU as well."""
+    uses = [{"name": "gpu", "resourceClaimName": "mine"}]
+    half = [{"name": "main", "resources": {"requests": {"cpu": "40"}}}]
+    snapshot = kschedx.Snapshot.from_objects(
+        [
+            *(node("a"), node("b"), device_class(), GPUS),
+            allocated("mine", "a", "gpu-0", reserved_for=["has"]),
+            pod("has", on="a", resourceClaims=uses, containers=half),
+            pod("me", resourceClaims=uses, containers=half),
+        ]
+    )
+    titles = [fix.title for fix in kschedx.explain(snapshot, "default/me").fixes]
+    assert [title for title in titles if title.startswith("delete")] == ["delete default/has (priority 0) on a"]
+
+
+def test_a_new_node_has_the_device_that_a_claim_selects() -> None:
+    chosen = request(select=[f"device.attributes['{DRIVER}'].root == 'other'"])
+    [told] = titles(claim("mine", chosen), of="add a node")
+    assert told.endswith(f"1 device of {DRIVER} (root=other)")

@@ -461,3 +461,16 @@ def test_a_claim_of_an_ephemeral_volume_is_tried_with_the_uid_that_the_pod_gets(
     at(me, "metadata").pop("uid", None)
     first, *_ = told(node("a"), {**made, "provisioner": "x", "volumeBindingMode": "WaitForFirstConsumer"}, me)
     assert first == "create claim default/me-data of class fast (kube-controller-manager does this)"
+
+
+def test_a_spread_constraint_that_counts_an_older_revision() -> None:
+    old, new = ({"app": "web", "pod-template-hash": revision} for revision in ("1", "2"))
+    spread = {"topologyKey": "host", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+    rule = {**spread, "labelSelector": {"matchLabels": {"app": "web"}}}
+    nodes = [node(name, labels={"host": name}) for name in ("a", "b")]
+    full = {**FULL, "metadata": {"name": "full", "labels": {"host": "full"}}}
+    pods = [pod(f"old-{name}", on=name, labels=old) for name in ("a", "b")]
+    added = "add matchLabelKeys: [pod-template-hash] to the spread constraint over host"
+    assert added in told(*nodes, full, *pods, pod("me", labels=new, topologySpreadConstraints=[rule]))
+    bare = pod("me", labels={"app": "web"}, topologySpreadConstraints=[rule])
+    assert added not in told(*nodes, full, *pods, bare)

@@ -52,18 +52,18 @@ def test_volumes_that_are_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "devices"),
+    ("wanted", "devices", "selected"),
     [
-        ([request(select=[H100])], 1),
-        ([request("one", select=[H100]), request("two", select=[LOW_NUMA], count=3)], 4),
+        ([request(select=[H100])], 1, " (model=h100)"),
+        ([request("one", select=[H100]), request("two", select=[LOW_NUMA], count=3)], 4, ""),
         # a device that is not among all those of the other request
-        ([request("one", select=[LOW_NUMA]), request("all", select=[H100], allocationMode="All")], 2),
+        ([request("one", select=[LOW_NUMA]), request("all", select=[H100], allocationMode="All")], 2, ""),
     ],
 )
-def test_a_node_with_devices_that_nobody_has_yet(wanted: list[Manifest], devices: int) -> None:
+def test_a_node_with_devices_that_nobody_has_yet(wanted: list[Manifest], devices: int, selected: str) -> None:
     objects = [node("a", allocatable=LARGE), device_class(), claim("mine", *wanted), claiming("mine")]
     (title,) = told(*objects)
-    assert title == f"add a node with {devices} device{'s' * (devices > 1)} of {DRIVER}"
+    assert title == f"add a node with {devices} device{'s' * (devices > 1)} of {DRIVER}{selected}"
 
 
 def test_a_claim_that_the_driver_gives_up() -> None:

@@ -49,6 +49,17 @@ def test_a_group_is_placed_as_a_whole(objects: tuple[Json, ...], together: int, 
     assert group.message == (f"{words}to wait and no plugin rejected pod" if lacking else "")
 
 
+@pytest.mark.parametrize(
+    ("cpus", "pods", "fixes"),
+    [("4", 3, ["add 2 nodes like a"]), ("2", 2, ["create 1 more pod of group g"])],
+    ids=["room for one", "a member is missing"],
+)
+def test_what_helps_a_group(cpus: str, pods: int, fixes: list[str]) -> None:
+    about, *others = (member(f"m-{number}") for number in range(pods))
+    snapshot = kschedx.Snapshot.from_objects([node("a", cpu=cpus), *others, pod_group(3)])
+    assert [one.title for one in kschedx.explain(snapshot, about, feature_gates=GANGS).fixes] == fixes
+
+
 WHOLE = {**GANGS, "WorkloadAwarePreemption": True}
 PLACED = {**GANGS, "TopologyAwareWorkloadScheduling": True}
 ZONES = {"schedulingConstraints": {"topology": [{"key": "zone"}]}}

@@ -468,7 +468,7 @@ PULLED = {
     "pull access denied, repository does not exist or may require authorization": "correct the image app:1, or give",
     "toomanyrequests: rate limit": "wait, or pull app:1 with credentials",
     "not present with pull policy of Never": "load app:1 onto n, or set imagePullPolicy: IfNotPresent",
-    "no match for platform in manifest": "use an image that is built for n's architecture",
+    "no match for platform in manifest": "use an image that is built for the platform of n",
     "dial tcp: lookup registry: no such host": "let n reach the registry of app:1",
 }
 OOM_KILLED = {"lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import kschedx
 from kschedx.autoscaler.remedies import RequestAtMost, ResourceAmount
 from kschedx.inquiry.karpenter_remedies import remedies
 from kschedx.karpenter.cluster import AllowValues, LabelPool, Limit, RaiseLimits, RemedyStep
@@ -44,6 +45,7 @@ def test_all_limits_are_raised_by_what_the_smallest_type_needs(limits: dict[str,
 
 def test_a_pool_gets_the_label_or_the_value_that_the_pod_asks_for() -> None:
     assert steps(pool(), pod(nodeSelector={"team": "a"})) == [LabelPool(pool="general", key="team", value="a")]
+    assert steps(pool(), pod(nodeSelector={"eks.amazonaws.com/nodegroup": "a"})) == []
     elsewhere = pod(nodeSelector={ZONE: "eu-1b"})
     assert steps(pool("general", ONE_ZONE), elsewhere, "eu-1a", "eu-1b") == [
         AllowValues(pool="general", key=ZONE, values=("eu-1b",))
@@ -60,3 +62,15 @@ def test_a_pool_whose_types_are_not_known_may_help_too() -> None:
     found = made.about(waiting)
     assert found is not None
     assert [(one.pool, one.types) for one in remedies(made, found, waiting)] == [("gpu", ())]
+
+
+def test_a_pool_that_is_not_ready_is_repaired_first() -> None:
+    fault = {"type": "SubnetsReady", "status": "False", "reason": "SubnetsNotFound", "message": "none matches"}
+    broken, of_class = pool(), node_class("eu-1a")
+    broken["status"] = {"conditions": [{"type": "Ready", "status": "False", "reason": "NodeClassNotReady"}]}
+    of_class["status"] = {**of_class.get("status", {}), "conditions": [fault]}
+    found = kschedx.explain(kschedx.Snapshot.from_objects([broken, of_class, node(), pod()]), "default/web")
+    assert found.fixes[0].title == (
+        "repair EC2NodeClass default, so that NodePool general is ready: SubnetsReady=False (SubnetsNotFound): none "
+        "matches"
+    )

@@ -48,6 +48,14 @@ def test_a_fix_is_tried_for_all_that_wait(more: list[Manifest], waiting: int, ex
     assert told(simulated(objects)) == [expected]
 
 
+def test_as_many_nodes_are_uncordoned_as_the_pods_need() -> None:
+    cordoned = [
+        node(name, allocatable={"cpu": "8", "memory": "64Gi", "pods": "20"}, unschedulable=True) for name in "ab"
+    ]
+    objects = [*nodes(("8",)), *cordoned, *deployment("web", "4", ["node-1", "node-1", *[None] * 3])]
+    assert told(simulated(objects)) == [{"title": "uncordon a, uncordon b", "pods": 3, "of": 3}]
+
+
 def test_what_does_for_most_is_told_where_nothing_does_for_all() -> None:
     pinned = deployment("web", "4", [None, None, None], node_selector={"team": "a"})
     assert told(simulated([*nodes(("8",)), *pinned])) == [{"title": "label node-1 team=a", "pods": 2, "of": 3}]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.explain.root_causes import DevicePluginDown
 from kschedx.findings.nodes import CORDON_TAINT
 from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import pod_edits as edit
@@ -211,9 +212,15 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
     """`key=value`, which names the hardware; empty for huge pages."""
     is_unhealthy: bool = False
     """The node's capacity has them."""
+    plugin: DevicePluginDown | None = None
+    """What keeps the device plugin from running there, where that is known."""
 
     @property
     def title(self) -> str:
+        if self.plugin is not None and self.plugin.pod:
+            return f"repair device plugin {self.plugin.pod} on {self.node}"
+        if self.plugin is not None and self.plugin.taint:
+            return f"let DaemonSet {self.plugin.daemon_set} tolerate {self.plugin.taint}, for its device plugin"
         if self.is_unhealthy:
             return (
                 f"repair the device plugin for {self.resource} on {self.node}, or the devices that it reports unhealthy"
@@ -266,6 +273,8 @@ class AddNode(Step, frozen=True, kw_only=True):
     like: str = ""
     slices: tuple[ResourceSlice, ...] = ()
     """The devices that come with it."""
+    attributes: tuple[str, ...] = ()
+    """Of those devices, `name=value`, as claims select them and no other device has them."""
     csi_node: CSINode | None = None
     taken: tuple[ResourceAmount, ...] = ()
     """What DaemonSets take of it before the pod runs there; `pods` is how many they are."""
@@ -322,7 +331,8 @@ class AddNode(Step, frozen=True, kw_only=True):
     def _devices(self) -> Iterator[str]:
         if number := sum(len(one.spec.devices) for one in self.slices):
             drivers = listed(sorted({one.spec.driver for one in self.slices}), SHOWN_LABELS)
-            yield f"{count(number, 'device')} of {drivers}"
+            selected = f" ({listed(list(self.attributes), SHOWN_LABELS)})" if self.attributes else ""
+            yield f"{count(number, 'device')} of {drivers}{selected}"
 
     def _daemons(self) -> str:
         """`; 3 DaemonSets take another 150m CPU and 200Mi memory`."""

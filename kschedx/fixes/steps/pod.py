@@ -221,6 +221,9 @@ def _spread_title(before: TopologySpreadConstraint, after: TopologySpreadConstra
         return f"raise maxSkew over {key} from {before.max_skew} to {after.max_skew}"
     if before.min_domains != after.min_domains:
         return f"lower minDomains over {key} from {before.min_domains} to {after.min_domains or 1}"
+    if before.match_label_keys != after.match_label_keys:
+        added = [one for one in after.match_label_keys if one not in before.match_label_keys]
+        return f"add matchLabelKeys: [{', '.join(added)}] to the spread constraint over {key}"
     policy = "nodeTaintsPolicy" if before.node_taints_policy != after.node_taints_policy else "nodeAffinityPolicy"
     return f"set {policy}: Honor in the spread constraint over {key}"
 

@@ -49,7 +49,7 @@ def karpenter_sentence(karpenter: Karpenter, found: PodProvisioning) -> str:
     if found.looked.outcome is not PodEligibility.CONSIDERED:
         return _not_looked_at(karpenter, found)
     if found.pool:
-        return _adds(found)
+        return _adds(karpenter, found)
     if found.existing:
         kind = "NodeClaim" if found.is_claim else "node"
         told = f"adds no node: it expects the pod on {kind} {found.existing}"
@@ -77,11 +77,14 @@ def _conditions(karpenter: Karpenter, names: Sequence[str]) -> str:
     return ""
 
 
-def _adds(found: PodProvisioning) -> str:
+def _adds(karpenter: Karpenter, found: PodProvisioning) -> str:
     names = [one.name for one in found.types]
     which = "such as" if not found.types_are_known else "one of" if len(names) > 1 else "of type"
     types = listed(names, MOST_NAMES, conjunction="or")
     told = f"adds a node to NodePool {found.pool}, {which} {types}, if the cloud has capacity"
+    weights = {one.name: one.spec.weight or 0 for one in karpenter.pools}
+    if later := [name for name, weight in weights.items() if weight < weights.get(found.pool, 0)]:
+        told += f"; its weight {weights[found.pool]} puts it before {listed(later, MOST_NAMES)}"
     if found.companions:
         told += (
             f"; {count(found.companions, 'other pending pod')} {'fits' if found.companions == 1 else 'fit'} there too"

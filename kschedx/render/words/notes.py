@@ -313,6 +313,24 @@ def with_article(dump: str) -> str:
 _SHOWN_CHANGES = 4
 
 
+def since_text(note: notes.RunsAlready) -> str:
+    """Why a pod is on a node that it would not be assigned to now; empty where it would."""
+    if note.rejected_by:
+        from kschedx.render.words import headline  # most pods run where they fit
+
+        told = f"{note.node} would reject it now: {headline(note.rejected_by[0])}"
+        return f"{told}; the cluster has changed since, or spec.nodeName was written by hand"
+    if note.behind is None:
+        return ""
+    if note.joined_later:
+        cause = f"{listed(note.joined_later, 3)} joined after the pod was assigned"
+    elif note.ready_later:
+        cause = f"{listed(note.ready_later, 3)} became ready after the pod was assigned"
+    else:
+        cause = f"{note.node} is {count(note.behind, 'point')} behind"
+    return f"{cause}; kube-scheduler does not move pods that have a node"
+
+
 def question_note_text(note: notes.QuestionNote) -> str:
     match note:
         case notes.ForeignWorkload():

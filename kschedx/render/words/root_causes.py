@@ -1,12 +1,14 @@
-"""The words for what lies behind a rejection."""
+"""The words for what lies behind a rejection, and for what does not decide."""
 
 from __future__ import annotations
 
 from typing import assert_never
 
+from kschedx.explain import ranking
 from kschedx.explain.root_causes import (
     Cause,
     DaemonSetsFillPodSlots,
+    DevicePluginDown,
     MatchingPodPending,
     MembersNotCreated,
     NeverPreempts,
@@ -54,6 +56,11 @@ def root_cause_text(cause: Cause) -> str:
             more = f" (and {count(others, 'more node')})" if others else ""
             amounts = f"capacity {capacity} {resource}, allocatable {left}"
             return f"{node}{more}: {amounts}; its device plugin reports unhealthy devices, or does not run"
+        case DevicePluginDown(pod=pod, daemon_set=daemon_set, node=node):
+            if pod:
+                return f"its device plugin {pod} on {node} does not run: {cause.state}"
+            why = f"it does not tolerate {cause.taint}" if cause.taint else "it does not select the node"
+            return f"DaemonSet {daemon_set} creates no device plugin pod for {node}: {why}"
         case SelectorMissesPod():
             if cause.anti:
                 rule = f"podAntiAffinity term {cause.index + 1} ({cause.selector})"
@@ -79,6 +86,39 @@ def root_cause_text(cause: Cause) -> str:
             return f"{by} reports: {message}"
         case _:
             assert_never(cause)
+
+
+def indecisive_text(one: ranking.Indecisive) -> str:
+    """One sentence."""
+    match one:
+        case ranking.RuleSelectsNothing(rule=rule, selector=selector):
+            return f"{rule} ({selector}) matches no pod, this pod included: it has no effect"
+        case ranking.CountsOthers(topology_key=key):
+            return f"the spread constraint over {key} does not match the pod itself: it counts other pods"
+        case ranking.OnlyTolerates(taint=taint, node=node):
+            return (
+                f"the toleration of {taint} allows {node} and does not prefer it: "
+                "the pod has no nodeSelector and no node affinity"
+            )
+        case ranking.SoftTaint(taint=taint, node=node):
+            return f"the taint {taint} of {node} only lowers its score; effect NoSchedule would reject the pod"
+        case ranking.UnreservedHardware(node=node, resource=resource):
+            return f"{node} has {resource}, which the pod does not request; no taint keeps such pods off the node"
+        case ranking.WithoutRequests(node=node, bare=bare, pods=pods):
+            told = f"{bare:,} of {count(pods, 'pod')} on {node} request no CPU and no memory"
+            return f"{told}: kube-scheduler counts requests, not usage"
+        case ranking.FilterDisabled(profile=profile, plugins=plugins):
+            return f"profile {profile} disables a filter of the default profile: {listed(plugins, 4)}"
+        case ranking.EitherTerm(node=node, matched=matched, terms=terms):
+            which = listed(map(str, matched), 3)
+            return f"one of the {terms} nodeSelectorTerms is enough: {node} matches term {which}, not all of them"
+        case ranking.LooseSpread(topology_key=key, max_skew=skew, domain=domain, pods=pods, least=least):
+            told = f"{domain} has {count(pods, 'matching pod')}, the least of all domains is {least:,}"
+            return f"maxSkew {skew} over {key} allows one more in {domain}: {told}"
+        case ranking.OtherProfiles(used=used, others=others):
+            return f"the pod's schedulerName is {used}, so that profile {listed(others, 3)} is not used"
+        case _:
+            assert_never(one)
 
 
 def _unusable(cause: VolumeNotUsable) -> str:

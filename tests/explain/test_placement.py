@@ -1,0 +1,154 @@
+"""Why a pod is on the node that it has, and what a reader may expect to decide and does not."""
+
+from __future__ import annotations
+
+import pytest
+
+import kschedx
+from kschedx.explain.ranking import indecisive
+from kschedx.render.outcome import MOST_ROOT_CAUSES
+from kschedx.render.screen import screen_text
+from kschedx.render.words.root_causes import indecisive_text
+from tests.builders import Manifest, evaluate, node, only, pod
+
+ROOM = {"cpu": "4", "memory": "8Gi", "pods": "9"}
+GPUS = {**ROOM, "cpu": "64", "nvidia.com/gpu": "8"}
+ML = "dedicated=ml:NoSchedule"
+TOLERATES: Manifest = {"tolerations": [{"key": "dedicated", "operator": "Exists"}]}
+REQUESTS = [{"name": "main", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]
+
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+ZONE_X, SSD = (
+    {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
+    for key, value in (("zone", "x"), ("disk", "ssd"))
+)
+SPREAD: Manifest = {
+    "topologyKey": "zone",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "x"}},
+}
+
+
+def apart(app: str, **term: object) -> Manifest:
+    rule = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "kubernetes.io/hostname", **term}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
+
+
+@pytest.mark.parametrize(
+    ("objects", "me", "told"),
+    [
+        (
+            [node("a", allocatable=ROOM), node("b", taints=[ML], allocatable={**ROOM, "cpu": "2"})],
+            pod("me", spec=TOLERATES, containers=REQUESTS),
+            "the toleration of dedicated=ml:NoSchedule allows b and does not prefer it",
+        ),
+        (
+            [node("a", labels={"pool": "a"}), node("b", taints=[ML])],
+            pod("me", spec=TOLERATES, nodeSelector={"pool": "a"}),
+            None,
+        ),
+        ([node("a", taints=[ML])], pod("me", spec=TOLERATES), None),
+        ([node("a")], pod("me", affinity=apart("x")), "podAntiAffinity term 1 (app=x) matches no pod, this pod incl"),
+        ([node("a")], pod("me", labels={"app": "x"}, affinity=apart("x")), None),
+        ([node("a"), pod("x", labels={"app": "x"})], pod("me", affinity=apart("x")), None),
+        ([node("a")], pod("me", affinity=apart("x", namespaceSelector={})), None),
+        ([node("a", taints=["s:PreferNoSchedule"])], pod("me"), "the taint s:PreferNoSchedule of a only lowers"),
+        ([node("a", allocatable=GPUS), node("b", allocatable=ROOM)], pod("me", containers=REQUESTS), "a has nvidia"),
+        ([node("a", allocatable=GPUS, taints=[ML])], pod("me", spec=TOLERATES), None),
+        ([node("a", allocatable=GPUS)], pod("me"), None),
+        (
+            [
+                node("a", allocatable=ROOM),
+                node("b", allocatable={**ROOM, "cpu": "2"}),
+                *(pod(f"bare-{at}", on="a") for at in range(3)),
+                pod("asks", on="b", containers=REQUESTS),
+            ],
+            pod("me", containers=REQUESTS),
+            "3 of 3 pods on a request no CPU and no memory: kube-scheduler counts requests, not usage",
+        ),
+        (
+            [node("a", labels={"zone": "x"})],
+            pod("me", affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [ZONE_X, SSD]}}}),
+            "one of the 2 nodeSelectorTerms is enough: a matches term 1, not all of them",
+        ),
+        (
+            [
+                node("a", labels={"zone": "x"}),
+                node("b", labels={"zone": "y"}, allocatable=ROOM),
+                pod("one", on="a", labels={"app": "x"}),
+            ],
+            pod("me", labels={"app": "x"}, containers=REQUESTS, topologySpreadConstraints=[{**SPREAD, "maxSkew": 2}]),
+            "maxSkew 2 over zone allows one more in x: x has 1 matching pod, the least of all domains is 0",
+        ),
+    ],
+)
+def test_what_does_not_decide(objects: list[Manifest], me: Manifest, told: str | None) -> None:
+    texts = [indecisive_text(one) for one in indecisive(evaluate([*objects, me], "default/me"))]
+    assert len(texts) == (told is not None), texts
+    assert not told or texts[0].startswith(told)
+    assert len(texts) <= MOST_ROOT_CAUSES
+
+
+def test_a_profile_that_lacks_filters_and_one_that_is_not_used() -> None:
+    cycle = evaluate([node("a"), pod("me")], "default/me", only("NodeResourcesFit"))
+    first, other = (indecisive_text(one) for one in indecisive(cycle, ("default-scheduler", "packing")))
+    assert first == "the pod's schedulerName is default-scheduler, so that profile packing is not used"
+    assert other.startswith("profile default-scheduler disables a filter of the default profile: NodeUnschedulable")
+
+
+def asked(*objects: Manifest) -> list[str]:
+    text = screen_text(kschedx.explain(kschedx.Snapshot.from_objects([*objects]), "default/me"))
+    return [line.strip() for line in text.splitlines()]
+
+
+RUNS: Manifest = {"phase": "Running", "startTime": "2026-01-02T00:00:00Z"}
+OWNED: Manifest = {
+    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "r", "controller": True}]
+}
+
+
+def at(made: Manifest, created: str, **status: object) -> Manifest:
+    metadata, own = made["metadata"], made["status"]
+    assert isinstance(metadata, dict)
+    assert isinstance(own, dict)
+    return {**made, "metadata": {**metadata, "creationTimestamp": created}, "status": {**own, **status}}
+
+
+READY = [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-03T00:00:00Z"}]
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        (
+            at(node("b"), "2026-01-03T00:00:00Z"),
+            "b joined after the pod was assigned; kube-scheduler does not",
+        ),
+        (
+            at(node("b"), "2026-01-01T00:00:00Z", conditions=READY),
+            "b became ready after the pod was assigned; kube",
+        ),
+        (at(node("b"), "2026-01-01T00:00:00Z"), "a is "),
+    ],
+)
+def test_why_a_running_pod_is_on_its_node(other: Manifest, told: str) -> None:
+    full = pod("full", on="a", containers=[{"name": "main", "resources": {"requests": {"cpu": "60"}}}])
+    lines = asked(node("a"), other, full, pod("me", on="a", status=RUNS, metadata=OWNED, containers=REQUESTS))
+    start = lines.index("it runs on a; this shows what scheduling it now would give")
+    assert lines[start + 1].startswith(told)
+    assert "to move it, delete it; ReplicaSet web creates it again:" in lines
+    assert "kubectl delete pod me -n default" in lines
+
+
+def test_a_node_that_would_reject_the_pod_that_it_runs() -> None:
+    lines = asked(node("a", taints=[ML]), node("b"), pod("me", on="a", status=RUNS))
+    start = lines.index("it runs on a; this shows what scheduling it now would give")
+    told = " ".join(lines[start + 1 : start + 3])
+    assert told.startswith("a would reject it now: untolerated taint dedicated=ml:NoSchedule; the cluster has changed")
+    assert not any("kubectl" in line for line in lines)
+
+
+def test_a_node_that_is_still_the_best() -> None:
+    lines = asked(node("a"), pod("me", on="a", status=RUNS, metadata=OWNED))
+    assert not any("does not move" in line or "kubectl" in line for line in lines)
