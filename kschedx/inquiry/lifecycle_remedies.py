@@ -25,7 +25,7 @@ from kschedx.fixes.steps import TakeOldFirst
 from kschedx.fixes.storage_remedies import provisioner_repair
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.lifecycle import is_node_lost, replica_sets_of
-from kschedx.inquiry.refusal_remedies import Patch, Refusal, made_fix, set_field, untried
+from kschedx.inquiry.refusal_remedies import Patch, Refusal, made_fix, set_field
 from kschedx.kube.autoscalers import PAUSED_REPLICAS
 from kschedx.kube.documents import Target
 from kschedx.kube.storage import own_claims
@@ -81,7 +81,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         match lifecycle:
             case ScaledToZero(autoscaler=autoscaler, why=why) if autoscaler:
                 if "not ready" in why:
-                    yield untried(f"repair {autoscaler}: {why}")
+                    yield Fix.untried(f"repair {autoscaler}: {why}")
                 yield self._scaled_by(autoscaler, why)
             case UpdateHeld(pods=pods, why=why):
                 yield self._updated(pods, why)
@@ -117,11 +117,11 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
     def _of_pod(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
         match lifecycle:
             case OnLostNode(node=node):
-                yield untried(f"repair {node}, or delete the node if its machine is gone")
+                yield Fix.untried(f"repair {node}, or delete the node if its machine is gone")
             case ResizeHeld():
                 yield from self._resized(lifecycle)
             case BeingDeleted(node=node, is_node_lost=True, barrier=barrier) if barrier:
-                yield from (untried(title, (change,), commands=(told,)) for title, change, told in self._lost(node))
+                yield from (Fix.untried(title, (change,), commands=(told,)) for title, change, told in self._lost(node))
             case BeingDeleted(node=node, is_node_lost=True) if node:
                 yield from starmap(self._moved, self._lost(node))
             case WaitingForOrdinal(predecessor=name, node=node, is_node_lost=True):
@@ -138,13 +138,13 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield from self._refused(message)
             case NotBound(claim=key, provisioner=driver) if key:
                 driver, claim = driver or "the storage driver", self.snapshot.storage.claims[key]
-                yield untried(provisioner_repair(self.snapshot, claim, driver))
+                yield Fix.untried(provisioner_repair(self.snapshot, claim, driver))
             case WaitingForKubelet():
                 yield from self._starting(lifecycle)
             case ComponentDown(component=component, pods=pods):
                 namespace, _, name = pods[0].partition("/")
                 command = f"kubectl logs {quote(name)} -n {quote(namespace)} --previous"
-                yield untried(f"repair {component}: its logs say why it does not run", commands=(command,))
+                yield Fix.untried(f"repair {component}: its logs say why it does not run", commands=(command,))
             case Failed():
                 yield from self._ended(lifecycle)
             case _:
@@ -194,7 +194,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         """By deleting the pods, the highest ordinal first, or by lowering the partition."""
         if "partition" not in why:
             commands = (f"kubectl delete pod {quote(one)} {self._in_namespace}" for one in reversed(pods))
-            return untried(
+            return Fix.untried(
                 "delete its pods one after the other, each once the one before is ready", commands=(*commands,)
             )
         spec = {"updateStrategy": {"rollingUpdate": {"partition": 0}}}
@@ -211,17 +211,17 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
 
     def _measured(self, state: NotScaled) -> Fix:
         if found := _NO_REQUEST.search(state.message):
-            return untried(
+            return Fix.untried(
                 f"set requests.{found['resource']} of container {found['container']}: {state.autoscaler} needs it"
             )
-        return untried(f"repair what {state.autoscaler} reports")
+        return Fix.untried(f"repair what {state.autoscaler} reports")
 
     def _resized(self, state: ResizeHeld) -> Iterator[Fix]:
         """A kubelet retries what is deferred; the pod keeps what it has been allocated."""
         if state.reason == "Deferred":
-            yield untried(f"free as much as the resize lacks on {state.node}; the kubelet then carries it out")
+            yield Fix.untried(f"free as much as the resize lacks on {state.node}; the kubelet then carries it out")
         else:
-            yield untried("change the pod template and let the pod be recreated on a node that is large enough")
+            yield Fix.untried("change the pod template and let the pod be recreated on a node that is large enough")
         requests = [
             {"name": one.name, "resources": {"requests": dict(given)}}
             for one in self.pod.status.container_statuses
@@ -230,16 +230,18 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         if requests:
             body = quote(json.dumps({"spec": {"containers": requests}}, separators=(",", ":")))
             command = f"kubectl patch pod {quote(self.pod.metadata.name)} {self._in_namespace} --subresource resize"
-            yield untried("withdraw the resize: request what is allocated", commands=(f"{command} -p {body}",))
+            yield Fix.untried("withdraw the resize: request what is allocated", commands=(f"{command} -p {body}",))
 
     def _started(self, reason: str) -> Fix:
         if reason == "UnknownTimeZone":
-            return untried("correct spec.timeZone of the CronJob, or let kube-controller-manager have time zone data")
+            return Fix.untried(
+                "correct spec.timeZone of the CronJob, or let kube-controller-manager have time zone data"
+            )
         if "Schedule" in reason and reason != "MissSchedule":
-            return untried("correct spec.schedule of the CronJob")
+            return Fix.untried("correct spec.schedule of the CronJob")
         name = quote(self._maker_name)
         command = f"kubectl create job {name}-1 --from=cronjob/{name} {self._in_namespace}"
-        return untried("start the missed Job by hand, and raise startingDeadlineSeconds", commands=(command,))
+        return Fix.untried("start the missed Job by hand, and raise startingDeadlineSeconds", commands=(command,))
 
     def _ended(self, state: Failed) -> Iterator[Fix]:
         """Of a pod or Job that has failed for good."""
@@ -248,23 +250,23 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         if state.container:
             title = f"find out from its logs why container {state.container} ended"
             command = f"kubectl logs {quote(self.pod.metadata.name)} {self._in_namespace} -c {quote(state.container)}"
-            yield untried(title, commands=(command,))
+            yield Fix.untried(title, commands=(command,))
         elif state.owner and advice.startswith("delete the pod"):
-            yield untried(f"delete the pod: {state.owner} replaces it", (self._deletion,), commands=(delete,))
+            yield Fix.untried(f"delete the pod: {state.owner} replaces it", (self._deletion,), commands=(delete,))
         elif not state.node:
             last = state.pods[-1:]
             title = advice or ("find out from their logs why its pods fail" if last else "find out why its pods fail")
             of_pods = tuple(f"kubectl logs {quote(one)} {self._in_namespace}" for one in last)
             again = f"delete Job {self._maker_name} and create it again: a Job that has failed creates no pods"
-            yield untried(f"{title}; then {again}", commands=of_pods)
+            yield Fix.untried(f"{title}; then {again}", commands=of_pods)
         elif advice:
-            yield untried(advice.format(node=state.node))
+            yield Fix.untried(advice.format(node=state.node))
 
     def _rolled_back(self) -> Iterator[Fix | None]:
         """To the template before, if a ReplicaSet still has it."""
         if self.maker is not None and len([*replica_sets_of(self.snapshot, workload_of(self.maker))]) > 1:
             command = f"kubectl rollout undo deployment/{quote(self._maker_name)} {self._in_namespace}"
-            yield untried("go back to the former pod template, if the new one is at fault", commands=(command,))
+            yield Fix.untried("go back to the former pod template, if the new one is at fault", commands=(command,))
 
     def _of_maker(self, title: str, patch: Patch, spec: Mapping[str, object]) -> Fix | None:
         if self.maker is None:
@@ -299,40 +301,40 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         if state.outdated:
             command = f"kubectl delete pod {name} {self._in_namespace}"
             title = f"delete {self.pod.key}, which {state.outdated} creates with its newer revision"
-            yield untried(title, (self._deletion,), commands=(command,))
+            yield Fix.untried(title, (self._deletion,), commands=(command,))
         if state.is_node_gone:
             command = f"kubectl delete pod {name} {self._in_namespace}"
             title = f"delete the pod, and create it without spec.nodeName {state.node}"
-            yield untried(title, (self._deletion,), commands=(command,))
+            yield Fix.untried(title, (self._deletion,), commands=(command,))
         elif state.is_node_lost:
-            yield untried(f"repair {state.node}: no kubelet answers there")
+            yield Fix.untried(f"repair {state.node}: no kubelet answers there")
         elif state.waits is Waits.VOLUMES and _ATTACHED.search(told):
             yield from self._attached_elsewhere()
         elif _OTHER_PLATFORM.search(f"{told} {state.last}"):
             yield from self._on_its_platform(state.node)
         elif found := _NO_OBJECT.search(told):
             kind = {"secret": "Secret", "configmap": "ConfigMap"}[found["kind"]]
-            yield untried(
+            yield Fix.untried(
                 f"create {kind} {self.pod.metadata.namespace}/{found['name']}, or correct its name in the pod"
             )
         elif state.waits is Waits.IMAGE:
             advice = next((advice for words, advice in PULLS if re.search(words, told, re.IGNORECASE)), "")
-            yield untried(advice.format(image=image or "the image", node=state.node)) if advice else None
+            yield Fix.untried(advice.format(image=image or "the image", node=state.node)) if advice else None
         elif state.last.startswith("OOMKilled"):
-            yield untried(f"raise limits.memory of container {state.container}: it was OOMKilled")
+            yield Fix.untried(f"raise limits.memory of container {state.container}: it was OOMKilled")
         elif advice := next((one for words, one in STARTS if re.search(words, told)), ""):
             driver = found["name"] if (found := NO_DRIVER.search(told)) else "its driver"
             agents = agents_down(self.snapshot, state.node)
             down = f": {', '.join(agents[:3])} {'is' if len(agents) == 1 else 'are'} not ready there" if agents else ""
-            yield untried(advice.format(node=state.node, driver=driver, agents=down))
+            yield Fix.untried(advice.format(node=state.node, driver=driver, agents=down))
         elif state.waits is Waits.INIT and state.container and not state.reason:
             command = f"kubectl logs {name} {self._in_namespace} -c {quote(state.container)}"
-            yield untried(
+            yield Fix.untried(
                 f"find out from its logs what init container {state.container} waits for", commands=(command,)
             )
         elif state.container and (state.waits is Waits.CRASH or state.reason == "CrashLoopBackOff"):
             command = f"kubectl logs {name} {self._in_namespace} -c {quote(state.container)} --previous"
-            yield untried(f"find out from its logs why container {state.container} ends", commands=(command,))
+            yield Fix.untried(f"find out from its logs why container {state.container} ends", commands=(command,))
 
     def _on_its_platform(self, node: str) -> Iterator[Fix | None]:
         """Nodes of the platform that the image may be built for, or another image."""
@@ -349,7 +351,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                     title = f"require {key}={wanted}: the image is not built for {here}"
                     yield stopped._patched(title, [set_field("/spec/nodeSelector", selector)])
                 break
-        yield untried(f"use an image that is built for the platform of {node}")
+        yield Fix.untried(f"use an image that is built for the platform of {node}")
 
     @property
     def _deletion(self) -> Change:
@@ -372,14 +374,14 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             node, name = holder.spec.node_name, holder.metadata.name
             if is_node_lost(self.snapshot, node):
                 ways = reversed([*replace(self, pod=holder)._lost(node)])  # the taint detaches the volume too
-                yield from (untried(title, (change,), commands=(command,)) for title, change, command in ways)
+                yield from (Fix.untried(title, (change,), commands=(command,)) for title, change, command in ways)
             elif holder.metadata.deletion_timestamp:
-                yield untried(f"wait until {holder.key} on {node} has terminated, and its volume is detached")
+                yield Fix.untried(f"wait until {holder.key} on {node} has terminated, and its volume is detached")
             else:
                 if (recreate := self._recreate_strategy(holder)) is not None:
                     yield recreate
                 command = f"kubectl delete pod {quote(name)} {self._in_namespace}"
-                yield untried(f"delete {holder.key} on {node}, which uses the volume", commands=(command,))
+                yield Fix.untried(f"delete {holder.key} on {node}, which uses the volume", commands=(command,))
         if not rows:
             yield self._stale_attachment(claims)
 
@@ -394,7 +396,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         command = f"kubectl patch deployment {quote(name)} {self._in_namespace} -p {quote(merge)}"
         changes = tuple(step.changes(self.pod.metadata.namespace))
         title = f"set strategy Recreate on Deployment {name}, so that {holder.key} goes before a new pod is created"
-        return untried(title, changes, commands=(command,))
+        return Fix.untried(title, changes, commands=(command,))
 
     def _stale_attachment(self, claims: Iterable[str]) -> Fix:
         """What keeps a volume at the node where its last pod ran."""
@@ -406,16 +408,16 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 continue
             name, named = quote(one.metadata.name), f"VolumeAttachment {one.metadata.name} of volume {volume} to {node}"
             if node in self.snapshot.cluster.index:
-                return untried(f"wait until {named} is gone, or find out from {one.spec.attacher} why it is not")
+                return Fix.untried(f"wait until {named} is gone, or find out from {one.spec.attacher} why it is not")
             if one.metadata.deletion_timestamp:
                 merge = quote(json.dumps({"metadata": {"finalizers": None}}, separators=(",", ":")))
                 command = f"kubectl patch volumeattachment {name} --type merge -p {merge}"
                 title = f"remove the finalizer of {named}, which does not exist, once the volume is detached there"
-                return untried(title, commands=(command,))
-            return untried(
+                return Fix.untried(title, commands=(command,))
+            return Fix.untried(
                 f"delete {named}, which does not exist", commands=(f"kubectl delete volumeattachment {name}",)
             )
-        return untried("delete the VolumeAttachment of the volume to its former node, if that node is gone")
+        return Fix.untried("delete the VolumeAttachment of the volume to its former node, if that node is gone")
 
     def _unheld(self, finalizers: Sequence[str]) -> Fix:
         """The last resort: what the finalizer's controller wanted to do first is not done then."""
@@ -423,7 +425,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         metadata = self.pod.metadata
         target = Target(api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name)
         merge = json.dumps({"metadata": {"finalizers": None}}, separators=(",", ":"))
-        return untried(
+        return Fix.untried(
             f"remove {which} {', '.join(finalizers)}, if the controller behind is gone",
             (Change(target=target, patch=({"op": "remove", "path": "/metadata/finalizers"},)),),
             commands=(f"kubectl patch pod {quote(metadata.name)} {self._in_namespace} --type merge -p {quote(merge)}",),
@@ -444,8 +446,8 @@ def _emptied(remaining: str) -> Fix | None:
     if "iscovery" in remaining and (found := _UNDISCOVERED.search(remaining)):
         name = f"{found['version']}.{found['group']}"
         command = f"kubectl describe apiservice {quote(name)}"
-        return untried(f"repair what serves APIService {name}, or delete it", commands=(command,))
+        return Fix.untried(f"repair what serves APIService {name}, or delete it", commands=(command,))
     if finalizers := _HELD_CONTENT.findall(remaining):
         which = "finalizer" if len(finalizers) == 1 else "finalizers"
-        return untried(f"repair the controller of {which} {', '.join(finalizers)}, or remove the {which}")
+        return Fix.untried(f"repair the controller of {which} {', '.join(finalizers)}, or remove the {which}")
     return None

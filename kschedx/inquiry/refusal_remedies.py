@@ -152,7 +152,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     def _without_runtime_class(self, name: str) -> Iterator[Fix | None]:
         if close := self._near(self.snapshot.runtime_classes):
             yield self._patched(f"set runtimeClassName to {close}", [set_field("/spec/runtimeClassName", close)])
-        yield untried(f"create RuntimeClass {name} where its runtime is installed")
+        yield Fix.untried(f"create RuntimeClass {name} where its runtime is installed")
         yield self._patched(f"remove runtimeClassName {name}", [{"op": "remove", "path": "/spec/runtimeClassName"}])
 
     def _within_ratio(self, resource: str, ratio: str) -> Iterator[Fix | None]:
@@ -216,8 +216,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         )
         if fixes is None:
             namespace = quote(self.pod.metadata.namespace)
-            yield untried("meet the Pod Security Standard of the namespace in the pod template")
-            yield untried(
+            yield Fix.untried("meet the Pod Security Standard of the namespace in the pod template")
+            yield Fix.untried(
                 f"enforce a lower Pod Security level in namespace {namespace}, for all its pods",
                 commands=(f"kubectl label namespace {namespace} {PREFIX}enforce=privileged --overwrite",),
             )
@@ -225,7 +225,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         for one in fixes:
             made = made_fix(one.title, one.changes, one.then, commands=one.commands)
             if one.then is None:
-                made = untried(one.title, one.changes, commands=one.commands)
+                made = Fix.untried(one.title, one.changes, commands=one.commands)
             yield replace(made, costs=one.costs)
 
     def _near(self, known: Mapping[str, object]) -> str:
@@ -320,7 +320,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             merge = json.dumps({"spec": {"strategy": rolling}}, separators=(",", ":"))
             command = f"kubectl patch deployment/{quote(self._maker_name)} {self._in_namespace} -p {quote(merge)}"
             title = "set maxSurge: 0, so that an old pod goes before a new one is created"
-            yield untried(title, (self._maker_change([set_field("/spec/strategy", rolling)]),), commands=(command,))
+            yield Fix.untried(title, (self._maker_change([set_field("/spec/strategy", rolling)]),), commands=(command,))
 
     @property
     def _has_all_replicas(self) -> bool:
@@ -472,14 +472,14 @@ def _policies(message: str, snapshot: Snapshot) -> Iterator[Fix]:
         service = f": service {found['namespace']}/{found['service']}" if found["service"] else ""
         down = _not_ready(snapshot, found["namespace"]) if found["service"] else ()
         behind = f"; {listed(down, 2)} {'is' if len(down) == 1 else 'are'} not ready" if down else ""
-        yield untried(f"repair what answers for webhook {found['name']}{service}{behind}")
-        yield untried(f"set failurePolicy Ignore of webhook {found['name']}, if pods may go without it")
+        yield Fix.untried(f"repair what answers for webhook {found['name']}{service}{behind}")
+        yield Fix.untried(f"set failurePolicy Ignore of webhook {found['name']}, if pods may go without it")
     elif found := _DENIED.search(message):
-        yield untried(f"change the pod template as webhook {found['name']} requires")
+        yield Fix.untried(f"change the pod template as webhook {found['name']} requires")
     elif found := _POLICY.search(message):
-        yield untried(f"change the pod template as ValidatingAdmissionPolicy {found['name']} requires")
+        yield Fix.untried(f"change the pod template as ValidatingAdmissionPolicy {found['name']} requires")
     elif "security context constraint" in message:
-        yield untried(
+        yield Fix.untried(
             "change securityContext, or let the service account use a SecurityContextConstraints that allows it"
         )
 
@@ -498,19 +498,6 @@ _MILLI = -3
 
 def _like(sample: Quantity, thousandths: int) -> str:
     return str(dataclasses.replace(parse_quantity(f"{thousandths}m"), format=sample.format, canonical=""))
-
-
-def untried(title: str, changes: tuple[Change, ...] = (), *, commands: tuple[str, ...] = ()) -> Fix:
-    """What an operator would do that no trial can show."""
-    return Fix(
-        title=title,
-        certainty=FixCertainty.UNTRIED,
-        changes=changes,
-        feasible_nodes=(),
-        steps=(),
-        commands=commands,
-        apply=changes,
-    )
 
 
 def set_field(path: str, value: object) -> dict[str, object]:

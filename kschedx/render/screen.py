@@ -71,15 +71,6 @@ SAID = frozenset(
 Block = Callable[[Level], list[Text]]
 
 
-LIBRARY_WIDTH = 100
-"""Columns where there is no terminal."""
-
-
-def screen_text(explanation: Explanation) -> str:
-    """The first screen as text."""
-    return "\n".join(line.plain.rstrip() for line in why_lines(explanation, width=LIBRARY_WIDTH))
-
-
 def _nodes_of(explanation: Explanation) -> Sequence[str]:
     return explanation.cycle.all_nodes.names
 

@@ -125,9 +125,3 @@ class View(Struct, frozen=True, kw_only=True):
     list_columns: tuple[tuple[str, bool], ...] = ()
     """Label of each of an item's values, and whether it is a number."""
     notes: tuple[str, ...] = ()
-
-    @property
-    def every_fix(self) -> tuple[Fix, ...]:
-        """The fixes of the answer, of the components that decide beside kube-scheduler, and of its rows."""
-        of_deciders = (fix for decider in self.deciders for fix in decider.fixes)
-        return (*self.fixes, *of_deciders, *(fix for item in self.items for fix in item.fixes))

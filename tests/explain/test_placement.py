@@ -7,7 +7,6 @@ import pytest
 import kschedx
 from kschedx.explain.ranking import indecisive
 from kschedx.render.outcome import MOST_ROOT_CAUSES
-from kschedx.render.screen import screen_text
 from kschedx.render.words.root_causes import indecisive_text
 from tests.builders import Manifest, evaluate, node, only, pod
 
@@ -98,7 +97,7 @@ def test_a_profile_that_lacks_filters_and_one_that_is_not_used() -> None:
 
 
 def asked(*objects: Manifest) -> list[str]:
-    text = screen_text(kschedx.explain(kschedx.Snapshot.from_objects([*objects]), "default/me"))
+    text = str(kschedx.explain(kschedx.Snapshot.from_objects([*objects]), "default/me"))
     return [line.strip() for line in text.splitlines()]
 
 

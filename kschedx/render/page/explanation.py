@@ -27,7 +27,6 @@ from kschedx.render.page.model import (
     Verdicts,
     page_of,
 )
-from kschedx.render.page.svg import svg
 from kschedx.render.screen import explanation_view, why_lines
 from kschedx.render.terminal import SEPARATOR
 from kschedx.render.wording import Fact, visible
@@ -55,11 +54,6 @@ def explanation_page(explanation: Explanation, *, every_node: bool = True) -> Pa
     lines = why_lines(explanation, width=SCREEN_WIDTH)
     cited = (("kube-scheduler", f"{cycle.release.version}, profile {cycle.profile.scheduler_name}"),)
     return page_of(view, lines, _sections(explanation, every_node=every_node), cycle.snapshot, cited)
-
-
-def explanation_card(explanation: Explanation) -> str:
-    """A compact picture for a notebook."""
-    return svg(explanation_page(explanation, every_node=False))
 
 
 def _sections(explanation: Explanation, *, every_node: bool) -> Iterator[Section]:
