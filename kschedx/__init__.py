@@ -291,7 +291,7 @@ def diff_profiles(
     """
     from msgspec.structs import replace
 
-    from kschedx.errors import InputError
+    from kschedx.errors import require_one_of
     from kschedx.explain.missing_kinds import require_nodes_and_pods
     from kschedx.explain.profile_changes import Pair, changes
     from kschedx.explain.setup import Setup
@@ -299,8 +299,7 @@ def diff_profiles(
     from kschedx.kube.decoding import text
 
     cluster = _snapshot(snapshot)
-    if text(pods, "pods") not in ("running", "pending"):
-        raise InputError(f'pods: found "{pods}", allowed are "running" and "pending"')
+    require_one_of("pods", text(pods, "pods"), ("running", "pending"))
     versions = kube_versions or (None, None)
     require_nodes_and_pods(cluster)
     first, second = (
@@ -340,15 +339,14 @@ def tune_profiles(
     `config` is the configuration whose profile is tuned, `kube_version` and `feature_gates` as in `explain`. Raises
     `errors.InputError` for input that cannot be used.
     """
-    from kschedx.errors import InputError
+    from kschedx.errors import require_one_of
     from kschedx.explain.missing_kinds import require_nodes_and_pods
     from kschedx.explain.setup import Setup
     from kschedx.kube.decoding import text, whole_number
     from kschedx.simulate.tuning import Goal, base_of, tune
 
     cluster = _snapshot(snapshot)
-    if text(goal, "goal") not in tuple(Goal):
-        raise InputError(f'goal: found "{goal}", allowed are {", ".join(Goal)}')
+    require_one_of("goal", text(goal, "goal"), Goal)
     given = _setup(config, kube_version, feature_gates)
     require_nodes_and_pods(cluster)
     setup = Setup.for_cluster(cluster, **given)

@@ -130,6 +130,13 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
     return f'did you mean "{close[0]}"?' if close else ""
 
 
+def require_one_of(what: str, found: str, allowed: Iterable[str]) -> None:
+    """Raises `InputError` for a value that is not among a few."""
+    values = tuple(map(str, allowed))
+    if found not in values:
+        raise InputError(f'{what}: found "{found}", allowed are {", ".join(values)}', hint=nearest(found, values))
+
+
 def is_a_letter_away(name: str, other: str) -> bool:
     """Whether a letter was left out, added or mistaken, or its case."""
     if name.casefold() == other.casefold():

@@ -87,11 +87,10 @@ def advise(
     """The command; its help is ADVISE."""
     from kschedx.descheduler.advice import Goal
     from kschedx.descheduler.advice import advise as advised
-    from kschedx.errors import InputError, nearest
+    from kschedx.errors import require_one_of
     from kschedx.render.manifests import to_yaml
 
-    if goal not in tuple(Goal):
-        raise InputError(f'--goal: found "{goal}", allowed are balance, compaction', hint=nearest(goal, tuple(Goal)))
+    require_one_of("--goal", goal, Goal)
     reached = question.read_to_decide(whole=True)
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     connection.tell(snapshot, setup)

@@ -243,14 +243,12 @@ def tune(
     """The command; its help is TUNE."""
     from kschedx.cli.instance_types import prices_by_node
     from kschedx.cli.parallel import FEW, results
-    from kschedx.errors import InputError, nearest
+    from kschedx.errors import require_one_of
     from kschedx.render.manifests import to_yaml
     from kschedx.simulate.tuning import Goal, Trial, Work, base_of
     from kschedx.simulate.tuning import tune as tuned
 
-    if goal not in tuple(Goal):
-        allowed = ", ".join(Goal)
-        raise InputError(f'--goal: found "{goal}", allowed are {allowed}', hint=nearest(goal, tuple(Goal)))
+    require_one_of("--goal", goal, Goal)
     reached = question.read_to_decide(whole=True)
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     connection.tell(snapshot, setup)
