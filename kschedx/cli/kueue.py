@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from kschedx.cli.options import NOW, READS, Part
-from kschedx.cli.output import Answer, Format, Report, option
+from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+    from kschedx.render.page.model import Page
 
 HELP = """Show Kueue's ClusterQueues, cohorts, and flavors with their usage, and why each Workload is pending.
 
@@ -37,7 +39,7 @@ def kueue(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML),
+            *(Format.WIDE, Format.JSON, Format.YAML, *SHARED),
             text="wide shows every Workload and cause; json and yaml every cycle.",
         ),
     ] = None,
@@ -56,5 +58,10 @@ def kueue(
 
         return overview_lines(found, width, wide=wide)
 
-    report = Report(screen=screen, document=found.to_dict)
+    def page(_: bool) -> Page:
+        from kschedx.render.kueue import overview_page
+
+        return overview_page(found)
+
+    report = Report(screen=screen, document=found.to_dict, page=page)
     return Answer.of(report, not found.waiting)

@@ -43,6 +43,7 @@ LINES: tuple[tuple[str, ...], ...] = (
     ("profiles", "tune", "--candidates", "4", "-s", "CLUSTER"),
     ("nodes", "-s", "CLUSTER"),
     ("kueue", "-s", "CLUSTER"),
+    ("kueue", "-s", "CLUSTER", "-o", "html"),
     ("diff-profiles", "default", "CONFIG", "-s", "CLUSTER"),
     ("snapshot", "-s", "CLUSTER", "-o", "-"),
     ("snapshot", "-s", "CLUSTER", "-o", "-", "--anonymize"),
