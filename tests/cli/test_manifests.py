@@ -40,7 +40,8 @@ def test_several_workloads_are_one_answer(tmp_path: Path) -> None:
     assert ran.code == 1
     assert ran.out.splitlines()[0] == "✗ 3 pods: 2 can be scheduled, 1 unschedulable"
     assert "default/db (StatefulSet)" in ran.out
-    assert f"kschedx why sts/db -n default -f {tmp_path}/app.yaml" in ran.out
+    in_one_line = " ".join(ran.out.replace("\\\n", " ").split())
+    assert f"kschedx why sts/db -n default -f {tmp_path}/app.yaml" in in_one_line
     assert "looked at alone" not in ran.out
     alone = asked(tmp_path, workload("Deployment"), workload("Deployment", "api"), options="--alone")
     assert "each pod is evaluated alone" in alone.out
