@@ -209,13 +209,15 @@ def _facets(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> IntArray:
 
 
 _TAINTS, _FEATURES, _EACH_NODE = "taints", "features", "each-node"
-_LABEL = "label:"
+_LABEL, _ROOM = "label:", "room:"
 
 
 def _traits(finding: Finding) -> Iterator[str]:
-    """What of a node decides the facts of a finding, amounts aside."""
+    """What of a node decides the facts of a finding: of amounts, whether the request is above the whole node."""
     match finding:
-        case InsufficientResource() | TooManyPods() | NodeUnschedulable() | NodeNameMismatch():
+        case InsufficientResource():
+            yield f"{_ROOM}{finding.requested}:{finding.resource}"
+        case TooManyPods() | NodeUnschedulable() | NodeNameMismatch():
             pass
         case UntoleratedTaint():
             yield _EACH_NODE if finding.condition else _TAINTS
@@ -235,6 +237,14 @@ def _trait(nodes: NodeTable, trait: str) -> IntArray:
             return nodes.taints.codes
         case "features":
             return nodes.declared_features.codes
+        case _ if trait.startswith(_ROOM):
+            requested, _, resource = trait.removeprefix(_ROOM).partition(":")
+            column = nodes.resources.index.get(resource)
+            if column is None:
+                return np.zeros(len(nodes), dtype=np.int64)
+            allocatable = nodes.allocatable[:, column]
+            sizes: IntArray = (allocatable < int(requested)).astype(np.int64) + (allocatable == 0)
+            return sizes
         case _:
             return nodes.label(trait.removeprefix(_LABEL)).codes
 

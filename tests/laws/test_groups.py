@@ -13,6 +13,7 @@ from kschedx.findings import Finding
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code
 from kschedx.render.words import describe
+from tests.builders import node, pod
 from tests.laws.clusters import TARGET, Cluster, clusters
 
 
@@ -37,6 +38,19 @@ def test_every_node_of_a_group_has_the_headline_that_the_group_shows(cluster: Cl
             for one, other in zip(found, shown, strict=True):
                 if describe(one).headline != describe(other).headline:
                     assert describe(one).brief != describe(other).brief, "what differs is told of each node"
+
+
+def test_a_request_above_the_whole_node_is_a_group_of_its_own() -> None:
+    """Also where another resource has made the verdict the same."""
+    large = node("large", allocatable={"cpu": "2", "memory": "1Gi", "pods": "9"})
+    small = node("small", allocatable={"cpu": "1", "memory": "1Gi", "pods": "9"})
+    holder = pod(
+        "holder", on="large", containers=[{"name": "c", "image": "c", "resources": {"requests": {"cpu": "1"}}}]
+    )
+    wanted = {"requests": {"cpu": "1500m", "memory": "2Gi"}}
+    target = pod("target", containers=[{"name": "c", "image": "c", "resources": wanted}])
+    cycle = kschedx.explain(kschedx.Snapshot.from_objects([large, small, holder, target]), "default/target").cycle
+    assert len(node_groups(cycle)) == 2
 
 
 @given(clusters())

@@ -290,6 +290,7 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     GANG_LEAST: _number,
     HAMI_PHASE: changes.text(lambda text, _: text if text in ("allocating", "success", "failed") else ""),
     kueue.WORKLOAD_ANNOTATION: changes.name(),
+    kueue.GROUP_TOTAL: _number,
     **dict.fromkeys(kueue.PLACED_ANNOTATIONS, changes.text(_placed)),
     **dict.fromkeys((descheduling.EVICT, descheduling.PREFER_NO_EVICTION), changes.text(lambda _, __: "true")),
     descheduling.CONFIG_SOURCE: changes.text(lambda text, _: text if text in ("api", "file", "http") else "file"),
