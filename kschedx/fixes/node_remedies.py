@@ -36,8 +36,8 @@ from kschedx.fixes.trial import Candidate, Situation
 from kschedx.kube.autoscalers import NODE_POOL
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
-from kschedx.kube.tolerations import DO_NOT_SCHEDULE, Tolerations
-from kschedx.kube.types import PodSpec, Taint
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, Tolerations, tolerates
+from kschedx.kube.types import PodSpec, Taint, Toleration
 from kschedx.kube.typos import meant_by
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
@@ -289,10 +289,29 @@ def taint_remedies(place: Candidate) -> Iterator[s.Step]:
     open_ = [one for one in missing if not (nobody_else and one.key in OF_CONTROL_PLANE)]
     if any(is_kept(taint, place.node, place.pod, requested) for taint in open_):
         return
+    wrong = _misspelled(missing[0], place) if len(missing) == 1 else None
     if len(open_) == len(missing):
-        yield s.Tolerate(taints=missing)
+        yield s.Tolerate(taints=missing) if wrong is None else s.TolerateInstead(wrong=wrong, taint=missing[0])
     if nobody_else or not any(taint.key in OF_CONTROL_PLANE for taint in missing):
         yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing)
+
+
+def _misspelled(taint: Taint, place: Candidate) -> Toleration | None:
+    """The pod's toleration that was probably meant for the taint: nearly the same, and no node has a taint that it
+    tolerates."""
+
+    def is_slip(written: str, meant: str) -> bool:
+        return written == meant or bool(written and meant and meant_by(written, [meant]))
+
+    nodes = place.situation.scheduler.nodes
+    for one in place.pod.spec.tolerations:
+        if one.operator not in ("", "Equal", "Exists") or not one.key or not is_slip(one.key, taint.key):
+            continue
+        if one.operator != "Exists" and not is_slip(one.value, taint.value):
+            continue
+        if not any(tolerates(one, other, comparison=False) for taints in nodes.taints.values for other in taints):
+            return one
+    return None
 
 
 def _untolerated(place: Candidate) -> tuple[Taint, ...]:

@@ -49,6 +49,32 @@ def test_a_taint_of_the_only_worker(taint: str, first: str) -> None:
     assert told(*nodes, pod("me"))[0] == first
 
 
+@pytest.mark.parametrize(
+    ("toleration", "first"),
+    [
+        (
+            {"key": "dedicated", "operator": "Equal", "value": "ML", "effect": "NoSchedule"},
+            "tolerate dedicated=ml:NoSchedule instead of dedicated=ML:NoSchedule",
+        ),
+        (
+            {"key": "dedicatd", "operator": "Exists"},
+            "tolerate dedicated=ml:NoSchedule instead of dedicatd op=Exists",
+        ),
+        (
+            {"key": "dedicated", "value": "ml", "effect": "NoExecute"},
+            "tolerate dedicated=ml:NoSchedule instead of dedicated=ml:NoExecute",
+        ),
+        # another pool was meant, or there is a node for it
+        ({"key": "dedicated", "value": "training"}, "tolerate dedicated=ml:NoSchedule"),
+        ({"key": "dedicated", "value": "mls"}, "tolerate dedicated=ml:NoSchedule"),
+    ],
+)
+def test_a_toleration_that_was_meant_for_the_taint(toleration: Manifest, first: str) -> None:
+    full = node("full", taints=["dedicated=mls:NoSchedule"], allocatable={"cpu": "1", "memory": "1Gi", "pods": "0"})
+    nodes = [node("n", taints=["dedicated=ml:NoSchedule"]), full]
+    assert told(*nodes, pod("me", tolerations=[toleration]))[0] == first
+
+
 def test_a_startup_taint_of_a_node_pool_is_for_its_agent_to_remove() -> None:
     warming = {"key": "example.com/warming", "effect": "NoSchedule"}
     template = {"spec": {"startupTaints": [warming], "nodeClassRef": {"name": "default"}}}

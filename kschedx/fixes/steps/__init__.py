@@ -41,6 +41,7 @@ from kschedx.fixes.steps.pod import (
     RuleKind,
     SelectInstead,
     Tolerate,
+    TolerateInstead,
     UseClaim,
     UseHostPort,
 )
@@ -120,6 +121,7 @@ __all__ = [
     "StopWorkload",
     "TakeOldFirst",
     "Tolerate",
+    "TolerateInstead",
     "Uncordon",
     "UseClaim",
     "UseHostPort",

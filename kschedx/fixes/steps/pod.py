@@ -14,7 +14,8 @@ from kschedx.fixes.proposal import Cost, Ground, PodStep, ResourceAmount
 from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.selectors import NodeSelectorRequirement
-from kschedx.kube.types import Pod, PodAffinityTerm, Taint, TopologySpreadConstraint
+from kschedx.kube.tolerations import toleration_text
+from kschedx.kube.types import Pod, PodAffinityTerm, Taint, Toleration, TopologySpreadConstraint
 from kschedx.kube.typos import UnlikelyQuantity
 from kschedx.kube.workloads import without_node_names
 
@@ -63,6 +64,25 @@ class Tolerate(PodStep, frozen=True, kw_only=True):
 
     def edit(self, pod: Pod, ground: Ground) -> Pod:
         return edit.tolerating(pod, self.taints)
+
+
+class TolerateInstead(PodStep, frozen=True, kw_only=True):
+    """A toleration as it was probably meant: as it stands it tolerates no taint of any node."""
+
+    _cost = Cost.TYPO
+    wrong: Toleration
+    taint: Taint
+
+    @property
+    def title(self) -> str:
+        return f"tolerate {self.taint} instead of {toleration_text(self.wrong)}"
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        taint, wrong = self.taint, self.wrong
+        value = "" if wrong.operator == "Exists" else taint.value
+        meant = replace(wrong, key=taint.key, value=value, effect=wrong.effect and taint.effect)
+        tolerations = tuple(meant if one == wrong else one for one in pod.spec.tolerations)
+        return edit.with_spec(pod, replace(pod.spec, tolerations=tolerations))
 
 
 class SelectInstead(PodStep, frozen=True, kw_only=True):
