@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from functools import reduce
 
 import numpy as np
@@ -194,8 +194,7 @@ def _facets(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> IntArray:
         told = {
             trait
             for first in np.unique(facets, return_index=True)[1]
-            for finding in verdicts.explain(TableRow(int(rows[first])))
-            for trait in _traits(finding)
+            for trait in _traits(verdicts.explain(TableRow(int(rows[first]))))
         }
         if _EACH_NODE in told:
             return np.arange(len(rows), dtype=np.int64)
@@ -212,22 +211,24 @@ _TAINTS, _FEATURES, _EACH_NODE = "taints", "features", "each-node"
 _LABEL, _ROOM = "label:", "room:"
 
 
-def _traits(finding: Finding) -> Iterator[str]:
-    """What of a node decides the facts of a finding: of amounts, whether the request is above the whole node."""
-    match finding:
-        case InsufficientResource():
-            yield f"{_ROOM}{finding.requested}:{finding.resource}"
-        case TooManyPods() | NodeUnschedulable() | NodeNameMismatch():
-            pass
-        case UntoleratedTaint():
-            yield _EACH_NODE if finding.condition else _TAINTS
-        case MissingNodeFeatures():
-            yield _FEATURES
-        case NodeAffinityMismatch():
-            for key in {requirement.key for term in finding.terms for requirement in term.requirements}:
-                yield _EACH_NODE if key == NODE_NAME_FIELD else _LABEL + key
-        case _:
-            yield _EACH_NODE
+def _traits(findings: Sequence[Finding]) -> Iterator[str]:
+    """What of a node decides the facts of a plugin's findings. Amounts do not, but whether the request for the resource
+    that the heading names is above the whole node."""
+    resources = [one for one in findings if isinstance(one, InsufficientResource)]
+    yield from (f"{_ROOM}{one.requested}:{one.resource}" for one in resources[:1])
+    for finding in findings:
+        match finding:
+            case InsufficientResource() | TooManyPods() | NodeUnschedulable() | NodeNameMismatch():
+                pass
+            case UntoleratedTaint():
+                yield _EACH_NODE if finding.condition else _TAINTS
+            case MissingNodeFeatures():
+                yield _FEATURES
+            case NodeAffinityMismatch():
+                for key in {requirement.key for term in finding.terms for requirement in term.requirements}:
+                    yield _EACH_NODE if key == NODE_NAME_FIELD else _LABEL + key
+            case _:
+                yield _EACH_NODE
 
 
 def _trait(nodes: NodeTable, trait: str) -> IntArray:
@@ -242,9 +243,8 @@ def _trait(nodes: NodeTable, trait: str) -> IntArray:
             column = nodes.resources.index.get(resource)
             if column is None:
                 return np.zeros(len(nodes), dtype=np.int64)
-            allocatable = nodes.allocatable[:, column]
-            sizes: IntArray = (allocatable < int(requested)).astype(np.int64) + (allocatable == 0)
-            return sizes
+            is_above: IntArray = (nodes.allocatable[:, column] < int(requested)).astype(np.int64)
+            return is_above
         case _:
             return nodes.label(trait.removeprefix(_LABEL)).codes
 

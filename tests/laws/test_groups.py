@@ -27,6 +27,11 @@ def shared(finding: Finding) -> str:
     return words.shared or words.headline
 
 
+def headed(finding: Finding) -> str:
+    """A resource after the first may be above the whole of one node, and not of another: each is told its shortage."""
+    return shared(finding).removesuffix(", more than the node's allocatable")
+
+
 @given(clusters())
 def test_every_node_of_a_group_has_the_headline_that_the_group_shows(cluster: Cluster) -> None:
     cycle, groups = grouped(cluster)
@@ -34,7 +39,11 @@ def test_every_node_of_a_group_has_the_headline_that_the_group_shows(cluster: Cl
         shown = group.exemplar.findings
         for row in group.rows:
             found = account(cycle, row).findings
-            assert [shared(one) for one in found] == [shared(one) for one in shown]
+            assert [headed(one) for one in found] == [headed(one) for one in shown]
+            firsts = (
+                [shared(one.findings[0]) for one in each.blockers] for each in (group.exemplar, account(cycle, row))
+            )
+            assert len({tuple(each) for each in firsts}) == 1, "what the heading says holds for every node"
             for one, other in zip(found, shown, strict=True):
                 if describe(one).headline != describe(other).headline:
                     assert describe(one).brief != describe(other).brief, "what differs is told of each node"
