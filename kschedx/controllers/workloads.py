@@ -22,6 +22,7 @@ from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimSta
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod
 from kschedx.kube.workloads import (
     MAKING_PODS,
+    claims_for,
     current_replica_set,
     deployment_of,
     has_same_template,
@@ -337,14 +338,10 @@ def pods_of_ordinals(
 
 def _with_claims(snapshot: Snapshot, manifest: Manifest, pod: Pod) -> Snapshot:
     """The claims that the StatefulSet's controller makes for a pod, where it has none of that name yet."""
-    templates = fields_at(manifest, "spec").get("volumeClaimTemplates")
     made: dict[str, PersistentVolumeClaim] = {}
-    for template in templates if isinstance(templates, list) else ():
-        name = f"{fields_at(template, 'metadata').get('name')}-{pod.metadata.name}"
-        if snapshot.storage.claim(pod.metadata.namespace, name) is None:
-            metadata = {"name": name, "namespace": pod.metadata.namespace}
-            written = {"metadata": metadata, "spec": fields_at(template, "spec")}
-            claim = msgspec.convert(written, PersistentVolumeClaim)
+    for written in claims_for(manifest, pod.metadata.name):
+        claim = msgspec.convert(written, PersistentVolumeClaim)
+        if snapshot.storage.claim(claim.metadata.namespace, claim.name) is None:
             made[claim.key] = snapshot.storage.with_default(claim)
     return snapshot.with_claims(made) if made else snapshot
 

@@ -128,7 +128,7 @@ def made_of(workload: Mapping[str, object], *, replica_set: Mapping[str, object]
                 "statefulset.kubernetes.io/pod-name": pod_name,
                 "apps.kubernetes.io/pod-index": pod_name.rpartition("-")[2],
             }
-            others += _claims(workload, pod_name)
+            others += claims_for(workload, pod_name)
             _add_claims(spec, others, workload)
             pod_metadata["name"] = pod_name
         case "Deployment":
@@ -311,7 +311,7 @@ def _map(value: Mapping[str, object], *path: str) -> Mapping[str, object]:
     return value
 
 
-def _claims(workload: Mapping[str, object], pod_name: str) -> list[Manifest]:
+def claims_for(workload: Mapping[str, object], pod_name: str) -> list[Manifest]:
     """The claims that a StatefulSet's controller makes from its templates (getPersistentVolumeClaims)."""
     templates = _map(workload, "spec").get("volumeClaimTemplates")
     found: list[Manifest] = []
