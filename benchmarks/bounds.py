@@ -159,6 +159,9 @@ COMMANDS = {
     ),
     **_each(Bound(50, 150, 500), "diff-profiles default binpack --all"),
     **_each(
+        Bound(500_000, 150, 2_500), *(f"diff-profiles default binpack --all -o {form}" for form in ("json", "html"))
+    ),
+    **_each(
         Bound(100_000, 150, 1_000),
         *("survive --each zone", "survive --each zone -o json", "survive --each zone -o html"),
     ),
