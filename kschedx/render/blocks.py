@@ -188,7 +188,10 @@ def _heading(where: str, headline: str, aside: str, width: int) -> list[Text]:
     beside = f"   {aside}" if aside else ""
     lines = [line((where, BOLD), (beside, DIM))]
     if not fits(f"{where}{beside}", width):
-        lines = [line((where, BOLD)), *paragraph(aside, width, indent=INDENT, style=DIM)]
+        lines = [
+            *paragraph(where, width, style=BOLD),
+            *(paragraph(aside, width, indent=INDENT, style=DIM) if aside else []),
+        ]
     return [*lines, *paragraph(headline, width, first=" " * INDENT, indent=INDENT + 2)]
 
 

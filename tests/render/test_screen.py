@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kschedx.errors import InputError
@@ -79,6 +79,7 @@ def test_groups_count_their_nodes() -> None:
 
 
 @settings(max_examples=25, deadline=None)
+@example([("500m", [], "[" * 7 + "\x1b" * 4 + "\u202e" * 6)], 60, 0)
 @given(
     st.lists(
         st.tuples(
