@@ -22,12 +22,11 @@ from kschedx.kube.names import dns_label_errors, dns_subdomain_errors, label_key
 from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import PersistentVolumeClaimSpec
-from kschedx.kube.workloads import MAKING_PODS, has_same_template, says
+from kschedx.kube.workloads import LOOKS_LIKE_A_PATCH, MAKING_PODS, has_same_template, says
 
 SELECTING = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
 _COUNTS = ("replicas", "parallelism", "completions")
 """Numbers of pods in the spec of a workload."""
-_PATCH = "it looks like a kustomize patch: kubectl kustomize FOLDER | kschedx why -"
 
 
 def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
@@ -48,7 +47,7 @@ def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
     if not _map(spec.get("template")):
         return
     if not isinstance(written, Mapping):
-        hint = _PATCH if _is_of_patch(_map(spec.get("template"))) else ""
+        hint = LOOKS_LIKE_A_PATCH if _is_of_patch(_map(spec.get("template"))) else ""
         yield InputError("Required value", place=Place(field="spec.selector"), hint=hint)
         return
 

@@ -27,6 +27,7 @@ Manifest = dict[str, object]
 MAKING_PODS = tuple(kind.key for kind in KINDS.values() if kind.template)
 """Kinds that make pods from a template."""
 
+LOOKS_LIKE_A_PATCH = "it looks like a kustomize patch: kubectl kustomize FOLDER | kschedx why -"
 TEMPLATE_HASH = "pod-template-hash"
 """The label that distinguishes the pods of one template of a Deployment from those of another."""
 LABELS_OF_JOB = (
@@ -113,7 +114,8 @@ def made_of(workload: Mapping[str, object], *, replica_set: Mapping[str, object]
     for part in path:
         template = _map(template, part)
     if not template:
-        raise InputError("there is no pod template", place=Place(object=f"{kind} {name}", field=".".join(path)))
+        place = Place(object=f"{kind} {name}", field=".".join(path))
+        raise InputError("there is no pod template", place=place, hint=LOOKS_LIKE_A_PATCH)
 
     pod_metadata: Manifest = copy.deepcopy(dict(_map(template, "metadata")))
     labels = dict(_map(template, "metadata", "labels"))

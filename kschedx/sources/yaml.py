@@ -160,9 +160,9 @@ MAX_REPEATED = 32 << 20
 
 # the look back comes last, so that the search for the dashes is fast
 _SEPARATOR = re.compile(rb"---(?<![^\n]---)(?:[ \t]*+\n---)*+(.*)")
-_LIST = re.compile(rb"(?<=\n)apiVersion: v1\r?\nitems:")
+_OBJECT = re.compile(rb"(?<=\n)apiVersion: \S+[ \t]*\r?\n(?=[a-z])")
 """How the output of `kubectl get -o yaml` begins; two of them may stand in a file without `---` between them."""
-_VERSION = re.compile(rb"^apiVersion:", re.MULTILINE)
+_WHOLE = re.compile(rb"^apiVersion:(?s:.*?)^(?:kind|items):", re.MULTILINE)
 _NOTHING = re.compile(rb"(?:[ \t]*+(?:#.*+)?\r?\n|%.*+\n)*+[ \t]*+(?:#.*)?")
 
 
@@ -198,9 +198,9 @@ def split(text: bytes, *, source: str, first_line: int = 1) -> Iterator[Text]:
     for separator in itertools.chain(separators, (None,)):
         end = separator.start() if separator else len(text)
         begins = [start]
-        lists = _LIST.finditer(text, start + 1, end) if text.find(b"\napiVersion: v1", start, end) >= 0 else ()
-        for found in lists:
-            if _VERSION.search(text, begins[-1], found.start()):
+        objects = _OBJECT.finditer(text, start + 1, end) if text.find(b"\napiVersion: ", start, end) >= 0 else ()
+        for found in objects:
+            if _WHOLE.search(text, begins[-1], found.start()) and _WHOLE.match(text, found.start(), end):
                 begins.append(found.start())
         for begin, until in zip(begins, [*begins[1:], end], strict=True):
             if not _NOTHING.fullmatch(text, begin, until):

@@ -29,6 +29,17 @@ def joined(folder: Path, form: str) -> None:
     (folder / f"cluster.{form}").write_text("".join(text(listed(one), form) for one in OBJECTS))
 
 
+def joined_in_another_order(folder: Path, form: str) -> None:
+    texts = [
+        text(listed(one), form) if form == "json" else yaml.safe_dump(listed(one), sort_keys=False) for one in OBJECTS
+    ]
+    (folder / f"cluster.{form}").write_text("".join(texts))
+
+
+def joined_objects(folder: Path, form: str) -> None:
+    (folder / f"cluster.{form}").write_text("".join(text(one, form) for one in OBJECTS))
+
+
 def without_kind(folder: Path, form: str) -> None:
     (folder / f"cluster.{form}").write_text(text({"items": OBJECTS}, form))
 
@@ -43,7 +54,7 @@ def twice(folder: Path, form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
-@pytest.mark.parametrize("write", [joined, without_kind, array, twice])
+@pytest.mark.parametrize("write", [joined, joined_in_another_order, joined_objects, without_kind, array, twice])
 def test_forms(write: Callable[[Path, str], None], form: str, tmp_path: Path) -> None:
     if write is twice and form == "yaml":
         pytest.skip("two files of one format are two clusters")
