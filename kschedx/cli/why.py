@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kschedx.cli.connection import Reached
     from kschedx.cli.why_pod import Wanted
     from kschedx.explain.notes import AfterChanges
+    from kschedx.explain.setup import Setup
     from kschedx.inquiry.ask import Clusters
     from kschedx.inquiry.manifests import Written
     from kschedx.kube.types import Pod
@@ -153,7 +154,7 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> Answer | int:
     from kschedx.errors import InputError
     from kschedx.inquiry.ask import Clusters, notes_about, waiting_member_of
     from kschedx.inquiry.manifests import Manifests
-    from kschedx.inquiry.target import named_node
+    from kschedx.inquiry.target import named_namespace, named_node
 
     manifests = Manifests.read(wanted.files) if wanted.files else None
     read = question.read_to_decide()
@@ -180,6 +181,8 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> Answer | int:
         from kschedx.cli.why_list import why_node
 
         return why_node(snapshot, setup, node_name)
+    if len(names) == 1 and not wanted.files and (namespace := named_namespace(snapshot, names[0])):
+        return _about_namespace(replace(question, namespace=namespace), wanted, reached, setup)
     clusters = Clusters(read=read.snapshot, before=reached.snapshot, applied=snapshot)
     written = manifests.pods(clusters.before, clusters.applied) if manifests is not None else []
     found = _found(question, wanted, written, clusters, reached.namespace)
@@ -193,6 +196,21 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> Answer | int:
     if (member := waiting_member_of(found[0], clusters.applied)) is not None and not wanted.tries:
         found = queue = [member]
     return why_one(question, wanted, clusters, setup, found[0], interval, queue)
+
+
+def _about_namespace(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Answer | int:
+    """Why it stays in deletion; of another, its pending pods."""
+    from msgspec.structs import replace
+
+    from kschedx.cli.why_list import why_pods_of_cluster
+    from kschedx.cli.why_pod import explanation_report
+    from kschedx.errors import Place
+    from kschedx.inquiry.pod import explain_namespace
+
+    answer = explain_namespace(reached.snapshot, setup, question.namespace or "")
+    if answer is None:
+        return why_pods_of_cluster(question, replace(wanted, names=[], all_pending=True), reached, setup)
+    return Answer(explanation_report(answer, (), Place(), all_nodes=False), answer.exit_code)
 
 
 def _refused_change(question: Question, snapshot: Snapshot, error: NotAdmittedError) -> Answer:

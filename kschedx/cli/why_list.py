@@ -22,7 +22,7 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.ask import Clusters, Inquiry, gather, gather_beside
-from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.explanation import Explanation, terminating_victims
 from kschedx.inquiry.lifecycle import pod_lifecycle, scheduler_down
 from kschedx.inquiry.node import NodeAnswer, Verdict, report_document
 from kschedx.inquiry.target import node_names
@@ -131,6 +131,7 @@ class Asked:
         """One pod in short, and its whole story; what cannot be decided is an answer too, and so is
         what the API server refuses."""
         from kschedx.render.pending import wanted_labels
+        from kschedx.render.screen import nominated_text
         from kschedx.render.words import headline
         from kschedx.render.words.causes import main_findings
         from kschedx.render.words.notes import bound_by_hand_text
@@ -166,6 +167,9 @@ class Asked:
             case _:
                 message = found.message
         answer = replace(undecided, outcome=found.outcome, nodes=found.chosen_nodes, message=message)
+        if found.state.name == "Nominated":
+            waits = nominated_text(found)
+            return replace(answer, state=found.state.name, cause=(found.state.name, waits), headlines=(waits,)), found
         if found.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED):
             diagnosis = Diagnosis(found.cycle)
             reasons = decisive(diagnosis)
@@ -631,7 +635,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     from kschedx.explain.causes import alike, owner_of
     from kschedx.explain.missing_kinds import depends_on_unread
     from kschedx.explain.subject import stored
-    from kschedx.inquiry.pod import autoscaler_of, explain, karpenter_of
+    from kschedx.inquiry.pod import autoscaler_of, explain, karpenter_of, lacking_group
     from kschedx.inquiry.workload_pods import QueueOutcome
     from kschedx.render.pending import evicted_note
     from kschedx.render.words.notes import note_text
@@ -658,6 +662,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
             like=kinds.get(row),
         )
         is_decided = pod_lifecycle(snapshot, pod) is None and scheduler_down(snapshot, pod) is None
+        is_decided = is_decided and not (terminating_victims(snapshot, pod) or lacking_group(snapshot, pod, setup))
         if not is_decided or depends_on_unread(snapshot, pod):
             return replace(alone, like=None)
         if in_turn is None or not in_turn.is_queued(pod.key):

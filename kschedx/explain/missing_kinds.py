@@ -20,7 +20,7 @@ from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, Unevalua
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS
-from kschedx.kube.other_schedulers import POD_GROUP_LABEL
+from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import PersistentVolumeClaim, claim_name
 from kschedx.kube.types import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, Volume
@@ -331,6 +331,7 @@ def _extended(names: Iterable[str]) -> bool:
     return any("/" in name and "kubernetes.io/" not in name for name in names)
 
 
+_GANG = "PodGroup.scheduling.x-k8s.io"
 MATTERS: Mapping[str, Callable[[Cycle], bool]] = {
     "PersistentVolumeClaim": _has_claims,
     "PersistentVolume": _has_claims,
@@ -347,7 +348,7 @@ MATTERS: Mapping[str, Callable[[Cycle], bool]] = {
     "PodDisruptionBudget": _has_victims,
     "PodGroup": _is_in_group,
     "Workload": _names_workload,
-    "PodGroup.scheduling.x-k8s.io": _is_in_gang,
+    _GANG: _is_in_gang,
     "ElasticQuota.scheduling.x-k8s.io": _has_elastic_quotas,
     "NodeResourceTopology": _looks_at_numa_nodes,
     "ResourceClaim": _claims_devices,
@@ -383,7 +384,8 @@ def decide(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
     part = _known_part(snapshot, pod)
     cycle = scheduler.schedule(part.pod, profile)
     optimistic = {kind: () for kind in _OPTIMISTIC if _is_unread(snapshot, kind) and MATTERS[kind](cycle)}
-    unread = {kind: names for kind, names in {**part.unread, **optimistic}.items() if _is_asked_for(kind, profile)}
+    named = {**part.unread, **optimistic, **_unread_gang(snapshot, pod)}
+    unread = {kind: names for kind, names in named.items() if _is_asked_for(kind, profile)}
     if not unread:
         return cycle
     command = completing(snapshot, tuple(unread))
@@ -715,6 +717,15 @@ def _without_group(snapshot: Snapshot, pod: Pod) -> _Part:
     if not unread:
         return _Part(pod=pod, unread={})
     return _Part(pod=replace(pod, spec=replace(spec, scheduling_group=None, workload_ref=None)), unread=unread)
+
+
+def _unread_gang(snapshot: Snapshot, pod: Pod) -> dict[str, tuple[str, ...]]:
+    """The group of Coscheduling that the pod's label names; the plugin binds no pod of a group that is not there."""
+    name, namespace = pod.metadata.labels.get(POD_GROUP_LABEL, ""), pod.metadata.namespace
+    groups = ((one.metadata.namespace, one.metadata.name) for one in snapshot.of(Gang))
+    if not name or (namespace, name) in groups or not _is_unread(snapshot, _GANG, namespace):
+        return {}
+    return {_GANG: (name,)}
 
 
 def _without_namespaces(snapshot: Snapshot, pod: Pod) -> _Part:

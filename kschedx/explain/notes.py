@@ -644,8 +644,10 @@ class RunsAlready(NoteFacts, frozen=True, kw_only=True):
     """The pod has a node, and was evaluated as if it had none; or all `replicas` have nodes, and one more was."""
 
     id: ClassVar[str] = "runs-already"
-    told: ClassVar[tuple[str, ...]] = ("node", "behind", "joined_later", "ready_later")
+    told: ClassVar[tuple[str, ...]] = ("node", "not_ready", "behind", "joined_later", "ready_later")
     node: str = ""
+    not_ready: str = ""
+    """Why it is not, by its kubelet."""
     replicas: int = 0
     unready: int = 0
     rejected_by: tuple[Finding, ...] = ()

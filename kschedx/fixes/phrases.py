@@ -66,11 +66,15 @@ PULLS = (
     (r"may require", "correct the image {image}, or give the pod an imagePullSecret that may pull it"),
     (r"unauthorized|authoriz|authenticat|denied|forbidden|40[13]", "give the pod an imagePullSecret for {image}"),
     (r"not found|manifest unknown|does not exist|parse|invalid reference", "correct the image {image}"),
-    (r"timeout|no such host|connection refused|dial tcp|x509", "let {node} reach the registry of {image}"),
+    (r"no space left", "free disk space on {node}"),
+    (r"x509|certificate", "let {node} trust the certificate of the registry of {image}, or replace that"),
+    (r"timeout|no such host|connection refused|dial tcp", "let {node} reach the registry of {image}"),
 )
 """Words of a failed pull, and what helps."""
 NO_DRIVER = re.compile(r"driver name (?P<name>\S+) not found in the list of registered CSI drivers")
 STARTS = (
+    (r"executable file not found|exec: .*no such file or directory|permission denied: unknown",
+     "correct the command of the container, or use an image that has it"),
     (r"not found in the list of registered CSI drivers",
      "run the node plugin of {driver} on {node}, where it is not registered{agents}"),
     (r"failed to assign an IP address|no (?:more )?(?:available )?(?:IPs?|ip)\b|IPAMError",
@@ -83,6 +87,16 @@ STARTS = (
     (r"access denied by server|Permission denied|permission denied|not authorized|AccessDenied",
      "let {node} access the volume: the storage system refuses it"),
     (r"wrong fs type|can't read superblock|fsck", "repair the file system of the volume"),
+    (r"/sbin/mount\.<type> helper|unknown filesystem type",
+     "install the mount helper of the volume's file system on {node}, such as nfs-common"),
+    (r"NotFound desc|Volume\.NotFound|[Vv]olume \S+ (?:was |does )?not (?:found|exist)",
+     "restore the volume in the storage system, or delete and recreate its claim, without the data"),
+    (r"NodePrepareResources|[Pp]repare dynamic resources",
+     "repair the node plugin of the device driver on {node}{agents}"),
+    (r"hostPath type check failed", "create on {node} what the hostPath names, or set its type to one that creates it"),
+    (r"runAsNonRoot", "set runAsUser to a user other than 0, or use an image that does not run as root"),
+    (r"couldn't find key \S+ in|non-existent config key",
+     "add the key to the ConfigMap or Secret, or correct its name in the pod"),
     (r"timed out|timeout|[Cc]onnection refused|no route to host|DeadlineExceeded",
      "let {node} reach the storage system, and repair {driver} if it is not running there"),
 )  # fmt: skip
@@ -101,6 +115,8 @@ FAILURES = (
 _PROVISIONING = (
     (r"MULTI_NODE|access ?modes?\b.*(?:not supported|unsupported|invalid)|only accessmodes",
      "recreate claim {claim} with an access mode that {driver} supports, or with a class of another driver"),
+    (r"no topology key found on CSINode (?P<name>\S+)",
+     "run the node plugin of {driver} on {name}, where it is not registered"),
     (r"data ?source|snapshot \S+ (?:is )?not (?:ready|found|bound)", "make the data source of claim {claim} ready"),
     (r'secrets? "(?P<name>[^"]+)" not found', "create Secret {name}, which {driver} needs"),
     (r"resource ?exhausted|quota|limit ?exceeded|(?:insufficient|not enough|no) (?:free )?(?:capacity|space|storage)",

@@ -20,7 +20,16 @@ from kschedx.inquiry.document import Covered, NoteDocument
 from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE
 from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
-from kschedx.render.states import ExitCode, Lifecycle, StateRow, decision_name, row_named, row_of, state_document
+from kschedx.render.states import (
+    ComponentDown,
+    ExitCode,
+    Lifecycle,
+    StateRow,
+    decision_name,
+    row_named,
+    row_of,
+    state_document,
+)
 from kschedx.render.words.notes import note_facts, note_text
 from kschedx.results import Shown
 
@@ -193,16 +202,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     @cached_property
     def victims(self) -> tuple[str, ...]:
-        """Pods with a lower priority that are terminating on the nominated node."""
-        node = self.cycle.snapshot.cluster.index.get(self.cycle.pod.status.nominated_node_name)
-        if node is None:
-            return ()
-        pods = self.cycle.snapshot.pods
-        return tuple(
-            pods.key(int(row))
-            for row in pods.on_node(node)
-            if pods.terminating[row] and pods.priorities[row] < self.cycle.pod.priority
-        )
+        return terminating_victims(self.cycle.snapshot, self.cycle.pod)
 
     @property
     def is_scaled_up(self) -> bool:
@@ -210,7 +210,18 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         by_autoscaler = self.scaling is not None and (
             self.scaling.choice is not None or self.scaling.pod.is_on_upcoming
         )
-        return by_autoscaler or (self.provisioning is not None and bool(self.provisioning.pool))
+        by_karpenter = self.provisioning is not None and bool(self.provisioning.pool)
+        return (by_autoscaler or by_karpenter) and self.autoscaler_down is None
+
+    @cached_property
+    def autoscaler_down(self) -> ComponentDown | None:
+        """The autoscaler that would help, where the cluster shows its pods and none of them runs."""
+        from kschedx.inquiry.lifecycle import autoscaler_down
+
+        if self.scaling is None and self.provisioning is None:
+            return None
+        name = "Karpenter" if self.scaling is None else "cluster-autoscaler"
+        return autoscaler_down(self.cycle.snapshot, self.cycle.pod.key, name)
 
     def __repr__(self) -> str:
         return f"<Explanation of {self.cycle.pod.key}: {self.outcome.value}>"
@@ -385,8 +396,16 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         event = self.cycle.snapshot.autoscaler_events.get(self.cycle.pod.key)
         if self.scaling is None and self.provisioning is None and event is None:
             return ()
-        from kschedx.inquiry.scaling_fixes import autoscaler_fixes, karpenter_fixes, makes_room, reported_fixes
+        from kschedx.inquiry.scaling_fixes import (
+            autoscaler_fixes,
+            autoscaler_repair,
+            karpenter_fixes,
+            makes_room,
+            reported_fixes,
+        )
 
+        if self.autoscaler_down is not None:
+            return (autoscaler_repair(self.autoscaler_down),)
         if self.scaling is None and self.provisioning is None:
             return () if event is None else tuple(reported_fixes(event))
         of_groups = [one for one in self.scaling_remedies if with_changes_of_pod or makes_room(one)]
@@ -609,3 +628,13 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             PoolRemedyDocument(pool_remedy_title(one.step), one.pool, one.types) for one in self.provisioning_remedies
         )
         return to_json(provisioning_document(karpenter, found, remedies))
+
+
+def terminating_victims(snapshot: Snapshot, pod: Pod) -> tuple[str, ...]:
+    """Pods with a lower priority that are terminating on the pod's nominated node."""
+    node = snapshot.cluster.index.get(pod.status.nominated_node_name)
+    if node is None:
+        return ()
+    pods = snapshot.pods
+    rows = map(int, pods.on_node(node))
+    return tuple(pods.key(row) for row in rows if pods.terminating[row] and pods.priorities[row] < pod.priority)

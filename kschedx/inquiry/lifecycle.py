@@ -23,6 +23,7 @@ from kschedx.controllers.workloads import (
     wanted_replicas,
     workload_of,
 )
+from kschedx.errors import nearest
 from kschedx.explain.events import recorded
 from kschedx.explain.notes import RunsAlready
 from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
@@ -54,6 +55,7 @@ from kschedx.render.states import (
     NotScaled,
     OnLostNode,
     Paused,
+    PodsLeftOut,
     Refused,
     ResizeHeld,
     RolloutStalled,
@@ -68,7 +70,7 @@ from kschedx.render.states import (
     headline,
     kueue_wait,
 )
-from kschedx.snapshot.events import OF_CRON_JOBS, OF_SANDBOX, OF_VOLUMES
+from kschedx.snapshot.events import OF_CRON_JOBS, OF_DEVICES, OF_SANDBOX, OF_VOLUMES
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -99,6 +101,8 @@ _CONFIGURATION_REASONS = frozenset(
 """pkg/kubelet/kuberuntime/kuberuntime_container.go."""
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _JOB_ENDS = ("Complete", "Failed")
+_BY_REASON = ((OF_VOLUMES, Waits.VOLUMES), (OF_SANDBOX, Waits.NETWORK), (OF_DEVICES, Waits.DEVICES))
+_NAME_LABELS = ("app.kubernetes.io/name", "app", "k8s-app")
 _READINESS = ("PodReadyToStartContainers", "Initialized", "Ready")
 
 
@@ -249,8 +253,8 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
         waits, reason = Waits.KUBELET, ""
     elif waits in (Waits.KUBELET, Waits.SANDBOX):
         told, _, said = event.partition(": ")
-        if told in OF_VOLUMES or told in OF_SANDBOX:
-            waits, reason = Waits.VOLUMES if told in OF_VOLUMES else Waits.NETWORK, told
+        if (named := next((kind for reasons, kind in _BY_REASON if told in reasons), None)) is not None:
+            waits, reason = named, told
             message, event = message or said, event if message else ""
         elif any((one.type, one.status) == ("PodReadyToStartContainers", "False") for one in pod.status.conditions):
             waits = Waits.SANDBOX
@@ -380,6 +384,15 @@ def component_down(
     return found if rows else None
 
 
+def autoscaler_down(snapshot: Snapshot, subject: str, name: str) -> ComponentDown | None:
+    """By the labels and containers of its pods, as its charts and manifests name them."""
+    pods, meant = snapshot.pods, name.lower()
+    rows = pods.labels.where(lambda labels: any(labels.get(key, "").endswith(meant) for key in _NAME_LABELS))
+    rows |= pods.specs.where(lambda spec: any(one.name.endswith(meant) for one in spec.containers))
+    rows &= pods.phases.where(lambda phase: phase not in ("Succeeded", "Failed"))
+    return component_down(snapshot, subject, name, rows.nonzero()[0].tolist())
+
+
 # --- workloads
 
 
@@ -398,6 +411,8 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
         down = _component_down(snapshot, subject, CONTROLLER_MANAGER, is_workload=True)
         if down is not None:
             return down
+    if (left_out := _left_out(snapshot, workload, manifest)) is not None:
+        return left_out
     match workload.kind:
         case "Deployment" | "ReplicaSet" | "ReplicationController":
             return _of_replicas(snapshot, workload, manifest)
@@ -409,6 +424,16 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
             return _of_cron_job(snapshot, workload, manifest)
         case _:
             return _of_custom_resource(snapshot, workload, manifest)
+
+
+def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> PodsLeftOut | None:
+    """Of a stored workload with pods, in a dump without any."""
+    status = _map(manifest, "status")
+    counts = [count for key in ("replicas", "active") if isinstance(count := status.get(key), int)]
+    is_stored = (workload.kind, workload.namespace, workload.name) in snapshot.workloads
+    if not any(counts) or not is_stored or not snapshot.source.may_lack("Pod", workload.namespace):
+        return None
+    return None if _rows(snapshot, workload) else PodsLeftOut(subject=workload.reference, pods=max(counts))
 
 
 def creates_no_pods(snapshot: Snapshot, manifest: Manifest) -> bool:
@@ -534,19 +559,33 @@ def deadline_exceeded(manifest: Manifest) -> str:
 
 
 def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> RolloutStalled | None:
-    """Of a Deployment whose rollout exceeded its progress deadline."""
-    message, workload, pods = deadline_exceeded(manifest), workload_of(manifest), snapshot.pods
-    if not message:
+    """Of a Deployment whose rollout exceeded its progress deadline, or waits for new pods beside old ones."""
+    if manifest.get("kind") != "Deployment":
         return None
+    message, workload, pods = deadline_exceeded(manifest), workload_of(manifest), snapshot.pods
+    found = RolloutStalled(subject=workload.reference, message=message)
+    if not message:
+        owned = [msgspec.json.decode(raw, type=dict[str, object]) for _, raw in replica_sets_of(snapshot, workload)]
+        current = str(_map(current_replica_set(manifest, owned) or {}, "metadata").get("name") or "")
+        new = [row for row in rows if _owned_by(snapshot, row, current)]
+        if not new or len(new) == len(rows):
+            return None
+        rows = new
     unready = [pods[row] for row in rows if not is_ready(pods[row])]
-    return RolloutStalled(
-        subject=workload.reference, message=message, pods=tuple(_unready_text(snapshot, pod) for pod in unready)
-    )
+    seconds = _map(manifest, "spec").get("minReadySeconds")
+    if not (message or unready):
+        return replace(found, seconds=seconds) if isinstance(seconds, int) and seconds else None
+    return replace(found, pods=tuple(_unready_text(snapshot, pod) for pod in unready))
+
+
+def unready_reason(snapshot: Snapshot, pod: Pod) -> str:
+    """Why a running pod is not ready; empty for one that is, or whose status does not say."""
+    unready = next((one for one in pod.status.conditions if one.type == "Ready" and one.status != "True"), None)
+    return "" if unready is None else _warning(snapshot, pod) or unready.message or unready.reason
 
 
 def _unready_text(snapshot: Snapshot, pod: Pod) -> str:
-    conditions = (one for one in pod.status.conditions if one.type == "Ready" and one.status != "True")
-    told = _warning(snapshot, pod) or next((one.message or one.reason for one in conditions), "")
+    told = unready_reason(snapshot, pod)
     where = f"{pod.metadata.name} on {pod.spec.node_name}"
     return f"{where}: {told}" if told else f"{where} is not ready"
 
@@ -740,8 +779,19 @@ def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: 
         if one.metadata.namespace == workload.namespace
         and any((each.kind, each.name) == owner for each in one.metadata.owner_references)
     ]
+    state = Suspended(subject=subject, kind=workload.kind, queue=queue)
+    queues = [one.metadata for one in snapshot.of(kueue.LocalQueue)]
+    own = [one.name for one in queues if one.namespace == workload.namespace]
+    if queues and queue not in own:
+        hint = nearest(queue, own) or (f'did you mean "{own[0]}"?' if len(own) == 1 else "")
+        meant = next((one for one in own if f'"{one}"' in hint), "")
+        return replace(state, waits="waits in Kueue because its LocalQueue does not exist", meant=meant)
     if not found:
-        return Suspended(subject=subject, kind=workload.kind, queue=queue)
+        return state
+    if found[0].spec.active is False:
+        ended = found[0].condition("Evicted")
+        message = "" if ended is None else ended.message
+        return replace(state, waits="is deactivated in Kueue", inactive=found[0].metadata.name, message=message)
     from kschedx.kueue.verdict import decision_of
 
     verdict = decision_of(snapshot, found[0].key)
@@ -750,13 +800,7 @@ def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: 
     if condition is not None and condition.status == "True":
         checks = (one.message for one in found[0].status.admission_checks if one.state != "Ready")
         message = next(checks, "")
-    return Suspended(
-        subject=subject,
-        kind=workload.kind,
-        queue=queue,
-        message=message,
-        waits="" if verdict is None else kueue_wait(verdict),
-    )
+    return replace(state, message=message, waits="" if verdict is None else kueue_wait(verdict))
 
 
 def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:

@@ -24,10 +24,12 @@ from kschedx.fixes.phrases import FAILURES, NO_DRIVER, PULLS, STARTS
 from kschedx.fixes.steps import TakeOldFirst
 from kschedx.fixes.storage_remedies import provisioner_repair
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.lifecycle import is_node_lost, replica_sets_of
+from kschedx.inquiry.lifecycle import is_node_lost, pod_lifecycle, replica_sets_of
 from kschedx.inquiry.refusal_remedies import Patch, Refusal, made_fix, set_field
 from kschedx.kube.autoscalers import PAUSED_REPLICAS
 from kschedx.kube.documents import Target
+from kschedx.kube.kueue import QUEUE_LABEL
+from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.storage import own_claims
 from kschedx.kube.types import Pod
 from kschedx.render.states import (
@@ -93,13 +95,15 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield from (_emptied(one) for one in remaining)
             case ScaledToZero(field=field):
                 yield self._scaled(field)
-            case RolloutStalled():
+            case RolloutStalled(seconds=0):
                 yield from self._rolled_back()
             case Suspended(kind=kind, queue=queue, field=field) if not queue:
                 spec: Mapping[str, object] = {"suspend": False}
                 if "runPolicy" in field:
                     spec = {"runPolicy": spec}
                 yield self._of_maker(f"resume the {kind}", [set_field(f"/{field.replace('.', '/')}", False)], spec)
+            case Suspended():
+                yield self._queued(lifecycle)
             case Paused():
                 command = f"kubectl rollout resume deployment/{quote(self._maker_name)} {self._in_namespace}"
                 patch = [set_field("/spec/paused", False)]
@@ -129,6 +133,11 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 if row is not None and self.snapshot.pods.deletion_timestamps[row]:
                     earlier = replace(self, pod=self.snapshot.pods[row])
                     yield from starmap(earlier._moved, earlier._lost(node))
+            case WaitingForOrdinal(predecessor=name):
+                row = self.snapshot.pods.rows.get(f"{self.pod.metadata.namespace}/{name}")
+                before = None if row is None else pod_lifecycle(self.snapshot, self.snapshot.pods[row])
+                if row is not None and isinstance(before, WaitingForKubelet):
+                    yield from replace(self, pod=self.snapshot.pods[row])._starting(before)
             case BeingDeleted(finalizers=finalizers, is_workload=False) if finalizers:
                 yield self._unheld(finalizers)
             case NoScheduler(profiles=profiles, hint=hint, others=others) if hint or not others:
@@ -136,6 +145,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield self._patched(f"set schedulerName to {known}", [set_field("/spec/schedulerName", known)])
             case Refused(message=message) if not isinstance(lifecycle, NotChanged):
                 yield from self._refused(message)
+            case NotBound(group=group) if group:
+                yield Fix.untried(f"create PodGroup {group}, or correct the pod's label {POD_GROUP_LABEL}")
             case NotBound(claim=key, provisioner=driver) if key:
                 driver, claim = driver or "the storage driver", self.snapshot.storage.claims[key]
                 yield Fix.untried(provisioner_repair(self.snapshot, claim, driver))
@@ -151,6 +162,20 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 return
 
     # --- states of the workload
+
+    def _queued(self, state: Suspended) -> Fix | None:
+        """For a workload that Kueue cannot admit as it stands, whatever quota is free."""
+        kind = state.kind.lower()
+        if state.meant:
+            label = quote(f"{QUEUE_LABEL}={state.meant}")
+            command = f"kubectl label {kind} {quote(self._maker_name)} {self._in_namespace} --overwrite {label}"
+            return Fix.untried(f"use LocalQueue {state.meant} instead of {state.queue}", commands=(command,))
+        if state.inactive:
+            merge = quote(json.dumps({"spec": {"active": True}}, separators=(",", ":")))
+            reference = f"workloads.kueue.x-k8s.io {quote(state.inactive)}"
+            command = f"kubectl patch {reference} {self._in_namespace} --type merge -p {merge}"
+            return Fix.untried(f"activate Workload {state.inactive}, once its cause is mended", commands=(command,))
+        return None
 
     def _gone(self, job: str) -> Change:
         target = Target(api_version="batch/v1", kind="Job", namespace=self.pod.metadata.namespace, name=job)
@@ -297,6 +322,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
     def _starting(self, state: WaitingForKubelet) -> Iterator[Fix | None]:
         """By what the kubelet, the attach controller, or the registry reports."""
         told, name = state.message or state.event, quote(self.pod.metadata.name)
+        start = f"{told} {state.last}" if state.last.startswith(("StartError", "ContainerCannotRun")) else told
         image = next((one.image for one in self.pod.spec.containers if one.name == state.container), "")
         if state.outdated:
             command = f"kubectl delete pod {name} {self._in_namespace}"
@@ -322,7 +348,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(advice.format(image=image or "the image", node=state.node)) if advice else None
         elif state.last.startswith("OOMKilled"):
             yield Fix.untried(f"raise limits.memory of container {state.container}: it was OOMKilled")
-        elif advice := next((one for words, one in STARTS if re.search(words, told)), ""):
+        elif advice := next((one for words, one in STARTS if re.search(words, start)), ""):
             driver = found["name"] if (found := NO_DRIVER.search(told)) else "its driver"
             agents = agents_down(self.snapshot, state.node)
             down = f": {', '.join(agents[:3])} {'is' if len(agents) == 1 else 'are'} not ready there" if agents else ""

@@ -38,16 +38,19 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.lifecycle import (
     component_down,
     held,
+    namespace_lifecycle,
     pod_lifecycle,
     refused,
     scheduler_down,
+    unready_reason,
     workload_lifecycle,
 )
 from kschedx.inquiry.manifests import Written
 from kschedx.inquiry.target import new_pod
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.decoding import decode, encoded
-from kschedx.kube.types import AUTOSCALER_STATUS, Pod
+from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
+from kschedx.kube.types import AUTOSCALER_STATUS, ObjectMeta, Pod
 from kschedx.render.states import (
     ComponentDown,
     Contradicted,
@@ -153,6 +156,15 @@ def _remedies(subject: Subject, setup: Setup, lifecycle: Lifecycle) -> Callable[
         return stopped.fixes(lifecycle)
 
     return fixes
+
+
+def explain_namespace(snapshot: Snapshot, setup: Setup, name: str) -> Explanation | None:
+    """Why a namespace stays in deletion; None for one that is not being deleted."""
+    lifecycle = namespace_lifecycle(snapshot, name, f"namespace/{name}")
+    if lifecycle is None:
+        return None
+    subject = Subject(snapshot=snapshot, pod=Pod(metadata=ObjectMeta(name=name, namespace=name)), is_new=True)
+    return unscheduled(subject, setup, lifecycle, _remedies(subject, setup, lifecycle))
 
 
 def unscheduled(
@@ -282,7 +294,9 @@ def _explained(
     node = pods.node_names[pods.rows[pod.key]] if snapshot is not scheduler.snapshot else ""
     scheduler = scheduler.on(snapshot) if node else scheduler
     cycle = cycle_of(scheduler, pod, profile)
-    notes = (runs_already(cycle, node), *notes) if node else notes
+    if node:
+        why = unready_reason(subject.snapshot, subject.pod)
+        notes = (replace(runs_already(cycle, node), not_ready=why), *notes)
     autoscaler, said = _autoscaler(cycle, subject.snapshot, autoscaling, scheduler)
     karpenter, more = _karpenter(cycle, subject.snapshot, provisioning)
     return Explanation(
@@ -413,6 +427,8 @@ def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted 
     chosen profile or a change explains the difference."""
     pod, snapshot = cycle.pod, subject.snapshot
     changes = (*setup.notes, *subject.notes)
+    if not pod.spec.node_name and (group := lacking_group(snapshot, pod, setup)):
+        return NotBound(subject=pod.key, message="", group=group)
     if subject.is_new or pod.key not in snapshot.pods.rows or subject.pod.spec.node_name:
         return None
     if (unbound := _not_bound(snapshot, pod)) is not None:
@@ -427,13 +443,22 @@ def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted 
     if theirs is None or pod.status.nominated_node_name:
         return None
     there = parse(theirs.message).nodes
-    if there is not None and there != len(snapshot.cluster.nodes):
-        return None  # nodes came or went
+    if there is not None and there < len(snapshot.cluster.nodes):
+        return None  # nodes have come; those that have gone since would not let it fit
     since = theirs.last_seen
     if since and any((node.metadata.creation_timestamp or "") > since for node in snapshot.cluster.nodes):
         return None
     nodes = tuple(cycle.all_nodes.cluster.names[row] for row in cycle.choice)
     return Contradicted(subject=pod.key, message=theirs.message, nodes=nodes)
+
+
+def lacking_group(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:
+    """The PodGroup that a pod names and that does not exist: Coscheduling permits no such pod. Else empty."""
+    name, namespace = pod.metadata.labels.get(POD_GROUP_LABEL, ""), pod.metadata.namespace
+    if not name or "Coscheduling" not in setup.profile_of(pod).points.get("permit", ()):
+        return ""
+    known = {(one.metadata.namespace, one.metadata.name) for one in snapshot.of(Gang)}
+    return "" if (namespace, name) in known else f"{namespace}/{name}"
 
 
 def _not_bound(snapshot: Snapshot, pod: Pod) -> NotBound | None:

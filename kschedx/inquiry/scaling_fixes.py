@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kschedx.autoscaler.remedies import AutoscalerRemedy, RaiseMaximum, RequestAtMost, TolerateTaints
+from kschedx.autoscaler.remedies import AutoscalerRemedy, RaiseMaximum, RaisePriority, RequestAtMost, TolerateTaints
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
 from kschedx.fixes.steps import Group
 from kschedx.inquiry.fix import Fix
 from kschedx.karpenter.cluster import AllowValues, KarpenterRemedy, LabelPool, RaiseLimits
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.kube.autoscalers import NODE_POOL, NodeClaim
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.types import NodeCondition, Pod
+from kschedx.render.states import ComponentDown
 from kschedx.snapshot.events import ScaleUpEvent
 
 if TYPE_CHECKING:
@@ -32,8 +34,8 @@ _NO_CAPACITY = re.compile(r"insufficient ?capacity|UnfulfillableCapacity|ZonalAl
 
 
 def makes_room(remedy: AutoscalerRemedy | KarpenterRemedy) -> bool:
-    """A larger group or pool: it comes before changes of the pod."""
-    return isinstance(remedy.step, RaiseMaximum | RaiseLimits | AllowValues | LabelPool)
+    """A larger group or pool, or a pod that the autoscaler looks at: it comes before other changes of the pod."""
+    return isinstance(remedy.step, RaiseMaximum | RaisePriority | RaiseLimits | AllowValues | LabelPool)
 
 
 def autoscaler_fixes(
@@ -76,14 +78,7 @@ def karpenter_fixes(
 
     yield from _repaired_pools(karpenter, found, pod)
 
-    for claim in karpenter.snapshot.of(NodeClaim) if found.looked.outcome is PodEligibility.WAITING else ():
-        said = " ".join(f"{one.reason} {one.message}" for one in claim.status.conditions if one.status != "True")
-        if claim.name in karpenter.cluster.not_launched and _NO_CAPACITY.search(said):
-            pool = claim.metadata.labels.get(NODE_POOL, "")
-            ways = "other instance types, zones, or capacity types"
-            yield _fix(
-                f"let NodePool {pool} use {ways}: the cloud has no capacity for NodeClaim {claim.name}", group=None
-            )
+    yield from _claims_under_way(karpenter, found)
 
     if found.pool:
         yield _fix(f"wait for Karpenter: it adds a node to NodePool {found.pool}, if the cloud has capacity")
@@ -91,6 +86,25 @@ def karpenter_fixes(
         of_pod = isinstance(remedy.step, TolerateTaints | RequestAtMost)
         then = f", then Karpenter adds a node of {remedy.pool}" if of_pod else ""
         yield _fix(f"{pool_remedy_title(remedy.step)}{then}")
+
+
+def _claims_under_way(karpenter: Karpenter, found: PodProvisioning) -> Iterator[Fix]:
+    """By what the NodeClaims say of themselves that the pod waits for."""
+    is_waiting = found.looked.outcome is PodEligibility.WAITING
+    names = karpenter.cluster.not_launched if is_waiting else (found.existing,) if found.is_claim else ()
+    for claim in karpenter.snapshot.of(NodeClaim):
+        if claim.name not in names:
+            continue
+        named, command = f"NodeClaim {claim.name}", shell_command("kubectl describe nodeclaim {}", claim.name)
+        said = next((one for one in claim.status.conditions if one.status != "True" and one.message), None)
+        if not is_waiting:
+            yield _fix(f"wait for the node of {named}; if it does not register, find out why", command)
+        elif said is not None and _NO_CAPACITY.search(f"{said.reason} {said.message}"):
+            ways = "other instance types, zones, or capacity types"
+            title = f"let NodePool {claim.metadata.labels.get(NODE_POOL, '')} use {ways}"
+            yield _fix(f"{title}: the cloud has no capacity for {named}", group=None)
+        elif said is not None:
+            yield _fix(f"repair what keeps {named} from launching: {said.message}", command, group=None)
 
 
 def _repaired_pools(karpenter: Karpenter, found: PodProvisioning, pod: Pod) -> Iterator[Fix]:
@@ -119,6 +133,12 @@ def reported_fixes(event: ScaleUpEvent) -> Iterator[Fix]:
         yield _fix("raise the maximum of the node group, which cluster-autoscaler reports as reached")
 
 
-def _fix(title: str, *, group: Group | None = Group.CAPACITY) -> Fix:
+def autoscaler_repair(down: ComponentDown) -> Fix:
+    namespace, _, name = down.pods[0].partition("/")
+    command = shell_command("kubectl logs {} -n {}", name, namespace)
+    return _fix(f"repair {down.component}, which does not run", command, group=None)
+
+
+def _fix(title: str, *commands: str, group: Group | None = Group.CAPACITY) -> Fix:
     """The cluster has no such node yet on which the pod could be tried."""
-    return Fix.untried(title, of_group=group)
+    return Fix.untried(title, of_group=group, commands=commands)

@@ -70,6 +70,17 @@ def named_node(target: str) -> str:
     return name if kind.lower() in NODE_NAMES else ""
 
 
+def named_namespace(snapshot: Snapshot, target: str) -> str:
+    """The name in `ns/NAME`; empty for anything else. Raises `InputError` for one that is not there."""
+    kind, _, name = target.partition("/")
+    known = {*snapshot.namespaces, *snapshot.pods.namespaces.values}
+    if kind.lower() not in ("ns", "namespace", "namespaces") or kind in known or "/" in name:
+        return ""
+    if name not in known:
+        raise InputError(f'no namespace "{name}" in the snapshot', hint=nearest(name, known))
+    return name
+
+
 def find_target(
     snapshot: Snapshot, target: str, namespace: str | None, *, default_namespace: str = "default"
 ) -> Pod | Written:
@@ -242,9 +253,22 @@ def _owners_of(snapshot: Snapshot, namespace: str, owners: Iterable[OwnerReferen
             yield from _owners_of(snapshot, namespace, above)
 
 
+_CALLED = {
+    "Job": ("vcjob", "vj"),
+    "Service": ("ksvc",),
+    "Workflow": ("wf",),
+    "SparkApplication": ("sparkapp",),
+    "InferenceService": ("isvc",),
+    "FlinkDeployment": ("flinkdep",),
+    "Elasticsearch": ("es",),
+    "CloneSet": ("clone",),
+}
+"""Short names of the CustomResourceDefinitions that are not the kind's capitals."""
+
+
 def _words_for(kind: str) -> tuple[str, ...]:
     """What people call a resource: `leaderworkerset`, `leaderworkersets`, `lws`."""
-    return kind.lower(), f"{kind.lower()}s", "".join(filter(str.isupper, kind)).lower()
+    return kind.lower(), f"{kind.lower()}s", "".join(filter(str.isupper, kind)).lower(), *_CALLED.get(kind, ())
 
 
 def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Pod | Written:

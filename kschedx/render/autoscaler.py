@@ -46,7 +46,7 @@ def autoscaler_decider(explanation: Explanation) -> Decider | None:
     said = explanation.cycle.snapshot.autoscaler_events.get(explanation.cycle.pod.key)
     return Decider(
         name="autoscaler",
-        sentence=autoscaler_sentence(autoscaler, scaling),
+        sentence=as_it_runs(explanation, autoscaler_sentence(autoscaler, scaling)),
         rows=(
             *(Row(text=one) for one in (template_label_text(autoscaler, scaling, explanation.cycle.pod),) if one),
             *(Row(text=_row_text(row), facts=tuple(_facts(row)), is_brief=n > 0) for n, row in enumerate(rows)),
@@ -56,6 +56,13 @@ def autoscaler_decider(explanation: Explanation) -> Decider | None:
         fixes=tuple(_fixes(explanation)),
         basis=tuple(autoscaler_basis(autoscaler)),
     )
+
+
+def as_it_runs(explanation: Explanation, sentence: str) -> str:
+    """What an autoscaler does, with why it does not where no pod of it runs."""
+    if (down := explanation.autoscaler_down) is None:
+        return sentence
+    return f"does not run: {' '.join(filter(None, (down.pods[0], down.state or 'is not ready')))}; otherwise {sentence}"
 
 
 def _recorded(said: ScaleUpEvent | None, event: str) -> str:

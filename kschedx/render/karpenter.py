@@ -15,6 +15,7 @@ from kschedx.karpenter.instance_types import NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import is_same_karpenter_event
 from kschedx.releases.karpenter import karpenter_title
+from kschedx.render.autoscaler import as_it_runs
 from kschedx.render.terminal import text
 from kschedx.render.view import Decider, Fix, Row
 from kschedx.render.wording import count, listed
@@ -39,7 +40,7 @@ def karpenter_decider(explanation: Explanation) -> Decider | None:
     told = tuple(fix.title for fix in explanation.fixes)
     return Decider(
         name="karpenter",
-        sentence=karpenter_sentence(karpenter, found),
+        sentence=as_it_runs(explanation, karpenter_sentence(karpenter, found)),
         rows=tuple(_pools(explanation, karpenter, found)),
         event=found.event,
         recorded="" if said is None else _recorded(said.message, found.event),

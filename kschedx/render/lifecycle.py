@@ -27,6 +27,7 @@ from kschedx.render.states import (
     NotScaled,
     OnLostNode,
     Paused,
+    PodsLeftOut,
     Refused,
     ResizeHeld,
     RolloutStalled,
@@ -148,6 +149,8 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield from _unknown(lifecycle)
         case RolloutStalled():
             yield from _stall(lifecycle)
+        case PodsLeftOut(pods=pods):
+            yield f"its status counts {count(pods, 'pod')}: dump pods too (kubectl get pods -A -o yaml)"
         case UnknownPods(kind=kind):
             yield f"only the controller of {kind} knows its pods; ask about the pods that it created"
         case NotBound(report=report, provisioner=provisioner):
@@ -184,7 +187,10 @@ def _order(waiting: WaitingForOrdinal) -> Iterator[str]:
 
 
 def _stall(rollout: RolloutStalled) -> Iterator[str]:
-    yield f"condition Progressing is False (ProgressDeadlineExceeded): {rollout.message}"
+    if rollout.message:
+        yield f"condition Progressing is False (ProgressDeadlineExceeded): {rollout.message}"
+    elif rollout.seconds:
+        yield "a pod counts as available once it has been ready for that long; an old pod stays until then"
     yield from rollout.pods[:_MOST_PODS]
     if len(rollout.pods) > _MOST_PODS:
         yield f"{len(rollout.pods) - _MOST_PODS:,} more"

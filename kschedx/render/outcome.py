@@ -144,10 +144,17 @@ def outcome_details(cycle: Cycle, ranking: Ranking | None, holding: Holding | No
     details = [_margin(ranking)] if ranking and ranking.margin is not None and is_chosen else []
     if cycle.outcome is Outcome.SCHEDULED and open_stake(cycle.unheard) is Stake.NODE and not cycle.has_no_choice:
         details.append(could_prefer(cycle.unheard))
-    if commands := how_to_complete(cycle.unheard):
-        details.append("to decide, add to the dump:" if cycle.outcome is Outcome.UNDECIDED else _whatever_else(cycle))
-        details += [f"{COMMAND}{command}" for command in commands]
+    if cycle.outcome is Outcome.UNDECIDED and (commands := how_to_complete(cycle.unheard)):
+        details += ["to decide, add to the dump:", *(f"{COMMAND}{command}" for command in commands)]
     return tuple(details)
+
+
+def lacking_notes(cycle: Cycle) -> Iterator[str]:
+    """What a dump lacks and would only add reasons."""
+    lacking = [one for one in cycle.unheard if one.kind is UnevaluatedKind.OBJECTS]
+    if lacking and cycle.outcome is not Outcome.UNDECIDED:
+        yield f"{'; '.join(map(not_in_the_dump, lacking))}; no node fits either way"
+        yield from (f"to see all reasons: {command}" for command in how_to_complete(cycle.unheard)[:1])
 
 
 COMMAND = "$ "
@@ -219,12 +226,6 @@ def _lacks_room(cycle: Cycle, holding: Holding | None) -> bool:
     """The pod would fit by itself, and its group does not."""
     group = None if holding is None else holding.group
     return group is not None and group.lacks_room and cycle.outcome is Outcome.SCHEDULED
-
-
-def _whatever_else(cycle: Cycle) -> str:
-    """A dump lacks something, and the pod is rejected all the same."""
-    lacking = [one for one in cycle.unheard if one.kind is UnevaluatedKind.OBJECTS]
-    return f"{'; '.join(map(not_in_the_dump, lacking))}; no node fits either way. To see all reasons:"
 
 
 def then_text(diagnosis: Diagnosis, ranking: Ranking | None) -> str:

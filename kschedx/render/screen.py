@@ -24,6 +24,7 @@ from kschedx.render.outcome import (
     event_text,
     headline_lines,
     indecisive_facts,
+    lacking_notes,
     outcome_details,
     outcome_sentence,
     outcome_tone,
@@ -128,7 +129,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
         no_fix=explanation.no_fix if with_fixes else "",
         event=event_text(cycle, explanation.holding) or _own_event(explanation),
         deciders=tuple(_deciders(explanation)) if with_fixes else (),
-        notes=tuple(note.text for note in explanation.notes if note.id not in SAID),
+        notes=(*lacking_notes(cycle), *(note.text for note in explanation.notes if note.id not in SAID)),
     )
 
 
@@ -159,12 +160,18 @@ def _headline(explanation: Explanation, diagnosis: Diagnosis, ranked: Ranking | 
     told = outcome_sentence(diagnosis, ranked, explanation.holding)
     match explanation.state.name:
         case "Nominated":
-            pod, victims = explanation.cycle.pod, count(len(explanation.victims), "victim")
-            return f"{pod.key} waits for {victims} to terminate on its nominated node {pod.status.nominated_node_name}"
+            return f"{explanation.cycle.pod.key} {nominated_text(explanation)}"
         case "ScaleUp":
             return f"{told}; {_scale_up(explanation)}"
+        case "Unschedulable" if (down := explanation.autoscaler_down) is not None:
+            return f"{told}; {down.component} does not run"
         case _:
             return told
+
+
+def nominated_text(explanation: Explanation) -> str:
+    victims, node = count(len(explanation.victims), "victim"), explanation.cycle.pod.status.nominated_node_name
+    return f"waits for {victims} to terminate on its nominated node {node}"
 
 
 def _scale_up(explanation: Explanation) -> str:

@@ -116,6 +116,10 @@ class Suspended(Facts, frozen=True, kw_only=True):
     """What Kueue says of its quota."""
     waits: str = ""
     """For what, in Kueue."""
+    meant: str = ""
+    """The LocalQueue that may be meant, where `queue` does not exist."""
+    inactive: str = ""
+    """Its Workload, where Kueue does not look at that."""
 
     @property
     def by(self) -> str:
@@ -221,6 +225,7 @@ class Waits(IntEnum):
     CONTAINER = 6
     VOLUMES = 7
     NETWORK = 8
+    DEVICES = 9
 
 
 class WaitingForKubelet(Facts, frozen=True, kw_only=True):
@@ -253,6 +258,8 @@ class WaitingForKubelet(Facts, frozen=True, kw_only=True):
                 return f"waits for its volumes{reason}"
             case Waits.NETWORK:
                 return f"waits for its network sandbox{reason}"
+            case Waits.DEVICES:
+                return f"waits for its devices{reason}"
             case Waits.SANDBOX:
                 return f"waits for its volumes or network{reason}"
             case Waits.INIT:
@@ -270,17 +277,24 @@ class WaitingForKubelet(Facts, frozen=True, kw_only=True):
 
 
 class RolloutStalled(Facts, frozen=True, kw_only=True):
-    """All pods of a Deployment have nodes, and its new ones do not become ready in time."""
+    """All pods of a Deployment have nodes, and its rollout waits for its new ones."""
 
     message: str
-    """Of the condition Progressing, whose reason is ProgressDeadlineExceeded."""
+    """Of the condition Progressing with the reason ProgressDeadlineExceeded; empty before the deadline."""
     pods: tuple[str, ...] = ()
     """Those that are not ready, each with what its kubelet reports: `web-1 on w0: Readiness probe failed`."""
+    seconds: int = 0
+    """minReadySeconds, where all new pods are ready."""
 
     @property
     def told(self) -> str:
         many = len(self.pods)
-        return f": {many} {'pod is' if many == 1 else 'pods are'} not ready" if many else ""
+        unready = f": {many} {'pod is' if many == 1 else 'pods are'} not ready" if many else ""
+        if self.message:
+            return f"exceeded its progress deadline{unready}"
+        if self.seconds:
+            return f"waits in its rollout until its new pods have been ready for minReadySeconds {self.seconds}"
+        return f"waits in its rollout{unready}"
 
 
 class UpdateHeld(Facts, frozen=True, kw_only=True):
@@ -348,6 +362,12 @@ class UnknownPods(Facts, frozen=True, kw_only=True):
     kind: str
 
 
+class PodsLeftOut(Facts, frozen=True, kw_only=True):
+    """Its status counts pods, and the dump has none."""
+
+    pods: int
+
+
 class NoScheduler(Facts, frozen=True, kw_only=True):
     scheduler: str
     profiles: tuple[str, ...]
@@ -386,9 +406,13 @@ class NotBound(Facts, frozen=True, kw_only=True):
     provisioner: str = ""
     report: str = ""
     """What the driver says of the claim."""
+    group: str = ""
+    """`shop/train`, the PodGroup that the pod names and that does not exist."""
 
     @property
     def why(self) -> str:
+        if self.group:
+            return f"PodGroup {self.group} does not exist, and Coscheduling permits no pod without its group"
         return (
             f"claim {self.claim} waits for its volume"
             if self.claim
@@ -449,6 +473,7 @@ Lifecycle: TypeAlias = (
     | ResizeHeld
     | NoJobStarted
     | UnknownPods
+    | PodsLeftOut
     | NoScheduler
     | Contradicted
     | NotBound
@@ -542,8 +567,8 @@ STATES: tuple[StateRow, ...] = (
         WaitingForOrdinal(subject="shop/sts/db", pod="db-2", predecessor="db-1", because="is not ready"),
     ),
     _row(
-        "RolloutStalled", _FITS, "stalled in a rollout", "{s.subject} exceeded its progress deadline{s.told}",
-        RolloutStalled(subject=_DEPLOYMENT, message="", pods=("web-1 on w0",)),
+        "RolloutStalled", _FITS, "stalled in a rollout", "{s.subject} {s.told}",
+        RolloutStalled(subject=_DEPLOYMENT, message="timed out progressing", pods=("web-1 on w0",)),
     ),
     _row(
         "UpdateHeld", _FITS, "kept at an earlier template",
@@ -572,6 +597,10 @@ STATES: tuple[StateRow, ...] = (
         "UnknownPods", _OPEN, "undecided",
         "{s.subject} is undecided: its manifest does not say which pods it creates",
         UnknownPods(subject="ml/trainjob/llm", kind="TrainJob"),
+    ),
+    _row(
+        "PodsLeftOut", _OPEN, "undecided", "{s.subject} is undecided: the dump does not hold its pods",
+        PodsLeftOut(subject=_DEPLOYMENT, pods=3),
     ),
     _row(
         "NoScheduler", _OPEN, "undecided", "{s.subject}: {s.known}",

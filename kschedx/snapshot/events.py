@@ -27,7 +27,8 @@ OF_CRON_JOBS = frozenset(
 """Why a CronJob starts no Job (pkg/controller/cronjob/cronjob_controllerv2.go)."""
 OF_VOLUMES = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
 OF_SANDBOX = frozenset({"FailedCreatePodSandBox", "NetworkNotReady"})
-BY_KUBELET = frozenset({*OF_VOLUMES, *OF_SANDBOX, "Failed", "Unhealthy"})
+OF_DEVICES = frozenset({"FailedPrepareDynamicResources"})
+BY_KUBELET = frozenset({*OF_VOLUMES, *OF_SANDBOX, *OF_DEVICES, "Failed", "Unhealthy"})
 """Warnings about pods that have a node and do not start."""
 _REPEATS_STATUS = "Error: "
 """How a kubelet's event begins that says no more than the container's status."""

@@ -11,6 +11,7 @@ from tests.builders import Manifest, at, node, pod
 from tests.command import Ran, kschedx
 
 SMALL: Manifest = {"containers": [{"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "1"}}}]}
+LARGE: Manifest = {"containers": [{"name": "app", "resources": {"requests": {"cpu": "40"}}}]}
 SINCE = "2026-01-02T00:00:00Z"
 
 
@@ -247,13 +248,46 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
 ]
 
 
+DUMPED: Manifest = {**node("d"), "metadata": {"name": "d", "creationTimestamp": SINCE}}
+GROWS = Path(__file__).parents[2] / "fixtures" / "autoscaler-grows"
+QUEUED = {"kueue.x-k8s.io/queue-name": "team"}
+OWNED_BY_JOB = {**owned("Job", "web"), "name": "job-web", "namespace": "default"}
+
+
+def kueue(kind: str, **fields: object) -> Manifest:
+    metadata = {"name": "teams", "namespace": "default"}
+    return {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": kind, "metadata": metadata, **fields}
+
+
+TEAM = kueue("LocalQueue", spec={"clusterQueue": "all"}, metadata={"name": "team", "namespace": "default"})
+INACTIVE = kueue("Workload", metadata=OWNED_BY_JOB, spec={"queueName": "team", "active": False, "podSets": []})
+IN_QUEUE = workload("Job", metadata={"labels": QUEUED}, suspend=True)
+CRASHES = replica("web-0", "StatefulSet", "web", ready=False, containerStatuses=waiting("CrashLoopBackOff"))
+OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
+    (
+        "job/web",
+        [IN_QUEUE, kueue("LocalQueue", spec={"clusterQueue": "all"})],
+        "default/job/web is suspended: it waits in Kueue because its LocalQueue does not exist (queue team)",
+        1,
+    ),
+    ("job/web", [IN_QUEUE, TEAM, INACTIVE], "default/job/web is suspended: it is deactivated in Kueue", 1),
+    (
+        "deploy/web",
+        [DUMPED, {**workload("Deployment", replicas=3), "status": {"replicas": 3}}],
+        "default/deploy/web is undecided: the dump does not hold its pods",
+        3,
+    ),
+    ("ns/default", [TERMINATING], "namespace/default gets no pods: namespace default is being deleted", 1),
+]
+
+
 def why(folder: Path, target: str, *objects: Manifest, output: str = "") -> Ran:
     (folder / "cluster.json").write_text(json.dumps({"kind": "List", "items": [node("n"), *objects]}))
     more = ("-o", output) if output else ()
     return kschedx("why", target, "-s", "cluster.json", *more, cwd=folder, columns=400)
 
 
-@pytest.mark.parametrize(("target", "objects", "reads", "code"), CASES)
+@pytest.mark.parametrize(("target", "objects", "reads", "code"), [*CASES, *OF_KUEUE])
 def test_the_state_is_the_headline(tmp_path: Path, target: str, objects: list[Manifest], reads: str, code: int) -> None:
     ran = why(tmp_path, target, *objects)
     first = ran.out.splitlines()[0][2:]
@@ -331,13 +365,66 @@ def test_an_event_that_contradicts_leaves_the_answer_open(tmp_path: Path) -> Non
     assert (ran.code, f"event     {message}" in ran.out) == (3, True)
     more = [pod("x", status={"phase": "Pending", "conditions": [refused]}), node("added")]
     assert why(tmp_path, "pod/x", *more).code == 0
+    of_many = {**refused, "message": message.replace("0/1", "0/40")}
+    assert why(tmp_path, "pod/x", pod("x", status={"phase": "Pending", "conditions": [of_many]})).code == 3
 
 
-def test_a_running_pod_proves_that_claims_were_left_out(tmp_path: Path) -> None:
-    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
-    runs = pod("runs", on="n", status={"phase": "Running"}, volumes=volumes)
-    mine = pod("x", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "mine"}}])
-    assert (why(tmp_path, "pod/x", mine).code, why(tmp_path, "pod/x", mine, runs).code) == (1, 3)
+@pytest.mark.parametrize(
+    ("others", "code", "reads"), [([], 3, "is undecided"), (["other"], 1, "is not bound: PodGroup")]
+)
+def test_coscheduling_permits_no_pod_without_its_group(
+    tmp_path: Path, others: list[str], code: int, reads: str
+) -> None:
+    (tmp_path / "config.yaml").write_text(json.dumps(COSCHEDULING))
+    kind = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "spec": {"minMember": 1}}
+    groups = [{**kind, "metadata": {"name": name, "namespace": "default"}} for name in others]
+    items = [DUMPED, *groups, pod("x", labels={"scheduling.x-k8s.io/pod-group": "pg"})]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": items}))
+    asked = ("-s", "cluster.json", "--config", "config.yaml")
+    one, many = (kschedx("why", name, *asked, cwd=tmp_path, columns=200) for name in ("pod/x", "--all-pending"))
+    assert (one.code, many.code, reads in one.out) == (code, code, True)
+
+
+def test_a_nominated_pod_has_one_answer(tmp_path: Path) -> None:
+    """While its victims terminate it is not schedulable, in a list either."""
+    low = pod("low", on="n", metadata={"deletionTimestamp": SINCE}, spec=LARGE)
+    high = pod("high", priority=1000, status={"phase": "Pending", "nominatedNodeName": "n"}, spec=LARGE)
+    reads = "waits for 1 victim to terminate on its nominated node n"
+    ran = why(tmp_path, "pod/high", low, high)
+    many = kschedx("why", "--all-pending", "-s", "cluster.json", cwd=tmp_path, columns=400)
+    assert (ran.code, many.code, reads in ran.out, reads in many.out) == (1, 1, True, True)
+
+
+def test_an_autoscaler_that_does_not_run_adds_no_node(tmp_path: Path) -> None:
+    metadata = {"namespace": "kube-system", "labels": {"app": "cluster-autoscaler"}}
+    fails = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
+    down = pod(
+        "ca",
+        on="ip-10-0-1-20.ec2.internal",
+        metadata=metadata,
+        status={**fails, "containerStatuses": waiting("CrashLoopBackOff")},
+    )
+    (tmp_path / "down.json").write_text(json.dumps({"kind": "List", "items": [down]}))
+    asked = ("why", str(GROWS / "pod.yaml"), "-s", str(GROWS / "cluster.yaml"))
+    runs, ran = (kschedx(*asked, *more, cwd=tmp_path, columns=400) for more in ((), ("-s", "down.json")))
+    assert "; cluster-autoscaler adds a node of group" in runs.out.splitlines()[0]
+    assert ran.out.splitlines()[0].endswith("; cluster-autoscaler does not run")
+    assert "repair cluster-autoscaler, which does not run" in ran.out
+
+
+COSCHEDULING: Manifest = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [
+        {
+            "schedulerName": "default-scheduler",
+            "plugins": {
+                "multiPoint": {"enabled": [{"name": "Coscheduling"}]},
+                "queueSort": {"disabled": [{"name": "*"}], "enabled": [{"name": "Coscheduling"}]},
+            },
+        }
+    ],
+}
 
 
 def test_the_members_of_a_gang_have_one_answer(tmp_path: Path) -> None:
@@ -348,23 +435,7 @@ def test_the_members_of_a_gang_have_one_answer(tmp_path: Path) -> None:
         pod(f"w-{one}", labels=labels, containers=[{"name": "c", "resources": {"requests": {"cpu": "40"}}}])
         for one in "ab"
     ]
-    (tmp_path / "config.yaml").write_text(
-        json.dumps(
-            {
-                "apiVersion": "kubescheduler.config.k8s.io/v1",
-                "kind": "KubeSchedulerConfiguration",
-                "profiles": [
-                    {
-                        "schedulerName": "default-scheduler",
-                        "plugins": {
-                            "multiPoint": {"enabled": [{"name": "Coscheduling"}]},
-                            "queueSort": {"disabled": [{"name": "*"}], "enabled": [{"name": "Coscheduling"}]},
-                        },
-                    }
-                ],
-            }
-        )
-    )
+    (tmp_path / "config.yaml").write_text(json.dumps(COSCHEDULING))
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [node("n"), group, *pods]}))
     asked = ("-s", "cluster.json", "--config", "config.yaml")
     for name in ("pod/w-a", "pod/w-b"):
@@ -470,13 +541,25 @@ PULLED = {
     "not present with pull policy of Never": "load app:1 onto n, or set imagePullPolicy: IfNotPresent",
     "no match for platform in manifest": "use an image that is built for the platform of n",
     "dial tcp: lookup registry: no such host": "let n reach the registry of app:1",
+    "tls: failed to verify certificate: x509: unknown authority": "let n trust the certificate of the registry",
+    "failed to extract layer: no space left on device": "free disk space on n",
 }
 OOM_KILLED = {"lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
+NO_COMMAND = {
+    "lastState": {
+        "terminated": {
+            "reason": "StartError", "exitCode": 128, "message": 'exec: "/app": stat /app: no such file or directory',
+        }
+    }
+}  # fmt: skip
 STARTS: list[tuple[list[Manifest], str]] = [
     *((waiting("ErrImagePull", told), fix) for told, fix in PULLED.items()),
     (waiting("CreateContainerConfigError", 'configmap "conf" not found'), "create ConfigMap default/conf"),
     (waiting("CrashLoopBackOff"), "find out from its logs why container app ends"),
     ([{**waiting("CrashLoopBackOff")[0], **OOM_KILLED}], "raise limits.memory of container app"),
+    ([{**waiting("CrashLoopBackOff")[0], **NO_COMMAND}], "correct the command of the container"),
+    (waiting("CreateContainerConfigError", "couldn't find key a in Secret default/b"), "add the key to the ConfigMap"),
+    (waiting("CreateContainerConfigError", "container has runAsNonRoot and image will run as root"), "set runAsUser"),
 ]
 
 
@@ -489,6 +572,10 @@ STARTS: list[tuple[list[Manifest], str]] = [
             "run the node plugin of a.b",
         ),
         ("FailedMount", "mount failed: access denied by server", "let n access the volume"),
+        ("FailedMount", "hostPath type check failed: /data is not a directory", "create on n what the hostPath names"),
+        ("FailedMount", "you might need a /sbin/mount.<type> helper program", "install the mount helper"),
+        ("FailedAttachVolume", 'code = NotFound desc = Volume "v" not found', "restore the volume"),
+        ("FailedPrepareDynamicResources", "NodePrepareResources failed", "repair the node plugin of the device driver"),
         ("FailedCreatePodSandBox", "failed to assign an IP address to container", "give n more pod IP addresses"),
         ("FailedCreatePodSandBox", 'plugin type="azure-vnet": no IPs available on NC', "give n more pod IP addresses"),
         (
@@ -809,9 +896,26 @@ def test_a_rollout_past_its_progress_deadline_is_named(
 
 
 @pytest.mark.parametrize(
+    ("is_ready", "seconds", "told"),
+    [(False, 0, ": 1 pod is not ready"), (True, 60, " until its new pods have been ready for minReadySeconds 60")],
+)
+def test_a_rollout_waits_for_its_new_pods(tmp_path: Path, is_ready: bool, seconds: int, told: str) -> None:
+    old: Manifest = {**OLD, "spec": {**at(OLD, "spec"), "template": {"spec": {"containers": [{"name": "old"}]}}}}
+    pods = [replica("web-0-a", "ReplicaSet", "web-0"), replica("web-1-a", "ReplicaSet", "web-1", ready=is_ready)]
+    ran = why(tmp_path, "deploy/web", workload("Deployment", minReadySeconds=seconds), old, ROLLED_OUT, *pods)
+    assert (ran.code, ran.out.splitlines()[0]) == (
+        0,
+        f"‖ default/deploy/web waits in its rollout{told}",
+    )
+
+
+@pytest.mark.parametrize(
     ("target", "objects", "fix"),
     [
         ("sts/web", NOT_ROLLED_OUT, "kubectl delete pod web-0 -n default"),
+        ("sts/web", [workload("StatefulSet", replicas=2), CRASHES], "kubectl logs web-0 -n default -c app --previous"),
+        ("job/web", OF_KUEUE[0][1], "kubectl label job web -n default --overwrite kueue.x-k8s.io/queue-name=teams"),
+        ("job/web", OF_KUEUE[1][1], "kubectl patch workloads.kueue.x-k8s.io job-web -n default --type merge"),
         (
             "sts/web",
             [
@@ -944,6 +1048,7 @@ PROVISIONING = {
     "ResourceExhausted: full": "raise the storage quota of disk.example.com, or free capacity there",
     "UnauthorizedOperation: no": "give disk.example.com the permission that it lacks",
     'InvalidArgument: unknown parameter "a"': "delete and recreate StorageClass late with correct parameters",
+    "no topology key found on CSINode n": "run the node plugin of disk.example.com on n, where it is not registered",
     "it is slow": "repair disk.example.com (default/disk-provisioner-0 is not ready), so that it provisions",
 }
 

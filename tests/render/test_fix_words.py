@@ -48,7 +48,7 @@ def huge(before: int, after: int) -> s.NodeAmount:
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        (s.RemoveGates(gates=("a", "b")), "remove scheduling gate a and b"),
+        (s.RemoveGates(gates=("a", "b")), "remove scheduling gates a and b"),
         (s.Tolerate(taints=(TEAM, Taint(key="b", effect="NoExecute"))), "tolerate team=a:NoSchedule and b:NoExecute"),
         (dropped(asked("disk", "=", "ssd")), "stop requiring disk=ssd"),
         (

@@ -27,7 +27,7 @@ class RemoveGates(PodStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        return f"remove scheduling gate {' and '.join(self.gates)}"
+        return f"remove scheduling {'gate' if len(self.gates) == 1 else 'gates'} {' and '.join(self.gates)}"
 
     def edit(self, pod: Pod, ground: Ground) -> Pod:
         return edit.with_spec(pod, replace(pod.spec, scheduling_gates=()))

@@ -35,6 +35,7 @@ from kschedx.render.words import describe
 from kschedx.render.words.constraints import node_condition, requirement_text, unwell_nodes_text
 from kschedx.render.words.devices import shortage_text
 from kschedx.render.words.resources import offered_nowhere
+from kschedx.render.words.volumes import nearest_text
 
 MOST_CAUSES = 3
 
@@ -175,7 +176,10 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case VolumeLimitExceeded():
             return f"{nodes} cannot attach more volumes of {finding.driver}"
         case NoMatchingVolume():
-            return f"no volume matches claim {finding.claim.claim} on {nodes}"
+            told = f"no volume matches claim {finding.claim.claim} on {nodes}"
+            mains = (_main(group) for group in groups)
+            nearest = {nearest_text(other) for other in mains if isinstance(other, NoMatchingVolume)}
+            return ": ".join((told, *filter(None, nearest))) if len(nearest) == 1 else told
         case ProvisioningTopologyMismatch():
             return f"class {finding.claim.storage_class} provisions no volume for {nodes}{_allowed(finding.terms)}"
         case ClaimInUse():

@@ -187,12 +187,14 @@ def _topology_spread_skew(finding: findings.TopologySpreadSkew) -> Words:
     arithmetic = f"{finding.matching} matching + {finding.itself} this pod - {finding.minimum} minimum = {finding.skew}"
     domains = [f"{one.domain} {one.matching}" for one in finding.domains]
     items = [arithmetic, listed(domains, SHOWN, finding.domain_count)]
+    too_few = ""
     if finding.min_domains is not None:
         exist = "domain exists" if finding.domain_count == 1 else "domains exist"
-        items.append(f"minimum 0: {finding.domain_count:,} {exist}, minDomains is {finding.min_domains}")
+        too_few = f"{finding.domain_count:,} {exist}, minDomains is {finding.min_domains}"
+        items.append(f"minimum 0: {too_few}")
     items.append(f"constraint {finding.constraint + 1}, per {finding.topology_key}")
     return Words(
-        headline=f"skew {finding.skew} > maxSkew {finding.max_skew}",
+        headline=f"skew {finding.skew} > maxSkew {finding.max_skew}{f': {too_few}' if too_few else ''}",
         shared=f"skew > maxSkew {finding.max_skew}",
         facts=(Fact(label="rule", items=tuple(items), whole=True),),
         brief=Brief(detail=f"skew {finding.skew}"),

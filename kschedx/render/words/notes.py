@@ -347,8 +347,9 @@ def question_note_text(note: notes.QuestionNote) -> str:
             one = ", but is not ready" if replicas == 1 else f", {unready:,} of them not ready"
             not_ready = one if unready else ""
             return f"{which}{not_ready}; this shows where one more would go"
-        case notes.RunsAlready(node=node):
-            return f"it runs on {node}; this shows what scheduling it now would give"
+        case notes.RunsAlready(node=node, not_ready=why):
+            not_ready = f" and is not ready: {why}" if why else ""
+            return f"it runs on {node}{not_ready}; this shows what scheduling it now would give"
         case notes.ManifestLeftOut(source=source, why=why):
             return f"ignored: {source}, {why}"
         case notes.OldVersion():

@@ -134,6 +134,11 @@ def _no_matching_volume(finding: findings.NoMatchingVolume) -> Words:
     return Words(headline=f"no volume matches claim {claim.claim}", facts=tuple(facts))
 
 
+def nearest_text(finding: findings.NoMatchingVolume) -> str:
+    """What the one volume of the class lacks: `nfs-1 5Gi is too small`; empty where there are more, or none."""
+    return _candidate(finding.nearest[0]) if finding.volumes == len(finding.nearest) == 1 else ""
+
+
 def _lost(lost: str) -> str:
     return _LOST.get(lost, lost)
 
