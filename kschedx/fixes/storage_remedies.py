@@ -28,27 +28,23 @@ from kschedx.findings import (
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_gone
 from kschedx.fixes.phrases import provisioning_text
-from kschedx.fixes.pod_edits import bound_claim
 from kschedx.fixes.trial import Candidate
 from kschedx.kube.decoding import decode
 from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.kube.selectors import LabelSelector
 from kschedx.kube.storage import (
     BETA_STORAGE_CLASS,
     DEFAULT_CLASS,
     WAIT_FOR_FIRST_CONSUMER,
-    CSIPersistentVolumeSource,
-    ObjectReference,
     OfStatefulSet,
     PersistentVolume,
     PersistentVolumeClaim,
-    PersistentVolumeSpec,
-    PersistentVolumeStatus,
     StorageClass,
+    bound_claim,
     check_quantities,
     claim_name,
     default_class,
     is_bound_to,
+    volume_for,
     with_default_class,
 )
 from kschedx.kube.types import ObjectMeta, PersistentVolumeClaimSpec, VolumeResourceRequirements
@@ -59,9 +55,6 @@ from kschedx.snapshot.storage import Storage
 
 LEAST_CLAIM_SHARE = 10
 """If a claim could have less than its request divided by this, no fix lowers it that far."""
-DEFAULT_SIZE = 1 << 30
-IN_TREE = "kubernetes.io/"
-"""The prefix of provisioners that are no CSI drivers."""
 
 Unmade = NoMatchingVolume | InsufficientStorageCapacity | ProvisioningTopologyMismatch
 
@@ -142,40 +135,6 @@ def released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterat
                 yield s.ReleaseVolume(volume=free, holder=key, is_its_own=key == claim.key)
         except SearchError:
             return
-
-
-def volume_for(
-    claim: PersistentVolumeClaim, name: str, storage_class: StorageClass | None, *, bound: bool
-) -> PersistentVolume:
-    """A volume that has all that the claim asks for, within every node's reach. The user fills in its storage."""
-    spec = claim.spec
-    driver = storage_class.provisioner if storage_class and storage_class.can_provision else ""
-    size = claim.size_in_bytes or DEFAULT_SIZE
-    reference = ObjectReference(namespace=claim.metadata.namespace, name=claim.name, uid=claim.metadata.uid)
-    return PersistentVolume(
-        metadata=ObjectMeta(name=name, labels=_labels(spec.selector)),
-        spec=PersistentVolumeSpec(
-            capacity={"storage": format_quantity(size, Unit.BYTE)},
-            access_modes=spec.access_modes or ("ReadWriteOnce",),
-            volume_mode=spec.volume_mode,
-            storage_class_name=claim.storage_class,
-            volume_attributes_class_name=spec.volume_attributes_class_name,
-            claim_ref=reference if bound else None,
-            csi=CSIPersistentVolumeSource(driver=driver, volume_handle=name)
-            if driver and not driver.startswith(IN_TREE)
-            else None,
-        ),
-        status=PersistentVolumeStatus(phase="Bound" if bound else "Available"),
-    )
-
-
-def _labels(selector: LabelSelector | None) -> dict[str, str]:
-    """Labels that a selector picks; what it excludes is simply not there."""
-    if selector is None:
-        return {}
-    wanted = {one.key: one.values[0] if one.values else "true" for one in selector.match_expressions
-              if one.operator in ("In", "Exists")}  # fmt: skip
-    return {**wanted, **(selector.match_labels or {})}
 
 
 # Remedies for the claims of a pod: create or recreate the claim, or bind it to a volume.
@@ -357,7 +316,7 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
         name = (claim.spec.volume_name or own) if named is None else own
         storage_class = storage.classes.get(claim.storage_class)
         driver = storage_class.provisioner if storage_class and storage_class.can_provision else ""
-        is_new = any(claim == one for one in place.situation.proposal.objects)
+        is_new = not claim.metadata.uid or any(claim == one for one in place.situation.proposal.objects)
         yield s.CreateVolume(
             volume=volume_for(claim, name, storage_class, bound=True),
             claim_key=claim.key,

@@ -19,7 +19,7 @@ from kschedx.kube.documents import Document, part_of
 from kschedx.kube.kinds import Objects, of_record
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.snapshot_header import SnapshotHeader
-from kschedx.kube.storage import PersistentVolumeClaim
+from kschedx.kube.storage import PersistentVolumeClaim, bound_claim, provisioned_at_once
 from kschedx.kube.types import (
     ConfigMap,
     GroupedWorkload,
@@ -408,6 +408,17 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
     def with_claims(self, changed: Mapping[str, PersistentVolumeClaim]) -> Snapshot:
         """The cluster with some claims replaced or added, by `namespace/name`."""
         return self.with_storage(replace(self.storage, claims={**self.storage.claims, **changed}))
+
+    def with_new_claims(self, made: Mapping[str, PersistentVolumeClaim]) -> Snapshot:
+        """The cluster with claims that it did not have, bound where a driver provisions at once for every node."""
+        claims, volumes = {**self.storage.claims}, {**self.storage.volumes}
+        for key, claim in made.items():
+            named = self.storage.with_default(claim)
+            storage_class = self.storage.classes.get(named.storage_class)
+            volume = provisioned_at_once(named, storage_class, self.storage.csi_nodes.values())
+            claims[key] = named if volume is None else bound_claim(named, volume.name)
+            volumes |= {} if volume is None else {volume.name: volume}
+        return self.with_storage(replace(self.storage, claims=claims, volumes=volumes))
 
     def with_storage(self, storage: Storage) -> Snapshot:
         return replace(self, storage=storage, _tables=dict(self._tables))
