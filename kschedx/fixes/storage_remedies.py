@@ -68,6 +68,7 @@ def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: Candidate) -> 
         return
     if isinstance(finding, NoMatchingVolume):
         yield from released_volumes(claim, place.snapshot)
+        yield from _bound_claims(claim, place)
     smaller = [] if isinstance(finding, ProvisioningTopologyMismatch) else list(_smaller_claim(finding, claim))
     yield from smaller
     storage_class = place.snapshot.storage.classes.get(claim.storage_class)
@@ -137,6 +138,36 @@ def released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterat
             return
 
 
+def _bound_claims(claim: PersistentVolumeClaim, place: Candidate) -> Iterator[s.UseClaim]:
+    """Claims of the namespace that are bound to a volume which this one could have, and that no pod uses."""
+    storage, named = (
+        place.snapshot.storage,
+        [claim_name(place.pod.metadata.name, one) for one in place.pod.spec.volumes],
+    )
+    if claim.name not in named or any(one.ephemeral is not None for one in place.pod.spec.volumes):
+        return
+    for volume in storage.volumes_of(claim.storage_class):
+        holder = volume.spec.claim_ref
+        if holder is None or holder.namespace != claim.metadata.namespace or holder.name in named:
+            continue
+        other = storage.claims.get(f"{holder.namespace}/{holder.name}")
+        if (
+            other is None
+            or not is_bound_to(volume, other)
+            or other.metadata.deletion_timestamp
+            or other.metadata.controller
+        ):
+            continue
+        spec = replace(volume.spec, claim_ref=None)
+        free = replace(volume, spec=spec, status=replace(volume.status, phase="Available"))
+        try:
+            fits = VolumeSearch(claim, Storage(volumes={free.name: free}), attributes_classes=True).fitting
+        except SearchError:
+            return
+        if fits and not any(True for _ in _users(other, place.snapshot, and_pending=True)):
+            yield s.UseClaim(claim=claim.name, meant=other.name, volume=volume.name)
+
+
 # Remedies for the claims of a pod: create or recreate the claim, or bind it to a volume.
 
 PROVISIONER = "<provisioner>"
@@ -204,11 +235,12 @@ def give_up_volume(finding: VolumeNodeAffinityMismatch | VolumeZoneMismatch, pla
         yield s.GiveUpVolume(claim=_anew(claim, place), volume=finding.persistent_volume)
 
 
-def _users(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[int]:
+def _users(claim: PersistentVolumeClaim, snapshot: Snapshot, *, and_pending: bool = False) -> Iterator[int]:
     """Rows of the pods that run and have it."""
     pods, namespace = snapshot.pods, claim.metadata.namespace
     for row in range(len(pods)):
-        volumes = pods.specs[row].volumes if pods.node_names[row] and pods.namespaces[row] == namespace else ()
+        is_user = (and_pending or pods.node_names[row]) and pods.namespaces[row] == namespace
+        volumes = pods.specs[row].volumes if is_user else ()
         if any(claim_name(pods.names[row], volume) == claim.name for volume in volumes):
             yield row
 

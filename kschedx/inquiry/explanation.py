@@ -268,6 +268,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return self._gang_fixes(self.gang)
         if self.becomes is Outcome.SCHEDULED:
             return () if self.remedies is None else self.remedies()
+        from kschedx.explain.root_causes import balanced_service
         from kschedx.fixes import find_fixes
         from kschedx.fixes.owners import template_owner
         from kschedx.inquiry.fix import Fix
@@ -283,7 +284,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         room = self._room() or (self._room(with_changes_of_pod=True) if by_hand else ())
         if room:  # a node by hand is what an autoscaler is there for
             found = tuple(one for one in found if not one.adds_node)
-        return (*self._missing_members(), *self._pods_before(), *room, *found)
+        if balanced_service(pod.metadata.labels):
+            found = ()  # its controller writes the pod template again
+        return (*self._missing_members(), *self._of_causes(), *room, *found)
 
     def _for_group(self, fix: Fix) -> Fix:
         """A new node for one pod of a LeaderWorkerSet's group says how many the pods without a node need, if all of
@@ -367,18 +370,35 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             by = f": {owner.kind} {owner.name} creates too few" if owner is not None else ""
             yield Fix.untried(f"create {count(lacking, 'more pod')} of group {name}{by}")
 
-    def _pods_before(self) -> Iterator[Fix]:
-        """The question about a pod that has to have a node first."""
+    def _of_causes(self) -> Iterator[Fix]:
+        """What ends a cause that lies outside the pod, its nodes, and their pods: not tried."""
         from kschedx.explain.diagnosis import Diagnosis
-        from kschedx.explain.root_causes import MatchingPodPending, root_causes
+        from kschedx.explain.root_causes import MatchingPodPending, PortOfService, SelectorOfNamespace, root_causes
         from kschedx.inquiry.fix import Fix
         from kschedx.kube.escaping import shell_command
 
+        pod = self.cycle.pod.metadata
         for cause in root_causes(Diagnosis(self.cycle)):
-            if isinstance(cause, MatchingPodPending):
-                namespace, _, name = cause.pod.partition("/")
-                command = shell_command("kschedx why pod/{} -n {}", name, namespace)
-                yield Fix.untried(f"make room for {cause.pod} first, which this pod follows", commands=(command,))
+            match cause:
+                case MatchingPodPending():
+                    namespace, _, name = cause.pod.partition("/")
+                    command = shell_command("kschedx why pod/{} -n {}", name, namespace)
+                    yield Fix.untried(f"make room for {cause.pod} first, which this pod follows", commands=(command,))
+                case SelectorOfNamespace(namespace=namespace, annotation=annotation):
+                    emptied = f"kubectl annotate namespace {{}} {annotation}= --overwrite"
+                    commands = [shell_command(emptied, namespace)]
+                    if pod.controller is not None and self.cycle.pod.key in self.cycle.snapshot.pods.rows:
+                        commands.append(shell_command("kubectl delete pod {} -n {}", pod.name, namespace))
+                    title = f"empty annotation {annotation} of namespace {namespace}, and recreate the pod"
+                    yield Fix.untried(title, commands=tuple(commands))
+                case PortOfService(port=port, service=service, own_service=own):
+                    if own:
+                        yield Fix.untried(f"change port {port} of Service {own}: Service {service} has it already")
+                    else:
+                        title = f"remove port {port} from Service {service}, or route through it instead of a host port"
+                        yield Fix.untried(title)
+                case _:
+                    pass
 
     def _room(self, *, with_changes_of_pod: bool = False) -> tuple[Fix, ...]:
         """What an autoscaler does, or would do with other settings; with changes of the pod, for another pod too."""

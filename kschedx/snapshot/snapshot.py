@@ -13,7 +13,7 @@ from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import default_namespace, default_priority_class
-from kschedx.apiserver.optional_admission import PLUGIN_OF_ANNOTATION
+from kschedx.apiserver.optional_admission import READ_ANNOTATIONS
 from kschedx.kube.decoding import decode
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.kinds import Objects, of_record
@@ -300,7 +300,7 @@ def priority_classes(objects: Objects) -> dict[str, PriorityClass]:
 
 def _read_by_admission(namespace: Namespace) -> Labels:
     """Its annotations, without those that say nothing about pods."""
-    return {key: text for key, text in namespace.metadata.annotations.items() if key in PLUGIN_OF_ANNOTATION}
+    return {key: text for key, text in namespace.metadata.annotations.items() if key in READ_ANNOTATIONS}
 
 
 def _by_namespace(limit_ranges: Sequence[LimitRange]) -> dict[str, list[LimitRange]]:

@@ -13,12 +13,15 @@ from kschedx.explain.root_causes import (
     MembersNotCreated,
     NeverPreempts,
     NoDevicesPublished,
+    NominatedNodeTaken,
     OutdatedRevision,
     PartitionedResource,
+    PortOfService,
     ProvisioningFailed,
     Reported,
     ResizePending,
     SelectorMissesPod,
+    SelectorOfNamespace,
     UnhealthyDevices,
     VolumeNotUsable,
 )
@@ -73,6 +76,13 @@ def root_cause_text(cause: Cause) -> str:
             more = f" and {count(others, 'more pod')}" if others else ""
             verb = "have no node themselves" if others else "has no node itself"
             return f"podAffinity term {term + 1} selects {pod}{more}, which {verb}"
+        case SelectorOfNamespace(namespace=namespace, annotation=annotation, selector=selector):
+            return f"node selector {selector} comes from annotation {annotation} of namespace {namespace}"
+        case NominatedNodeTaken(node=node, pod=pod, others=others):
+            more = f" and {count(others, 'more pod')}" if others else ""
+            return f"nominated node {node} was taken: {pod} (priority {cause.priority}){more} runs there and is newer"
+        case PortOfService(port=port, service=service):
+            return f"k3s' load balancer (ServiceLB) uses host port {port} for Service {service}"
         case NeverPreempts(priority_class=name):
             named = f"PriorityClass {name} has" if name else "the pod has"
             return f"{named} preemptionPolicy Never, so that no pod of a lower priority is evicted"
