@@ -130,6 +130,7 @@ class Asked:
     def look(self, index: int) -> tuple[PodAnswer, Explanation | None]:
         """One pod in short, and its whole story; what cannot be decided is an answer too, and so is
         what the API server refuses."""
+        from kschedx.render.holding import group_standing
         from kschedx.render.pending import wanted_labels
         from kschedx.render.words import headline
         from kschedx.render.words.causes import main_findings
@@ -162,7 +163,7 @@ class Asked:
             case Outcome.GATED:
                 message = ""
             case Outcome.UNDECIDED:
-                message = could_reject(found.cycle.unheard)
+                message = could_reject(found.cycle.unheard) + group_standing(found.holding)
             case _:
                 message = found.message
         answer = replace(undecided, outcome=found.outcome, nodes=found.chosen_nodes, message=message)

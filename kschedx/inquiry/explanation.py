@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -292,8 +293,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         """A new node for one pod of a LeaderWorkerSet's group says how many the pods without a node need, if all of
         them request as much."""
         pod, pods = self.cycle.pod, self.cycle.snapshot.pods
-        written = pod.metadata.annotations.get(GROUP_SIZE, "")
-        if not (fix.adds_node and re.fullmatch(r"[0-9]{1,6}", written)):
+        size = self._group_size() if fix.adds_node else 0
+        if not size:
             return fix
         from kschedx.fixes.pod_edits import amount_of
         from kschedx.fixes.steps import AddNode
@@ -302,7 +303,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         shared = {key: pod.metadata.labels.get(key, "") for key in GROUP_LABELS}
         is_member = pods.labels.where(lambda labels: all(labels.get(key) == value for key, value in shared.items()))
         is_member &= pods.namespaces.where(lambda name: name == pod.metadata.namespace) & (pods.node >= 0)
-        left = int(written) - int(is_member.sum())
+        left = size - int(is_member.sum())
         (step,) = fix.steps
         if left < 2 or not isinstance(step, AddNode):
             return fix
@@ -314,6 +315,17 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         number = -(-left // each)
         told = f"for the whole group: {number:,} nodes, if its pods request as much"
         return replace(fix, costs=(*fix.costs, told)) if number > 1 else fix
+
+    def _group_size(self) -> int:
+        """How many pods the group of a LeaderWorkerSet has; 0 for other pods. Without the annotation, by the workers'
+        StatefulSet, whose name is the leader's."""
+        pod, snapshot = self.cycle.pod.metadata, self.cycle.snapshot
+        if re.fullmatch(r"[0-9]{1,6}", written := pod.annotations.get(GROUP_SIZE, "")):
+            return int(written)
+        group = "-".join(pod.labels.get(key, "") for key in GROUP_LABELS)
+        raw = snapshot.workloads.get(("StatefulSet", pod.namespace, group))
+        replicas = msgspec.json.decode(raw)["spec"].get("replicas") if raw else None
+        return replicas + 1 if isinstance(replicas, int) else 0
 
     def _newer_revision(self, pod: Pod) -> Fix | None:
         """To delete a pod whose StatefulSet has another template by now; None where that does not help."""
