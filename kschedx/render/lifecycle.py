@@ -159,8 +159,11 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield f"{pods[0]} {state}"
         case StillActive(pod=pod, message=message):
             yield f"its pod {pod} is pending{': ' if message else ''}{message}"
+        case Contradicted(finished=finished) if finished:
+            have = "has" if len(finished) == 1 else "have"
+            yield f"{listed(finished, 3)} {have} finished, perhaps after the event, and made room there"
         case Contradicted():
-            yield "pods, nodes or other objects that decide are not in the dump"
+            yield "the dump lacks objects that decide, or they changed since the event"
         case _:
             assert_never(lifecycle)
 

@@ -29,6 +29,7 @@ from kschedx.render.outcome import (
     outcome_tone,
     replicas_block,
     roots,
+    volume_facts,
 )
 from kschedx.render.scores import SHOWN, matrices, node_rows, node_verdict_lines, ranking_block, tables
 from kschedx.render.terminal import (
@@ -123,7 +124,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
         ),
         because=causes(diagnosis),
         roots=(*roots(diagnosis), *_victims(explanation)),
-        facts=(*holding_facts(explanation.holding, cycle), *indecisive_facts(explanation)),
+        facts=(*holding_facts(explanation.holding, cycle), *volume_facts(diagnosis), *indecisive_facts(explanation)),
         fixes=fix_views(explanation) if with_fixes else (),
         no_fix=explanation.no_fix if with_fixes else "",
         event=event_text(cycle, explanation.holding) or _own_event(explanation),
