@@ -199,10 +199,10 @@ class NominatedNodeTaken(RootCause, frozen=True, kw_only=True):
 
 
 class PortOfService(RootCause, frozen=True, kw_only=True):
-    """A pod of k3s' load balancer holds a host port for each port of a Service."""
+    """Pods of k3s' load balancer hold a host port for each port of a Service."""
 
     id: ClassVar[str] = "port-of-service"
-    port: int
+    ports: tuple[int, ...]
     service: str
     """`namespace/name`."""
     own_service: str = ""
@@ -256,7 +256,7 @@ def root_causes(diagnosis: Diagnosis) -> tuple[Cause, ...]:
     findings = [one for stop in diagnosis.stops for one in stop.status.findings]
     findings += [one for group in diagnosis.groups for one in group.exemplar.findings]
     found = [cause for one in findings for cause in _of(diagnosis, one)]
-    of_pod = (*_outdated(diagnosis.cycle), *_taken(diagnosis.cycle))
+    of_pod = (*_outdated(diagnosis.cycle), *_taken(diagnosis.cycle), *_services(diagnosis.cycle, findings))
     return tuple(dict.fromkeys((*of_pod, *failed, *found, *_reported(diagnosis.cycle))))
 
 
@@ -306,12 +306,15 @@ def balanced_service(labels: Mapping[str, str]) -> str:
     return f"{namespace}/{name}" if namespace and name else ""
 
 
-def _services(cycle: Cycle, finding: HostPortConflict) -> Iterator[PortOfService]:
-    row = cycle.snapshot.pods.rows.get(finding.holder)
-    service = "" if row is None else balanced_service(cycle.snapshot.pods.labels[row])
-    if service:
-        own = balanced_service(cycle.pod.metadata.labels)
-        yield PortOfService(port=finding.port, service=service, own_service=own)
+def _services(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[PortOfService]:
+    ports: dict[str, set[int]] = {}
+    for one in findings:
+        row = cycle.snapshot.pods.rows.get(one.holder) if isinstance(one, HostPortConflict) else None
+        if isinstance(one, HostPortConflict) and row is not None:
+            ports.setdefault(balanced_service(cycle.snapshot.pods.labels[row]), set()).add(one.port)
+    own = balanced_service(cycle.pod.metadata.labels)
+    for service in filter(None, ports):
+        yield PortOfService(ports=tuple(sorted(ports[service])), service=service, own_service=own)
 
 
 def _of_namespace(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[SelectorOfNamespace]:
@@ -356,8 +359,6 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[Cause]:
             yield from _never_preempts(diagnosis)
         case NodeAffinityMismatch():
             yield from _of_namespace(cycle, finding)
-        case HostPortConflict():
-            yield from _services(cycle, finding)
         case TooManyPods():
             yield from _daemon_pods(diagnosis)
         case ClaimUnbound():

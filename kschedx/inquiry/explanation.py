@@ -388,6 +388,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.explain.root_causes import MatchingPodPending, PortOfService, SelectorOfNamespace, root_causes
         from kschedx.inquiry.fix import Fix
         from kschedx.kube.escaping import shell_command
+        from kschedx.render.wording import listed
 
         pod = self.cycle.pod.metadata
         for cause in root_causes(Diagnosis(self.cycle)):
@@ -403,12 +404,13 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
                         commands.append(shell_command("kubectl delete pod {} -n {}", pod.name, namespace))
                     title = f"empty annotation {annotation} of namespace {namespace}, and recreate the pod"
                     yield Fix.untried(title, commands=tuple(commands))
-                case PortOfService(port=port, service=service, own_service=own):
-                    if own:
-                        yield Fix.untried(f"change port {port} of Service {own}: Service {service} has it already")
-                    else:
-                        title = f"remove port {port} from Service {service}, or route through it instead of a host port"
-                        yield Fix.untried(title)
+                case PortOfService(ports=ports, service=service, own_service=own):
+                    named = f"port{'' if len(ports) == 1 else 's'} {listed(map(str, ports), 4)}"
+                    has = (
+                        f"change {named} of Service {own}: Service {service} has {'it' if len(ports) == 1 else 'them'}"
+                    )
+                    instead = f"remove {named} from Service {service}, or route through it instead of a host port"
+                    yield Fix.untried(has if own else instead)
                 case _:
                     pass
 
