@@ -256,8 +256,9 @@ def root_causes(diagnosis: Diagnosis) -> tuple[Cause, ...]:
     findings = [one for stop in diagnosis.stops for one in stop.status.findings]
     findings += [one for group in diagnosis.groups for one in group.exemplar.findings]
     found = [cause for one in findings for cause in _of(diagnosis, one)]
-    of_pod = (*_outdated(diagnosis.cycle), *_taken(diagnosis.cycle), *_services(diagnosis.cycle, findings))
-    return tuple(dict.fromkeys((*of_pod, *failed, *found, *_reported(diagnosis.cycle))))
+    cycle = diagnosis.cycle
+    causes: list[Cause] = [*_outdated(cycle), *_taken(cycle), *_services(cycle, findings), *failed, *found]
+    return tuple(dict.fromkeys((*causes, *_reported(cycle))))
 
 
 def newer_revision(snapshot: Snapshot, pod: Pod) -> str:

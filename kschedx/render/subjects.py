@@ -9,6 +9,7 @@ from rich.text import Text
 from kschedx.explain.node_groups import NodeGroup
 from kschedx.explain.notes import ROUTINE
 from kschedx.findings import UntoleratedTaint
+from kschedx.fixes.proposal import Group
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.daemon_set import DaemonSetAnswer
 from kschedx.inquiry.node import NodeAnswer, ResourceUse, Verdict
@@ -83,7 +84,7 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
     for group in answer.left_out if wide else answer.left_out[:MOST_GROUPS]:
         lines += [BLANK, *_group(answer, group, "· ", "", width, wide=wide)]
         if meant and any(isinstance(finding, UntoleratedTaint) for finding in group.exemplar.findings):
-            lines += _group_fix(answer, group, width)
+            lines += _group_fix(answer, group, width, is_left_out=True)
         if wide or not meant:
             facts = (fact for finding in group.exemplar.findings for fact in describe(finding).facts)
             lines += [made for fact in facts for made in fact_lines(fact, width)]
@@ -127,11 +128,11 @@ def _group(answer: DaemonSetAnswer, group: NodeGroup, mark: str, style: str, wid
     return lines + paragraph(listed(names, len(names) if wide else SHOWN_NODES), width, first="  ", style=DIM)
 
 
-def _group_fix(answer: DaemonSetAnswer, group: NodeGroup, width: int) -> list[Text]:
-    """The first that was tried for the pod of the nearest of these nodes."""
+def _group_fix(answer: DaemonSetAnswer, group: NodeGroup, width: int, *, is_left_out: bool = False) -> list[Text]:
+    """The first that was tried for the pod of the nearest of these nodes; a node that keeps pods off stays as it is."""
     node = answer.names(group)[0]
     found = answer.on(node)
-    fixes = found.fixes
+    fixes = sorted(found.fixes, key=lambda fix: fix.group is not Group.WORKLOAD) if is_left_out else found.fixes
     lines = []
     after = found.cycle.post_filter
     if after is not None and after.candidates:
