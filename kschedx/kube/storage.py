@@ -137,8 +137,19 @@ class PersistentVolume(Struct, frozen=True, kw_only=True):
 # --- claims
 
 
+RESIZING = ("Resizing", "FileSystemResizePending", "ControllerResizeError", "NodeResizeError")
+"""Conditions of a claim whose volume is being expanded."""
+
+
+class ClaimCondition(Struct, frozen=True, kw_only=True):
+    type: str = ""
+    status: str = ""
+    message: str = ""
+
+
 class PersistentVolumeClaimStatus(Struct, frozen=True, kw_only=True):
     phase: str = "Pending"
+    conditions: tuple[ClaimCondition, ...] = ()
 
 
 class PersistentVolumeClaim(Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import Ranking, indecisive
 from kschedx.explain.root_causes import root_causes
 from kschedx.findings import VolumeNodeAffinityMismatch, VolumeZoneMismatch
+from kschedx.findings.topology import HOSTNAME
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.holding import Holding
 from kschedx.inquiry.explanation import Explanation, Replicas
@@ -22,7 +23,7 @@ from kschedx.render.scores import decision
 from kschedx.render.terminal import fact_lines, paragraph, text, title_lines
 from kschedx.render.view import Tone, View
 from kschedx.render.wording import Fact, count, listed
-from kschedx.render.words.causes import HOSTNAME, because
+from kschedx.render.words.causes import because
 from kschedx.render.words.notes import bound_by_hand_text
 from kschedx.render.words.pod import could_prefer, could_reject, how_to_complete, not_in_the_dump
 from kschedx.render.words.root_causes import indecisive_text, root_cause_text
