@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from rich.text import Text
@@ -211,7 +211,11 @@ def _head(
     explanation: Explanation, view: View, width: int, limit: int | None, *, wide: bool = False, about: str = ""
 ) -> list[Text]:
     """Headline, causes, fixes, event."""
-    facts = holding_facts(explanation.holding, explanation.cycle, wide=True) if wide else view.facts
+    facts: Iterable[Fact] = view.facts
+    if wide:
+        facts = holding_facts(explanation.holding, explanation.cycle, wide=True)
+        if explanation.lifecycle is None:
+            facts = (*facts, *volume_facts(Diagnosis(explanation.cycle)), *indecisive_facts(explanation))
     label = "event" if view.tone is Tone.GOOD else "because"
     return _sections(
         replicas_block(explanation, width),
