@@ -63,6 +63,32 @@ _BY_CONDITIONS = _named(
 """Without it."""
 
 
+_SENTENCES = Texts(
+    host_name="node(s) didn't match the requested hostname",
+    host_ports="node(s) didn't have free ports for the requested pod ports",
+    node_selector="node(s) didn't match node selector",
+    node_label="node(s) didn't have the requested labels",
+    taints="node(s) had taints that the pod didn't tolerate",
+    disk_conflict="node(s) had no available disk",
+    volume_count="node(s) exceed max volume count",
+    volume_zone="node(s) had no available volume zone",
+    volume_binding="node(s) didn't find available persistent volumes to bind",
+    volume_node_affinity="node(s) had volume node affinity conflict",
+    service_affinity="node(s) didn't match service affinity",
+    pod_affinity="node(s) didn't match pod affinity/anti-affinity",
+    own_affinity="node(s) didn't match pod affinity rules",
+    own_anti_affinity="node(s) didn't match pod anti-affinity rules",
+    existing_anti_affinity="node(s) didn't satisfy existing pods anti-affinity rules",
+    memory_pressure="node(s) had memory pressure",
+    disk_pressure="node(s) had disk pressure",
+    pid_pressure="node(s) had pid pressure",
+    unschedulable="node(s) were unschedulable",
+    not_ready="node(s) were not ready",
+    out_of_disk="node(s) were out of disk space",
+    network_unavailable="node(s) had unavailable network",
+)
+
+
 def v1_13(release: Release) -> Provider:
     """The scheduler with the gates of a release."""
     by_taints = release.enabled("TaintNodesByCondition")
@@ -101,30 +127,7 @@ def v1_13(release: Release) -> Provider:
             reads_port_details=True,
             knows_shared_iscsi=True,
         ),
-        texts=Texts(
-            host_name="node(s) didn't match the requested hostname",
-            host_ports="node(s) didn't have free ports for the requested pod ports",
-            node_selector="node(s) didn't match node selector",
-            node_label="node(s) didn't have the requested labels",
-            taints="node(s) had taints that the pod didn't tolerate",
-            disk_conflict="node(s) had no available disk",
-            volume_count="node(s) exceed max volume count",
-            volume_zone="node(s) had no available volume zone",
-            volume_binding="node(s) didn't find available persistent volumes to bind",
-            volume_node_affinity="node(s) had volume node affinity conflict",
-            service_affinity="node(s) didn't match service affinity",
-            pod_affinity="node(s) didn't match pod affinity/anti-affinity",
-            own_affinity="node(s) didn't match pod affinity rules",
-            own_anti_affinity="node(s) didn't match pod anti-affinity rules",
-            existing_anti_affinity="node(s) didn't satisfy existing pods anti-affinity rules",
-            memory_pressure="node(s) had memory pressure",
-            disk_pressure="node(s) had disk pressure",
-            pid_pressure="node(s) had pid pressure",
-            unschedulable="node(s) were unschedulable",
-            not_ready="node(s) were not ready",
-            out_of_disk="node(s) were out of disk space",
-            network_unavailable="node(s) had unavailable network",
-        ),
+        texts=_SENTENCES,
         fills_in_lists=True,
         reads_policy_settings=True,
         service_anti_affinity=p.ServiceAntiAffinity,
@@ -138,6 +141,22 @@ def v1_13(release: Release) -> Provider:
 
 
 # 1.5
+
+
+_NAMES = Texts(
+    host_name="HostName",
+    host_ports="PodFitsHostPorts",
+    node_selector="MatchNodeSelector",
+    node_label="CheckNodeLabelPresence",
+    taints="PodToleratesNodeTaints",
+    disk_conflict="NoDiskConflict",
+    volume_count="MaxVolumeCount",
+    volume_zone="NoVolumeZoneConflict",
+    service_affinity="CheckServiceAffinity",
+    pod_affinity="MatchInterPodAffinity",
+    memory_pressure="NodeUnderMemoryPressure",
+    disk_pressure="NodeUnderDiskPressure",
+)
 
 
 def v1_5(release: Release) -> Provider:
@@ -175,20 +194,7 @@ def v1_5(release: Release) -> Provider:
             reads_port_details=False,
             knows_shared_iscsi=False,
         ),
-        texts=Texts(
-            host_name="HostName",
-            host_ports="PodFitsHostPorts",
-            node_selector="MatchNodeSelector",
-            node_label="CheckNodeLabelPresence",
-            taints="PodToleratesNodeTaints",
-            disk_conflict="NoDiskConflict",
-            volume_count="MaxVolumeCount",
-            volume_zone="NoVolumeZoneConflict",
-            service_affinity="CheckServiceAffinity",
-            pod_affinity="MatchInterPodAffinity",
-            memory_pressure="NodeUnderMemoryPressure",
-            disk_pressure="NodeUnderDiskPressure",
-        ),
+        texts=_NAMES,
         fills_in_lists=False,
         reads_policy_settings=False,
         service_anti_affinity=p.EarlyServiceAntiAffinity,
