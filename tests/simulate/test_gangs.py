@@ -333,7 +333,7 @@ def test_terms_of_members_count_on_nodes_that_were_listed(is_listed: bool, versi
     def repelling(app: str) -> Manifest:
         return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term(app)]}}
 
-    waiting = members("gang", 2, version=version)
+    waiting: list[dict[str, Any]] = [*members("gang", 2, version=version)]
     waiting[0]["spec"]["affinity"] = repelling("gang")
     waiting[1]["metadata"]["labels"] = {"app": "gang"}
     listed = [pod("old", on="a", affinity=repelling("nobody"))] if is_listed else []
