@@ -72,7 +72,7 @@ class Elements(HTMLParser):
 
 def test_a_page_has_one_script_of_its_own_and_names_it_in_its_policy() -> None:
     explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("a", disk=EVIL)]), pod(disk="ssd"))
-    text = html(explanation_page(explanation))
+    text = html(explanation_page(explanation, every_node=True))
     elements = Elements(text)
     assert elements.tags.count("script") == 2
     assert "img" not in elements.tags
@@ -84,7 +84,7 @@ def test_a_page_has_one_script_of_its_own_and_names_it_in_its_policy() -> None:
 
 @each_story
 def test_a_page_stays_small_beside_its_data(story: Story) -> None:
-    made = explanation_page(told(story))
+    made = explanation_page(told(story), every_node=True)
     text = html(made)
     data = re.search(r'id="page">(.*?)</script>', text, re.DOTALL)
     assert data
@@ -93,7 +93,7 @@ def test_a_page_stays_small_beside_its_data(story: Story) -> None:
 
 def test_the_verdict_map_has_every_node_once() -> None:
     nodes = [node(f"n{number}", str(number % 4 + 1)) for number in range(12)]
-    made = explanation_page(kschedx.explain(kschedx.Snapshot.from_objects(nodes), pod("2500m")))
+    made = explanation_page(kschedx.explain(kschedx.Snapshot.from_objects(nodes), pod("2500m")), every_node=True)
     verdicts = next(section for section in made.sections if isinstance(section, Verdicts))
     assert sorted(row for group in verdicts.groups for row in group) == list(range(12))
     for row, name in enumerate(verdicts.nodes):
@@ -110,7 +110,7 @@ def test_the_verdict_map_has_every_node_once() -> None:
 def test_markdown_has_no_markup_from_the_cluster() -> None:
     tainted = {**node("a"), "spec": {"taints": [{"key": "team", "value": EVIL, "effect": "NoSchedule"}]}}
     explanation = kschedx.explain(kschedx.Snapshot.from_objects([tainted]), pod())
-    outside = markdown(explanation_page(explanation)).partition("<details>")[0]
+    outside = markdown(explanation_page(explanation, every_node=True)).partition("<details>")[0]
     assert not re.search(r"(?<!\\)<(?!br>)", outside)
     assert "@" not in outside
     assert r"\<img" in outside
@@ -127,7 +127,7 @@ def test_markdown_is_cut_to_a_comment_with_a_count() -> None:
 
 @each_story
 def test_a_picture_is_well_formed_and_inside_its_frame(story: Story) -> None:
-    made = explanation_page(told(story))
+    made = explanation_page(told(story), every_node=True)
     root = ElementTree.fromstring(svg(made))
     assert root.tag == f"{SVG}svg"
     width, height = float(root.attrib["width"]), float(root.attrib["height"])

@@ -14,6 +14,7 @@ from kschedx.explain.setup import Setup
 from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.pending_pods import SharedFixes
+from kschedx.inquiry.profile_difference import Comparison
 from kschedx.kube.names import POOL_LABELS, ZONE_LABELS
 from kschedx.render.comparison import comparison_lines, comparison_tone
 from kschedx.render.doctor import (
@@ -232,6 +233,13 @@ def simulation_page(simulation: Simulation) -> Page:
     return page_of(simulation_view(simulation), lines, _simulation_sections(simulation), simulation.before)
 
 
+def result_simulation_page(simulation: Simulation) -> Page:
+    """Of a run of changes or of drains."""
+    if not simulation.drained:
+        return simulation_page(simulation)
+    return drains_page(simulation, each=len(simulation.drained) == simulation.before.cluster.count > 1)
+
+
 def drains_view(
     simulation: Simulation, *, each: bool, lets_go: Sequence[DrainFix] = (), forced: Sequence[DrainResult] = ()
 ) -> View:
@@ -422,6 +430,10 @@ def comparison_page(
         _comparison_sections(before, after, changes, summary, snapshot),
         snapshot,
     )
+
+
+def result_comparison_page(found: Comparison) -> Page:
+    return comparison_page(found.before, found.after, found.changes, found.summary, found.snapshot)
 
 
 def comparison_view(before: Setup, after: Setup, changes: Sequence[Change], summary: Summary | None) -> View:
