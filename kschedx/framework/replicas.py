@@ -155,14 +155,16 @@ class Standing:
         _, nodes, signs = steps.since(self.seen)
         if not signs.all():
             raise NotFollowedError
-        rows = ClusterRows(np.flatnonzero(np.bincount(nodes)) if len(nodes) > FEW_MOVES else distinct(nodes))
-        is_full, score = self._with_more(rows)
-        self.is_full[rows] = is_full
-        self.sum[rows] += score - self._score[rows]
-        self._score[rows] = score
-        self._ahead.is_known[rows] = False
-        for row in self._ahead.later.keys() & set(rows.tolist()):
-            del self._ahead.later[row]
+        moved = ClusterRows(np.flatnonzero(np.bincount(nodes)) if len(nodes) > FEW_MOVES else distinct(nodes))
+        rows = ClusterRows(moved[~self.is_refused[moved]])
+        if len(rows):
+            is_full, score = self._with_more(rows)
+            self.is_full[rows] = is_full
+            self.sum[rows] += score - self._score[rows]
+            self._score[rows] = score
+            self._ahead.is_known[rows] = False
+            for row in [row for row in self._ahead.later if not self._ahead.is_known[row]]:
+                del self._ahead.later[row]
         self.seen = len(steps)
 
     def place(self, node: ClusterRow, totals: IntArray) -> tuple[bool, int]:
@@ -212,7 +214,7 @@ class Standing:
         ahead = self._ahead
         depth = ahead.depth[node] = min(2 * ahead.depth.get(node, 1), DEPTH)
         likely = np.flatnonzero(totals == totals.max())
-        if len(likely) < FEW_TIES and WIDTH < len(totals):
+        if len(likely) < FEW_TIES and len(totals) > WIDTH:
             likely = np.argpartition(totals, -WIDTH)[-WIDTH:]
         likely = likely[~ahead.is_known[likely] & (likely != node)]
         rows = np.concatenate([np.full(depth, node), likely])

@@ -104,6 +104,8 @@ class Column(Generic[T]):
     def put(self, row: int, value: T) -> None:
         """Another value in a row of a `copy`."""
         assert isinstance(self.values, list), "only a copy is written to"
+        if self[row] == value:
+            return
         code = self._code_of(value)
         if code == len(self.values):
             self.values.append(value)
