@@ -33,7 +33,7 @@ from kschedx.kube.documents import Document
 from kschedx.kube.types import Pod, PodGroup
 from kschedx.plugins.coscheduling import SENT_AWAY
 from kschedx.progress import Phase, say
-from kschedx.snapshot.columns import BoolArray, ClusterRow, cluster_rows, each_cluster_row
+from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, cluster_rows, each_cluster_row
 from kschedx.snapshot.pod_groups import find_group, group_name, group_priority, members_of
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Missing, Snapshot
@@ -406,13 +406,15 @@ class Queue:
 
     def depart_together(self, rows: Sequence[int]) -> None:
         """The same for many pods, in place of which others wait."""
+        if not rows:
+            return
         run = self._run
         self.between += [Departure(steps=len(self.steps), pod=row, waits=True) for row in rows]
         own_claims = run.cluster.pods.specs.take(np.array(rows, dtype=np.int64)).where(has_ephemeral_claims)
         if run.snapshot.devices.claims or own_claims.any():
             for row in rows:
                 evict(run, row, waits=True)
-        elif rows:
+        else:
             run.cluster.remove_many(rows)
 
     def delete(self, row: int) -> None:
@@ -461,7 +463,7 @@ class Queue:
                 if gang is None:
                     placed, again = self._decide(place[1], waiting[at][1] if at < len(waiting) else None)
                     left = [] if placed else [place]
-                    if placed and again is None:
+                    if placed and again is None and not self._is_open:
                         bound = self._decide_identical(place[1], waiting, at, identical)
                         at, decided = at + bound, decided + bound
                 else:
@@ -503,7 +505,7 @@ class Queue:
             at += 1
         found = self._run.bind_identical(rows, self._pick) if rows else ()
         for one, (best, node) in zip(rows, found, strict=False):
-            decision = self._short(Decision(outcome=_SCHEDULED, best=best))
+            decision = Decision(outcome=_SCHEDULED, best=ClusterRows(best.astype(self._row_type)))
             self.steps.append(QueueStep(run=self._run, pod=one, key=self._key(one), decision=decision, node=node))
         return len(found)
 
@@ -729,7 +731,7 @@ class Queue:
         """A decision to be kept by the thousand: without the dry run, the rows of a tie in few bytes, and once for
         identical pods after each other."""
         if decision is not self._latest[0]:
-            best = decision.best.astype(self._row_type)
+            best = ClusterRows(decision.best.astype(self._row_type))
             self._latest = decision, replace(decision, best=best, post_filter=None)
         return self._latest[1]
 

@@ -170,6 +170,8 @@ class Run:
         pods = self.cluster.pods
         spec = pods.specs[row]
         claims = spec.mounts_storage or spec.resource_claims or self.snapshot.devices.stands_for_request(spec)
+        if self._series is not None and not self._is_of(self._series.kind, row):
+            self._series = None
         if self._series is None and then is not None and not claims:
             self._begin_series(row, then)
         if claims:
