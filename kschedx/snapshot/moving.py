@@ -40,8 +40,6 @@ class MoveKind(IntEnum):
 
 
 _PLACE, _REMOVE = MoveKind  # to look a member up takes longer than all else that a move does with it
-MANY = 256
-"""From so many moves on, they are undone at once."""
 NOBODY = -1
 """In place of a pod, where it is the node itself that has changed, or the volumes of its pods."""
 
@@ -565,7 +563,7 @@ class MovingCluster:
             first = len(self._undo)
             while first > mark and isinstance(self._undo[first - 1], Move | _Moves):
                 first -= 1
-            if len(self._undo) - first > MANY or isinstance(self._undo[-1], _Moves):
+            if first < len(self._undo):
                 self._undo_moves([move for move in reversed(self._undo[first:]) if isinstance(move, Move | _Moves)])
                 del self._undo[first:]
                 continue
@@ -588,16 +586,11 @@ class MovingCluster:
                 self.pods.node_names.codes[move.pod] = move.node_name_code
                 self.deleted.discard(move.pod)
                 continue
-            if isinstance(move, _Nominated):
-                self._set_nominated(move.pod, move.node)
-                continue
-            self.pods.node_names.codes[move.pod] = move.node_name_code
-            self._set_nominated(move.pod, move.nominated)
-            self._set_started(move.pod, move.start_time, move.started)
-            self._moved(move.pod, move.node, MoveKind(-move.kind))
+            assert isinstance(move, _Nominated), "moves of pods are undone together"
+            self._set_nominated(move.pod, move.node)
 
     def _undo_moves(self, moves: Sequence[Move | _Moves]) -> None:
-        """Undo many moves, the last one first, at once."""
+        """Undo moves, the last one first, at once."""
         undone: list[tuple[int, int, int]] = []
         for move in moves:
             self._undone += 1
