@@ -163,7 +163,8 @@ class Simulator:
         ready = pods.statuses.where(is_status_ready)
         ready[[*self.queue.queued, *self.queue.made]] = True
         is_lost = np.array([*(node.is_lost for node in cluster.nodes), True])
-        return ready & ~is_lost[pods.node] & ~pods.terminating
+        runs: BoolArray = ready & ~is_lost[pods.node] & ~pods.terminating
+        return runs
 
     def is_available(self, row: int) -> bool:
         """Whether a pod runs and is ready, on a node that is; pods that got their node here are. Time goes on, so that
