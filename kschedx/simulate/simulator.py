@@ -14,10 +14,11 @@ from kschedx.controllers.manager import OF_CONTROLLERS, Manager, State
 from kschedx.controllers.workloads import Manifest, Workload, ordinal_of
 from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Run
+from kschedx.framework.replicas import Pick
 from kschedx.kube.types import Pod
 from kschedx.simulate.drain import DrainResult, Evictor
 from kschedx.simulate.node_changes import cordoned
-from kschedx.simulate.queue import Pick, Queue
+from kschedx.simulate.queue import Queue
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray
 from kschedx.snapshot.edits import with_only_pods, with_pods
 from kschedx.snapshot.pods import PodTable
