@@ -49,7 +49,7 @@ def with_own_claims(snapshot: Snapshot, like: Pod, pod: Pod) -> tuple[Snapshot, 
                 claim = _unbound(template, pod, ephemeral_claim_name(pod.metadata.name, volume))
                 made[claim.key] = claim
     if made:
-        snapshot = snapshot.with_claims(made)
+        snapshot = snapshot.with_new_claims(made)
     snapshot, pod, _ = with_claims_of_templates(snapshot, pod)
     return snapshot, pod
 
@@ -360,8 +360,8 @@ def _with_claims(snapshot: Snapshot, manifest: Manifest, pod: Pod) -> Snapshot:
     for written in claims_for(manifest, pod.metadata.name):
         claim = msgspec.convert(written, PersistentVolumeClaim)
         if snapshot.storage.claim(claim.metadata.namespace, claim.name) is None:
-            made[claim.key] = snapshot.storage.with_default(claim)
-    return snapshot.with_claims(made) if made else snapshot
+            made[claim.key] = claim
+    return snapshot.with_new_claims(made) if made else snapshot
 
 
 def deletion_order(snapshot: Snapshot, workload: Workload, rows: Sequence[int]) -> list[int]:

@@ -99,7 +99,7 @@ def with_ephemeral_claims(
     if not made:
         return snapshot, pod, tuple(refused)
     owning = replace(pod, metadata=replace(pod.metadata, uid=NEW_UID))
-    return snapshot.with_claims(made), owning, (ClaimsOfVolumes(claims=tuple(made)), *refused)
+    return snapshot.with_new_claims(made), owning, (ClaimsOfVolumes(claims=tuple(made)), *refused)
 
 
 def with_claims_of_templates(

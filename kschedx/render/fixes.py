@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _INDENT = LABEL + 2
 SHOWN_NODES = 2
+_GROUPS = {"capacity": "capacity", "workload": "this workload", "cluster": "cluster configuration"}
 _PARTIAL, _UNTRIED = "partial", "untried"
 """A fix's certainties; `kschedx.fixes` is loaded only for a pod that needs it."""
 
@@ -35,6 +36,7 @@ _PARTIAL, _UNTRIED = "partial", "untried"
 def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
     """The fixes of a pod's answer, with what was seen when each was tried."""
     known = explanation.cycle.all_nodes.cluster.index
+    are_several = len({fix.group for fix in explanation.fixes}) > 1
     replicas = explanation.replicas
     for_one = "for one of them" if replicas is not None and len(replicas.pending) > 1 else ""
     made = []
@@ -48,6 +50,7 @@ def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
                 seen=_seen(fix, [name for name in fix.feasible_nodes if name in known], for_whom),
                 nodes=fix.feasible_nodes,
                 commands=fix.commands,
+                group=_GROUPS[fix.group] if are_several else "",
                 changes="" if fix.commands or not applied else msgspec.json.encode(applied).decode(),
             )
         )
@@ -62,12 +65,13 @@ def fixes_block(explanation: Explanation, width: int, limit: int | None = None) 
 def fix_lines(
     fixes: Sequence[FixView], no_fix: str, width: int, limit: int | None = None, about: str = ""
 ) -> list[Text]:
-    """The fixes in at most `limit` lines, the first of them whole; the rest is counted. `about` is a command that
-    explains the cause, added where it fits."""
+    """The fixes in at most `limit` lines, the first of them whole; the rest is counted. Without a limit each says whose
+    business it is. `about` is a command that explains the cause, added where it fits."""
     lines: list[Text] = []
     for number, fix in enumerate(fixes, start=1):
         label = (f"fix {number}" if len(fixes) > 1 else "fix") if number == 1 else f"    {number}"
-        made = labelled(label, fix.text, width, further=2)
+        whose = f"{SEPARATOR}{fix.group}" if limit is None and fix.group else ""
+        made = labelled(label, f"{fix.text}{whose}", width, further=2)
         made += command_lines(fix.commands, width)
         left = len(fixes) - number + 1
         if lines and limit is not None and len(lines) + len(made) + (left > 1) > limit:

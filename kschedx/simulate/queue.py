@@ -424,11 +424,13 @@ class Queue:
 
     def create(self, cluster: Snapshot, pods: Sequence[Pod]) -> list[int]:
         """A controller creates pods; `cluster` is the cluster as it stands with what it creates for them."""
-        known = self._run.snapshot.storage.claims
-        claims = {key: claim for key, claim in cluster.storage.claims.items() if known.get(key) is not claim}
+        known, new = self._run.snapshot.storage, cluster.storage
+        claims = {key: claim for key, claim in new.claims.items() if known.claims.get(key) is not claim}
+        names = {claim.spec.volume_name for claim in claims.values()} - known.volumes.keys()
+        volumes = {name: new.volumes[name] for name in sorted(names) if name in new.volumes}
         event = Creation(
             steps=len(self.steps),
-            claims=StorageChange(claims=claims),
+            claims=StorageChange(claims=claims, volumes=volumes),
             contents=self._run.cluster.other_contents(cluster),
             pods=tuple(pods),
         )

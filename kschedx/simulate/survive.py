@@ -75,8 +75,8 @@ def each_failure(snapshot: Snapshot, key: str) -> tuple[Failure, ...]:
         if value:
             by_value.setdefault(value, []).append(node.name)
     if not by_value:
-        known = (*LABELS, NODE, *sorted(snapshot.cluster.label_keys))
         what = f"a label of a {key}" if key in LABELS else f'the label "{key}"'
+        known = () if key in LABELS else (*LABELS, NODE, *sorted(snapshot.cluster.label_keys))
         raise InputError(f"--each {key}: no node has {what}", hint=nearest(key, known) or "--each node needs no label")
     return tuple(Failure(name=f"{key} {value}", nodes=tuple(by_value[value])) for value in sorted(by_value))
 
