@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from operator import attrgetter
 from typing import TypeAlias, assert_never
 
@@ -104,7 +105,7 @@ def gang_of(run: Run, row: int) -> QueuedGang | None:
             gang = group.spec.scheduling_policy.gang
             if gang is not None and run.asks_to_permit(row, GANG_SCHEDULING):
                 return QueuedGang(namespace, name, gang.min_count)
-            if gang is None and any(map(release.enabled, _GATES_OF_BASIC_GROUPS)):
+            if gang is None and release.enabled("GenericWorkload") and not release.behaviour.gangs_are_of_workloads:
                 return QueuedGang(namespace, name, 0)
     label = pods.labels[row].get(scheduler_plugins.POD_GROUP_LABEL)
     if label and run.asks_to_permit(row, COSCHEDULING):
@@ -112,10 +113,6 @@ def gang_of(run: Run, row: int) -> QueuedGang | None:
             if (one.metadata.namespace, one.metadata.name) == (namespace, label):
                 return QueuedGang(namespace, label, one.spec.min_member, is_of_label=True)
     return None
-
-
-_GATES_OF_BASIC_GROUPS = ("TopologyAwareWorkloadScheduling", "WorkloadAwarePreemption")
-"""With one of them it matters that pods are of a group, even if they need not start together."""
 
 
 # A queue of pods, one decision after the other, each on the cluster that the decisions before it left.
@@ -534,12 +531,13 @@ class Queue:
                 return places, again
             self._trial = chosen
             left: list[QueuePlace] = []
-            for place in places:
-                placed, back = self._decide(place[1], preempts=preempts)
-                if back is not None:
-                    again = [*(again or ()), *back]
-                if not placed:
-                    left.append(place)
+            with nullcontext() if gang.is_of_label else self._run.group_cycle():
+                for place in places:
+                    placed, back = self._decide(place[1], preempts=preempts)
+                    if back is not None:
+                        again = [*(again or ()), *back]
+                    if not placed:
+                        left.append(place)
             self._trial = None
             if len(left) < len(places) and gang.missing(self._run) <= 0:
                 return left, again

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
 
 import numpy as np
@@ -136,6 +137,13 @@ class _Tallied(_Numbered):
     """Theirs."""
 
 
+class _GroupCycle(Struct):
+    """A pod group's cycle."""
+
+    began: IntArray | None = None
+    """(pod,) where the pods were; None while no such cycle runs."""
+
+
 class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
     """The pods of a cluster that moves. `node`, `node_names.codes` and `nominated_node_names` change in place."""
 
@@ -143,6 +151,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
     steps: Steps
     nominations: dict[int, str]
     """Rows of pods without a node to the node that they are nominated for."""
+    group_cycle: _GroupCycle = field(default_factory=_GroupCycle)
     tallied: dict[Tally, _Tallied] = field(default_factory=dict)
     numbered: dict[NodeRule, _Numbered] = field(default_factory=dict)
 
@@ -172,6 +181,10 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         """`started` becomes an array of this table's own."""
         shared = self.started
         self.derived.update({key: value.copy() for key, value in self.derived.items() if value is shared})
+
+    @property
+    def listed(self) -> IntArray | None:
+        return self.group_cycle.began
 
     def on_node(self, node: ClusterRow) -> IntArray:
         return self.on_nodes.on(node)
@@ -556,6 +569,23 @@ class MovingCluster:
     def mark(self) -> int:
         """The present, for `revert`."""
         return len(self._undo)
+
+    @contextmanager
+    def group_cycle(self) -> Iterator[None]:
+        """A cycle of a pod group, or a part of one: kube-scheduler lists once for all members on which nodes pods with
+        affinity terms run (pkg/scheduler/backend/cache/snapshot.go)."""
+        cycle = self.pods.group_cycle
+        if cycle.began is not None:
+            yield
+            return
+        began = cycle.began = self.pods.node.copy()
+        try:
+            yield
+        finally:
+            cycle.began = None
+            came = distinct(self.pods.node[self.pods.node != began])
+            for node in each_cluster_row(ClusterRows(came[came >= 0])):
+                self._note(NOBODY, node, 0)  # their terms are read from now on
 
     def revert(self, mark: int) -> None:
         """Undo every move since `mark`, the last one first."""

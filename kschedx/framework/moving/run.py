@@ -9,6 +9,7 @@ came or went, that is a first look again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from msgspec import Struct
 
@@ -124,7 +125,7 @@ class Run:
             self._stood_in, self._series = cluster.snapshot, None
             self._standings.clear()
         asked = row, cluster.version
-        if cluster.pods.nominations or not self._standings or asked == self._unknown:
+        if cluster.pods.nominations or cluster.pods.listed is not None or not self._standings or asked == self._unknown:
             return None
         if series is None or series.moves != len(cluster.pods.steps) or not self._is_of(series.kind, row):
             self._series = series = self._next_series(row)
@@ -150,6 +151,11 @@ class Run:
         except NotFollowedError:
             return None
         return _Series(kind, replicas, len(steps))
+
+    def group_cycle(self) -> AbstractContextManager[None]:
+        """In which members of a pod group are decided; before there were such cycles, each was decided by itself."""
+        has_cycles = not self._base.release.behaviour.gangs_are_of_workloads
+        return self.cluster.group_cycle() if has_cycles else nullcontext()
 
     def _is_of(self, kind: EquivalenceKey, row: int) -> bool:
         """Whether a pod that waits is of a class, and counts as the others do once it is placed."""

@@ -105,7 +105,9 @@ class FilterState(Struct, frozen=True, kw_only=True):
             existing=existing,
             affinity=DomainSums.of(nodes, _satisfying(affinity)),
             anti_affinity=DomainSums.of(nodes, weighted_matches((term, 1) for term in anti_affinity)),
-            existing_anti_affinity=DomainSums.of(nodes, _repelling_weights(repelling)),
+            existing_anti_affinity=DomainSums.of(
+                nodes, _repelling_weights(repelling), existing.listed(nodes.pods, is_repelling=True)
+            ),
         )
 
     @property
@@ -194,13 +196,15 @@ def raw_scores(
     pod that runs in a domain of its key, which is not the same as weights that cancel out.
     """
     weights = _Weights.of(pod, terms, existing, namespaces, hard_pod_affinity_weight)
+    # with preferences of its own, the pod has all nodes read
+    listed = None if has_preferred_terms(pod) else existing.listed(nodes.pods, is_repelling=False)
     scores = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)
     for tallies in weights.worth:
-        for sums in DomainSums.of(nodes, tallies).sums.values():
+        for sums in DomainSums.of(nodes, tallies, listed).sums.values():
             scores += sums
     if scores.any():
         return scores
-    return scores if any(DomainSums.of(nodes, one).everywhere.any() for one in weights.met()) else None
+    return scores if any(DomainSums.of(nodes, one, listed).everywhere.any() for one in weights.met()) else None
 
 
 class _Weights(Struct, frozen=True, kw_only=True):
