@@ -44,6 +44,8 @@ from kschedx.snapshot.snapshot import Snapshot
 
 FEW_PODS = 10_000
 """Up to so many are created, even if the nodes do not allow them."""
+OF_CONTROLLERS = ("StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController")
+"""Workloads of which `Manager.recreate` may take evicted pods over."""
 TEMPLATE_GENERATION = "pod-template-generation"
 """The label of a DaemonSet's pod with the number of its template, and below the DaemonSet's annotation."""
 GENERATION_OF_TEMPLATE = "deprecated.daemonset.template.generation"
@@ -293,7 +295,7 @@ class Manager:
         """Take an evicted pod over, if its controller does not create it again at once or with the same template.
         False for one that comes back as it was."""
         workload = self.workload_of(row)
-        if workload.kind not in ("StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController"):
+        if workload.kind not in OF_CONTROLLERS:
             return False
         manifest = workloads.manifest_of(self._cluster.snapshot, workload)
         if manifest is None:

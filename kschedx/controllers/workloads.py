@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -20,7 +21,7 @@ from kschedx.kube.autoscalers import DELETION_COST, MIRROR
 from kschedx.kube.decoding import map_at
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus, ephemeral_claim_name
-from kschedx.kube.types import ObjectMeta, OwnerReference, Pod
+from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSpec
 from kschedx.kube.workloads import (
     MAKING_PODS,
     claims_for,
@@ -31,6 +32,7 @@ from kschedx.kube.workloads import (
     owned_replica_sets,
     pod_from_workload,
 )
+from kschedx.snapshot.columns import BoolArray
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import StorageChange
@@ -60,6 +62,10 @@ def _unbound(template: PersistentVolumeClaim, pod: Pod, name: str) -> Persistent
     return replace(template, metadata=metadata, spec=spec, status=PersistentVolumeClaimStatus())
 
 
+def has_ephemeral_claims(spec: PodSpec) -> bool:
+    return any(volume.ephemeral for volume in spec.volumes)
+
+
 def evict(run: Run, row: int, *, waits: bool) -> None:
     """Take a pod away, with what claims it has for itself. `waits`: its controller makes another one, which has others
     of the same names."""
@@ -67,7 +73,7 @@ def evict(run: Run, row: int, *, waits: bool) -> None:
         run.delete(row)
         return
     run.evict(row, waits=True)
-    if not any(volume.ephemeral for volume in run.cluster.pods.specs[row].volumes):
+    if not has_ephemeral_claims(run.cluster.pods.specs[row]):
         return
     pod = run.cluster.pods[row]
     claims = run.snapshot.storage.claims
@@ -100,6 +106,14 @@ def is_mirror_pod(pods: PodTable, row: int) -> bool:
 def stays_with_node(pods: PodTable, row: int) -> bool:
     """Whether the pod belongs to its node and cannot run on another."""
     return is_of_daemon_set(pods.owners[row]) or is_mirror_pod(pods, row)
+
+
+def staying_with_nodes(pods: PodTable) -> BoolArray:
+    """(pod,) `stays_with_node` of each."""
+    is_mirror = pods.annotations.where(lambda annotations: MIRROR in annotations)
+    return is_mirror | pods.owners.where(
+        lambda owners: is_of_daemon_set(owners) or any(owner.kind == "Node" for owner in owners)
+    )
 
 
 # Whose pods they are, and the pods that a workload would make next.
@@ -161,16 +175,20 @@ class Owners:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._deployment_of = dict(_deployments(snapshot))
-        self._known: dict[tuple[int, int, int], Workload | None] = {}
+        self._known: dict[tuple[int, ...], Workload | None] = {}
 
     def of(self, pods: PodTable, row: int) -> Workload:
-        key = tuple(int(column.codes[row]) for column in (pods.namespaces, pods.owners, pods.labels))
-        found = self._known.get(cast("tuple[int, int, int]", key), self)
-        if found is self:
-            found = self._known[cast("tuple[int, int, int]", key)] = self._made_by(
-                pods.namespaces[row], pods.owners[row], pods.labels[row]
-            )
-        return cast("Workload | None", found) or Workload("Pod", pods.namespaces[row], pods.names[row])
+        return self.of_each(pods, (row,))[0]
+
+    def of_each(self, pods: PodTable, rows: Sequence[int]) -> list[Workload]:
+        found: list[Workload] = []
+        columns = (pods.namespaces, pods.owners, pods.labels)
+        codes = zip(*(column.codes[np.array(rows, dtype=np.int64)].tolist() for column in columns), strict=True)
+        for row, key in zip(rows, codes, strict=True):
+            if key not in self._known:
+                self._known[key] = self._made_by(pods.namespaces[row], pods.owners[row], pods.labels[row])
+            found.append(self._known[key] or Workload("Pod", pods.namespaces[row], pods.names[row]))
+        return found
 
     def _made_by(self, namespace: str, owners: Iterable[OwnerReference], labels: Mapping[str, str]) -> Workload | None:
         owner = next((one for one in owners if one.controller), None)
