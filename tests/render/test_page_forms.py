@@ -13,7 +13,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.render.page.explanation import explanation_page
 from kschedx.render.page.html import html
 from kschedx.render.page.markdown import markdown
-from kschedx.render.page.model import Scores, Verdicts, page_of
+from kschedx.render.page.model import Column, Items, Scores, Table, Verdicts, page_of
 from kschedx.render.page.reports import simulation_page
 from kschedx.render.page.svg import svg
 from kschedx.render.view import Item, Tone, View
@@ -146,3 +146,20 @@ def test_a_simulation_as_markdown() -> None:
     assert "### Nodes before and after\n\n| node | cpu | memory | pods |\n" in told
     assert re.search(r"^\| a \| 0\S* of \S+ → ", told, re.MULTILINE)
     assert "0/1 nodes are available: 1 Insufficient cpu." in told
+
+
+@pytest.mark.parametrize(("rows", "members"), [(5_000, 30), (150_000, 1), (3, 50_000)])
+def test_a_page_of_150000_pods_stays_below_3_mb(rows: int, members: int) -> None:
+    names = tuple(f"team-{number}/a-deployment-00000000f0-{number:05} → ip-10-0-0-120" for number in range(members))
+    items = tuple(
+        Item(title=f"ip-10-0-{row}.eu-west-1.compute.internal", values=(members,), members=names) for row in range(rows)
+    )
+    table = Table(title="Pods", columns=(Column(label="pod"),), rows=tuple((f"{name} " * 4,) for name in names * rows))
+    view = View(command="kschedx", headline="all", tone=Tone.GOOD, items=items, list_columns=(("pods", True),))
+    page = page_of(view, [], [table])
+    assert len(html(page)) < 3_000_000
+    shown, bounded = page.sections
+    assert isinstance(shown, Items)
+    assert isinstance(bounded, Table)
+    assert (len(shown.rows) + shown.left_out, len(bounded.rows) + bounded.left_out) == (rows, rows * members)
+    assert {len(one.members) + one.left_out for one in shown.details} == {members}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from kschedx.doctor.diagnosis import Diagnosis
 from kschedx.doctor.findings import MissingKind
 from kschedx.explain.causes import CauseGroup, PodAnswer, groups
-from kschedx.explain.difference import Difference, DifferenceGroup, Repacking, Summary
+from kschedx.explain.difference import DifferenceGroup, Repacking, Summary
 from kschedx.explain.profile_changes import Change
 from kschedx.explain.setup import Setup
 from kschedx.fixes.stalled_drain import DrainFix
@@ -77,7 +77,7 @@ from kschedx.render.simulation import (
 )
 from kschedx.render.terminal import SEPARATOR
 from kschedx.render.view import Fix, Item, Tone, View
-from kschedx.render.wording import Fact, amount, count, visible
+from kschedx.render.wording import Fact, amount, count, listed, visible
 from kschedx.render.words.comparison import (
     change_rows,
     compared,
@@ -437,10 +437,7 @@ def result_comparison_page(found: Comparison) -> Page:
 
 
 def comparison_view(before: Setup, after: Setup, changes: Sequence[Change], summary: Summary | None) -> View:
-    """A row for each pod that differs."""
-    items = (
-        [] if summary is None else [_difference(group, one) for group in summary.groups for one in group.differences]
-    )
+    """A row for each change; identical pods with the same change are one row."""
     told = () if summary is None else (compared(summary), *effect_counts(summary), *left_out(summary))
     if summary is not None and summary.not_repacked:
         told = (*told, not_repacked(summary))
@@ -449,23 +446,27 @@ def comparison_view(before: Setup, after: Setup, changes: Sequence[Change], summ
         headline=comparison_headline(before, after, changes, summary),
         tone=comparison_tone(changes, summary),
         details=told,
-        items=tuple(items),
-        list_title="Pods",
-        list_noun="pod",
-        list_columns=(("before", False), ("after", False)),
+        items=() if summary is None else tuple(item for group in summary.groups for item in _changed(group)),
+        list_title="Changes",
+        list_noun="change",
+        list_columns=(("pods", True), ("before", False), ("after", False)),
     )
 
 
-def _difference(group: DifferenceGroup, one: Difference) -> Item:
-    _, facts = pod_lines(one)
+def _changed(group: DifferenceGroup) -> Iterator[Item]:
     title = difference_title(group).partition(": ")
     kind = effect_words(group.effect, 2) + (f": {title[2]}" if title[2] else "")
-    return Item(
-        title=one.pod,
-        kind=kind,
-        values=side_texts(one),
-        facts=tuple(Fact(label="because", items=(fact,)) for fact in facts),
-    )
+    pods: dict[tuple[tuple[str, str], tuple[str, ...]], list[str]] = {}
+    for one in group.differences:
+        pods.setdefault((side_texts(one), pod_lines(one)[1]), []).append(one.pod)
+    for (sides, facts), names in sorted(pods.items(), key=lambda one: -len(one[1])):
+        yield Item(
+            title=listed(names, 1),
+            kind=kind,
+            values=(len(names), *sides),
+            facts=tuple(Fact(label="because", items=(fact,)) for fact in facts),
+            members=tuple(names) if len(names) > 1 else (),
+        )
 
 
 def _comparison_sections(
