@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 
 
@@ -12,6 +13,10 @@ class Shown:
     """A result that `kschedx.render.results` knows how to show."""
 
     __slots__ = ()
+
+    def to_dict(self) -> Mapping[str, object]:
+        """Its document."""
+        raise NotImplementedError
 
     def records(self) -> list[dict[str, object]]:
         """Flat rows with equal keys, as `pandas.DataFrame` and `polars.DataFrame` take them."""

@@ -95,7 +95,7 @@ ONLY_IN = {
 }
 
 # Start-up is felt at every call, so these are imported inside the functions that need them.
-NEVER_AT_MODULE_LEVEL = {"cel_expr_python", "re2", "jsonschema", "yaml", "ryml"}
+NEVER_AT_MODULE_LEVEL = {"cel_expr_python", "re2", "jsonschema", "yaml"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(en
 LOCKS = ("requirements.lock", "requirements-dev.lock", ".ci/requirements-binary.lock")
 
 # Where the name to import is not the name to install.
-DISTRIBUTION = {"cel_expr_python": "cel-expr-python", "re2": "google-re2", "yaml": "pyyaml", "ryml": "rapidyaml"}
+DISTRIBUTION = {"cel_expr_python": "cel-expr-python", "re2": "google-re2", "yaml": "pyyaml"}
 
 
 def dependencies() -> dict[str, Requirement]:

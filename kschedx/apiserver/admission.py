@@ -20,6 +20,8 @@ from kschedx.apiserver.optional_admission import (
     OPTIONAL_PLUGINS,
     POD_NODE_SELECTOR,
     POD_TOLERATION_RESTRICTION,
+    PROJECT_NODE_ENVIRONMENT,
+    PROJECT_NODE_SELECTOR,
     apply_default_tolerations,
     apply_node_selector,
     tolerate_extended_resources,
@@ -200,6 +202,12 @@ def _steps(pod: Pod, context: AdmissionContext) -> Iterator[_Step]:
             plugin=POD_NODE_SELECTOR,
             source=f"Namespace {namespace}",
             change=lambda spec: apply_node_selector(spec, annotations),
+        )
+    if PROJECT_NODE_SELECTOR in annotations:
+        yield _Step(
+            plugin=PROJECT_NODE_ENVIRONMENT,
+            source=f"Namespace {namespace}",
+            change=lambda spec: apply_node_selector(spec, annotations, PROJECT_NODE_SELECTOR),
         )
     yield _Step(plugin=PRIORITY, source="", change=lambda spec: _prioritized(spec, context.priority_classes))
     yield _Step(plugin=DEFAULT_TOLERATION_SECONDS, source="", change=_with_default_tolerations)

@@ -26,17 +26,23 @@ NODE_SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
 DEFAULT_TOLERATIONS = "scheduler.alpha.kubernetes.io/defaultTolerations"
 TOLERATIONS_WHITELIST = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
 
+PROJECT_NODE_SELECTOR = "openshift.io/node-selector"
+PROJECT_NODE_ENVIRONMENT = "scheduling.openshift.io/OriginPodNodeEnvironment"
+"""OpenShift's own plugin, which every API server that has such annotations runs."""
+SELECTOR_ANNOTATIONS = (NODE_SELECTOR, PROJECT_NODE_SELECTOR)
+
 PLUGIN_OF_ANNOTATION: Mapping[str, str] = {
     NODE_SELECTOR: POD_NODE_SELECTOR,
     DEFAULT_TOLERATIONS: POD_TOLERATION_RESTRICTION,
     TOLERATIONS_WHITELIST: POD_TOLERATION_RESTRICTION,
 }
 """A namespace's annotation to the plugin that reads it."""
+READ_ANNOTATIONS = frozenset({*PLUGIN_OF_ANNOTATION, PROJECT_NODE_SELECTOR})
 
 
-def apply_node_selector(spec: PodSpec, annotations: Labels) -> PodSpec:
+def apply_node_selector(spec: PodSpec, annotations: Labels, annotation: str = NODE_SELECTOR) -> PodSpec:
     """The spec with its namespace's node selector. Raises InputError where the two conflict."""
-    wanted = _labels(annotations.get(NODE_SELECTOR, ""))
+    wanted = _labels(annotations.get(annotation, ""), annotation)
     for key, value in sorted(wanted.items()):
         if spec.node_selector.get(key, value) != value:
             raise InputError(
@@ -86,14 +92,14 @@ def tolerate_extended_resources(spec: PodSpec) -> PodSpec:
     return replace(spec, tolerations=tolerations)
 
 
-def _labels(selector: str) -> Labels:
+def _labels(selector: str, annotation: str) -> Labels:
     """`key=value,other=value` (ConvertSelectorToLabelsMap)."""
     labels: Labels = {}
     for part in selector.split(",") if selector else ():
         pair = part.split("=")
         key, value = pair[0].strip(), pair[-1].strip()
         if len(pair) != 2 or any(label_key_errors(key)) or any(label_value_errors(value)):
-            place = Place(field=f"metadata.annotations[{NODE_SELECTOR}]")
+            place = Place(field=f"metadata.annotations[{annotation}]")
             raise InputError(f'the namespace\'s node selector is not of the form key=value: "{part}"', place=place)
         labels[key] = value
     return labels

@@ -15,7 +15,7 @@ from msgspec import Struct
 from kschedx.apiserver.placement_validation import validate_label_selector, validate_labels
 from kschedx.apiserver.validation import validate_claim_spec
 from kschedx.errors import InputError, NotChangedError, Place
-from kschedx.kube.decoding import decode, is_stored
+from kschedx.kube.decoding import decode, is_stored, map_at
 from kschedx.kube.field_errors import invalid, quoted, syntax
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.names import dns_label_errors, dns_subdomain_errors, label_key_errors
@@ -32,7 +32,7 @@ _COUNTS = ("replicas", "parallelism", "completions")
 def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
     """The name and labels of a workload or a claim; and for a workload, that its selector is there and selects its own
     pods. Of what an API server has stored, only the selector is checked."""
-    kind, spec = str(manifest.get("kind")), _map(manifest.get("spec"))
+    kind, spec = str(manifest.get("kind")), map_at(manifest, "spec")
     if not is_stored(manifest) and (kind in MAKING_PODS or kind == "PersistentVolumeClaim"):
         yield from _metadata(manifest)
         for field in _COUNTS:
@@ -40,14 +40,14 @@ def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
             if isinstance(count, int) and count < 0:
                 yield invalid(f"spec.{field}", str(count), "must be greater than or equal to 0")
     if (manifest.get("apiVersion"), kind) == ("v1", "ReplicationController"):
-        yield from _selects_own_pods(_map(spec.get("selector")), spec)
+        yield from _selects_own_pods(map_at(spec, "selector"), spec)
     if manifest.get("apiVersion") != "apps/v1" or manifest.get("kind") not in SELECTING:
         return
     written = spec.get("selector")
-    if not _map(spec.get("template")):
+    if not map_at(spec, "template"):
         return
     if not isinstance(written, Mapping):
-        hint = LOOKS_LIKE_A_PATCH if _is_of_patch(_map(spec.get("template"))) else ""
+        hint = LOOKS_LIKE_A_PATCH if _is_of_patch(map_at(spec, "template")) else ""
         yield InputError("Required value", place=Place(field="spec.selector"), hint=hint)
         return
 
@@ -76,7 +76,7 @@ def _not_selected(labels: Mapping[str, str]) -> InputError:
 
 
 def _labels_of_template(spec: Mapping[str, object]) -> dict[str, str]:
-    labels = _map(_map(_map(spec.get("template")).get("metadata")).get("labels"))
+    labels = map_at(spec, "template", "metadata", "labels")
     return {str(key): str(value) for key, value in labels.items()}
 
 
@@ -86,22 +86,22 @@ def validate_claims(manifest: Mapping[str, object]) -> Iterator[InputError]:
         case ("v1", "PersistentVolumeClaim"):
             yield from _claim(manifest, "spec")
         case ("apps/v1", "StatefulSet"):
-            templates = _map(manifest.get("spec")).get("volumeClaimTemplates")
+            templates = map_at(manifest, "spec").get("volumeClaimTemplates")
             for index, template in enumerate(templates if isinstance(templates, list) else ()):
-                yield from _claim(_map(template), f"spec.volumeClaimTemplates[{index}].spec")
+                yield from _claim(map_at(template), f"spec.volumeClaimTemplates[{index}].spec")
 
 
 def _claim(manifest: Mapping[str, object], field: str) -> Iterator[InputError]:
-    spec = decode(msgspec.json.encode(_map(manifest.get("spec"))), PersistentVolumeClaimSpec)
+    spec = decode(msgspec.json.encode(map_at(manifest, "spec")), PersistentVolumeClaimSpec)
     return validate_claim_spec(spec, field)
 
 
 def _metadata(manifest: Mapping[str, object]) -> Iterator[InputError]:
-    metadata = _map(manifest.get("metadata"))
+    metadata = map_at(manifest, "metadata")
     yield from _name(str(manifest.get("kind")), metadata)
-    labels = {str(key): value for key, value in _map(metadata.get("labels")).items() if isinstance(value, str)}
+    labels = {str(key): value for key, value in map_at(metadata, "labels").items() if isinstance(value, str)}
     yield from validate_labels(labels, "metadata.labels")
-    for key in sorted(map(str, _map(metadata.get("annotations")))):
+    for key in sorted(map(str, map_at(metadata, "annotations"))):
         yield from (invalid("metadata.annotations", quoted(key), text) for text in label_key_errors(key.lower()))
 
 
@@ -114,13 +114,9 @@ def _name(kind: str, metadata: Mapping[str, object]) -> Iterator[InputError]:
 
 def _is_of_patch(template: Mapping[str, object]) -> bool:
     """As one repeats only what it changes, and so has no labels, or no images."""
-    containers = _map(template.get("spec")).get("containers")
-    has_images = isinstance(containers, list) and all("image" in _map(one) for one in containers)
-    return not has_images or not _map(template.get("metadata")).get("labels")
-
-
-def _map(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
+    containers = map_at(template, "spec").get("containers")
+    has_images = isinstance(containers, list) and all("image" in map_at(one) for one in containers)
+    return not has_images or not map_at(template, "metadata").get("labels")
 
 
 # Fields that an API server lets no update change, and how it refuses one.
@@ -211,12 +207,12 @@ def require_same_workload(stored: Manifest, written: Manifest) -> None:
     """Raises `NotChangedError` where a workload that exists is written with another value of an immutable field. What
     one of the two manifests leaves out is not compared."""
     kind = str(written.get("kind"))
-    before, after = _map(stored.get("spec")), _map(written.get("spec"))
+    before, after = map_at(stored, "spec"), map_at(written, "spec")
     for name in _changed(kind, before, after):
         value = after.get(name)
-        raise _refused(kind, str(_map(written.get("metadata")).get("name")), f"spec.{name}", value)
+        raise _refused(kind, str(map_at(written, "metadata").get("name")), f"spec.{name}", value)
     if kind == "Job" and before.get("suspend") is not True and not has_same_template(stored, written):
-        raise _refused(kind, str(_map(written.get("metadata")).get("name")), "spec.template", after.get("template"))
+        raise _refused(kind, str(map_at(written, "metadata").get("name")), "spec.template", after.get("template"))
 
 
 def _changed(kind: str, before: Manifest, after: Manifest) -> Iterator[str]:
@@ -246,9 +242,9 @@ def _changed(kind: str, before: Manifest, after: Manifest) -> Iterator[str]:
 
 
 def _selector(value: object) -> tuple[object, object]:
-    selector = _map(value)
+    selector = map_at(value)
     expressions = selector.get("matchExpressions")
-    return dict(_map(selector.get("matchLabels"))), expressions or []
+    return dict(map_at(selector, "matchLabels")), expressions or []
 
 
 def _refused(kind: str, name: str, field: str, value: object) -> NotChangedError:

@@ -14,6 +14,7 @@ from kschedx.autoscaler.node_groups import TO_BE_DELETED, NodeState, TaintRules
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import autoscalers as capi
 from kschedx.kube.autoscalers import DAEMON_SET_POD, MIRROR
+from kschedx.kube.decoding import list_at
 from kschedx.kube.duration import Duration
 from kschedx.kube.resources import RequestOptions, pod_request
 from kschedx.kube.types import Node, ObjectMeta, Pod, Taint
@@ -92,7 +93,7 @@ def _described_node(name: str, entry: Mapping[str, object], place: Place) -> dic
     """A node manifest of what is written down."""
     labels = _texts(entry.get("labels"), "labels", place)
     capacity: dict[str, str] = _texts(entry.get("capacity"), "capacity", place)
-    taints = [_taint(text, place) for text in _list(entry.get("taints"))]
+    taints = [_taint(text, place) for text in list_at(entry, "taints")]
     for tag, value in _texts(entry.get("tags"), "tags", place).items():
         if not tag.startswith(_PREFIX):
             continue
@@ -124,10 +125,6 @@ def _texts(value: object, key: str, place: Place) -> dict[str, str]:
     if not isinstance(value, dict):
         raise InputError(f"{key} is a map", place=place)
     return {str(name): str(text) for name, text in value.items()}
-
-
-def _list(value: object) -> list[object]:
-    return list(value) if isinstance(value, list) else []
 
 
 def _taint(value: object, place: Place) -> dict[str, object]:

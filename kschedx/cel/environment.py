@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cached_property, lru_cache
 
-from kschedx.cel.functions import Function, Overload
+from kschedx.cel.functions import Function, single
 from kschedx.cel.library import addresses, kubernetes, lists, standard, texts
 from kschedx.cel.library import kubernetes as formats
 from kschedx.cel.library import lists as optionals
@@ -53,10 +53,7 @@ def _includes(budget: Budget, target: Value, item: Value) -> Value:
     return False
 
 
-_INCLUDES = Function(
-    name="includes",
-    overloads=(Overload(id="dra_includes_dyn_dyn", arguments=(DYN, DYN), result=BOOL, is_member=True, run=_includes),),
-)
+_INCLUDES = single("includes", "dra_includes_dyn_dyn", (DYN, DYN), BOOL, _includes)
 
 _AUTHORIZER = {
     word: Type(TypeKind.STRUCT, f"kubernetes.authorization.{word}")
@@ -84,17 +81,12 @@ def _authorizer_functions() -> tuple[Function, ...]:
         ("error", "Decision", (), STRING),
     )
     return tuple(
-        Function(
-            name=name,
-            overloads=(
-                Overload(
-                    id=f"{target.lower()}_{name}",
-                    arguments=(_AUTHORIZER[target], *arguments),
-                    result=result if isinstance(result, Type) else _AUTHORIZER[result],
-                    is_member=True,
-                    run=lambda *_: NO_OVERLOAD,
-                ),
-            ),
+        single(
+            name,
+            f"{target.lower()}_{name}",
+            (_AUTHORIZER[target], *arguments),
+            result if isinstance(result, Type) else _AUTHORIZER[result],
+            lambda *_: NO_OVERLOAD,
         )
         for name, target, arguments, result in rows
     )

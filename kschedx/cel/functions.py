@@ -87,6 +87,11 @@ def guarded(function: Function, overload: Overload) -> Run | None:
     return run
 
 
+def several(name: str, *overloads: Overload) -> Function:
+    """A function whose overloads each do their own."""
+    return Function(name=name, overloads=overloads)
+
+
 def single(
     name: str,
     identifier: str,
@@ -97,7 +102,7 @@ def single(
     is_member: bool = True,
 ) -> Function:
     """A function with one overload."""
-    return Function(name=name, overloads=(overload(identifier, arguments, result, run, is_member=is_member),))
+    return several(name, overload(identifier, arguments, result, run, is_member=is_member))
 
 
 def overload(

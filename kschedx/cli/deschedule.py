@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,11 +14,8 @@ from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kschedx.descheduler.descheduling import Descheduling, WrittenPolicy
     from kschedx.errors import Place
-    from kschedx.render.page.model import Page
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Show what the descheduler (0.36) evicts with a policy, why it leaves other pods alone, and where pods land.
@@ -95,7 +91,8 @@ def deschedule(
     if snapshot.source.taken and lacks_details(found.pods):
         lacks = "this snapshot has no restart counts and container states"
         print_note(f"{lacks}; `kschedx snapshot` keeps them")
-    report = _report(found)
+    shown = found.loops[: len(found.landings)]
+    report = Report.of(found, names=lambda: [f"pod/{one.pod.key}" for loop in shown for one in loop.evicted])
     is_pending = any(one.is_pending for landed in found.landings for one in landed)
     return Answer.of(report, not (is_pending or found.repeats), is_undecided=found.is_undecided)
 
@@ -145,26 +142,4 @@ def _require_metrics(snapshot: Snapshot, found: Descheduling) -> None:
     raise UndecidableError(
         "the policy measures usage, and the snapshot has no NodeMetrics: add the output of "
         "`kubectl get nodes.metrics.k8s.io,pods.metrics.k8s.io -A -o json`"
-    )
-
-
-def _report(found: Descheduling) -> Report:
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.descheduling import descheduling_lines
-
-        return descheduling_lines(found, width, wide=wide)
-
-    def document() -> Mapping[str, object]:
-        return found.to_dict()
-
-    def page(_: bool) -> Page:
-        from kschedx.render.descheduling import descheduling_page
-
-        return descheduling_page(found)
-
-    return Report(
-        screen=screen,
-        page=page,
-        document=document,
-        names=lambda: [f"pod/{one.pod.key}" for loop in found.loops[: len(found.landings)] for one in loop.evicted],
     )

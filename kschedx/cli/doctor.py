@@ -13,10 +13,7 @@ from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kschedx.doctor.diagnosis import Diagnosis
-    from kschedx.render.page.model import Page
 
 HELP = """Report what is in a dump, what is missing, which answers that weakens, and how to complete it.
 
@@ -51,19 +48,7 @@ def doctor(
     where = question.where
     paths = [*question.snapshot, *(dump or ())]
     diagnosis = _of_files(paths, where) if paths else _of_cluster(where)
-
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.doctor import diagnosis_lines
-
-        return diagnosis_lines(diagnosis, width=width, wide=wide)
-
-    def page(_: bool) -> Page:
-        from kschedx.render.page.reports import doctor_page
-
-        return doctor_page(diagnosis)
-
-    report = Report(screen=screen, document=diagnosis.to_dict, page=page)
-    return Answer.of(report, not diagnosis.weakening)
+    return Answer.of(Report.of(diagnosis), not diagnosis.weakening)
 
 
 def _of_files(paths: Sequence[str], where: connection.Connection) -> Diagnosis:

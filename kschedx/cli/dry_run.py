@@ -11,7 +11,7 @@ from kschedx.cli.connection import Connection, connect
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place
 from kschedx.explain.notes import DryRun, FieldDifference
 from kschedx.inquiry.manifests import Manifest
-from kschedx.kube.decoding import decode
+from kschedx.kube.decoding import decode, map_at
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.types import Pod
 
@@ -67,11 +67,11 @@ def server_side(
 def to_be_created(manifest: Manifest, *, renamed: bool = False) -> Manifest:
     """The pod as a client may create it: without fields that only a server sets, and without owners that do not exist
     yet. `renamed` leaves its name to the server."""
-    metadata = dict(_map(manifest.get("metadata")))
+    metadata = dict(map_at(manifest, "metadata"))
     for field in _OF_SERVER:
         metadata.pop(field, None)
     owners = metadata.pop("ownerReferences", None)
-    known: list[object] = [one for one in owners if _map(one).get("uid")] if isinstance(owners, list) else []
+    known: list[object] = [one for one in owners if map_at(one).get("uid")] if isinstance(owners, list) else []
     if known:
         metadata["ownerReferences"] = known
     if renamed:
@@ -83,16 +83,12 @@ def to_be_created(manifest: Manifest, *, renamed: bool = False) -> Manifest:
 
 def as_of(manifest: Manifest, stored: Manifest) -> Manifest:
     """What the server answered, under the name and with the owners of the pod that it was asked about."""
-    asked = _map(manifest.get("metadata"))
-    metadata = dict(_map(stored.get("metadata")))
+    asked = map_at(manifest, "metadata")
+    metadata = dict(map_at(stored, "metadata"))
     for key in ("name", "ownerReferences"):
         if key in asked:
             metadata[key] = asked[key]
     return {**stored, "metadata": metadata}
-
-
-def _map(value: object) -> Manifest:
-    return value if isinstance(value, dict) else {}
 
 
 def _plain(pod: Pod) -> object:

@@ -17,12 +17,12 @@ from kschedx.kube.documents import API_VERSION
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from kschedx.errors import Place
     from kschedx.explain.setup import Setup
     from kschedx.inquiry.ask import Clusters
     from kschedx.inquiry.explanation import Explanation
     from kschedx.inquiry.manifests import Written
     from kschedx.kube.types import Pod
-    from kschedx.render.page.model import Page
     from kschedx.simulate.fit import Fit
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -63,9 +63,11 @@ def fit(
 
     from kschedx.cli.files import check_name, write_snapshot
     from kschedx.cli.question import cluster_after_changes
-    from kschedx.cli.why_pod import explanation_report, place_of
+    from kschedx.cli.why_pod import place_of
     from kschedx.errors import InputError
     from kschedx.inquiry.ask import Clusters
+    from kschedx.kube.decoding import decode, encoded
+    from kschedx.kube.types import Pod
     from kschedx.simulate.fit import Fit
 
     if out is not None:
@@ -78,16 +80,15 @@ def fit(
     applied, targets = _targets(question, after.snapshot, setup, target, namespace)
     clusters = Clusters(read=after.snapshot, before=after.snapshot, applied=applied)
     connection.tell(applied, setup)
-    connection.tell_ignored_groups(applied, setup)
+    if applied.pod_groups:
+        pods = (one if isinstance(one, Pod) else decode(encoded(one.manifest, "pod"), Pod) for one in targets)
+        connection.tell_ignored_groups(applied, setup, pods)
     if len(targets) > 1 and out is not None:
         raise InputError(f"--out needs one workload, and {target} has {len(targets)}")
     answers = [_answer(clusters, setup, one, _title(one, target, len(targets)), replicas) for one in targets]
     if out is not None and isinstance(answers[0], Fit):
         write_snapshot(out, answers[0].after)
-    reports = [
-        _report(one) if isinstance(one, Fit) else explanation_report(one, (), place_of(of), all_nodes=False)
-        for one, of in zip(answers, targets, strict=True)
-    ]
+    reports = [_report(one, place_of(of)) for one, of in zip(answers, targets, strict=True)]
     return Answer(reports[0] if len(reports) == 1 else _several(reports), max(map(_exit_code, answers)))
 
 
@@ -154,6 +155,15 @@ def _targets(
     return snapshot, [*manifests.pods(before, snapshot)]
 
 
+def _report(answer: Fit | Explanation, place: Place) -> Report:
+    from kschedx.cli.why_pod import explanation_report
+    from kschedx.simulate.fit import Fit
+
+    if not isinstance(answer, Fit):
+        return explanation_report(answer, (), place, all_nodes=False)
+    return Report.of(answer, names=lambda: [f"node/{name} {number}" for name, number in answer.nodes.items()])
+
+
 def _several(reports: Sequence[Report]) -> Report:
     """One below the other."""
 
@@ -169,22 +179,3 @@ def _several(reports: Sequence[Report]) -> Report:
         return chain.from_iterable(one.names() for one in reports if one.names is not None)
 
     return Report(screen=screen, document=document, names=names)
-
-
-def _report(found: Fit) -> Report:
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.simulation import fit_lines
-
-        return fit_lines(found, width=width, wide=wide)
-
-    def page(_: bool) -> Page:
-        from kschedx.render.page.reports import fit_page
-
-        return fit_page(found)
-
-    return Report(
-        screen=screen,
-        document=found.to_dict,
-        page=page,
-        names=lambda: [f"node/{name} {number}" for name, number in found.nodes.items()],
-    )

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from kschedx.cli.options import NOW, READS, Part
 from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from kschedx.render.page.model import Page
 
 HELP = """Show Kueue's ClusterQueues, cohorts, and flavors with their usage, and why each Workload is pending.
 
@@ -52,16 +46,4 @@ def kueue(
 
     snapshot = question.read().snapshot
     found = overview(snapshot, settings_of(snapshot), now=now)
-
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.kueue import overview_lines
-
-        return overview_lines(found, width, wide=wide)
-
-    def page(_: bool) -> Page:
-        from kschedx.render.kueue import overview_page
-
-        return overview_page(found)
-
-    report = Report(screen=screen, document=found.to_dict, page=page)
-    return Answer.of(report, not found.waiting)
+    return Answer.of(Report.of(found), not found.waiting)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kschedx.inquiry.profile_difference import Shard
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
+    from kschedx.results import Shown
 
 
 def exit_code_of(outcome: str) -> ExitCode:
@@ -159,6 +160,25 @@ class Report(Struct, frozen=True, kw_only=True):
     """To be shown and shared: as Markdown, one HTML file, a picture; with True everything that a reader may open."""
     checks: Callable[[], Sequence[Check]] | None = None
     """For CI systems."""
+
+    @classmethod
+    def of(
+        cls,
+        result: Shown,
+        *,
+        names: Callable[[], Iterable[str]] | None = None,
+        yaml: Callable[[], str] | None = None,
+    ) -> Report:
+        """Of a result that the library has as well, which shows it in the same way."""
+        from kschedx.render import results
+
+        return cls(
+            screen=lambda width, wide: results.lines(result, width, wide=wide),
+            document=result.to_dict,
+            page=lambda _: results.page(result),
+            names=names,
+            yaml=yaml,
+        )
 
     def marked(self, shard: Shard) -> Report:
         """The report of a part, whose document says which."""

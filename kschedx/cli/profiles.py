@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kschedx.framework.config import Profile
     from kschedx.releases import Release
     from kschedx.render.checks import Check
-    from kschedx.render.page.model import Page
 
 HELP = """List scheduler profiles, show one in full, check a file, or search for a better one.
 
@@ -262,16 +261,5 @@ def tune(
     found = tuned(
         snapshot, setup, base, Goal(goal), most=candidates, seed=seed, seconds=seconds, price_of=prices, run=run
     )
-
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.tuning import tuning_lines
-
-        return tuning_lines(found, width, wide=wide)
-
-    def page(_: bool) -> Page:
-        from kschedx.render.tuning import tuning_page
-
-        return tuning_page(found)
-
-    report = Report(screen=screen, document=found.to_dict, yaml=lambda: to_yaml(found.configuration), page=page)
+    report = Report.of(found, yaml=lambda: to_yaml(found.configuration))
     return Answer.of(report, found.is_better)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,10 +12,7 @@ from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, tell_open_counts
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kschedx.explain.setup import Setup
-    from kschedx.render.page.model import Page
     from kschedx.simulate.survive import Failure, Survival
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -101,7 +97,7 @@ def survive(
         namespace=question.namespace or reached.namespace,
     )
     tell_open_counts(found.simulation)
-    report = _report(found)
+    report = Report.of(found, names=lambda: _names(found))
     return Answer.of(report, found.survives, is_undecided=found.is_undecided)
 
 
@@ -125,24 +121,9 @@ def _failures(
     return found
 
 
-def _report(found: Survival) -> Report:
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.survival import survival_lines
+def _names(found: Survival) -> list[str]:
+    """The workloads that do not survive."""
+    from kschedx.simulate.survive import BROKEN
 
-        return survival_lines(found, width=width, wide=wide)
-
-    def document() -> Mapping[str, object]:
-        return found.to_dict()
-
-    def names() -> list[str]:
-        from kschedx.simulate.survive import BROKEN
-
-        broken = (loss.workload for one in found.results for loss in one.of(*BROKEN))
-        return list(dict.fromkeys(f"{one.namespace} {one.reference.partition('/')[2]}" for one in broken))
-
-    def page(_: bool) -> Page:
-        from kschedx.render.survival import survival_page
-
-        return survival_page(found)
-
-    return Report(screen=screen, document=document, names=names, page=page)
+    broken = (loss.workload for one in found.results for loss in one.of(*BROKEN))
+    return list(dict.fromkeys(f"{one.namespace} {one.reference.partition('/')[2]}" for one in broken))

@@ -130,6 +130,7 @@ class Asked:
     def look(self, index: int) -> tuple[PodAnswer, Explanation | None]:
         """One pod in short, and its whole story; what cannot be decided is an answer too, and so is
         what the API server refuses."""
+        from kschedx.render.holding import group_standing
         from kschedx.render.pending import wanted_labels
         from kschedx.render.screen import nominated_text
         from kschedx.render.words import headline
@@ -159,13 +160,9 @@ class Asked:
             return replace(undecided, message=item.open_count), found
         if found.outcome is Outcome.SCHEDULED and (found.overall is not Outcome.SCHEDULED or item.waits):
             return self._of_gang(item, found), found
-        match found.outcome:
-            case Outcome.GATED:
-                message = ""
-            case Outcome.UNDECIDED:
-                message = could_reject(found.cycle.unheard)
-            case _:
-                message = found.message
+        message = "" if found.outcome is Outcome.GATED else found.message
+        if found.outcome is Outcome.UNDECIDED:
+            message = could_reject(found.cycle.unheard) + group_standing(found.holding)
         answer = replace(undecided, outcome=found.outcome, nodes=found.chosen_nodes, message=message)
         if found.state.name == "Nominated":
             waits = nominated_text(found)

@@ -83,6 +83,12 @@ class Wanted(Struct, frozen=True, kw_only=True):
         return self.output in formats and not alone
 
     @property
+    def is_about_node(self) -> bool:
+        """One node is asked about, for a screen."""
+        others = self.nodes or self.interactive or self.fix or self.tries
+        return len(self.node) == 1 and self.output in (None, Format.WIDE) and not others
+
+    @property
     def is_many(self) -> bool:
         return self.all_pending or self.selector is not None
 
@@ -153,6 +159,8 @@ def why_one(
         elif isinstance(found, Written) and found.is_daemon and wanted.is_plain and not inquiry.is_stopped(found):
             subject = admit(clusters.applied)
             return _daemon_set(clusters, subject, setup, found, (found,) if wanted.alone else queue)
+        elif isinstance(found, Written) and found.is_daemon and wanted.is_about_node and not inquiry.is_stopped(found):
+            return _daemon_set_on(shown[0], found, admit(clusters.applied), setup)
         else:
             explanation = inquiry.answer(found, admit, queue)
     except NotAdmittedError as error:
@@ -252,6 +260,22 @@ def _daemon_set(
 
     report = Report(screen=screen, document=answer.to_dict, names=lambda: [f"node/{node}" for node in answer.runs])
     return Answer(report, exit_code_of(answer.outcome))
+
+
+def _daemon_set_on(node: str, found: Written, subject: Subject, setup: Setup) -> Answer:
+    """Whether a DaemonSet's pod is created for a node, and fits there."""
+    from kschedx.inquiry.daemon_set import explain_daemon_set
+    from kschedx.inquiry.manifests import title
+
+    name = title(found.workload or {}).partition(" ")[2]
+    answer = explain_daemon_set(f"{subject.pod.metadata.namespace}/{name}", subject, setup)
+
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.subjects import daemon_set_node_lines
+
+        return daemon_set_node_lines(answer, node, width=width, wide=wide)
+
+    return Answer(Report(screen=screen, document=answer.on(node).to_dict), exit_code_of(answer.on(node).outcome))
 
 
 def _watched(question: Question, pod: Pod, first: Explanation, interval: int) -> int:

@@ -6,13 +6,13 @@ pkg/controller/deployment/util, UnavailableCount and SurgeCount in pkg/controlle
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import TypeAlias
 
 from msgspec import Struct
 
 from kschedx.controllers.workloads import Manifest
+from kschedx.kube.decoding import map_at
 from kschedx.kube.scalars import scaled
 
 _QUARTER = "25%"
@@ -28,10 +28,10 @@ class RollingUpdate(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, manifest: Manifest, wanted: int) -> RollingUpdate:
         """`Recreate` is a rollout in which all pods may be missing and none may be too many."""
-        written = _fields(manifest, "spec", "strategy")
+        written = map_at(manifest, "spec", "strategy")
         if written.get("type") == "Recreate":
             return cls(surge=0, unavailable=wanted, is_recreate=True)
-        given = _fields(written, "rollingUpdate")
+        given = map_at(written, "rollingUpdate")
         surge = _share(given.get("maxSurge"), wanted, _QUARTER, is_up=True)
         unavailable = _share(given.get("maxUnavailable"), wanted, _QUARTER, is_up=False)
         return cls(surge=surge, unavailable=min(unavailable, wanted) or int(not surge))
@@ -74,9 +74,9 @@ UpdateStrategy: TypeAlias = "RollingUpdate | StatefulSetUpdate | DaemonSetUpdate
 
 def strategy_of(manifest: Manifest, wanted: int, before: Manifest | None) -> UpdateStrategy:
     """Of a manifest whose template differs from the one `before`. `wanted` are its pods, or a DaemonSet's nodes."""
-    spec = _fields(manifest, "spec")
-    update = _fields(spec, "updateStrategy")
-    rolling = _fields(update, "rollingUpdate")
+    spec = map_at(manifest, "spec")
+    update = map_at(spec, "updateStrategy")
+    rolling = map_at(update, "rollingUpdate")
     match manifest.get("kind"):
         case "Deployment":
             return (
@@ -89,7 +89,7 @@ def strategy_of(manifest: Manifest, wanted: int, before: Manifest | None) -> Upd
         case "StatefulSet":
             partition = rolling.get("partition")
             # API servers store maxUnavailable where the gate MaxUnavailableStatefulSet is on, and drop it elsewhere
-            stored = _fields(before or {}, "spec", "updateStrategy", "rollingUpdate").get("maxUnavailable")
+            stored = map_at(before or {}, "spec", "updateStrategy", "rollingUpdate").get("maxUnavailable")
             several = _share(rolling.get("maxUnavailable"), wanted, "1", is_up=True) if stored is not None else 1
             return StatefulSetUpdate(
                 partition=partition if isinstance(partition, int) else 0,
@@ -110,9 +110,3 @@ def _share(value: object, whole: int, default: str, *, is_up: bool) -> int:
     if found is None:
         found = scaled(default, whole, is_up=is_up) or 0
     return max(found, 0)
-
-
-def _fields(value: object, *path: str) -> Mapping[str, object]:
-    for part in path:
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else {}

@@ -420,8 +420,8 @@ def _unknown(snapshot: Snapshot, pod: Pod, plugins: Sequence[str]) -> Iterator[A
     if name is not None and not _knows_runtime_classes(snapshot) and not pod.metadata.creation_timestamp:
         yield notes.RuntimeClassUnknown(runtime_class=name)
     for annotation in snapshot.namespace_annotations.get(pod.metadata.namespace, {}):
-        plugin = PLUGIN_OF_ANNOTATION[annotation]
-        if plugin not in plugins:
+        plugin = PLUGIN_OF_ANNOTATION.get(annotation, "")
+        if plugin and plugin not in plugins:
             yield notes.AdmissionPluginOff(namespace=pod.metadata.namespace, annotation=annotation, plugin=plugin)
 
 

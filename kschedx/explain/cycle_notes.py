@@ -14,6 +14,7 @@ from kschedx.explain.notes import (
     BoundByHand,
     CapacitySelectorInvalid,
     ClaimClassMissing,
+    ClaimResizing,
     ClaimVolumeMissing,
     Consequence,
     CSINodesWithoutNode,
@@ -55,7 +56,7 @@ from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open
 from kschedx.framework.extenders import Trace
 from kschedx.kube.other_schedulers import NodeResourceTopology
 from kschedx.kube.selectors import NodeSelector, compile_selector
-from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, claim_name, is_bound_to
+from kschedx.kube.storage import RESIZING, PersistentVolume, PersistentVolumeClaim, claim_name, is_bound_to
 from kschedx.kube.tolerations import NO_EXECUTE, untolerated
 from kschedx.kube.types import Node, Pod
 from kschedx.kube.typos import unlikely_quantities
@@ -148,6 +149,10 @@ def _claim(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator[Storage
             yield VolumeBoundElsewhere(claim=claim.key, volume=bound, other=other)
     elif claim.storage_class and claim.storage_class not in storage.classes:
         yield ClaimClassMissing(claim=claim.key, storage_class=claim.storage_class, known=tuple(storage.classes))
+    for one in claim.status.conditions:
+        if bound and one.type in RESIZING and one.status == "True":
+            size = str(claim.spec.resources.requests.get("storage", ""))
+            yield ClaimResizing(claim=claim.key, size=size, condition=one.type, message=one.message)
     selected = claim.selected_node
     if not bound and selected is not None and selected not in snapshot.cluster.index:
         yield SelectedNodeMissing(claim=claim.key, node=selected)

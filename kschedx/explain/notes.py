@@ -807,6 +807,16 @@ class ClaimClassMissing(NoteFacts, frozen=True, kw_only=True):
     """The classes that there are."""
 
 
+class ClaimResizing(NoteFacts, frozen=True, kw_only=True):
+    id: ClassVar[str] = "claim-resizing"
+    told: ClassVar[tuple[str, ...]] = ("claim", "size", "condition")
+    claim: str
+    size: str
+    """That the claim requests."""
+    condition: str
+    message: str
+
+
 class SelectedNodeMissing(NoteFacts, frozen=True, kw_only=True):
     id: ClassVar[str] = "selected-node-missing"
     claim: str
@@ -858,6 +868,7 @@ StorageNote: TypeAlias = (
     | ClaimVolumeMissing
     | VolumeBoundElsewhere
     | ClaimClassMissing
+    | ClaimResizing
     | SelectedNodeMissing
     | EqualVolumes
     | CSINodesWithoutNode

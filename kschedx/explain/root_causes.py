@@ -5,21 +5,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, TypeAlias
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 
+from kschedx.apiserver.optional_admission import SELECTOR_ANNOTATIONS
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.findings import (
     ClaimUnbound,
     Finding,
     GangTooSmall,
+    HostPortConflict,
     InsufficientDevices,
     InsufficientResource,
+    NodeAffinityMismatch,
     PodAffinityUnsatisfied,
     PodAntiAffinityConflict,
     PodGroupIncomplete,
@@ -176,6 +179,36 @@ class MatchingPodPending(RootCause, frozen=True, kw_only=True):
     others: int = 0
 
 
+class SelectorOfNamespace(RootCause, frozen=True, kw_only=True):
+    """Admission adds the node selector of a namespace's annotation to each of its pods."""
+
+    id: ClassVar[str] = "selector-of-namespace"
+    namespace: str
+    annotation: str
+    selector: str
+
+
+class NominatedNodeTaken(RootCause, frozen=True, kw_only=True):
+    """Pods that preemption does not evict were created after this one, and run on its nominated node."""
+
+    id: ClassVar[str] = "nominated-node-taken"
+    node: str
+    pod: str
+    priority: int
+    others: int = 0
+
+
+class PortOfService(RootCause, frozen=True, kw_only=True):
+    """Pods of k3s' load balancer hold a host port for each port of a Service."""
+
+    id: ClassVar[str] = "port-of-service"
+    ports: tuple[int, ...]
+    service: str
+    """`namespace/name`."""
+    own_service: str = ""
+    """That of the pending pod, if it belongs to the load balancer as well."""
+
+
 class NeverPreempts(RootCause, frozen=True, kw_only=True):
     id: ClassVar[str] = "never-preempts"
     priority_class: str
@@ -205,6 +238,9 @@ Cause: TypeAlias = (
     | MembersNotCreated
     | OutdatedRevision
     | MatchingPodPending
+    | SelectorOfNamespace
+    | NominatedNodeTaken
+    | PortOfService
     | NeverPreempts
     | Reported
 )
@@ -220,7 +256,9 @@ def root_causes(diagnosis: Diagnosis) -> tuple[Cause, ...]:
     findings = [one for stop in diagnosis.stops for one in stop.status.findings]
     findings += [one for group in diagnosis.groups for one in group.exemplar.findings]
     found = [cause for one in findings for cause in _of(diagnosis, one)]
-    return tuple(dict.fromkeys((*_outdated(diagnosis.cycle), *failed, *found, *_reported(diagnosis.cycle))))
+    cycle = diagnosis.cycle
+    causes: list[Cause] = [*_outdated(cycle), *_taken(cycle), *_services(cycle, findings), *failed, *found]
+    return tuple(dict.fromkeys((*causes, *_reported(cycle))))
 
 
 def newer_revision(snapshot: Snapshot, pod: Pod) -> str:
@@ -245,6 +283,50 @@ def _outdated(cycle: Cycle) -> Iterator[OutdatedRevision]:
     is_stored = cycle.pod.key in cycle.snapshot.pods.rows
     if is_stored and (owner := newer_revision(cycle.snapshot, cycle.pod)):
         yield OutdatedRevision(owner=owner)
+
+
+def _taken(cycle: Cycle) -> Iterator[NominatedNodeTaken]:
+    node, pods = cycle.pod.status.nominated_node_name, cycle.snapshot.pods
+    if not node or node not in cycle.snapshot.cluster.index or not cycle.pod.metadata.creation_timestamp:
+        return
+    is_kept = (pods.node == cycle.snapshot.cluster.index[node]) & (pods.priorities >= cycle.pod.priority)
+    since = cycle.pod.metadata.creation_timestamp
+    rows = [row for row in np.flatnonzero(is_kept).tolist() if (pods.creation_timestamps[row] or "") > since]
+    if rows:
+        first = max(rows, key=lambda row: (int(pods.priorities[row]), pods.creation_timestamps[row] or ""))
+        priority = int(pods.priorities[first])
+        yield NominatedNodeTaken(node=node, pod=pods.key(first), priority=priority, others=len(rows) - 1)
+
+
+_SERVICE_LABELS = ("svccontroller.k3s.cattle.io/svcnamespace", "svccontroller.k3s.cattle.io/svcname")
+
+
+def balanced_service(labels: Mapping[str, str]) -> str:
+    """The Service, `namespace/name`, for which k3s' load balancer (ServiceLB) created a pod; empty for other pods."""
+    namespace, name = (labels.get(key, "") for key in _SERVICE_LABELS)
+    return f"{namespace}/{name}" if namespace and name else ""
+
+
+def _services(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[PortOfService]:
+    ports: dict[str, set[int]] = {}
+    for one in findings:
+        row = cycle.snapshot.pods.rows.get(one.holder) if isinstance(one, HostPortConflict) else None
+        if isinstance(one, HostPortConflict) and row is not None:
+            ports.setdefault(balanced_service(cycle.snapshot.pods.labels[row]), set()).add(one.port)
+    own = balanced_service(cycle.pod.metadata.labels)
+    for service in filter(None, ports):
+        yield PortOfService(ports=tuple(sorted(ports[service])), service=service, own_service=own)
+
+
+def _of_namespace(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[SelectorOfNamespace]:
+    namespace = cycle.pod.metadata.namespace
+    if finding.source != "nodeSelector":
+        return
+    unmatched = {(one.key, *one.values) for term in finding.terms for one in term.requirements if not one.matched}
+    for annotation, written in cycle.snapshot.namespace_annotations.get(namespace, {}).items():
+        pairs = [tuple(map(str.strip, part.split("="))) for part in written.split(",")]
+        if annotation in SELECTOR_ANNOTATIONS and unmatched & {*pairs}:
+            yield SelectorOfNamespace(namespace=namespace, annotation=annotation, selector=written)
 
 
 def provisioning_reports(snapshot: Snapshot, pod: Pod) -> Iterator[tuple[PersistentVolumeClaim, FailedCreate | None]]:
@@ -276,6 +358,8 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[Cause]:
             yield from _unhealthy(cycle.snapshot, finding.resource)
             yield from _plugins_down(diagnosis, finding)
             yield from _never_preempts(diagnosis)
+        case NodeAffinityMismatch():
+            yield from _of_namespace(cycle, finding)
         case TooManyPods():
             yield from _daemon_pods(diagnosis)
         case ClaimUnbound():

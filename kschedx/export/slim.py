@@ -57,7 +57,7 @@ ANNOTATIONS = frozenset({
     *OTHER_SCHEDULERS,
     *other_schedulers.KOORDINATOR_ANNOTATIONS,
     *cluster_api.ANNOTATIONS,
-    *optional_admission.PLUGIN_OF_ANNOTATION,
+    *optional_admission.READ_ANNOTATIONS,
     scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY,
     scheduler_plugins.TOLERATION_SECONDS,
     *(MIRROR, DELETION_COST, GROUP_SIZE, LIMIT_RANGER, VERTICAL_UPDATES, *descheduling.ANNOTATIONS),

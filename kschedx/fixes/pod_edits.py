@@ -11,7 +11,6 @@ from kschedx.kube.names import is_extended_resource, is_hugepages
 from kschedx.kube.quantity import Quantity, ResourceList, Unit, Written, format_quantity, parse_quantity
 from kschedx.kube.resources import RequestOptions, container_requests, pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement, NodeSelectorTerm
-from kschedx.kube.storage import BIND_COMPLETED, PersistentVolumeClaim
 from kschedx.kube.types import (
     Affinity,
     Container,
@@ -307,12 +306,6 @@ def with_claim(pod: Pod, claim: str, name: str) -> Pod:
         return replace(volume, persistent_volume_claim=replace(source, claim_name=name))
 
     return with_spec(pod, replace(pod.spec, volumes=tuple(map(changed, pod.spec.volumes))))
-
-
-def bound_claim(claim: PersistentVolumeClaim, volume: str) -> PersistentVolumeClaim:
-    """The claim as the volume controller leaves it."""
-    metadata = replace(claim.metadata, annotations={**claim.metadata.annotations, BIND_COMPLETED: "yes"})
-    return replace(claim, metadata=metadata, spec=replace(claim.spec, volume_name=volume))
 
 
 def with_claim_status(pod: Pod, status: PodResourceClaimStatus | None) -> Pod:

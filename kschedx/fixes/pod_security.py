@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
 from kschedx.apiserver.pod_security import ALL, PREFIX, Level
 from kschedx.fixes.changes import Change, pointer
+from kschedx.kube.decoding import list_at, map_at
 from kschedx.kube.documents import Json, Target
 
 ENFORCE = f"{PREFIX}enforce"
@@ -36,13 +37,13 @@ def secured(pod: Mapping[str, object]) -> Secured | None:
 
     Set fields stay as they are: hostNetwork, privileged, or a capability is set on purpose.
     """
-    spec = _map(pod.get("spec"))
-    is_windows = _map(spec.get("os")).get("name") == "windows"
+    spec = map_at(pod, "spec")
+    is_windows = map_at(spec, "os").get("name") == "windows"
     settings: list[Setting] = []
     patch: list[Json] = []
-    own = _map(spec.get("securityContext"))
+    own = map_at(spec, "securityContext")
     containers = [*_containers(spec, "initContainers"), *_containers(spec, "containers")]
-    contexts = [_map(one.get("securityContext")) for _, one in containers]
+    contexts = [map_at(one, "securityContext") for _, one in containers]
     of_pod: Json = {
         field: value
         for field, value in _OF_POD.items()
@@ -54,7 +55,7 @@ def secured(pod: Mapping[str, object]) -> Secured | None:
         settings += [Setting(container="", field=field, value=value) for field, value in of_pod.items()]
         patch.append({"op": "add", "path": "/spec/securityContext", "value": {**own, **of_pod}})
     for path, container in () if is_windows else containers:
-        context = _map(container.get("securityContext"))
+        context = map_at(container, "securityContext")
         said = _of_container(context)
         if said:
             name = str(container.get("name") or "")
@@ -62,7 +63,7 @@ def secured(pod: Mapping[str, object]) -> Secured | None:
             patch.append({"op": "add", "path": f"{path}/securityContext", "value": {**context, **said}})
     if not patch:
         return None
-    metadata = _map(pod.get("metadata"))
+    metadata = map_at(pod, "metadata")
     target = Target(
         api_version="v1",
         kind="Pod",
@@ -81,8 +82,8 @@ def relabelled(namespace: str, level: Level) -> Change:
 
 def _of_container(context: Mapping[str, object]) -> Json:
     said: Json = {}
-    capabilities = _map(context.get("capabilities"))
-    dropped, added = _list(capabilities.get("drop")), _list(capabilities.get("add"))
+    capabilities = map_at(context, "capabilities")
+    dropped, added = list_at(capabilities, "drop"), list_at(capabilities, "add")
     # an API server refuses those that have all rights, or may administer the node, and could gain no more
     if context.get("allowPrivilegeEscalation") is None and not (context.get("privileged") or "CAP_SYS_ADMIN" in added):
         said["allowPrivilegeEscalation"] = False
@@ -92,13 +93,5 @@ def _of_container(context: Mapping[str, object]) -> Json:
 
 
 def _containers(spec: Mapping[str, object], kind: str) -> Iterator[tuple[str, Mapping[str, object]]]:
-    for index, one in enumerate(_list(spec.get(kind))):
-        yield f"/spec/{kind}/{index}", _map(one)
-
-
-def _map(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _list(value: object) -> Sequence[object]:
-    return value if isinstance(value, list) else ()
+    for index, one in enumerate(list_at(spec, kind)):
+        yield f"/spec/{kind}/{index}", map_at(one)

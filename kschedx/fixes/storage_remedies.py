@@ -28,27 +28,23 @@ from kschedx.findings import (
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_gone
 from kschedx.fixes.phrases import provisioning_text
-from kschedx.fixes.pod_edits import bound_claim
 from kschedx.fixes.trial import Candidate
 from kschedx.kube.decoding import decode
 from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.kube.selectors import LabelSelector
 from kschedx.kube.storage import (
     BETA_STORAGE_CLASS,
     DEFAULT_CLASS,
     WAIT_FOR_FIRST_CONSUMER,
-    CSIPersistentVolumeSource,
-    ObjectReference,
     OfStatefulSet,
     PersistentVolume,
     PersistentVolumeClaim,
-    PersistentVolumeSpec,
-    PersistentVolumeStatus,
     StorageClass,
+    bound_claim,
     check_quantities,
     claim_name,
     default_class,
     is_bound_to,
+    volume_for,
     with_default_class,
 )
 from kschedx.kube.types import ObjectMeta, PersistentVolumeClaimSpec, VolumeResourceRequirements
@@ -59,9 +55,6 @@ from kschedx.snapshot.storage import Storage
 
 LEAST_CLAIM_SHARE = 10
 """If a claim could have less than its request divided by this, no fix lowers it that far."""
-DEFAULT_SIZE = 1 << 30
-IN_TREE = "kubernetes.io/"
-"""The prefix of provisioners that are no CSI drivers."""
 
 Unmade = NoMatchingVolume | InsufficientStorageCapacity | ProvisioningTopologyMismatch
 
@@ -75,6 +68,7 @@ def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: Candidate) -> 
         return
     if isinstance(finding, NoMatchingVolume):
         yield from released_volumes(claim, place.snapshot)
+        yield from _bound_claims(claim, place)
     smaller = [] if isinstance(finding, ProvisioningTopologyMismatch) else list(_smaller_claim(finding, claim))
     yield from smaller
     storage_class = place.snapshot.storage.classes.get(claim.storage_class)
@@ -144,38 +138,34 @@ def released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterat
             return
 
 
-def volume_for(
-    claim: PersistentVolumeClaim, name: str, storage_class: StorageClass | None, *, bound: bool
-) -> PersistentVolume:
-    """A volume that has all that the claim asks for, within every node's reach. The user fills in its storage."""
-    spec = claim.spec
-    driver = storage_class.provisioner if storage_class and storage_class.can_provision else ""
-    size = claim.size_in_bytes or DEFAULT_SIZE
-    reference = ObjectReference(namespace=claim.metadata.namespace, name=claim.name, uid=claim.metadata.uid)
-    return PersistentVolume(
-        metadata=ObjectMeta(name=name, labels=_labels(spec.selector)),
-        spec=PersistentVolumeSpec(
-            capacity={"storage": format_quantity(size, Unit.BYTE)},
-            access_modes=spec.access_modes or ("ReadWriteOnce",),
-            volume_mode=spec.volume_mode,
-            storage_class_name=claim.storage_class,
-            volume_attributes_class_name=spec.volume_attributes_class_name,
-            claim_ref=reference if bound else None,
-            csi=CSIPersistentVolumeSource(driver=driver, volume_handle=name)
-            if driver and not driver.startswith(IN_TREE)
-            else None,
-        ),
-        status=PersistentVolumeStatus(phase="Bound" if bound else "Available"),
+def _bound_claims(claim: PersistentVolumeClaim, place: Candidate) -> Iterator[s.UseClaim]:
+    """Claims of the namespace that are bound to a volume which this one could have, and that no pod uses."""
+    storage, named = (
+        place.snapshot.storage,
+        [claim_name(place.pod.metadata.name, one) for one in place.pod.spec.volumes],
     )
-
-
-def _labels(selector: LabelSelector | None) -> dict[str, str]:
-    """Labels that a selector picks; what it excludes is simply not there."""
-    if selector is None:
-        return {}
-    wanted = {one.key: one.values[0] if one.values else "true" for one in selector.match_expressions
-              if one.operator in ("In", "Exists")}  # fmt: skip
-    return {**wanted, **(selector.match_labels or {})}
+    if claim.name not in named or any(one.ephemeral is not None for one in place.pod.spec.volumes):
+        return
+    for volume in storage.volumes_of(claim.storage_class):
+        holder = volume.spec.claim_ref
+        if holder is None or holder.namespace != claim.metadata.namespace or holder.name in named:
+            continue
+        other = storage.claims.get(f"{holder.namespace}/{holder.name}")
+        if (
+            other is None
+            or not is_bound_to(volume, other)
+            or other.metadata.deletion_timestamp
+            or other.metadata.controller
+        ):
+            continue
+        spec = replace(volume.spec, claim_ref=None)
+        free = replace(volume, spec=spec, status=replace(volume.status, phase="Available"))
+        try:
+            fits = VolumeSearch(claim, Storage(volumes={free.name: free}), attributes_classes=True).fitting
+        except SearchError:
+            return
+        if fits and not any(True for _ in _users(other, place.snapshot, and_pending=True)):
+            yield s.UseClaim(claim=claim.name, meant=other.name, volume=volume.name)
 
 
 # Remedies for the claims of a pod: create or recreate the claim, or bind it to a volume.
@@ -245,11 +235,12 @@ def give_up_volume(finding: VolumeNodeAffinityMismatch | VolumeZoneMismatch, pla
         yield s.GiveUpVolume(claim=_anew(claim, place), volume=finding.persistent_volume)
 
 
-def _users(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[int]:
+def _users(claim: PersistentVolumeClaim, snapshot: Snapshot, *, and_pending: bool = False) -> Iterator[int]:
     """Rows of the pods that run and have it."""
     pods, namespace = snapshot.pods, claim.metadata.namespace
     for row in range(len(pods)):
-        volumes = pods.specs[row].volumes if pods.node_names[row] and pods.namespaces[row] == namespace else ()
+        is_user = (and_pending or pods.node_names[row]) and pods.namespaces[row] == namespace
+        volumes = pods.specs[row].volumes if is_user else ()
         if any(claim_name(pods.names[row], volume) == claim.name for volume in volumes):
             yield row
 
@@ -358,6 +349,7 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
         storage_class = storage.classes.get(claim.storage_class)
         driver = storage_class.provisioner if storage_class and storage_class.can_provision else ""
         is_new = any(claim == one for one in place.situation.proposal.objects)
+        is_new = is_new or not (claim.metadata.uid or _is_in_trouble(snapshot, claim, driver))
         yield s.CreateVolume(
             volume=volume_for(claim, name, storage_class, bound=True),
             claim_key=claim.key,
@@ -379,6 +371,12 @@ def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver:
     report = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
     told = report.message if report is not None and report.uid in ("", claim.metadata.uid) else ""
     return provisioning_text(told, claim.key, claim.storage_class, driver, _provisioners_down(snapshot, driver))
+
+
+def _is_in_trouble(snapshot: Snapshot, claim: PersistentVolumeClaim, driver: str) -> bool:
+    """Something tells why the claim has no volume yet; else a driver may not have seen it."""
+    key = "PersistentVolumeClaim", claim.metadata.namespace, claim.name
+    return key in snapshot.failed_creates or bool(_provisioners_down(snapshot, driver))
 
 
 def _provisioners_down(snapshot: Snapshot, driver: str) -> list[str]:

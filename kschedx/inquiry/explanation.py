@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -279,6 +280,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return self._gang_fixes(self.gang)
         if self.becomes is Outcome.SCHEDULED:
             return () if self.remedies is None else self.remedies()
+        from kschedx.explain.root_causes import balanced_service
         from kschedx.fixes import find_fixes
         from kschedx.fixes.owners import template_owner
         from kschedx.inquiry.fix import Fix
@@ -294,14 +296,16 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         room = self._room() or (self._room(with_changes_of_pod=True) if by_hand else ())
         if room:  # a node by hand is what an autoscaler is there for
             found = tuple(one for one in found if not one.adds_node)
-        return (*self._missing_members(), *self._pods_before(), *room, *found)
+        if balanced_service(pod.metadata.labels):
+            found = ()  # its controller writes the pod template again
+        return (*self._missing_members(), *self._of_causes(), *room, *found)
 
     def _for_group(self, fix: Fix) -> Fix:
         """A new node for one pod of a LeaderWorkerSet's group says how many the pods without a node need, if all of
         them request as much."""
         pod, pods = self.cycle.pod, self.cycle.snapshot.pods
-        written = pod.metadata.annotations.get(GROUP_SIZE, "")
-        if not (fix.adds_node and re.fullmatch(r"[0-9]{1,6}", written)):
+        size = self._group_size() if fix.adds_node else 0
+        if not size:
             return fix
         from kschedx.fixes.pod_edits import amount_of
         from kschedx.fixes.steps import AddNode
@@ -310,7 +314,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         shared = {key: pod.metadata.labels.get(key, "") for key in GROUP_LABELS}
         is_member = pods.labels.where(lambda labels: all(labels.get(key) == value for key, value in shared.items()))
         is_member &= pods.namespaces.where(lambda name: name == pod.metadata.namespace) & (pods.node >= 0)
-        left = int(written) - int(is_member.sum())
+        left = size - int(is_member.sum())
         (step,) = fix.steps
         if left < 2 or not isinstance(step, AddNode):
             return fix
@@ -322,6 +326,17 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         number = -(-left // each)
         told = f"for the whole group: {number:,} nodes, if its pods request as much"
         return replace(fix, costs=(*fix.costs, told)) if number > 1 else fix
+
+    def _group_size(self) -> int:
+        """How many pods the group of a LeaderWorkerSet has; 0 for other pods. Without the annotation, by the workers'
+        StatefulSet, whose name is the leader's."""
+        pod, snapshot = self.cycle.pod.metadata, self.cycle.snapshot
+        if re.fullmatch(r"[0-9]{1,6}", written := pod.annotations.get(GROUP_SIZE, "")):
+            return int(written)
+        group = "-".join(pod.labels.get(key, "") for key in GROUP_LABELS)
+        raw = snapshot.workloads.get(("StatefulSet", pod.namespace, group))
+        replicas = msgspec.json.decode(raw)["spec"].get("replicas") if raw else None
+        return replicas + 1 if isinstance(replicas, int) else 0
 
     def _newer_revision(self, pod: Pod) -> Fix | None:
         """To delete a pod whose StatefulSet has another template by now; None where that does not help."""
@@ -378,18 +393,37 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             by = f": {owner.kind} {owner.name} creates too few" if owner is not None else ""
             yield Fix.untried(f"create {count(lacking, 'more pod')} of group {name}{by}")
 
-    def _pods_before(self) -> Iterator[Fix]:
-        """The question about a pod that has to have a node first."""
+    def _of_causes(self) -> Iterator[Fix]:
+        """What ends a cause that lies outside the pod, its nodes, and their pods: not tried."""
         from kschedx.explain.diagnosis import Diagnosis
-        from kschedx.explain.root_causes import MatchingPodPending, root_causes
+        from kschedx.explain.root_causes import MatchingPodPending, PortOfService, SelectorOfNamespace, root_causes
         from kschedx.inquiry.fix import Fix
         from kschedx.kube.escaping import shell_command
+        from kschedx.render.wording import listed
 
+        pod = self.cycle.pod.metadata
         for cause in root_causes(Diagnosis(self.cycle)):
-            if isinstance(cause, MatchingPodPending):
-                namespace, _, name = cause.pod.partition("/")
-                command = shell_command("kschedx why pod/{} -n {}", name, namespace)
-                yield Fix.untried(f"make room for {cause.pod} first, which this pod follows", commands=(command,))
+            match cause:
+                case MatchingPodPending():
+                    namespace, _, name = cause.pod.partition("/")
+                    command = shell_command("kschedx why pod/{} -n {}", name, namespace)
+                    yield Fix.untried(f"make room for {cause.pod} first, which this pod follows", commands=(command,))
+                case SelectorOfNamespace(namespace=namespace, annotation=annotation):
+                    emptied = f"kubectl annotate namespace {{}} {annotation}= --overwrite"
+                    commands = [shell_command(emptied, namespace)]
+                    if pod.controller is not None and self.cycle.pod.key in self.cycle.snapshot.pods.rows:
+                        commands.append(shell_command("kubectl delete pod {} -n {}", pod.name, namespace))
+                    title = f"empty annotation {annotation} of namespace {namespace}, and recreate the pod"
+                    yield Fix.untried(title, commands=tuple(commands))
+                case PortOfService(ports=ports, service=service, own_service=own):
+                    named = f"port{'' if len(ports) == 1 else 's'} {listed(map(str, ports), 4)}"
+                    has = (
+                        f"change {named} of Service {own}: Service {service} has {'it' if len(ports) == 1 else 'them'}"
+                    )
+                    instead = f"remove {named} from Service {service}, or route through it instead of a host port"
+                    yield Fix.untried(has if own else instead)
+                case _:
+                    pass
 
     def _room(self, *, with_changes_of_pod: bool = False) -> tuple[Fix, ...]:
         """What an autoscaler does, or would do with other settings; with changes of the pod, for another pod too."""

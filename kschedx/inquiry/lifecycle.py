@@ -30,6 +30,7 @@ from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
 from kschedx.kube import kueue
 from kschedx.kube.autoscalers import PAUSED_REPLICAS, HorizontalPodAutoscaler, ScaledObject, ScaleTarget
 from kschedx.kube.custom_resources import custom_kind
+from kschedx.kube.decoding import map_at
 from kschedx.kube.storage import OfStatefulSet
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, tolerates, untolerated
 from kschedx.kube.types import (
@@ -399,7 +400,7 @@ def autoscaler_down(snapshot: Snapshot, subject: str, name: str) -> ComponentDow
 def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:
     """Why a workload creates no pods, or no more; None where its pods are created. `snapshot` is the cluster without
     the manifest, if that is not applied yet."""
-    workload, metadata = workload_of(manifest), _map(manifest, "metadata")
+    workload, metadata = workload_of(manifest), map_at(manifest, "metadata")
     subject = workload.reference
     if deleted := metadata.get("deletionTimestamp"):
         held = metadata.get("finalizers")
@@ -720,8 +721,8 @@ _SUSPENDED = (("spec", "suspend"), ("spec", "runPolicy", "suspend"))
 
 def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
     for path in _SUSPENDED:
-        if _map(manifest, *path[:-1]).get(path[-1]) is True:
-            queue = str(_map(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
+        if map_at(manifest, *path[:-1]).get(path[-1]) is True:
+            queue = str(map_at(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
             if queue:
                 return _held_by_kueue(snapshot, workload.reference, workload, queue)
             return Suspended(subject=workload.reference, kind=workload.kind, field=".".join(path))
@@ -742,7 +743,7 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifec
                 return Failed(subject=subject, reason=condition.reason, message=condition.message, pods=ended)
             return Finished(subject=subject, phase=condition.type, message=condition.message)
     if job.spec.suspend:
-        queue = str(_map(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
+        queue = str(map_at(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
         if queue:
             return _held_by_kueue(snapshot, subject, workload, queue)
         return Suspended(subject=subject, kind="Job")
@@ -835,9 +836,3 @@ def _converted(manifest: Manifest, record: type[R]) -> R:
         return msgspec.convert(manifest, record)
     except msgspec.ValidationError:
         return record()
-
-
-def _map(value: object, *path: str) -> Mapping[str, object]:
-    for part in path:
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else {}

@@ -13,6 +13,7 @@ from kschedx.errors import InputError
 from kschedx.fixes.changes import PatchError, apply_patch
 from kschedx.kube.decoding import decode, manifest
 from kschedx.kube.types import Pod
+from kschedx.simulate.object_changes import scalar
 
 Json = dict[str, object]
 
@@ -95,22 +96,14 @@ def _below(at: object, part: str | int, following: str | int, change: str) -> ob
 def _set(at: object, part: str | int, value: str | None, change: str) -> None:
     if isinstance(at, dict) and isinstance(part, str):
         if value is not None:
-            at[part] = _value(value)
+            at[part] = scalar(value)
         elif at.pop(part, None) is None:
             raise InputError(f'--try: "{change}": there is no "{part}"')
         return
     if isinstance(at, list) and isinstance(part, int) and part < len(at) + (value is not None):
-        at[part : part + 1] = [] if value is None else [_value(value)]
+        at[part : part + 1] = [] if value is None else [scalar(value)]
         return
     raise InputError(f'--try: "{change}": there is no "{part}"')
-
-
-def _value(text: str) -> object:
-    """JSON where it is some, else the text."""
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return text
 
 
 def _merged(target: object, patch: object) -> Json:

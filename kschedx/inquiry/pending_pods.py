@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import count, islice
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.apiserver.defaulting import default_pod
+from kschedx.controllers.workloads import manifest_of
 from kschedx.errors import UndecidableError
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.proposal import Ground, Proposal, apply_steps
@@ -16,12 +19,14 @@ from kschedx.fixes.steps import PodStep, Uncordon
 from kschedx.framework.moving import Run
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
+from kschedx.kube.decoding import decode
 from kschedx.kube.documents import Document, Json, part_of, to_json
 from kschedx.kube.types import Pod
+from kschedx.kube.workloads import made_of
 from kschedx.render.words.fixes import with_nodes
 from kschedx.simulate.added_nodes import kind_of, left_over
 from kschedx.simulate.node_changes import another_like
-from kschedx.simulate.simulation import Simulation
+from kschedx.simulate.simulation import Simulation, WorkloadResult
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.daemon_sets import less
@@ -95,6 +100,29 @@ class SharedFixes:
         if key not in self._known:
             self._known[key] = self._story(key)
         return self._known[key]
+
+    def let_in(self, result: WorkloadResult) -> Fix | None:
+        """What lets the API server take the replicas of a workload that it refuses; None where nothing is known."""
+        from kschedx.inquiry.lifecycle import refused
+        from kschedx.inquiry.lifecycle_remedies import Stopped
+        from kschedx.inquiry.pod import explain
+
+        maker = manifest_of(self._then, result.workload)
+        if maker is None or self._scene is not None:
+            return None
+        made = made_of(maker)
+        pod = default_pod(decode(msgspec.json.encode(made.pod), Pod))
+        stopped = Stopped(
+            snapshot=self._then,
+            setup=self._simulation.setup,
+            explain=explain,
+            pod=replace(pod, metadata=replace(pod.metadata, namespace=result.workload.namespace)),
+            manifest=made.pod,
+            maker=maker,
+            count=result.refused,
+        )
+        lifecycle = refused(result.workload.reference, result.refusal, is_workload=True)
+        return next(iter(stopped.fixes(lifecycle)), None)
 
     def to_list(self, most: int) -> list[Json]:
         """What would mend the workloads that lack most nodes, for the document."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -448,8 +449,12 @@ def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted 
     since = theirs.last_seen
     if since and any((node.metadata.creation_timestamp or "") > since for node in snapshot.cluster.nodes):
         return None
-    nodes = tuple(cycle.all_nodes.cluster.names[row] for row in cycle.choice)
-    return Contradicted(subject=pod.key, message=theirs.message, nodes=nodes)
+    nodes, pods = tuple(cycle.all_nodes.cluster.names[row] for row in cycle.choice), snapshot.pods
+    is_finished = pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+    ended = np.flatnonzero(is_finished & pods.node_names.where(lambda name: name in nodes))
+    return Contradicted(
+        subject=pod.key, message=theirs.message, nodes=nodes, finished=tuple(pods.key(row) for row in ended.tolist())
+    )
 
 
 def lacking_group(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:

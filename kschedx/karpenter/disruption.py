@@ -113,6 +113,8 @@ class NodeDisruption(Struct, frozen=True, kw_only=True):
     """No pod would have to go elsewhere; from Karpenter 1.14 on, none whose eviction costs anything."""
     balance: Balance | None = None
     """Of a pool with the consolidation policy Balanced."""
+    blocking: tuple[int, ...] = ()
+    """The places of the budgets in the pool that let no node go now."""
 
     @property
     def may_go(self) -> bool:
@@ -155,7 +157,13 @@ def disruption(snapshot: Snapshot, name: str, now: int) -> NodeDisruption:
         is_drifted=_is_true(condition(conditions, "Drifted")),
         is_empty=_is_empty(pods, behaviour),
         balance=_balance(snapshot, cluster, state) if is_balanced and behaviour.moves_are_balanced else None,
+        blocking=() if pool is None or state.claim is None else _blocking(pool, now),
     )
+
+
+def _blocking(pool: NodePool, now: int) -> tuple[int, ...]:
+    budgets = enumerate(pool.spec.disruption.budgets)
+    return tuple(place for place, one in budgets if is_invalid(one) or (one.nodes in _NOTHING and is_active(one, now)))
 
 
 def _is_empty(pods: Iterable[Pod], behaviour: KarpenterBehaviour) -> bool:
@@ -213,8 +221,7 @@ def _obstacles(
     if pool is None:
         yield Obstacle(reason=BLOCKED, text=f"NodePool not found (NodePool={state.pool})")
         return
-    budgets = pool.spec.disruption.budgets
-    if any(is_invalid(one) or (one.nodes in _NOTHING and is_active(one, now)) for one in budgets):
+    if _blocking(pool, now):
         yield Obstacle(reason=BLOCKED, text="No allowed disruptions due to blocking budget")
     for label in (CAPACITY_TYPE, ZONE):
         if label not in state.labels:

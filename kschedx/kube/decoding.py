@@ -103,6 +103,19 @@ def encoded(given: object, what: str) -> bytes:
         raise InputError("holds a number that is too long", place=place) from None
 
 
+def map_at(value: object, *path: str) -> Mapping[str, object]:
+    """The map at a path of an unchecked manifest; empty where there is none."""
+    for part in path:
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
+
+
+def list_at(value: object, *path: str) -> Sequence[object]:
+    """The list at a path of an unchecked manifest; empty where there is none."""
+    found = map_at(value, *path[:-1]).get(path[-1]) if path else value
+    return found if isinstance(found, list) else ()
+
+
 def mapping(given: object, what: str) -> dict[str, Any]:
     """A plain dict, all the way down."""
     if not isinstance(given, Mapping):

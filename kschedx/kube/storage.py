@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
-from kschedx.kube.quantity import ResourceList, Written, parse_quantity
+from kschedx.kube.quantity import ResourceList, Unit, Written, format_quantity, parse_quantity
 from kschedx.kube.quantity import value as quantity_value
 from kschedx.kube.resources import nano_units
 from kschedx.kube.scalars import MIN_INT64, Int32, nanoseconds
@@ -137,8 +137,19 @@ class PersistentVolume(Struct, frozen=True, kw_only=True):
 # --- claims
 
 
+RESIZING = ("Resizing", "FileSystemResizePending", "ControllerResizeError", "NodeResizeError")
+"""Conditions of a claim whose volume is being expanded."""
+
+
+class ClaimCondition(Struct, frozen=True, kw_only=True):
+    type: str = ""
+    status: str = ""
+    message: str = ""
+
+
 class PersistentVolumeClaimStatus(Struct, frozen=True, kw_only=True):
     phase: str = "Pending"
+    conditions: tuple[ClaimCondition, ...] = ()
 
 
 class PersistentVolumeClaim(Struct, frozen=True, kw_only=True):
@@ -282,6 +293,68 @@ def with_default_class(claim: PersistentVolumeClaim, default: StorageClass | Non
     if default is None or claim.names_class or claim.spec.volume_name:
         return claim
     return replace(claim, spec=replace(claim.spec, storage_class_name=default.name))
+
+
+def bound_claim(claim: PersistentVolumeClaim, volume: str) -> PersistentVolumeClaim:
+    """The claim as the volume controller leaves it."""
+    metadata = replace(claim.metadata, annotations={**claim.metadata.annotations, BIND_COMPLETED: "yes"})
+    return replace(claim, metadata=metadata, spec=replace(claim.spec, volume_name=volume))
+
+
+_DEFAULT_SIZE = 1 << 30
+_IN_TREE = "kubernetes.io/"
+"""The prefix of provisioners that are no CSI drivers."""
+
+
+def volume_for(
+    claim: PersistentVolumeClaim, name: str, storage_class: StorageClass | None, *, bound: bool
+) -> PersistentVolume:
+    """A volume that has all that the claim asks for, within every node's reach. The user fills in its storage."""
+    spec = claim.spec
+    driver = storage_class.provisioner if storage_class and storage_class.can_provision else ""
+    size = claim.size_in_bytes or _DEFAULT_SIZE
+    reference = ObjectReference(namespace=claim.metadata.namespace, name=claim.name, uid=claim.metadata.uid)
+    return PersistentVolume(
+        metadata=ObjectMeta(name=name, labels=_labels_for(spec.selector)),
+        spec=PersistentVolumeSpec(
+            capacity={"storage": format_quantity(size, Unit.BYTE)},
+            access_modes=spec.access_modes or ("ReadWriteOnce",),
+            volume_mode=spec.volume_mode,
+            storage_class_name=claim.storage_class,
+            volume_attributes_class_name=spec.volume_attributes_class_name,
+            claim_ref=reference if bound else None,
+            csi=CSIPersistentVolumeSource(driver=driver, volume_handle=name)
+            if driver and not driver.startswith(_IN_TREE)
+            else None,
+        ),
+        status=PersistentVolumeStatus(phase="Bound" if bound else "Available"),
+    )
+
+
+def _labels_for(selector: LabelSelector | None) -> dict[str, str]:
+    """Labels that a selector picks; what it excludes is simply not there."""
+    if selector is None:
+        return {}
+    wanted = {one.key: one.values[0] if one.values else "true" for one in selector.match_expressions
+              if one.operator in ("In", "Exists")}  # fmt: skip
+    return {**wanted, **(selector.match_labels or {})}
+
+
+def provisioned_at_once(
+    claim: PersistentVolumeClaim, storage_class: StorageClass | None, nodes: Iterable[CSINode]
+) -> PersistentVolume | None:
+    """The volume that a driver makes for a new claim before a pod is scheduled, if every node can reach it.
+
+    None for one whose place the driver chooses, by the topology keys of the nodes or the class's topologies.
+    """
+    if storage_class is None or not storage_class.can_provision or storage_class.waits_for_first_consumer:
+        return None
+    drivers = [one for node in nodes for one in node.spec.drivers if one.name == storage_class.provisioner]
+    if claim.spec.volume_name or storage_class.allowed_topologies or not drivers:
+        return None
+    if any(one.topology_keys for one in drivers):
+        return None
+    return volume_for(claim, f"{claim.metadata.namespace}-{claim.name}", storage_class, bound=True)
 
 
 class CSINodeResources(Struct, frozen=True, kw_only=True):

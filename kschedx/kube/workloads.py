@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.custom_resources import PodCount, custom_kind
+from kschedx.kube.decoding import map_at
 from kschedx.kube.kinds import KINDS, kind_of
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, required_node_affinity
@@ -105,27 +106,27 @@ def made_of(workload: Mapping[str, object], *, replica_set: Mapping[str, object]
     them. Raises `InputError` where there is no template.
     """
     kind = str(workload.get("kind", ""))
-    metadata = _map(workload, "metadata")
+    metadata = map_at(workload, "metadata")
     name = str(metadata.get("name") or str(metadata.get("generateName") or "").rstrip("-."))
     template: Mapping[str, object] = workload
     path = KINDS[kind].template if kind in MAKING_PODS else ()
     if not path:
         raise InputError(f'"{kind}" creates no pods', hint=f"kinds that do: {', '.join(MAKING_PODS)}")
     for part in path:
-        template = _map(template, part)
+        template = map_at(template, part)
     if not template:
         place = Place(object=f"{kind} {name}", field=".".join(path))
         raise InputError("there is no pod template", place=place, hint=LOOKS_LIKE_A_PATCH)
 
-    pod_metadata: Manifest = copy.deepcopy(dict(_map(template, "metadata")))
-    labels = dict(_map(template, "metadata", "labels"))
-    spec: Manifest = copy.deepcopy(dict(_map(template, "spec")))
+    pod_metadata: Manifest = copy.deepcopy(dict(map_at(template, "metadata")))
+    labels = dict(map_at(template, "metadata", "labels"))
+    spec: Manifest = copy.deepcopy(dict(map_at(template, "spec")))
     owner: Mapping[str, object] = workload
     others: list[Manifest] = []
     pod_metadata["name"] = name if name.endswith("-new") else f"{name}-new"
     match kind:
         case "StatefulSet":
-            pod_name = f"{name}-{_map(workload, 'spec', 'ordinals').get('start') or 0}"
+            pod_name = f"{name}-{map_at(workload, 'spec', 'ordinals').get('start') or 0}"
             labels |= {
                 "statefulset.kubernetes.io/pod-name": pod_name,
                 "apps.kubernetes.io/pod-index": pod_name.rpartition("-")[2],
@@ -139,8 +140,8 @@ def made_of(workload: Mapping[str, object], *, replica_set: Mapping[str, object]
                 others.append(dict(owner))
             else:
                 owner = replica_set
-                pod_metadata["name"] = f"{_map(owner, 'metadata').get('name')}-new"
-            labels = dict(_map(owner, "spec", "template", "metadata", "labels")) | labels
+                pod_metadata["name"] = f"{map_at(owner, 'metadata').get('name')}-new"
+            labels = dict(map_at(owner, "spec", "template", "metadata", "labels")) | labels
         case "DaemonSet":
             _add_daemon_tolerations(spec)
         case _:
@@ -152,8 +153,8 @@ def made_of(workload: Mapping[str, object], *, replica_set: Mapping[str, object]
         {
             "apiVersion": owner.get("apiVersion", ""),
             "kind": owner.get("kind", ""),
-            "name": _map(owner, "metadata").get("name", ""),
-            "uid": _map(owner, "metadata").get("uid") or "",
+            "name": map_at(owner, "metadata").get("name", ""),
+            "uid": map_at(owner, "metadata").get("uid") or "",
             "controller": True,
         }
     ]
@@ -168,20 +169,20 @@ def current_replica_set(deployment: Mapping[str, object], replica_sets: list[Man
     does not speak of. Labels have to be the same, but for the hash. Upstream: FindNewReplicaSet in
     pkg/controller/deployment/util.
     """
-    owned = owned_replica_sets(str(_map(deployment, "metadata").get("name") or ""), replica_sets)
-    template = _map(deployment, "spec", "template")
-    return next((one for one in owned if has_template(_map(one, "spec", "template"), template)), None)
+    owned = owned_replica_sets(str(map_at(deployment, "metadata").get("name") or ""), replica_sets)
+    template = map_at(deployment, "spec", "template")
+    return next((one for one in owned if has_template(map_at(one, "spec", "template"), template)), None)
 
 
 def owned_replica_sets(deployment: str, replica_sets: list[Manifest]) -> list[Manifest]:
     """The ReplicaSets of a Deployment of this name, the newest first."""
 
     def revision(replica_set: Manifest) -> int:
-        text = str(_map(replica_set, "metadata", "annotations").get(REVISION) or "0")
+        text = str(map_at(replica_set, "metadata", "annotations").get(REVISION) or "0")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
     def is_owned(replica_set: Manifest) -> bool:
-        owners = _map(replica_set, "metadata").get("ownerReferences")
+        owners = map_at(replica_set, "metadata").get("ownerReferences")
         return isinstance(owners, list) and any(
             isinstance(owner, dict) and owner.get("kind") == "Deployment" and owner.get("name") == deployment
             for owner in owners
@@ -193,16 +194,16 @@ def owned_replica_sets(deployment: str, replica_sets: list[Manifest]) -> list[Ma
 def deployment_of(name: str, replica_sets: list[Manifest]) -> Manifest:
     """A Deployment as its ReplicaSets, the newest first, show it: the template of the newest, the replicas of all."""
     newest = replica_sets[0]
-    template = _map(newest, "spec", "template")
-    labels = {key: value for key, value in _map(template, "metadata", "labels").items() if key != TEMPLATE_HASH}
-    replicas = [_map(one, "spec").get("replicas", 1) for one in replica_sets]
+    template = map_at(newest, "spec", "template")
+    labels = {key: value for key, value in map_at(template, "metadata", "labels").items() if key != TEMPLATE_HASH}
+    replicas = [map_at(one, "spec").get("replicas", 1) for one in replica_sets]
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": name, "namespace": _map(newest, "metadata").get("namespace") or "default"},
+        "metadata": {"name": name, "namespace": map_at(newest, "metadata").get("namespace") or "default"},
         "spec": {
             "replicas": sum(number for number in replicas if isinstance(number, int)),
-            "template": {**template, "metadata": {**_map(template, "metadata"), "labels": labels}},
+            "template": {**template, "metadata": {**map_at(template, "metadata"), "labels": labels}},
         },
     }
 
@@ -210,13 +211,13 @@ def deployment_of(name: str, replica_sets: list[Manifest]) -> Manifest:
 def has_same_template(stored: Mapping[str, object], written: Mapping[str, object]) -> bool:
     """Whether a workload's manifest in the cluster has what applying another one leaves as its pod template."""
     path = KINDS[str(written.get("kind"))].template
-    return has_template(_map(stored, *path), _map(written, *path))
+    return has_template(map_at(stored, *path), map_at(written, *path))
 
 
 def has_template(stored: Mapping[str, object], template: Mapping[str, object]) -> bool:
     """Whether a stored pod template is what applying `template` leaves there."""
-    is_cut = ALWAYS_STORED not in _map(stored, "spec")
-    before, after = _map(stored, "spec"), _map(template, "spec")
+    is_cut = ALWAYS_STORED not in map_at(stored, "spec")
+    before, after = map_at(stored, "spec"), map_at(template, "spec")
     return (
         _own_labels(stored) == _own_labels(template)
         and _says(before, after, is_cut=is_cut)
@@ -226,7 +227,7 @@ def has_template(stored: Mapping[str, object], template: Mapping[str, object]) -
 
 def _own_labels(template: Mapping[str, object]) -> dict[str, object]:
     """Without what controllers and the API server add."""
-    labels = _map(template, "metadata", "labels")
+    labels = map_at(template, "metadata", "labels")
     return {key: value for key, value in labels.items() if key not in GENERATED_LABELS}
 
 
@@ -281,10 +282,10 @@ def _amount(value: str | float) -> object:
 
 def _new_replica_set(deployment: Mapping[str, object], labels: Mapping[str, object]) -> Manifest:
     """What the Deployment's controller makes for a template that is new."""
-    metadata = _map(deployment, "metadata")
+    metadata = map_at(deployment, "metadata")
     hashed = {TEMPLATE_HASH: NEW_HASH}
-    selector = dict(_map(deployment, "spec", "selector"))
-    selector["matchLabels"] = {**_map(selector, "matchLabels"), **hashed}
+    selector = dict(map_at(deployment, "spec", "selector"))
+    selector["matchLabels"] = {**map_at(selector, "matchLabels"), **hashed}
     return {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
@@ -305,38 +306,30 @@ def _new_replica_set(deployment: Mapping[str, object], labels: Mapping[str, obje
     }
 
 
-def _map(value: Mapping[str, object], *path: str) -> Mapping[str, object]:
-    """What is under a path, or nothing, where it is no map."""
-    for part in path:
-        inner = value.get(part)
-        value = cast("Mapping[str, object]", inner) if isinstance(inner, dict) else {}
-    return value
-
-
 def claims_for(workload: Mapping[str, object], pod_name: str) -> list[Manifest]:
     """The claims that a StatefulSet's controller makes from its templates (getPersistentVolumeClaims)."""
-    templates = _map(workload, "spec").get("volumeClaimTemplates")
+    templates = map_at(workload, "spec").get("volumeClaimTemplates")
     found: list[Manifest] = []
     for template in templates if isinstance(templates, list) else ():
         if not isinstance(template, dict):
             continue
-        metadata = _map(template, "metadata")
-        labels = {**_map(metadata, "labels"), **_map(workload, "spec", "selector", "matchLabels")}
+        metadata = map_at(template, "metadata")
+        labels = {**map_at(metadata, "labels"), **map_at(workload, "spec", "selector", "matchLabels")}
         named = {
             "name": f"{metadata.get('name') or ''}-{pod_name}",
-            "namespace": _map(workload, "metadata").get("namespace") or "default",
+            "namespace": map_at(workload, "metadata").get("namespace") or "default",
             "labels": labels,
-            "annotations": dict(_map(metadata, "annotations")),
+            "annotations": dict(map_at(metadata, "annotations")),
         }
-        spec = copy.deepcopy(dict(_map(template, "spec")))
+        spec = copy.deepcopy(dict(map_at(template, "spec")))
         found.append({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": named, "spec": spec})
     return found
 
 
 def _add_claims(spec: Manifest, claims: list[Manifest], workload: Mapping[str, object]) -> None:
     """A volume for each volumeClaimTemplate, in place of the template's own of that name."""
-    templates = cast("list[Mapping[str, object]]", _map(workload, "spec").get("volumeClaimTemplates") or [])
-    names = [str(_map(one, "metadata").get("name") or "") for one in templates if isinstance(one, dict)]
+    templates = cast("list[Mapping[str, object]]", map_at(workload, "spec").get("volumeClaimTemplates") or [])
+    names = [str(map_at(one, "metadata").get("name") or "") for one in templates if isinstance(one, dict)]
     existing = spec.get("volumes")
     volumes = (
         [v for v in existing if not (isinstance(v, dict) and v.get("name") in names)]
@@ -344,7 +337,7 @@ def _add_claims(spec: Manifest, claims: list[Manifest], workload: Mapping[str, o
         else []
     )
     volumes += [
-        {"name": name, "persistentVolumeClaim": {"claimName": _map(claim, "metadata").get("name")}}
+        {"name": name, "persistentVolumeClaim": {"claimName": map_at(claim, "metadata").get("name")}}
         for name, claim in zip(names, claims, strict=True)
     ]
     if volumes:
@@ -414,8 +407,7 @@ def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:
     """A pod for each template of a custom resource, or for each kind of pod that its operator builds; none where it has
     neither."""
     kind, group = kind_and_group(manifest)
-    metadata = manifest.get("metadata")
-    own = metadata if isinstance(metadata, dict) else {}
+    own = map_at(manifest, "metadata")
     spec = manifest.get("spec")
     found, counts = _templates_and_counts(manifest, kind, group)
     scheduler = (spec.get("schedulerName") if isinstance(spec, dict) else None) or _SCHEDULERS.get(group)

@@ -31,21 +31,21 @@ class Texts(Struct, frozen=True, kw_only=True):
     disk_conflict: str
     volume_count: str
     volume_zone: str
-    volume_binding: str
-    volume_node_affinity: str
+    volume_binding: str = ""
+    volume_node_affinity: str = ""
     service_affinity: str
     pod_affinity: str
     """Stands before the three that follow, where they are set."""
-    own_affinity: str
-    own_anti_affinity: str
-    existing_anti_affinity: str
+    own_affinity: str = ""
+    own_anti_affinity: str = ""
+    existing_anti_affinity: str = ""
     memory_pressure: str
     disk_pressure: str
-    pid_pressure: str
-    unschedulable: str
-    not_ready: str
-    out_of_disk: str
-    network_unavailable: str
+    pid_pressure: str = ""
+    unschedulable: str = ""
+    not_ready: str = ""
+    out_of_disk: str = ""
+    network_unavailable: str = ""
 
 
 class Era(Struct, frozen=True, kw_only=True):

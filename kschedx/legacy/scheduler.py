@@ -37,10 +37,10 @@ from kschedx.framework.status import SUCCESS, Candidate, Code, FilterOutcome, St
 from kschedx.kube.escaping import Url
 from kschedx.kube.storage import not_found
 from kschedx.kube.types import Pod, PodDisruptionBudget
-from kschedx.legacy import v1_5, v1_13
 from kschedx.legacy.interface import Era, joined
 from kschedx.legacy.node_predicates import unusable
 from kschedx.legacy.policy import SchedulingPolicy, load_policy
+from kschedx.legacy.providers import PROVIDERS
 from kschedx.legacy.stored import stored_pod, stored_snapshot
 from kschedx.releases import Release
 from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, TableRow, each_cluster_row, each_row, rows_where
@@ -363,8 +363,6 @@ def _prioritize(runner: PredicateRunner, state: CycleState, pod: Pod, cycle: Cyc
 
 
 # The `Scheduler` of the releases before the framework, configured by a Policy.
-
-PROVIDERS = {"1.13": v1_13.provider, "1.5": v1_5.provider}
 
 
 class PredicateScheduler:

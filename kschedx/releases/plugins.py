@@ -281,58 +281,41 @@ OF_KOORDINATOR = frozenset({
 })  # fmt: skip
 """Plugins of Koordinator, whose Coscheduling is another one than that of scheduler-plugins."""
 
+
+def _entries(names: str) -> tuple[DefaultPlugin, ...]:
+    """Plugins as text, each with its weight where upstream sets one: `ImageLocality 1, PodTopologySpread 2`."""
+    pairs = (named.partition(" ") for named in names.split(", "))
+    return tuple(DefaultPlugin(name=name, weight=int(weight or 0)) for name, _, weight in pairs)
+
+
 V1BETA2_DEFAULT_PLUGINS: Mapping[str, tuple[DefaultPlugin, ...]] = {
     "preEnqueue": (DefaultPlugin(name="SchedulingGates", gate="PodSchedulingReadiness"),),
-    "queueSort": (DefaultPlugin(name="PrioritySort"),),
+    "queueSort": _entries("PrioritySort"),
     "preFilter": (
-        DefaultPlugin(name="NodeResourcesFit"),
-        DefaultPlugin(name="NodePorts"),
-        DefaultPlugin(name="VolumeRestrictions"),
-        DefaultPlugin(name="PodTopologySpread"),
-        DefaultPlugin(name="InterPodAffinity"),
-        DefaultPlugin(name="VolumeBinding"),
+        *_entries("NodeResourcesFit, NodePorts, VolumeRestrictions, PodTopologySpread, InterPodAffinity"),
+        *_entries("VolumeBinding"),
         DefaultPlugin(name="VolumeZone", releases="1.27.."),
-        DefaultPlugin(name="NodeAffinity"),
+        *_entries("NodeAffinity"),
     ),
-    "filter": (
-        DefaultPlugin(name="NodeUnschedulable"),
-        DefaultPlugin(name="NodeName"),
-        DefaultPlugin(name="TaintToleration"),
-        DefaultPlugin(name="NodeAffinity"),
-        DefaultPlugin(name="NodePorts"),
-        DefaultPlugin(name="NodeResourcesFit"),
-        DefaultPlugin(name="VolumeRestrictions"),
-        DefaultPlugin(name="EBSLimits"),
-        DefaultPlugin(name="GCEPDLimits"),
-        DefaultPlugin(name="NodeVolumeLimits"),
-        DefaultPlugin(name="AzureDiskLimits"),
-        DefaultPlugin(name="VolumeBinding"),
-        DefaultPlugin(name="VolumeZone"),
-        DefaultPlugin(name="PodTopologySpread"),
-        DefaultPlugin(name="InterPodAffinity"),
+    "filter": _entries(
+        "NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts, NodeResourcesFit, VolumeRestrictions, "
+        "EBSLimits, GCEPDLimits, NodeVolumeLimits, AzureDiskLimits, VolumeBinding, VolumeZone, PodTopologySpread, "
+        "InterPodAffinity"
     ),
-    "postFilter": (DefaultPlugin(name="DefaultPreemption"),),
+    "postFilter": _entries("DefaultPreemption"),
     "preScore": (
-        DefaultPlugin(name="InterPodAffinity"),
-        DefaultPlugin(name="PodTopologySpread"),
-        DefaultPlugin(name="TaintToleration"),
-        DefaultPlugin(name="NodeAffinity"),
+        *_entries("InterPodAffinity, PodTopologySpread, TaintToleration, NodeAffinity"),
         DefaultPlugin(name="NodeResourcesFit", releases="1.27.."),
         DefaultPlugin(name="NodeResourcesBalancedAllocation", releases="1.27.."),
     ),
     "score": (
-        DefaultPlugin(name="NodeResourcesBalancedAllocation", weight=1),
-        DefaultPlugin(name="ImageLocality", weight=1),
-        DefaultPlugin(name="InterPodAffinity", weight=1),
-        DefaultPlugin(name="NodeResourcesFit", weight=1),
-        DefaultPlugin(name="NodeAffinity", weight=1),
-        DefaultPlugin(name="PodTopologySpread", weight=2),
-        DefaultPlugin(name="TaintToleration", weight=1),
+        *_entries("NodeResourcesBalancedAllocation 1, ImageLocality 1, InterPodAffinity 1, NodeResourcesFit 1"),
+        *_entries("NodeAffinity 1, PodTopologySpread 2, TaintToleration 1"),
         DefaultPlugin(name="VolumeBinding", weight=1, gate="VolumeCapacityPriority"),
     ),
-    "reserve": (DefaultPlugin(name="VolumeBinding"),),
-    "preBind": (DefaultPlugin(name="VolumeBinding"),),
-    "bind": (DefaultPlugin(name="DefaultBinder"),),
+    "reserve": _entries("VolumeBinding"),
+    "preBind": _entries("VolumeBinding"),
+    "bind": _entries("DefaultBinder"),
 }
 """v1beta2 has no MultiPoint: a list for each extension point."""
 

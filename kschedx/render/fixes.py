@@ -24,10 +24,12 @@ from kschedx.render.words.causes import because
 
 if TYPE_CHECKING:
     from kschedx.inquiry.fix import Fix
-    from kschedx.inquiry.pending_pods import PendingStory, SharedFix
+    from kschedx.inquiry.pending_pods import PendingStory, SharedFix, SharedFixes
+    from kschedx.simulate.simulation import WorkloadResult
 
 _INDENT = LABEL + 2
 SHOWN_NODES = 2
+_GROUPS = {"capacity": "capacity", "workload": "this workload", "cluster": "cluster configuration"}
 _PARTIAL, _UNTRIED = "partial", "untried"
 """A fix's certainties; `kschedx.fixes` is loaded only for a pod that needs it."""
 
@@ -35,6 +37,7 @@ _PARTIAL, _UNTRIED = "partial", "untried"
 def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
     """The fixes of a pod's answer, with what was seen when each was tried."""
     known = explanation.cycle.all_nodes.cluster.index
+    are_several = len({fix.group for fix in explanation.fixes}) > 1
     replicas = explanation.replicas
     for_one = "for one of them" if replicas is not None and len(replicas.pending) > 1 else ""
     made = []
@@ -48,6 +51,7 @@ def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
                 seen=_seen(fix, [name for name in fix.feasible_nodes if name in known], for_whom),
                 nodes=fix.feasible_nodes,
                 commands=fix.commands,
+                group=_GROUPS[fix.group] if are_several else "",
                 changes="" if fix.commands or not applied else msgspec.json.encode(applied).decode(),
             )
         )
@@ -62,12 +66,13 @@ def fixes_block(explanation: Explanation, width: int, limit: int | None = None) 
 def fix_lines(
     fixes: Sequence[FixView], no_fix: str, width: int, limit: int | None = None, about: str = ""
 ) -> list[Text]:
-    """The fixes in at most `limit` lines, the first of them whole; the rest is counted. `about` is a command that
-    explains the cause, added where it fits."""
+    """The fixes in at most `limit` lines, the first of them whole; the rest is counted. Without a limit each says whose
+    business it is. `about` is a command that explains the cause, added where it fits."""
     lines: list[Text] = []
     for number, fix in enumerate(fixes, start=1):
         label = (f"fix {number}" if len(fixes) > 1 else "fix") if number == 1 else f"    {number}"
-        made = labelled(label, fix.text, width, further=2)
+        whose = f"{SEPARATOR}{fix.group}" if limit is None and fix.group else ""
+        made = labelled(label, f"{fix.text}{whose}", width, further=2)
         made += command_lines(fix.commands, width)
         left = len(fixes) - number + 1
         if lines and limit is not None and len(lines) + len(made) + (left > 1) > limit:
@@ -114,6 +119,12 @@ def story_fixes(story: PendingStory | None) -> tuple[FixView, ...]:
         return ()
     title, _, seen = mended_text(story.mended).partition(SEPARATOR)
     return (FixView(title=title, seen=seen, commands=story.mended.fix.commands),)
+
+
+def refusal_fixes(mending: SharedFixes, result: WorkloadResult) -> tuple[FixView, ...]:
+    """What lets the API server take the refused replicas of a workload; empty where nothing is known."""
+    fix = mending.let_in(result) if result.refused else None
+    return () if fix is None else (FixView(title=fix.title, commands=fix.commands),)
 
 
 def story_fix_lines(story: PendingStory | None, width: int, indent: int = 4) -> list[Text]:

@@ -293,8 +293,21 @@ def _gate(gate: Gate) -> Fact:
 
 
 def _of_another(scheduler: OtherScheduler, key: str) -> str:
-    stands = f"; its group {scheduler.group} is {scheduler.phase}" if scheduler.phase else ""
+    stands = _phase(scheduler)
     return f"{key} is scheduled by {scheduler.title} (schedulerName {scheduler.name}), not by kube-scheduler{stands}"
+
+
+def _phase(scheduler: OtherScheduler) -> str:
+    return f"; its group {scheduler.group} is {scheduler.phase}" if scheduler.phase else ""
+
+
+def group_standing(holding: Holding) -> str:
+    """`; its group default/train is Pending: queue resource quota insufficient`; empty where no group is known."""
+    scheduler = holding.scheduler
+    if scheduler is None or not scheduler.phase:
+        return ""
+    told = [one.message for one in scheduler.said if one.message and one.type != "PodScheduled"]
+    return f"{_phase(scheduler)}: {told[-1]}" if told else _phase(scheduler)
 
 
 def _scheduler(scheduler: OtherScheduler, cycle: Cycle) -> Iterator[Fact]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from kschedx.explain.diagnosis import Diagnosis
@@ -162,10 +162,18 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield f"{pods[0]} {state}"
         case StillActive(pod=pod, message=message):
             yield f"its pod {pod} is pending{': ' if message else ''}{message}"
-        case Contradicted():
-            yield "pods, nodes or other objects that decide are not in the dump"
+        case Contradicted(finished=finished):
+            yield _difference(finished)
         case _:
             assert_never(lifecycle)
+
+
+def _difference(finished: Sequence[str]) -> str:
+    """Why the cluster's event may differ."""
+    if not finished:
+        return "the dump lacks objects that decide, or they changed since the event"
+    have = "has" if len(finished) == 1 else "have"
+    return f"{listed(finished, 3)} {have} finished, perhaps after the event, and made room there"
 
 
 def _eviction(pod: OnLostNode) -> Iterator[str]:

@@ -13,6 +13,8 @@ from kschedx.explain.cycle_notes import bound_by_hand
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import Ranking, indecisive
 from kschedx.explain.root_causes import root_causes
+from kschedx.findings import VolumeNodeAffinityMismatch, VolumeZoneMismatch
+from kschedx.findings.topology import HOSTNAME
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.holding import Holding
 from kschedx.inquiry.explanation import Explanation, Replicas
@@ -177,6 +179,23 @@ def indecisive_facts(explanation: Explanation) -> Iterator[Fact]:
     profiles = () if setup is None or setup.forced_profile is not None else setup.scheduler_names
     for number, one in enumerate(islice(indecisive(explanation.cycle, sorted(profiles)), MOST_ROOT_CAUSES)):
         yield Fact(label="" if number else "because", items=(indecisive_text(one),))
+
+
+def volume_facts(diagnosis: Diagnosis) -> Iterator[Fact]:
+    """Where the bound volumes are that leave a pod only some of the nodes, on which it fits."""
+    findings = [one for group in diagnosis.groups for one in group.exemplar.findings if diagnosis.feasible]
+    told: dict[str, None] = {}
+    for one in findings:
+        if isinstance(one, VolumeZoneMismatch):
+            told[f"{one.persistent_volume} is in {listed(one.zones, SHOWN_NODES, conjunction='or')}"] = None
+        elif isinstance(one, VolumeNodeAffinityMismatch) and len(one.terms) == 1:
+            for unmet in one.terms[0].requirements:
+                if not unmet.matched and unmet.operator == "In":
+                    places = listed(unmet.values, SHOWN_NODES, conjunction="or")
+                    where = places if unmet.key == HOSTNAME else f"{unmet.key.rpartition('/')[2]} {places}"
+                    told[f"{one.persistent_volume} is accessible only from {where}"] = None
+    if told:
+        yield Fact(label="volume", items=tuple(told))
 
 
 def event_text(cycle: Cycle, holding: Holding | None) -> str:

@@ -1,31 +1,58 @@
-"""The library's results as screens and cards (`kschedx.results.Shown`)."""
+"""The library's results (`kschedx.results.Shown`) as screens, pages, and cards: the one table of what shows which.
+
+A renderer is imported when a result is shown, since each loads a part of kschedx that the others do not need.
+"""
 
 from __future__ import annotations
 
-from kschedx.descheduler.descheduling import Descheduling
-from kschedx.doctor.diagnosis import Diagnosis
-from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.profile_difference import Comparison
-from kschedx.kueue.overview import Overview
-from kschedx.render.descheduling import descheduling_page
-from kschedx.render.kueue import overview_page
-from kschedx.render.page.explanation import explanation_page
-from kschedx.render.page.model import Page
-from kschedx.render.page.reports import (
-    comparison_page,
-    doctor_page,
-    drains_page,
-    fit_page,
-    simulation_page,
-)
-from kschedx.render.page.svg import svg
-from kschedx.render.survival import survival_page
-from kschedx.render.tuning import tuning_page
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
 from kschedx.results import Shown
-from kschedx.simulate.fit import Fit
-from kschedx.simulate.simulation import Simulation
-from kschedx.simulate.survive import Survival
-from kschedx.simulate.tuning import Tuning
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from kschedx.render.page.model import Page
+
+LINES: Mapping[str, str] = {
+    "Descheduling": "descheduling.descheduling_lines",
+    "Diagnosis": "doctor.diagnosis_lines",
+    "Fit": "simulation.fit_lines",
+    "Overview": "kueue.overview_lines",
+    "Survival": "survival.survival_lines",
+    "Tuning": "tuning.tuning_lines",
+}
+"""A result's class to the function of `kschedx.render` that gives its screen; the others' screens take more."""
+PAGES: Mapping[str, str] = {
+    "Comparison": "page.reports.result_comparison_page",
+    "Descheduling": "descheduling.descheduling_page",
+    "Diagnosis": "page.reports.doctor_page",
+    "Explanation": "page.explanation.explanation_page",
+    "Fit": "page.reports.fit_page",
+    "Overview": "kueue.overview_page",
+    "Simulation": "page.reports.result_simulation_page",
+    "Survival": "survival.survival_page",
+    "Tuning": "tuning.tuning_page",
+}
+"""The same for its page, without the details that can only be read where something can be opened."""
+
+
+def _renderer(result: Shown, table: Mapping[str, str]) -> Callable[..., object]:
+    module, _, name = table.get(type(result).__name__, "").rpartition(".")
+    if not module:
+        raise TypeError(f"a {type(result).__name__} has no screen")
+    found: Callable[..., object] = getattr(import_module(f"kschedx.render.{module}"), name)
+    return found
+
+
+def lines(result: Shown, width: int, *, wide: bool = False) -> Sequence[Text]:
+    return cast("Sequence[Text]", _renderer(result, LINES)(result, width=width, wide=wide))
+
+
+def page(result: Shown) -> Page:
+    return cast("Page", _renderer(result, PAGES)(result))
 
 
 def screen(result: Shown) -> str:
@@ -35,31 +62,6 @@ def screen(result: Shown) -> str:
 
 def card(result: Shown) -> str:
     """An SVG picture."""
+    from kschedx.render.page.svg import svg
+
     return svg(page(result))
-
-
-def page(result: Shown) -> Page:
-    """Without the details that can only be read where something can be opened."""
-    match result:
-        case Explanation():
-            return explanation_page(result, every_node=False)
-        case Simulation(drained=()):
-            return simulation_page(result)
-        case Simulation():
-            return drains_page(result, each=len(result.drained) == result.before.cluster.count > 1)
-        case Fit():
-            return fit_page(result)
-        case Survival():
-            return survival_page(result)
-        case Comparison():
-            return comparison_page(result.before, result.after, result.changes, result.summary, result.snapshot)
-        case Diagnosis():
-            return doctor_page(result)
-        case Overview():
-            return overview_page(result)
-        case Descheduling():
-            return descheduling_page(result)
-        case Tuning():
-            return tuning_page(result)
-        case _:
-            raise TypeError(f"a {type(result).__name__} has no screen")

@@ -20,6 +20,7 @@ from kschedx.autoscaler.scale_down import (
 from kschedx.karpenter.consolidation import PRICES_UNKNOWN, Command, Consolidation, Method
 from kschedx.karpenter.disruption import Balance, NodeDisruption
 from kschedx.kube.autoscalers import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
+from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import fix_lines
 from kschedx.render.terminal import (
     BLANK,
@@ -417,4 +418,13 @@ def _disruption(found: NodeDisruption, consolidation: Consolidation | None) -> I
         kind={Tone.GOOD: "removed", Tone.OPEN: "undecided"}.get(tone, "kept"),
         values=("", "Karpenter", facts[0].items[0]),
         facts=facts,
+        fixes=tuple(_budget_fix(found.pool, place) for place in found.blocking),
     )
+
+
+def _budget_fix(pool: str, place: int) -> Fix:
+    """A budget that is 0 allows one node; the simplest number that is not a share of an unknown size."""
+    patch = [{"op": "replace", "path": f"/spec/disruption/budgets/{place}/nodes", "value": "1"}]
+    command = shell_command("kubectl patch nodepool {} --type json -p {}", pool, patch)
+    title = f"allow 1 node in disruption budget {place + 1} of NodePool {pool}"
+    return Fix(title=title, seen="not tried", commands=(command,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from rich.text import Text
@@ -30,6 +30,7 @@ from kschedx.render.outcome import (
     outcome_tone,
     replicas_block,
     roots,
+    volume_facts,
 )
 from kschedx.render.scores import SHOWN, matrices, node_rows, node_verdict_lines, ranking_block, tables
 from kschedx.render.terminal import (
@@ -124,7 +125,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
         ),
         because=causes(diagnosis),
         roots=(*roots(diagnosis), *_victims(explanation)),
-        facts=(*holding_facts(explanation.holding, cycle), *indecisive_facts(explanation)),
+        facts=(*holding_facts(explanation.holding, cycle), *volume_facts(diagnosis), *indecisive_facts(explanation)),
         fixes=fix_views(explanation) if with_fixes else (),
         no_fix=explanation.no_fix if with_fixes else "",
         event=event_text(cycle, explanation.holding) or _own_event(explanation),
@@ -217,7 +218,11 @@ def _head(
     explanation: Explanation, view: View, width: int, limit: int | None, *, wide: bool = False, about: str = ""
 ) -> list[Text]:
     """Headline, causes, fixes, event."""
-    facts = holding_facts(explanation.holding, explanation.cycle, wide=True) if wide else view.facts
+    facts: Iterable[Fact] = view.facts
+    if wide:
+        facts = holding_facts(explanation.holding, explanation.cycle, wide=True)
+        if explanation.lifecycle is None:
+            facts = (*facts, *volume_facts(Diagnosis(explanation.cycle)), *indecisive_facts(explanation))
     label = "event" if view.tone is Tone.GOOD else "because"
     return _sections(
         replicas_block(explanation, width),

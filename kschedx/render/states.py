@@ -392,6 +392,8 @@ class Contradicted(Facts, frozen=True, kw_only=True):
     message: str
     """Of the event or condition."""
     nodes: tuple[str, ...] = ()
+    finished: tuple[str, ...] = ()
+    """Pods of these nodes that have finished, which may have been after the event."""
 
 
 class NotBound(Facts, frozen=True, kw_only=True):

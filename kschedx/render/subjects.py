@@ -8,11 +8,14 @@ from rich.text import Text
 
 from kschedx.explain.node_groups import NodeGroup
 from kschedx.explain.notes import ROUTINE
+from kschedx.findings import UntoleratedTaint
+from kschedx.fixes.proposal import Group
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.daemon_set import DaemonSetAnswer
 from kschedx.inquiry.node import NodeAnswer, ResourceUse, Verdict
 from kschedx.render.fixes import fixes_block
 from kschedx.render.lifecycle import causes, state_tone
+from kschedx.render.screen import why_lines
 from kschedx.render.simulation import rollout_text
 from kschedx.render.states import headline as state_headline
 from kschedx.render.terminal import (
@@ -80,6 +83,8 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
         lines += paragraph(listed(answer.runs, shown), width, first="  ", style=DIM)
     for group in answer.left_out if wide else answer.left_out[:MOST_GROUPS]:
         lines += [BLANK, *_group(answer, group, "· ", "", width, wide=wide)]
+        if meant and any(isinstance(finding, UntoleratedTaint) for finding in group.exemplar.findings):
+            lines += _group_fix(answer, group, width, is_left_out=True)
         if wide or not meant:
             facts = (fact for finding in group.exemplar.findings for fact in describe(finding).facts)
             lines += [made for fact in facts for made in fact_lines(fact, width)]
@@ -91,6 +96,20 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
         lines += [BLANK, *paragraph(note, width, first="  note      ")]
     about = "pods that already run are not counted · one node: --node NAME"
     return [*lines, BLANK, *paragraph(about, width, style=DIM)]
+
+
+def daemon_set_node_lines(answer: DaemonSetAnswer, node: str, *, width: int, wide: bool = False) -> list[Text]:
+    """The pod of a DaemonSet on one node: not created, pending, or assigned."""
+    found = answer.on(node)
+    group = next((one for one in (*answer.left_out, *answer.waits) if node in answer.names(one)), None)
+    told = " · ".join(dict.fromkeys(headline(finding) for finding in group.exemplar.findings)) if group else ""
+    said = f"its pod fits {node}" if found.outcome is Outcome.SCHEDULED else f"its pod stays pending on {node}: {told}"
+    if group in answer.left_out:
+        said = f"its controller creates no pod for {node}: {told}"
+    tone = Tone.GOOD if found.outcome is Outcome.SCHEDULED else Tone.BAD
+    lines = title_lines(f"DaemonSet {answer.name}: {said}", tone, width)
+    lines += fixes_block(found, width, _FIX_LINES)
+    return [*lines, BLANK, *why_lines(answer.explanation, width=width, nodes=(node,), wide=wide)]
 
 
 _TOLD = frozenset({
@@ -109,11 +128,11 @@ def _group(answer: DaemonSetAnswer, group: NodeGroup, mark: str, style: str, wid
     return lines + paragraph(listed(names, len(names) if wide else SHOWN_NODES), width, first="  ", style=DIM)
 
 
-def _group_fix(answer: DaemonSetAnswer, group: NodeGroup, width: int) -> list[Text]:
-    """The first that was tried for the pod of the nearest of these nodes."""
+def _group_fix(answer: DaemonSetAnswer, group: NodeGroup, width: int, *, is_left_out: bool = False) -> list[Text]:
+    """The first that was tried for the pod of the nearest of these nodes; a node that keeps pods off stays as it is."""
     node = answer.names(group)[0]
     found = answer.on(node)
-    fixes = found.fixes
+    fixes = sorted(found.fixes, key=lambda fix: fix.group is not Group.WORKLOAD) if is_left_out else found.fixes
     lines = []
     after = found.cycle.post_filter
     if after is not None and after.candidates:

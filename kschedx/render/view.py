@@ -53,6 +53,8 @@ class Fix(Struct, frozen=True, kw_only=True):
     """kubectl's, which do all of it."""
     changes: str = ""
     """To be copied where there are no commands: patches and manifests."""
+    group: str = ""
+    """Whose business it is; empty where that is the same for all fixes."""
 
     @property
     def text(self) -> str:

@@ -196,7 +196,9 @@ def with_applied(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) 
     }
     workloads = {**snapshot.workloads, **given.workloads}
     applied = replace(snapshot, workloads=workloads, **of_objects(objects), _tables=dict(snapshot._tables))
-    return _with_bound(applied, snapshot)
+    bound = _with_bound(applied, snapshot)
+    claims = {key: one for key, one in bound.storage.claims.items() if key not in snapshot.storage.claims}
+    return bound.with_new_claims(claims) if claims else bound
 
 
 def with_object(snapshot: Snapshot, changed: Struct) -> Snapshot:

@@ -13,13 +13,13 @@ from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import default_namespace, default_priority_class
-from kschedx.apiserver.optional_admission import PLUGIN_OF_ANNOTATION
+from kschedx.apiserver.optional_admission import READ_ANNOTATIONS
 from kschedx.kube.decoding import decode
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.kinds import Objects, of_record
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.snapshot_header import SnapshotHeader
-from kschedx.kube.storage import PersistentVolumeClaim
+from kschedx.kube.storage import PersistentVolumeClaim, bound_claim, provisioned_at_once
 from kschedx.kube.types import (
     ConfigMap,
     GroupedWorkload,
@@ -300,7 +300,7 @@ def priority_classes(objects: Objects) -> dict[str, PriorityClass]:
 
 def _read_by_admission(namespace: Namespace) -> Labels:
     """Its annotations, without those that say nothing about pods."""
-    return {key: text for key, text in namespace.metadata.annotations.items() if key in PLUGIN_OF_ANNOTATION}
+    return {key: text for key, text in namespace.metadata.annotations.items() if key in READ_ANNOTATIONS}
 
 
 def _by_namespace(limit_ranges: Sequence[LimitRange]) -> dict[str, list[LimitRange]]:
@@ -408,6 +408,17 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
     def with_claims(self, changed: Mapping[str, PersistentVolumeClaim]) -> Snapshot:
         """The cluster with some claims replaced or added, by `namespace/name`."""
         return self.with_storage(replace(self.storage, claims={**self.storage.claims, **changed}))
+
+    def with_new_claims(self, made: Mapping[str, PersistentVolumeClaim]) -> Snapshot:
+        """The cluster with claims that it did not have, bound where a driver provisions at once for every node."""
+        claims, volumes = {**self.storage.claims}, {**self.storage.volumes}
+        for key, claim in made.items():
+            named = self.storage.with_default(claim)
+            storage_class = self.storage.classes.get(named.storage_class)
+            volume = provisioned_at_once(named, storage_class, self.storage.csi_nodes.values())
+            claims[key] = named if volume is None else bound_claim(named, volume.name)
+            volumes |= {} if volume is None else {volume.name: volume}
+        return self.with_storage(replace(self.storage, claims=claims, volumes=volumes))
 
     def with_storage(self, storage: Storage) -> Snapshot:
         return replace(self, storage=storage, _tables=dict(self._tables))

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import ConfigError, InputError, Place, SeveralConfigError
+from kschedx.kube.decoding import list_at, map_at
 from kschedx.sources import yaml as yaml_text
 from kschedx.sources.files import STDIN, load_documents
 from kschedx.sources.line_numbers import line_of
@@ -102,11 +103,11 @@ def _with_line(error: ConfigError, written: Written) -> ConfigError:
 
 def zero_weights(document: Json) -> Iterator[str]:
     """Field paths of the weights that are written as 0; what does not have the expected shape is left to others."""
-    for i, profile in enumerate(_list(document.get("profiles"))):
-        plugins = _map(_map(profile).get("plugins"))
+    for i, profile in enumerate(list_at(document, "profiles")):
+        plugins = map_at(profile, "plugins")
         for point in ("score", "multiPoint"):
-            for j, entry in enumerate(_list(_map(plugins.get(point)).get("enabled"))):
-                if "weight" in _map(entry) and _map(entry)["weight"] == 0:
+            for j, entry in enumerate(list_at(plugins, point, "enabled")):
+                if "weight" in map_at(entry) and map_at(entry)["weight"] == 0:
                     yield f"profiles[{i}].plugins.{point}.enabled[{j}].weight"
 
 
@@ -121,10 +122,10 @@ def _configurations(document: Json, place: Place) -> Iterator[Written]:
     if kind not in ("ConfigMap", "Secret"):
         yield from _nested(document, "", place)
         return
-    metadata = _map(document.get("metadata"))
+    metadata = map_at(document, "metadata")
     name = str(metadata.get("name") or "")
     # what a Secret holds encoded is not read
-    for key, text in _map(document.get("data" if kind == "ConfigMap" else "stringData")).items():
+    for key, text in map_at(document.get("data" if kind == "ConfigMap" else "stringData")).items():
         if not isinstance(text, str) or not (KIND in text or f"kind: {POLICY}" in text or f'"{POLICY}"' in text):
             continue
         inside = replace(place, object=f"{kind} {name}[{key}]")
@@ -175,13 +176,13 @@ def _named(value: object) -> Iterator[str]:
             yield from _named(item)
     if not isinstance(value, dict):
         return
-    words = [*_list(value.get("command")), *_list(value.get("args"))]
+    words = [*list_at(value, "command"), *list_at(value, "args")]
     if any("kube-scheduler" in str(word) for word in words) and (file := _flag(words, "--config")):
         yield file
-    extra = _map(value.get("scheduler")).get("extraArgs")
-    named = {str(_map(one).get("name")): _map(one).get("value") for one in _list(extra)}
-    named.update(_map(extra))
-    of_k3s = [str(word) for word in _list(value.get("kube-scheduler-arg"))]
+    extra = map_at(value, "scheduler").get("extraArgs")
+    named = {str(map_at(one).get("name")): map_at(one).get("value") for one in list_at(extra)}
+    named.update(map_at(extra))
+    of_k3s = [str(word) for word in list_at(value, "kube-scheduler-arg")]
     of_k3s = [word.removeprefix("config=") for word in of_k3s if word.startswith("config=")]
     yield from (str(file) for file in (named.get("config"), *of_k3s) if file)
     for item in value.values():
@@ -210,23 +211,23 @@ def _mounted(documents: Iterable[Json]) -> Iterator[tuple[str, str]]:
     """ConfigMap and key of the files that containers are started with --config for."""
     for document in documents:
         for spec in _pod_specs(document):
-            volumes = {str(_map(volume).get("name")): _map(volume) for volume in _list(spec.get("volumes"))}
-            for container in map(_map, _list(spec.get("containers"))):
-                path = _flag([*_list(container.get("command")), *_list(container.get("args"))], "--config")
-                for mount in map(_map, _list(container.get("volumeMounts"))):
+            volumes = {str(map_at(volume).get("name")): map_at(volume) for volume in list_at(spec, "volumes")}
+            for container in map(map_at, list_at(spec, "containers")):
+                path = _flag([*list_at(container, "command"), *list_at(container, "args")], "--config")
+                for mount in map(map_at, list_at(container, "volumeMounts")):
                     volume = volumes.get(str(mount.get("name")), {})
-                    source = _map(volume.get("configMap") or volume.get("secret"))
+                    source = map_at(volume.get("configMap") or volume.get("secret"))
                     key = _key(path, mount, source)
                     if key:
                         yield str(source.get("name") or source.get("secretName")), key
 
 
 def _pod_specs(document: Json) -> Iterator[Json]:
-    spec = _map(document.get("spec"))
+    spec = map_at(document, "spec")
     if document.get("kind") == "Pod":
         yield spec
     elif "template" in spec:
-        yield _map(_map(spec.get("template")).get("spec"))
+        yield map_at(spec, "template", "spec")
 
 
 def _flag(arguments: Sequence[object], name: str) -> str:
@@ -248,13 +249,5 @@ def _key(path: str, mount: Json, source: Json) -> str:
     inside = (
         sub if sub and posixpath.normpath(path) == posixpath.normpath(root) else posixpath.relpath(path, root or "/")
     )
-    items = {str(_map(item).get("path")): str(_map(item).get("key")) for item in _list(source.get("items"))}
+    items = {str(map_at(item).get("path")): str(map_at(item).get("key")) for item in list_at(source, "items")}
     return "" if inside.startswith("..") else items.get(inside, inside if not items else "")
-
-
-def _map(value: object) -> Json:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []

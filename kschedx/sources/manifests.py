@@ -218,10 +218,10 @@ def _braces(text: Text, whole: bytes, refuse: Refuse | None) -> Iterator[Batch]:
 
 
 def _yaml(text: bytes, source: str, refuse: Refuse | None) -> Iterator[Batch]:
-    from kschedx.sources import rapidyaml as yaml_bulk
+    from kschedx.sources import yaml_blocks
 
     try:
-        yield from yaml_bulk.read(text, source=source, refuse=refuse)
+        yield from yaml_blocks.read(text, source=source, refuse=refuse)
     except InputError as error:
         if template := foreign_template(text):
             message, hint, line = template

@@ -42,7 +42,7 @@ def page(browser: Page) -> Page:
 
 def written(folder: Path, explanation: Explanation) -> Path:
     path = folder / "answer.html"
-    path.write_text(html(explanation_page(explanation)), encoding="utf-8")
+    path.write_text(html(explanation_page(explanation, every_node=True)), encoding="utf-8")
     return path
 
 

@@ -60,6 +60,8 @@ def test_its_nodes_by_what_becomes_of_a_pod_there(asked: str, tmp_path: Path) ->
     assert "  fix       lower requests.cpu of container main from 2 to 1 · on small" in ran.out
     assert "✓ 2 nodes: pod fits\n  cordoned, runs\n" in ran.out
     assert "· 2 nodes: not eligible, untolerated taint gpu=a:NoSchedule\n  tainted, tainted-and-small\n" in ran.out
+    # to tolerate it would create another pod that stays pending on tainted-and-small
+    assert "  fix       remove taint gpu=a:NoSchedule from tainted · on tainted\n" in ran.out
 
 
 def test_the_document_names_them(tmp_path: Path) -> None:
@@ -72,9 +74,26 @@ def test_the_document_names_them(tmp_path: Path) -> None:
     }
 
 
-def test_one_nodes_whole_story_is_its_pods(tmp_path: Path) -> None:
-    ran = kschedx("why", "ds/agent", "-n", "infra", "-s", write(tmp_path, *CLUSTER), "--node", "small")
-    assert ran.out.startswith("small:")
+@pytest.mark.parametrize(
+    ("name", "said", "fix"),
+    [
+        ("runs", "✓ DaemonSet infra/agent: its pod fits runs", None),
+        ("small", "✗ DaemonSet infra/agent: its pod stays pending on small: insufficient cpu", "lower requests.cpu"),
+        (
+            "tainted",
+            "✗ DaemonSet infra/agent: its controller creates no pod for tainted: untolerated taint gpu=a:NoSchedule",
+            "tolerate gpu=a:NoSchedule",
+        ),
+    ],
+)
+def test_one_node_is_answered_with_its_fix(name: str, said: str, fix: str | None, tmp_path: Path) -> None:
+    """The verdict of each plugin follows."""
+    cluster = write(tmp_path, *(one for one in CLUSTER if at(one, "metadata.name") != "tainted-and-small"))
+    ran = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster, "--node", name, columns=120)
+    assert ran.out.startswith(said)
+    assert f"\n\n{name}: infra/agent" in ran.out
+    assert ran.code == (1 if fix else 0)
+    assert re.search(rf"^  fix( 1)? +{fix}", ran.out, re.MULTILINE) if fix else "fix" not in ran.out
 
 
 def test_a_daemon_set_that_fits_wherever_it_is_for(tmp_path: Path) -> None:

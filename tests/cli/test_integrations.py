@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from jsonschema import Draft202012Validator
 
 from kschedx.cli.app import program
 from kschedx.cli.integrations import INTEGRATIONS
-from tests.cli.manifests import NODE, write
+from tests.api_server import FakeApiServer, kubeconfig, served
+from tests.builders import Manifest
+from tests.cli.manifests import BIG_POD, NODE, POD, changed, write
 from tests.command import ROOT, kschedx
 
 CLAIM: dict[str, object] = {
@@ -153,51 +156,154 @@ def test_an_api_server_takes_the_indexed_job(tmp_path: Path) -> None:
     assert str(job["spec"]["completions"]) == job["spec"]["template"]["spec"]["containers"][0]["env"][0]["value"]
 
 
-SHELL = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+# Every command line of every file, run as its host runs it: on a small cluster behind an API server, by a real shell.
+
+SHELL = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "PAGER": "cat"}
 ZONE_FULL = ROOT / "fixtures/zone-full"
+WORKLOADS = {
+    "daemonsets": ("DaemonSet", "apps/v1"),
+    "deployments": ("Deployment", "apps/v1"),
+    "replicasets": ("ReplicaSet", "apps/v1"),
+    "statefulsets": ("StatefulSet", "apps/v1"),
+    "jobs": ("Job", "batch/v1"),
+    "cronjobs": ("CronJob", "batch/v1"),
+}
 
 
-def shell(command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+ZONED = changed(NODE, "metadata.labels", {"topology.kubernetes.io/zone": "a"})
+
+
+def workload(kind: str, version: str) -> Manifest:
+    """`shop/web`, of which no pod fits."""
+    labels = {"app": "web"}
+    template: dict[str, object] = {
+        "metadata": {"labels": labels},
+        "spec": changed(BIG_POD, "spec.nodeName", "")["spec"],
+    }
+    spec: dict[str, object] = {"template": template}
+    if version == "apps/v1":
+        spec = {"selector": {"matchLabels": labels}, **spec}
+    if kind == "CronJob":
+        spec = {"schedule": "0 0 * * *", "jobTemplate": {"spec": spec}}
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": "web", "namespace": "shop"}, "spec": spec}
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """What a host's process has: the command, and a kubeconfig with the context `test`."""
+    folder = tmp_path_factory.mktemp("live")
+    with served(FakeApiServer([ZONED, POD, BIG_POD, *(workload(*one) for one in WORKLOADS.values())])) as url:
+        yield {**SHELL, "KUBECONFIG": str(kubeconfig(folder, url)), "HOME": str(folder)}
+
+
+def shell(
+    command: str, environment: Mapping[str, str] = SHELL, *, cwd: Path = ROOT
+) -> subprocess.CompletedProcess[str]:
+    """As a step of GitHub's runner."""
     return subprocess.run(
-        ["bash", "-eo", "pipefail", "-c", command],
-        env={**SHELL, **environment},
-        cwd=ROOT,
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", command],
+        env=environment,
+        cwd=cwd,
         capture_output=True,
         text=True,
         check=False,
     )
 
 
-def test_an_answer_is_no_error_for_holmesgpt() -> None:
-    tools = {one["name"]: one["command"] for one in content("holmesgpt")["toolsets"]["kschedx"]["tools"]}
-    asked = tools["kschedx_why"].replace(
-        "pod/{{ pod_name }} -n {{ namespace }}", f"{ZONE_FULL}/pod.yaml -s {ZONE_FULL}/cluster"
-    )
-    ran = shell(asked)
-    assert (ran.returncode, ran.stdout[:2]) == (0, "✗ ")
-    assert shell(asked.replace("/cluster", "/nothing")).returncode != 0
+def k9s(name: str, environment: Mapping[str, str], **chosen: str) -> subprocess.CompletedProcess[str]:
+    """k9s puts what is chosen in place of `$NAME` and `${NAME}` in each argument, and runs the command without a shell.
+
+    It knows the path of its own kubeconfig, which need not be in its environment.
+    """
+    plugin = content(name)
+    known = {"CONTEXT": "test", "KUBECONFIG": environment["KUBECONFIG"], "NAMESPACE": "", **chosen}
+    pattern = re.compile(r"\$(\w+)|\$\{([-\w%/: ]+)\}")
+    arguments = [pattern.sub(lambda found: known.get(found[1] or found[2], found[0]), one) for one in plugin["args"]]
+    own = {key: value for key, value in environment.items() if key != "KUBECONFIG"}
+    return subprocess.run([plugin["command"], *arguments], env=own, capture_output=True, text=True, check=False)
 
 
-def test_the_example_for_kubectl_ai_is_one_argument() -> None:
-    tool = next(one for one in content("kubectl-ai") if one["name"] == "kschedx_reason")
-    ran = shell(f"{tool['command']} {tool['command_desc'].partition('for example ')[2]}")
-    assert ran.returncode == 0, ran.stderr
-    assert "insufficient" in ran.stdout
+@pytest.mark.parametrize(
+    ("name", "chosen", "answer"),
+    [
+        ("k9s-pod", {"NAMESPACE": "shop", "NAME": "big-0"}, "✗ shop/big-0 is unschedulable: 0 of 1 node fits"),
+        ("k9s-node", {"NAME": "node-01"}, "✓ node node-01: 0 of 110 pods, fits 1 of 2 pending pods"),
+        ("k9s-drain", {"NAME": "node-01"}, "✓ node-01: nothing to evict"),
+        ("k9s-namespace", {"NAME": "shop"}, "✗ 2 pods: 1 unschedulable, 1 can be scheduled"),
+    ],
+)
+def test_a_plugin_of_k9s_answers(environment: dict[str, str], name: str, chosen: dict[str, str], answer: str) -> None:
+    ran = k9s(name, environment, **chosen)
+    assert (ran.returncode, ran.stdout.partition("\n")[0]) == (0, answer), ran.stderr
+
+
+def test_the_plugin_for_workloads_of_k9s_answers_for_each_of_its_scopes(environment: dict[str, str]) -> None:
+    assert set(content("k9s-workload")["scopes"]) == set(WORKLOADS)
+    for scope in WORKLOADS:
+        ran = k9s("k9s-workload", environment, NAMESPACE="shop", NAME="web", RESOURCE_NAME=scope)
+        assert re.match("[✓✗] (DaemonSet )?shop/web", ran.stdout), (scope, ran.stderr)
+
+
+def test_every_tool_of_holmesgpt_answers(environment: dict[str, str]) -> None:
+    """HolmesGPT quotes each argument for the shell; any other exit code than 0 is an error to it."""
+    toolset = content("holmesgpt")["toolsets"]["kschedx"]
+    for one in toolset["prerequisites"]:
+        assert shell(one["command"], environment).returncode == 0
+    values = {"pod_name": "big-0", "namespace": "shop", "node_name": "node-01", "kind": "deploy", "name": "web"}
+    values["text"] = "0/5 nodes are available: 3 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector."
+
+    def run(command: str, **others: str) -> subprocess.CompletedProcess[str]:
+        filled = {**values, **others}
+        return shell(re.sub(r"\{\{ (\w+) \}\}", lambda found: shlex.quote(filled[found[1]]), command), environment)
+
+    for one in toolset["tools"]:
+        ran = run(one["command"])
+        assert (ran.returncode, ran.stderr) == (0, ""), one["name"]
+        assert "insufficient cpu" in ran.stdout.lower(), one["name"]
+    missing = run(toolset["tools"][0]["command"], pod_name="nothing; touch here")
+    assert (missing.returncode, missing.stdout) == (1, "")
+
+
+def test_every_tool_of_kubectl_ai_answers(environment: dict[str, str]) -> None:
+    """kubectl-ai puts the command before what the model writes, which the description's example shows."""
+    for tool in content("kubectl-ai"):
+        written = tool["command_desc"].partition("for example ")[2].partition(". Exit")[0].removesuffix(".")
+        ran = shell(f"{tool['command']} {written.replace('web-0', 'big-0')}", environment)
+        assert ran.returncode in (0, 1), ran.stderr
+        assert "insufficient cpu" in ran.stdout.lower(), tool["name"]
+
+
+def test_every_command_of_the_skill_answers(environment: dict[str, str]) -> None:
+    text = kschedx("integrations", "skill").out
+    assert text.startswith("---\nname: kschedx\ndescription: ")
+    words = {"NAMESPACE": "shop", "NAME": "big-0", "FILE.yaml": str(ZONE_FULL / "pod.yaml"), "NODE": "node-01"}
+    words["TEXT"] = "0/5 nodes are available: 3 Insufficient cpu."
+    asked = re.findall(r"`kschedx ([^`]+)` \|", text)
+    assert len(asked) == text.count("\n| ") - 2
+    for line in asked:
+        words_of = (re.sub("|".join(words), lambda found: words[found[0]], word) for word in shlex.split(line))
+        ran = kschedx(*words_of, env={"KUBECONFIG": environment["KUBECONFIG"]})
+        assert ran.code in (0, 1, 3), (line, ran.err)
+        assert ran.out or ran.code == 3, line
 
 
 @pytest.mark.parametrize("baseline", ["", "earlier.sarif"])
 def test_the_action_fails_after_it_wrote_its_files(tmp_path: Path, baseline: str) -> None:
     steps = content("github-action")["runs"]["steps"]
     step, upload = next(one for one in steps if one.get("id") == "check"), steps[-1]
-    files = {"MANIFESTS": f"{ZONE_FULL}/pod.yaml", "SNAPSHOT": f"{ZONE_FULL}/cluster", "CONFIG": ""}
     given = {
+        **SHELL,
+        "MANIFESTS": f"{ZONE_FULL}/pod.yaml",
+        "SNAPSHOT": f"{ZONE_FULL}/cluster",
+        "CONFIG": "",
+        "BASELINE": str(tmp_path / baseline) if baseline else "",
         "GITHUB_OUTPUT": f"{tmp_path}/output",
         "GITHUB_STEP_SUMMARY": f"{tmp_path}/summary",
         "RUNNER_TEMP": f"{tmp_path}",
     }
     if baseline:
         shell(f"kschedx why -f {ZONE_FULL}/pod.yaml -s {ZONE_FULL}/cluster -o sarif > {tmp_path}/{baseline}")
-    ran = shell(step["run"], **files, **given, BASELINE=str(tmp_path / baseline) if baseline else "")
+    ran = shell(step["run"], given)
     assert ran.returncode == (0 if baseline else 1), ran.stderr
     assert (tmp_path / "output").read_text() == f"sarif={tmp_path}/kschedx.sarif\n"
     assert "## ✗" in (tmp_path / "summary").read_text()
@@ -205,15 +311,39 @@ def test_the_action_fails_after_it_wrote_its_files(tmp_path: Path, baseline: str
     assert "always()" in upload["if"]
 
 
-def test_the_commands_of_the_skill_exist() -> None:
-    text = kschedx("integrations", "skill").out
-    assert text.startswith("---\nname: kschedx\ndescription: ")
-    known = {command.name for command in program().registered_commands}
-    assert set(re.findall(r"`kschedx ([a-z-]+)", text)) <= known
+def differing(answer: str) -> object:
+    """The pods of a comparison, counted by what changes."""
+    return json.loads(answer)["pods"]["effects"]
 
 
-def test_the_script_for_ray_is_python() -> None:
-    compile(kschedx("integrations", "ray").out, "ray_shards.py", "exec")
+def test_the_parts_of_a_job_and_of_ray_merge_to_one_answer(tmp_path: Path) -> None:
+    """The scripts of a Job, a Workflow and Ray, with a stub of pip and of Ray, and the volume in a folder."""
+    data, bin_ = tmp_path / "data", tmp_path / "bin"
+    data.mkdir()
+    bin_.mkdir()
+    (bin_ / "pip").write_text("#!/bin/sh\n")
+    (bin_ / "pip").chmod(0o755)
+    snapshot = data / "cluster.json.zst"
+    assert kschedx("snapshot", "-s", ROOT / "fixtures/web-rollout/cluster", "-o", snapshot).code == 0
+    question = ["diff-profiles", "default", "binpack", "--all"]
+    whole = kschedx(*question, "-s", snapshot, "-o", "json")
+    given = {**SHELL, "PATH": f"{bin_}{os.pathsep}{SHELL['PATH']}", "QUESTION": " ".join(question), "PARTS": "2"}
+    job = content("indexed-job")["spec"]["template"]["spec"]["containers"][0]["args"][0]
+    part, merge = (one["container"]["args"][0] for one in content("argo-workflow")["spec"]["templates"][1:])
+    for script, numbers in ((job, ("0", "1")), (part, ("1", "2"))):
+        for number in numbers:
+            ran = shell(script.replace("/data", str(data)), given | {"JOB_COMPLETION_INDEX": number, "PART": number})
+            assert ran.returncode == 0, ran.stderr
+        assert shell(merge.replace("/data", str(data)), given).returncode in (0, 1)
+        assert differing((data / "answer.json").read_text()) == differing(whole.out)
+    (tmp_path / "ray.py").write_text(
+        "def remote(**_):\n"
+        "    return lambda function: type('Task', (), {'remote': staticmethod(function)})\n"
+        "get = list\n"
+    )
+    (tmp_path / "ray_shards.py").write_text(kschedx("integrations", "ray").out)
+    asked = shell(f"python ray_shards.py 2 {' '.join(question)} -s {snapshot}", given, cwd=tmp_path)
+    assert differing(asked.stdout) == differing(whole.out)
 
 
 def test_they_are_listed_and_a_typo_is_told() -> None:

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 import kschedx
+from kschedx.errors import InputError
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.render.outcome import causes, roots
 from tests.builders import Manifest, at, node, pod
 from tests.device_builders import DRIVER, claim, claiming, device_class, request
+from tests.storage_builders import claim as bound_claim
+from tests.storage_builders import volume
 
 GPU = "nvidia.com/gpu"
 UNHEALTHY = {"capacity": {GPU: "2"}, "allocatable": {GPU: "0", "pods": "9"}}
@@ -146,3 +149,109 @@ def test_an_event_of_an_earlier_claim_is_not_quoted() -> None:
     objects = [node("a"), storage("fast"), made("fast", "Immediate"), other, pod("me", volumes=DATA)]
     found = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
     assert roots(Diagnosis(found.cycle)) == ()
+
+
+# What lies outside the pod and its nodes: the fix comes first, and no trial can show it.
+
+IMAGE = [{"name": "main", "image": "app:1"}]
+NEWER = {"creationTimestamp": "2026-01-02T00:00:00Z"}
+SELECTOR = {"openshift.io/node-selector": "env=prod"}
+PROJECT: Manifest = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": "default", "annotations": SELECTOR},
+}
+PORT = [{"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}]
+
+
+def balanced(name: str, service: str, on: str | None = None) -> Manifest:
+    """A pod of k3s' load balancer."""
+    label = "svccontroller.k3s.cattle.io/svc"
+    return pod(name, on=on, labels={f"{label}namespace": "web", f"{label}name": service}, containers=PORT)
+
+
+@pytest.mark.parametrize(
+    ("objects", "cause", "fixes"),
+    [
+        pytest.param(
+            [node("a", labels={"env": "dev"}), PROJECT, pod("me", nodeSelector={"env": "prod"})],
+            "node selector env=prod comes from annotation openshift.io/node-selector of namespace default",
+            "empty annotation openshift.io/node-selector of namespace default, and recreate the pod",
+            id="an OpenShift project",
+        ),
+        pytest.param(
+            [node("a"), balanced("lb", "traefik", "a"), pod("me", containers=PORT)],
+            "k3s' load balancer (ServiceLB) uses host port 80 for Service web/traefik",
+            "remove port 80 from Service web/traefik, or route through it instead of a host port",
+            id="a port of another Service",
+        ),
+        pytest.param(
+            [node("a"), balanced("lb", "traefik", "a"), balanced("me", "nginx")],
+            "k3s' load balancer (ServiceLB) uses host port 80 for Service web/traefik",
+            "change port 80 of Service web/nginx: Service web/traefik has it",
+            id="a port of two Services",
+        ),
+    ],
+)
+def test_cause_outside_and_first_fix(objects: list[Manifest], cause: str, fixes: str) -> None:
+    found = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+    assert roots(Diagnosis(found.cycle)) == (cause,)
+    assert (found.fixes[0].title, found.fixes[0].certainty) == (fixes, "untried")
+
+
+def test_the_selector_of_a_project_is_added_to_new_pods_and_not_dropped() -> None:
+    cluster = kschedx.Snapshot.from_objects(
+        [node("a", labels={"env": "dev"}), node("b", labels={"env": "prod"}), PROJECT]
+    )
+    assert kschedx.explain(cluster, pod("me", containers=IMAGE)).best_nodes == ("b",)
+    with pytest.raises(InputError, match="conflicts with its namespace node label selector"):
+        kschedx.explain(cluster, pod("me", containers=IMAGE, nodeSelector={"env": "dev"}))
+    without = kschedx.Snapshot.from_objects([node("a", labels={"env": "dev"}), PROJECT])
+    assert not any(
+        one.title.startswith("stop requiring") for one in kschedx.explain(without, pod("me", containers=IMAGE)).fixes
+    )
+
+
+@pytest.mark.parametrize(("priority", "is_taken"), [(8, False), (9, True)])
+def test_a_nominated_node_that_was_taken(priority: int, is_taken: bool) -> None:
+    """A newer pod of at least the same priority has the room; one of a lower priority can be evicted."""
+    taker = asking("taker", "a", cpu="3")
+    taker = {**taker, "metadata": at(taker, "metadata") | NEWER, "spec": at(taker, "spec") | {"priority": priority}}
+    me = asking("me", cpu="2")
+    created = at(me, "metadata") | {"creationTimestamp": "2026-01-01T00:00:00Z"}
+    me = {**me, "metadata": created, "spec": at(me, "spec") | {"priority": 9}, "status": {"nominatedNodeName": "a"}}
+    small = node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"})
+    found = roots(Diagnosis(kschedx.explain(kschedx.Snapshot.from_objects([small, taker, me]), "default/me").cycle))
+    assert found == (("nominated node a was taken: default/taker (priority 9) runs there and is newer",) * is_taken)
+
+
+@pytest.mark.parametrize(("user", "is_offered"), [("", True), ("a", False)])
+def test_a_bound_claim_that_no_pod_uses_is_used(user: str, is_offered: bool) -> None:
+    kept = volume("kept", size="20Gi", storage_class="static", holder="old")
+    others = [bound_claim("old", storage_class="static", volume="kept"), storage("static")]
+    static = stored("StorageClass", "static", provisioner="kubernetes.io/no-provisioner")
+    static["volumeBindingMode"] = "WaitForFirstConsumer"
+    using = [{"name": "data", "persistentVolumeClaim": {"claimName": "old"}}]
+    users = [pod("user", on=user, volumes=using)] if user else []
+    objects = [node("a"), static, kept, *others, *users, pod("me", volumes=DATA)]
+    titles = [one.title for one in kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes]
+    told = "use claim old instead of data, which is bound to kept and used by no pod"
+    assert (titles[0] == told) is is_offered
+    assert (told in titles) is is_offered
+
+
+@pytest.mark.parametrize("topology_keys", [[], ["topology.kubernetes.io/zone"]])
+def test_a_new_claim_is_provisioned_at_once_where_every_node_reaches_its_volume(topology_keys: list[str]) -> None:
+    driver = {"name": "csi.example.com", "nodeID": "a", "topologyKeys": topology_keys}
+    csi = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": {"name": "a"},
+        "spec": {"drivers": [driver]},
+    }
+    cluster = kschedx.Snapshot.from_objects([node("a"), made("fast", "Immediate"), csi])
+    template = {"metadata": {"name": "data"}, "spec": at(storage("fast"), "spec")}
+    volumes = [{"name": "data", "ephemeral": {"volumeClaimTemplate": template}}]
+    found = kschedx.explain(cluster, pod("me", containers=IMAGE, volumes=volumes))
+    assert found.outcome == ("Unschedulable" if topology_keys else "Scheduled")
+    assert not any("repair" in one.title for one in found.fixes)

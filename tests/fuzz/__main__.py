@@ -19,7 +19,8 @@ from tests.fuzz import expressions, hostile, names, network
 
 KEEP_GOING = "--keep-going"
 """A finding ends nothing: each is written to crash-..., once for the line that raised it."""
-OF_NAMES = ("names", "printed_commands", "views")
+OF_NAMES = ("printed_commands", "views")
+OF_WORDS = ("selectors", "anonymous_selectors")
 _HERE = str(Path(__file__).resolve().parents[2])
 
 
@@ -42,11 +43,12 @@ def main() -> None:
 
 
 def _words(name: str) -> set[str]:
-    of_cel = {str(token) for token in expressions.TOKENS}
-    of_manifests = {str(word) for word in (*hostile.WORDS, *files_keys())}
-    if name in OF_NAMES:
-        return set(filter(None, names.HOSTILE))
-    return of_cel if name in ("expressions", "selectors", "anonymous_selectors") else of_manifests
+    """Of all targets of a family."""
+    family = {target.run.__name__ for target in targets.family_of(name)} or {name}
+    words = set(filter(None, names.HOSTILE)) if family & {*OF_NAMES} else set()
+    if family & {*OF_WORDS}:
+        words |= set(map(str, expressions.TOKENS))
+    return words if family <= {*OF_NAMES, *OF_WORDS} else words | set(map(str, (*hostile.WORDS, *files_keys())))
 
 
 def files_keys() -> Iterable[str]:
@@ -86,18 +88,18 @@ def _noting(run: Callable[[bytes], None]) -> Callable[[bytes], None]:
 
 
 def _mutator(name: str) -> Callable[[bytes, int, int], bytes]:
-    family = targets.FAMILIES.get(name)
-    head = 0 if family is None else 1
-    has_words = {name} & {"expressions", "selectors", "anonymous_selectors"}
+    family = targets.family_of(name)
+    head = 1 if family else 0
 
     def mutated(data: bytes, max_size: int, seed: int) -> bytes:
         """Half of the time libFuzzer's mutation of bytes, otherwise another value or word somewhere in the text."""
         random = Random(seed)
         found = None
         if random.random() < 0.5 and len(data) > head:
-            if name in OF_NAMES:
+            target = family[data[0] % len(family)].run.__name__ if family else name
+            if target in OF_NAMES:
                 found = _with_another_name(data[head:], random)
-            elif has_words:
+            elif target in OF_WORDS:
                 found = _with_another_word(data[head:], random)
             else:
                 found = _with_another_value(data[head:], random)

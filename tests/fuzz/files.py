@@ -38,8 +38,7 @@ from kschedx.render.manifests import to_json, to_yaml
 from kschedx.render.wording import visible
 from kschedx.schedulers import scheduler_of
 from kschedx.snapshot.snapshot import Snapshot
-from kschedx.sources import files
-from kschedx.sources import rapidyaml as yaml_bulk
+from kschedx.sources import files, yaml_blocks
 from kschedx.sources.files import load_documents
 from kschedx.sources.json_stream import JsonStream
 from tests.autoscaler.test_status import STRUCTURED, TEXT
@@ -83,7 +82,7 @@ def json_pieces(data: bytes) -> None:
 
 def yaml_readers(data: bytes) -> None:
     """The fast reader of YAML gives what the exact one gives; and so does JSON of what was read."""
-    with patch.object(yaml_bulk, "SMALL", 0), patch.object(yaml_bulk, "PIECE", 60):
+    with patch.object(yaml_blocks, "SMALL", 0), patch.object(yaml_blocks, "PIECE", 60):
         fast = _yaml(data)
     exact = _yaml(data)
     # of two things that are wrong, any may be told
@@ -472,7 +471,7 @@ def _same(one: object, other: object) -> bool:
 
 def _yaml(data: bytes) -> Found | str:
     try:
-        batches = [(batch.origin, batch.decode(OBJECTS)) for batch in yaml_bulk.read(data, source="-")]
+        batches = [(batch.origin, batch.decode(OBJECTS)) for batch in yaml_blocks.read(data, source="-")]
     except InputError as error:
         return str(error)
     except msgspec.ValidationError:

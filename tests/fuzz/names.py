@@ -413,7 +413,7 @@ def requests(data: bytes) -> None:
     assert isinstance(content, mcp.types.TextContent)
     assert len(content.text) <= _LARGEST.text + 200, len(content.text)
     assert not any(map(is_hidden, content.text.replace("\n", ""))), content.text
-    assert len(written) <= 4 * (_LARGEST.document + _LARGEST.text + _LARGEST.notes), len(written)
+    assert len(written) <= 2 * _LARGEST.whole, len(written)
 
 
 def request_seeds() -> Iterator[bytes]:

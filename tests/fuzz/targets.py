@@ -49,12 +49,19 @@ FAMILIES: Mapping[str, tuple[Target, ...]] = {
     ),
 }
 TARGETS: Mapping[str, Target] = {target.run.__name__: target for family in FAMILIES.values() for target in family}
+ALL = "all"
+"""The family of every target."""
+
+
+def family_of(name: str) -> tuple[Target, ...]:
+    """Its targets; none where it is the name of one target."""
+    return tuple(TARGETS.values()) if name == ALL else FAMILIES.get(name, ())
 
 
 def of(name: str) -> Target:
     """A target, or a family as one."""
-    family = FAMILIES.get(name)
-    if family is None:
+    family = family_of(name)
+    if not family:
         return TARGETS[name]
 
     def run(data: bytes) -> None:

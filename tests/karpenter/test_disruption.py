@@ -9,6 +9,7 @@ import pytest
 from kschedx.karpenter.disruption import disruption, is_active, is_invalid
 from kschedx.kube.autoscalers import DisruptionBudget
 from kschedx.kube.scalars import nanoseconds
+from kschedx.render.scale_down import scale_down_view
 from kschedx.snapshot.snapshot import Snapshot
 
 Json = dict[str, Any]
@@ -96,6 +97,13 @@ def test_the_first_obstacle_is_karpenters(snapshot: Snapshot, told: str) -> None
     assert found.pool == "general"
     assert found.is_consolidatable
     assert not found.is_empty
+
+
+def test_a_budget_that_allows_nothing_is_named_in_the_fix() -> None:
+    found = disruption(cluster(budgets=[{"nodes": "50%"}, {"nodes": "0%"}]), "one", NOW)
+    (fix,) = scale_down_view(None, (), [found]).items[0].fixes
+    assert fix.title == "allow 1 node in disruption budget 2 of NodePool general"
+    assert "/spec/disruption/budgets/1/nodes" in fix.commands[0]
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from kschedx.framework.status import Code, Status, Verdicts
 from kschedx.kube.selectors import LabelSelectorRequirement
-from kschedx.legacy import v1_5, v1_13
 from kschedx.legacy.interface import joined
+from kschedx.legacy.providers import PROVIDERS
 from kschedx.legacy.stored import Schema, stored_snapshot, stored_spec
 from kschedx.releases import resolve
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 
-SCHEMAS = {"1.13": v1_13.provider(resolve("1.13")).schema, "1.5": v1_5.provider(resolve("1.5")).schema}
+SCHEMAS = {version: provider(resolve(version)).schema for version, provider in PROVIDERS.items()}
 
 TERM: Manifest = {
     "topologyKey": "zone",

@@ -195,8 +195,9 @@ def test_an_answer_is_cut_to_what_can_be_read(tmp_path: Path) -> None:
     async def talk(client: Client) -> None:
         answer: Mapping[str, Any] = {}
         for detail, bounds in BOUNDS.items():
-            answer = structured(await client.call_tool("pod_explain", {"manifest": manifest, "detail": detail.value}))
-            assert len(json.dumps(answer)) < 2 * (2 * bounds.text + bounds.document)
+            result = await client.call_tool("pod_explain", {"manifest": manifest, "detail": detail.value})
+            answer = structured(result)
+            assert len(result.model_dump_json()) <= bounds.whole
             assert ("document" in answer) == (detail is not Detail.SUMMARY)
         nodes = next(one for one in answer["leftOut"] if one["path"] == "/filter/nodes")
         assert nodes["of"] == 500

@@ -13,7 +13,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.render.page.explanation import explanation_page
 from kschedx.render.page.html import html
 from kschedx.render.page.markdown import markdown
-from kschedx.render.page.model import Scores, Verdicts, page_of
+from kschedx.render.page.model import Column, Items, Scores, Table, Verdicts, page_of
 from kschedx.render.page.reports import simulation_page
 from kschedx.render.page.svg import svg
 from kschedx.render.view import Item, Tone, View
@@ -72,7 +72,7 @@ class Elements(HTMLParser):
 
 def test_a_page_has_one_script_of_its_own_and_names_it_in_its_policy() -> None:
     explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("a", disk=EVIL)]), pod(disk="ssd"))
-    text = html(explanation_page(explanation))
+    text = html(explanation_page(explanation, every_node=True))
     elements = Elements(text)
     assert elements.tags.count("script") == 2
     assert "img" not in elements.tags
@@ -84,7 +84,7 @@ def test_a_page_has_one_script_of_its_own_and_names_it_in_its_policy() -> None:
 
 @each_story
 def test_a_page_stays_small_beside_its_data(story: Story) -> None:
-    made = explanation_page(told(story))
+    made = explanation_page(told(story), every_node=True)
     text = html(made)
     data = re.search(r'id="page">(.*?)</script>', text, re.DOTALL)
     assert data
@@ -93,7 +93,7 @@ def test_a_page_stays_small_beside_its_data(story: Story) -> None:
 
 def test_the_verdict_map_has_every_node_once() -> None:
     nodes = [node(f"n{number}", str(number % 4 + 1)) for number in range(12)]
-    made = explanation_page(kschedx.explain(kschedx.Snapshot.from_objects(nodes), pod("2500m")))
+    made = explanation_page(kschedx.explain(kschedx.Snapshot.from_objects(nodes), pod("2500m")), every_node=True)
     verdicts = next(section for section in made.sections if isinstance(section, Verdicts))
     assert sorted(row for group in verdicts.groups for row in group) == list(range(12))
     for row, name in enumerate(verdicts.nodes):
@@ -110,7 +110,7 @@ def test_the_verdict_map_has_every_node_once() -> None:
 def test_markdown_has_no_markup_from_the_cluster() -> None:
     tainted = {**node("a"), "spec": {"taints": [{"key": "team", "value": EVIL, "effect": "NoSchedule"}]}}
     explanation = kschedx.explain(kschedx.Snapshot.from_objects([tainted]), pod())
-    outside = markdown(explanation_page(explanation)).partition("<details>")[0]
+    outside = markdown(explanation_page(explanation, every_node=True)).partition("<details>")[0]
     assert not re.search(r"(?<!\\)<(?!br>)", outside)
     assert "@" not in outside
     assert r"\<img" in outside
@@ -127,7 +127,7 @@ def test_markdown_is_cut_to_a_comment_with_a_count() -> None:
 
 @each_story
 def test_a_picture_is_well_formed_and_inside_its_frame(story: Story) -> None:
-    made = explanation_page(told(story))
+    made = explanation_page(told(story), every_node=True)
     root = ElementTree.fromstring(svg(made))
     assert root.tag == f"{SVG}svg"
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
@@ -146,3 +146,20 @@ def test_a_simulation_as_markdown() -> None:
     assert "### Nodes before and after\n\n| node | cpu | memory | pods |\n" in told
     assert re.search(r"^\| a \| 0\S* of \S+ → ", told, re.MULTILINE)
     assert "0/1 nodes are available: 1 Insufficient cpu." in told
+
+
+@pytest.mark.parametrize(("rows", "members"), [(5_000, 30), (150_000, 1), (3, 50_000)])
+def test_a_page_of_150000_pods_stays_below_3_mb(rows: int, members: int) -> None:
+    names = tuple(f"team-{number}/a-deployment-00000000f0-{number:05} → ip-10-0-0-120" for number in range(members))
+    items = tuple(
+        Item(title=f"ip-10-0-{row}.eu-west-1.compute.internal", values=(members,), members=names) for row in range(rows)
+    )
+    table = Table(title="Pods", columns=(Column(label="pod"),), rows=tuple((f"{name} " * 4,) for name in names * rows))
+    view = View(command="kschedx", headline="all", tone=Tone.GOOD, items=items, list_columns=(("pods", True),))
+    page = page_of(view, [], [table])
+    assert len(html(page)) < 3_000_000
+    shown, bounded = page.sections
+    assert isinstance(shown, Items)
+    assert isinstance(bounded, Table)
+    assert (len(shown.rows) + shown.left_out, len(bounded.rows) + bounded.left_out) == (rows, rows * members)
+    assert {len(one.members) + one.left_out for one in shown.details} == {members}

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ipaddress import IPv6Interface, ip_address, ip_interface
 from string import hexdigits
 
-from kschedx.cel.functions import Function, Run, overload, single
+from kschedx.cel.functions import Run, overload, several, single
 from kschedx.cel.types import BOOL, CIDR, INT, IP, STRING
 from kschedx.cel.values import Budget, Cidr, Fault, Ip, UndecidedError, Value
 from kschedx.kube.field_errors import quoted
@@ -239,19 +239,15 @@ ADDRESS_FUNCTIONS = (
     single("isIP", "is_ip", (STRING,), BOOL, _is_ip, is_member=False),
     single("string", "ip_to_string", (IP,), STRING, lambda _, one: str(one.address), is_member=False),
     single("cidr", "string_to_cidr", (STRING,), CIDR, _cidr, is_member=False),
-    Function(
-        name="containsIP",
-        overloads=(
-            overload("cidr_contains_ip_string", (CIDR, STRING), BOOL, _contains_ip),
-            overload("cidr_contains_ip_ip", (CIDR, IP), BOOL, _contains_ip),
-        ),
+    several(
+        "containsIP",
+        overload("cidr_contains_ip_string", (CIDR, STRING), BOOL, _contains_ip),
+        overload("cidr_contains_ip_ip", (CIDR, IP), BOOL, _contains_ip),
     ),
-    Function(
-        name="containsCIDR",
-        overloads=(
-            overload("cidr_contains_cidr_string", (CIDR, STRING), BOOL, _contains_cidr),
-            overload("cidr_contains_cidr", (CIDR, CIDR), BOOL, _contains_cidr),
-        ),
+    several(
+        "containsCIDR",
+        overload("cidr_contains_cidr_string", (CIDR, STRING), BOOL, _contains_cidr),
+        overload("cidr_contains_cidr", (CIDR, CIDR), BOOL, _contains_cidr),
     ),
     single("ip", "cidr_ip", (CIDR,), IP, lambda _, one: Ip(one.prefix.ip)),
     single("prefixLength", "cidr_prefix_length", (CIDR,), INT, lambda _, one: one.prefix.network.prefixlen),

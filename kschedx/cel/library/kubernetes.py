@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from urllib.parse import quote, unquote, unquote_plus
 
 from kschedx.cel import regex
-from kschedx.cel.functions import Function, Run, overload, single
+from kschedx.cel.functions import Run, overload, several, single
 from kschedx.cel.types import BOOL, DOUBLE, FORMAT, INT, QUANTITY, SEMVER, STRING, URL, list_of, map_of, optional_of
 from kschedx.cel.values import (
     NONE,
@@ -443,71 +443,55 @@ KUBERNETES_FUNCTIONS = (
     single("getQuery", "url_get_query", (URL,), map_of(STRING, list_of(STRING)), _query),
     single("isURL", "is_url_string", (STRING,), BOOL, _is_url, is_member=False),
     single("find", "string_find_string", (STRING, STRING), STRING, _find),
-    Function(
-        name="findAll",
-        overloads=(
-            overload("string_find_all_string", (STRING, STRING), list_of(STRING), _find_all),
-            overload("string_find_all_string_int", (STRING, STRING, INT), list_of(STRING), _find_all),
-        ),
+    several(
+        "findAll",
+        overload("string_find_all_string", (STRING, STRING), list_of(STRING), _find_all),
+        overload("string_find_all_string_int", (STRING, STRING, INT), list_of(STRING), _find_all),
     ),
     single("quantity", "string_to_quantity", (STRING,), QUANTITY, _quantity, is_member=False),
     single("isQuantity", "is_quantity_string", (STRING,), BOOL, _is_quantity, is_member=False),
     single("sign", "quantity_sign", (QUANTITY,), INT, lambda _, one: _sign(one.nano), is_member=False),
-    Function(
-        name="isGreaterThan",
-        overloads=(
-            overload("quantity_is_greater_than", _QQ, BOOL, _of_quantities(lambda one, other: one > other)),
-            overload("semver_is_greater_than", _VV, BOOL, _of_versions(lambda order: order > 0)),
-        ),
+    several(
+        "isGreaterThan",
+        overload("quantity_is_greater_than", _QQ, BOOL, _of_quantities(lambda one, other: one > other)),
+        overload("semver_is_greater_than", _VV, BOOL, _of_versions(lambda order: order > 0)),
     ),
-    Function(
-        name="isLessThan",
-        overloads=(
-            overload("quantity_is_less_than", _QQ, BOOL, _of_quantities(lambda one, other: one < other)),
-            overload("semver_is_less_than", _VV, BOOL, _of_versions(lambda order: order < 0)),
-        ),
+    several(
+        "isLessThan",
+        overload("quantity_is_less_than", _QQ, BOOL, _of_quantities(lambda one, other: one < other)),
+        overload("semver_is_less_than", _VV, BOOL, _of_versions(lambda order: order < 0)),
     ),
-    Function(
-        name="compareTo",
-        overloads=(
-            overload("quantity_compare_to", _QQ, INT, _of_quantities(lambda one, other: _sign(one - other))),
-            overload("semver_compare_to", _VV, INT, _of_versions(lambda order: order)),
-        ),
+    several(
+        "compareTo",
+        overload("quantity_compare_to", _QQ, INT, _of_quantities(lambda one, other: _sign(one - other))),
+        overload("semver_compare_to", _VV, INT, _of_versions(lambda order: order)),
     ),
     single("asApproximateFloat", "quantity_get_float", (QUANTITY,), DOUBLE, lambda _, one: one.nano / _NANO),
     single("asInteger", "quantity_get_int", (QUANTITY,), INT, _as_integer),
     single("isInteger", "quantity_is_integer", (QUANTITY,), BOOL, _is_integer),
-    Function(
-        name="add",
-        overloads=(
-            overload("quantity_add", _QQ, QUANTITY, _of_quantities(lambda one, other: Quantity(one + other))),
-            overload(
-                "quantity_add_int", (QUANTITY, INT), QUANTITY, _of_quantities(lambda one, other: Quantity(one + other))
-            ),
+    several(
+        "add",
+        overload("quantity_add", _QQ, QUANTITY, _of_quantities(lambda one, other: Quantity(one + other))),
+        overload(
+            "quantity_add_int", (QUANTITY, INT), QUANTITY, _of_quantities(lambda one, other: Quantity(one + other))
         ),
     ),
-    Function(
-        name="sub",
-        overloads=(
-            overload("quantity_sub", _QQ, QUANTITY, _of_quantities(lambda one, other: Quantity(one - other))),
-            overload(
-                "quantity_sub_int", (QUANTITY, INT), QUANTITY, _of_quantities(lambda one, other: Quantity(one - other))
-            ),
+    several(
+        "sub",
+        overload("quantity_sub", _QQ, QUANTITY, _of_quantities(lambda one, other: Quantity(one - other))),
+        overload(
+            "quantity_sub_int", (QUANTITY, INT), QUANTITY, _of_quantities(lambda one, other: Quantity(one - other))
         ),
     ),
-    Function(
-        name="semver",
-        overloads=(
-            overload("string_to_semver", (STRING,), SEMVER, _semver, is_member=False),
-            overload("string_bool_to_semver", (STRING, BOOL), SEMVER, _semver, is_member=False),
-        ),
+    several(
+        "semver",
+        overload("string_to_semver", (STRING,), SEMVER, _semver, is_member=False),
+        overload("string_bool_to_semver", (STRING, BOOL), SEMVER, _semver, is_member=False),
     ),
-    Function(
-        name="isSemver",
-        overloads=(
-            overload("is_semver_string", (STRING,), BOOL, _is_semver, is_member=False),
-            overload("is_semver_string_bool", (STRING, BOOL), BOOL, _is_semver, is_member=False),
-        ),
+    several(
+        "isSemver",
+        overload("is_semver_string", (STRING,), BOOL, _is_semver, is_member=False),
+        overload("is_semver_string_bool", (STRING, BOOL), BOOL, _is_semver, is_member=False),
     ),
     single("major", "semver_major", (SEMVER,), INT, _version_part(0)),
     single("minor", "semver_minor", (SEMVER,), INT, _version_part(1)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cmp_to_key
 
-from kschedx.cel.functions import Function, Run, overload, single
+from kschedx.cel.functions import Function, Run, overload, several, single
 from kschedx.cel.library.standard import add, contains
 from kschedx.cel.types import (
     BOOL,
@@ -367,57 +367,49 @@ OPTIONAL_FUNCTIONS = (
     single("or", "optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL),
     single("orValue", "optional_orValue_value", (_OPTIONAL, _OPTIONALS_V), _OPTIONALS_V),
     single("_?._", "select_optional_field", (DYN, STRING), _OPTIONAL, is_member=False),
-    Function(
-        name="_[?_]",
-        overloads=(
-            overload("list_optindex_optional_int", (list_of(_OPTIONALS_V), INT), _OPTIONAL, is_member=False),
-            overload(
-                "optional_list_optindex_optional_int",
-                (optional_of(list_of(_OPTIONALS_V)), INT),
-                _OPTIONAL,
-                is_member=False,
-            ),
-            overload("map_optindex_optional_value", (map_of(_K, _OPTIONALS_V), _K), _OPTIONAL, is_member=False),
-            overload(
-                "optional_map_optindex_optional_value",
-                (optional_of(map_of(_K, _OPTIONALS_V)), _K),
-                _OPTIONAL,
-                is_member=False,
-            ),
+    several(
+        "_[?_]",
+        overload("list_optindex_optional_int", (list_of(_OPTIONALS_V), INT), _OPTIONAL, is_member=False),
+        overload(
+            "optional_list_optindex_optional_int",
+            (optional_of(list_of(_OPTIONALS_V)), INT),
+            _OPTIONAL,
+            is_member=False,
+        ),
+        overload("map_optindex_optional_value", (map_of(_K, _OPTIONALS_V), _K), _OPTIONAL, is_member=False),
+        overload(
+            "optional_map_optindex_optional_value",
+            (optional_of(map_of(_K, _OPTIONALS_V)), _K),
+            _OPTIONAL,
+            is_member=False,
         ),
     ),
-    Function(
-        name="_[_]",
-        overloads=(
-            overload("index_list", (list_of(_OPTIONALS_A), INT), _OPTIONALS_A, is_member=False),
-            overload("index_map", (map_of(_OPTIONALS_A, _B), _OPTIONALS_A), _B, is_member=False),
-            overload("optional_list_index_int", (optional_of(list_of(_OPTIONALS_V)), INT), _OPTIONAL, is_member=False),
-            overload(
-                "optional_map_index_value", (optional_of(map_of(_K, _OPTIONALS_V)), _K), _OPTIONAL, is_member=False
-            ),
-        ),
+    several(
+        "_[_]",
+        overload("index_list", (list_of(_OPTIONALS_A), INT), _OPTIONALS_A, is_member=False),
+        overload("index_map", (map_of(_OPTIONALS_A, _B), _OPTIONALS_A), _B, is_member=False),
+        overload("optional_list_index_int", (optional_of(list_of(_OPTIONALS_V)), INT), _OPTIONAL, is_member=False),
+        overload("optional_map_index_value", (optional_of(map_of(_K, _OPTIONALS_V)), _K), _OPTIONAL, is_member=False),
     ),
     single(
         "optional.unwrap", "optional_unwrap", (list_of(_OPTIONAL),), list_of(_OPTIONALS_V), _unwrapped, is_member=False
     ),
     single("unwrapOpt", "optional_unwrapOpt", (list_of(_OPTIONAL),), list_of(_OPTIONALS_V), _unwrapped),
-    Function(
-        name="cel.@mapInsert",
-        overloads=(
-            overload(
-                "@mapInsert_map_key_value",
-                (map_of(_K, _OPTIONALS_V), _K, _OPTIONALS_V),
-                map_of(_K, _OPTIONALS_V),
-                _insert,
-                is_member=False,
-            ),
-            overload(
-                "@mapInsert_map_map",
-                (map_of(_K, _OPTIONALS_V), map_of(_K, _OPTIONALS_V)),
-                map_of(_K, _OPTIONALS_V),
-                _insert_all,
-                is_member=False,
-            ),
+    several(
+        "cel.@mapInsert",
+        overload(
+            "@mapInsert_map_key_value",
+            (map_of(_K, _OPTIONALS_V), _K, _OPTIONALS_V),
+            map_of(_K, _OPTIONALS_V),
+            _insert,
+            is_member=False,
+        ),
+        overload(
+            "@mapInsert_map_map",
+            (map_of(_K, _OPTIONALS_V), map_of(_K, _OPTIONALS_V)),
+            map_of(_K, _OPTIONALS_V),
+            _insert_all,
+            is_member=False,
         ),
     ),
 )

@@ -581,20 +581,17 @@ STANDARD_FUNCTIONS: tuple[Function, ...] = (
     _conversion("string", STRING, to_string, "sbydnitu"),
     _conversion("timestamp", TIMESTAMP, to_timestamp, "tis"),
     _conversion("uint", UINT, to_uint, "udis"),
-    Function(
-        name="contains",
-        overloads=(_of("contains_string", "ss", BOOL, _on_texts(lambda one, other: other in one), is_member=True),),
-        checks_its_arguments=True,
-    ),
-    Function(
-        name="endsWith",
-        overloads=(_of("ends_with_string", "ss", BOOL, _on_texts(str.endswith), is_member=True),),
-        checks_its_arguments=True,
-    ),
-    Function(
-        name="startsWith",
-        overloads=(_of("starts_with_string", "ss", BOOL, _on_texts(str.startswith), is_member=True),),
-        checks_its_arguments=True,
+    *(
+        Function(
+            name=name,
+            overloads=(_of(overload, "ss", BOOL, _on_texts(does), is_member=True),),
+            checks_its_arguments=True,
+        )
+        for name, overload, does in (
+            ("contains", "contains_string", str.__contains__),
+            ("endsWith", "ends_with_string", str.endswith),
+            ("startsWith", "starts_with_string", str.startswith),
+        )
     ),
     Function(
         name="matches",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kschedx.cel.functions import Function, Overload, Run, overload, single
+from kschedx.cel.functions import Function, Overload, Run, overload, several, single
 from kschedx.cel.library.standard import duration_text, text_built, timestamp_text
 from kschedx.cel.syntax import Call, Expr, ListNode, Literal, MapNode
 from kschedx.cel.types import DYN, INT, STRING, Type, TypeKind, list_of
@@ -399,42 +399,32 @@ _S, _I = STRING, INT
 
 TEXT_FUNCTIONS = (
     single("charAt", "string_char_at_int", (_S, _I), _S, _char_at),
-    Function(
-        name="indexOf",
-        overloads=(
-            overload("string_index_of_string", (_S, _S), _I, index_of),
-            overload("string_index_of_string_int", (_S, _S, _I), _I, index_of),
-        ),
+    several(
+        "indexOf",
+        overload("string_index_of_string", (_S, _S), _I, index_of),
+        overload("string_index_of_string_int", (_S, _S, _I), _I, index_of),
     ),
-    Function(
-        name="lastIndexOf",
-        overloads=(
-            overload("string_last_index_of_string", (_S, _S), _I, last_index_of),
-            overload("string_last_index_of_string_int", (_S, _S, _I), _I, last_index_of),
-        ),
+    several(
+        "lastIndexOf",
+        overload("string_last_index_of_string", (_S, _S), _I, last_index_of),
+        overload("string_last_index_of_string_int", (_S, _S, _I), _I, last_index_of),
     ),
     single("lowerAscii", "string_lower_ascii", (_S,), _S, _translated(_TO_LOWER)),
     single("upperAscii", "string_upper_ascii", (_S,), _S, _translated(_TO_UPPER)),
-    Function(
-        name="replace",
-        overloads=(
-            overload("string_replace_string_string", (_S, _S, _S), _S, _replace),
-            overload("string_replace_string_string_int", (_S, _S, _S, _I), _S, _replace),
-        ),
+    several(
+        "replace",
+        overload("string_replace_string_string", (_S, _S, _S), _S, _replace),
+        overload("string_replace_string_string_int", (_S, _S, _S, _I), _S, _replace),
     ),
-    Function(
-        name="split",
-        overloads=(
-            overload("string_split_string", (_S, _S), list_of(_S), _split),
-            overload("string_split_string_int", (_S, _S, _I), list_of(_S), _split),
-        ),
+    several(
+        "split",
+        overload("string_split_string", (_S, _S), list_of(_S), _split),
+        overload("string_split_string_int", (_S, _S, _I), list_of(_S), _split),
     ),
-    Function(
-        name="substring",
-        overloads=(
-            overload("string_substring_int", (_S, _I), _S, _substring),
-            overload("string_substring_int_int", (_S, _I, _I), _S, _substring),
-        ),
+    several(
+        "substring",
+        overload("string_substring_int", (_S, _I), _S, _substring),
+        overload("string_substring_int_int", (_S, _I, _I), _S, _substring),
     ),
     single("trim", "string_trim", (_S,), _S, _trim),
     single("format", "string_format", (_S, list_of(DYN)), _S, formatted),
@@ -442,11 +432,9 @@ TEXT_FUNCTIONS = (
         name="strings.quote",
         overloads=(Overload(id="strings_quote", arguments=(_S,), result=_S, run=_quote),),
     ),
-    Function(
-        name="join",
-        overloads=(
-            overload("list_join", (list_of(_S),), _S, _join),
-            overload("list_join_string", (list_of(_S), _S), _S, _join),
-        ),
+    several(
+        "join",
+        overload("list_join", (list_of(_S),), _S, _join),
+        overload("list_join_string", (list_of(_S), _S), _S, _join),
     ),
 )

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from kschedx import __version__
 from kschedx.cli.connection import Connection
-from kschedx.cli.mcp.tools import TOOLS, Asked, Tool, answer, bounded, tool
+from kschedx.cli.mcp.tools import TOOLS, Asked, Tool, answer, bounded, size, tool
 from kschedx.cli.output import ExitCode
 from kschedx.cli.question import Question
 from kschedx.cli.worker import Captured, Worker
@@ -116,15 +116,17 @@ class _Bounds(Struct, frozen=True):
     """Characters of the screen, which an answer has twice: clients read either its text or its structured content."""
     notes: int
     """Characters of the notes."""
-    document: int
-    """Bytes of the document; 0 leaves it out."""
+    whole: int
+    """Bytes of the answer as JSON; the document has what the screen and the notes leave."""
 
 
 BOUNDS = {
-    Detail.SUMMARY: _Bounds(text=1_600, notes=300, document=0),
-    Detail.NODES: _Bounds(text=6_000, notes=2_000, document=12_000),
-    Detail.FULL: _Bounds(text=20_000, notes=2_000, document=60_000),
+    Detail.SUMMARY: _Bounds(text=1_600, notes=300, whole=6_000),
+    Detail.NODES: _Bounds(text=6_000, notes=2_000, whole=24_000),
+    Detail.FULL: _Bounds(text=16_000, notes=2_000, whole=60_000),
 }
+FRAME = 500
+"""Bytes of an answer that are neither screen nor document."""
 DETAIL: dict[str, object] = {
     "type": "string",
     "enum": [one.value for one in Detail],
@@ -262,10 +264,13 @@ def _result(wanted: Tool, answer: Captured, detail: Detail) -> types.CallToolRes
     structured: dict[str, Any] = {"screen": screen, "exitCode": int(answer.exit_code)}
     if answer.errors:
         structured["notes"] = _cut(answer.errors, bounds.notes)
-    if answer.document is not None and wanted.document is not None and bounds.document:
-        document, left_out = bounded(answer.document, bounds.document)
-        if len(msgspec.json.encode(document)) <= 2 * bounds.document:
-            structured["document"], structured["leftOut"] = document, msgspec.to_builtins(left_out)
+    if answer.document is not None and wanted.document is not None and detail is not Detail.SUMMARY:
+        room = bounds.whole - FRAME - size(screen) - size(structured)
+        for limit in (room, room // 2):
+            document, left_out = bounded(answer.document, limit)
+            if size((document, left_out)) <= room:
+                structured["document"], structured["leftOut"] = document, msgspec.to_builtins(left_out)
+                break
     return types.CallToolResult(content=[types.TextContent(text=screen)], structured_content=structured)
 
 

@@ -46,7 +46,7 @@ def bounded(document: Mapping[str, object], limit: int) -> tuple[dict[str, Any],
     """
     made: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
     whole: dict[str, int] = {}
-    while _size(made) > limit:
+    while size(made) > limit:
         containers = [(path, entries) for path, entries in _containers(made, "") if len(entries) > FEWEST]
         if not containers:
             break
@@ -85,7 +85,7 @@ def _is_map(value: Mapping[str, object]) -> bool:
 def _spare(entries: dict[str, Any] | list[Any]) -> int:
     """What halving saves."""
     items = list(entries.items()) if isinstance(entries, dict) else entries
-    return _size(items[max(len(items) // 2, FEWEST) :])
+    return size(items[max(len(items) // 2, FEWEST) :])
 
 
 def _cut(entries: dict[str, Any] | list[Any], count: int) -> None:
@@ -96,7 +96,8 @@ def _cut(entries: dict[str, Any] | list[Any], count: int) -> None:
             del entries[key]
 
 
-def _size(value: object) -> int:
+def size(value: object) -> int:
+    """Bytes as JSON."""
     return len(msgspec.json.encode(value))
 
 

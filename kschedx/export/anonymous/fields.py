@@ -275,7 +275,7 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     storage.SELECTED_NODE: changes.name(),
     storage.MIGRATED_PLUGINS: changes.name(),
     **dict.fromkeys(storage.DEFAULT_CLASS, changes.name()),
-    optional_admission.NODE_SELECTOR: changes.text(changes.label_pairs),
+    **dict.fromkeys(optional_admission.SELECTOR_ANNOTATIONS, changes.text(changes.label_pairs)),
     optional_admission.DEFAULT_TOLERATIONS: _TOLERATIONS,
     optional_admission.TOLERATIONS_WHITELIST: _TOLERATIONS,
     **dict.fromkeys((capi.CPU, capi.MEMORY, capi.DISK, capi.GPU_COUNT, capi.MAX_PODS), _quantity),

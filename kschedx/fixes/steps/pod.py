@@ -390,15 +390,22 @@ class RequestInstead(PodStep, frozen=True, kw_only=True):
 
 
 class UseClaim(PodStep, frozen=True, kw_only=True):
-    """A claim that exists in place of one that does not, and that has nearly the same name."""
+    """A claim that exists in place of one that does not, and that has nearly the same name; or a bound one that no pod
+    uses in place of one that no volume matches."""
 
-    _cost = Cost.TYPO
     claim: str
     meant: str
+    volume: str = ""
+    """That the claim is bound to, where the other one exists as well."""
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.AROUND if self.volume else Cost.TYPO
 
     @property
     def title(self) -> str:
-        return f"use claim {self.meant} instead of {self.claim}"
+        bound = f", which is bound to {self.volume} and used by no pod" if self.volume else ""
+        return f"use claim {self.meant} instead of {self.claim}{bound}"
 
     def edit(self, pod: Pod, ground: Ground) -> Pod:
         return edit.with_claim(pod, self.claim, self.meant)

@@ -11,7 +11,7 @@ from kschedx.fixes.phrases import count, joined
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, SCHEDULER, ClusterObject, Cost, Ground, Group, Proposal, Step
 from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from kschedx.kube.escaping import shell_command
-from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, bound_claim
 from kschedx.kube.types import ObjectMeta, PodResourceClaimStatus
 
 # --- claims and volumes
@@ -70,7 +70,7 @@ class ClassedClaim(ClaimStep, frozen=True, kw_only=True):
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
         if self.volume is None:
             return proposal.having(self.claim)
-        return proposal.having(edit.bound_claim(self.claim, self.volume.name), self.volume)
+        return proposal.having(bound_claim(self.claim, self.volume.name), self.volume)
 
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
         if self.volume is not None:

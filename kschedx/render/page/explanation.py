@@ -42,8 +42,8 @@ NOT_EVALUATED = "not evaluated"
 """A cell of a node that PreFilter left out, or of a plugin that skips this pod."""
 
 
-def explanation_page(explanation: Explanation, *, every_node: bool = True) -> Page:
-    """The answer about one pod with every node; without `every_node` only a group's first node has its details, which
+def explanation_page(explanation: Explanation, *, every_node: bool = False) -> Page:
+    """The answer about one pod ; without `every_node` only a group's first node has its details, which
     is all that can be read where nothing can be opened."""
     cycle = explanation.cycle
     view = explanation_view(explanation)

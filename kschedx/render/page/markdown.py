@@ -105,7 +105,7 @@ def _section(section: model.Section) -> Iterator[str]:
             yield f"### {plain(section.title)}"
             yield ""
             cells = [[plain(str(cell)) for cell in row] for row in section.rows]
-            yield from table([plain(column.label) for column in section.columns], cells)
+            yield from table([plain(column.label) for column in section.columns], cells, section.left_out)
         case model.Usage():
             yield "### Nodes before and after"
             yield ""
@@ -161,14 +161,20 @@ def _items(section: model.Items) -> Iterator[str]:
     rows = []
     for row, at in zip(section.rows, section.detail_of, strict=True):
         detail = section.details[at]
-        told = [plain(listed(detail.members, MOST_MEMBERS))] if detail.members else []
+        told = (
+            [plain(listed(detail.members[:MOST_MEMBERS], MOST_MEMBERS, len(detail.members) + detail.left_out))]
+            if detail.members
+            else []
+        )
         told += [f"**{plain(label)}** {plain(text)}" if label else plain(text) for label, text in detail.facts]
         told += [f"**fix** {plain(' · '.join(filter(None, (fix.title, fix.seen))))}" for fix in detail.fixes]
         told += [f"**no fix** {plain(detail.no_fix)}"] if detail.no_fix else []
         told += [f"**event** {plain(detail.event)}"] if detail.event else []
         title = f"{Tone(str(row[0])).mark}{plain(str(row[2]))}"
         rows.append((title, *(plain(str(cell)) for cell in row[3:]), "<br>".join(told)))
-    yield from table((section.noun, *(plain(column.label) for column in section.columns), "details"), rows)
+    yield from table(
+        (section.noun, *(plain(column.label) for column in section.columns), "details"), rows, section.left_out
+    )
 
 
 def _verdicts(section: model.Verdicts) -> Iterator[str]:
@@ -192,14 +198,15 @@ def _scores(section: model.Scores) -> Iterator[str]:
     yield from table(("node", "total", *heads), rows)
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Cells are Markdown already. Rows beyond `MOST_ROWS` are counted."""
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], left_out: int = 0) -> Iterator[str]:
+    """Cells are Markdown already. Rows beyond `MOST_ROWS` are counted, with those that were left out before."""
     yield f"| {' | '.join(heads)} |"
     yield f"|{' --- |' * len(heads)}"
     yield from (f"| {' | '.join(row)} |" for row in rows[:MOST_ROWS])
-    if len(rows) > MOST_ROWS:
+    left_out += max(len(rows) - MOST_ROWS, 0)
+    if left_out:
         yield ""
-        yield f"{count(len(rows) - MOST_ROWS, 'more row')}."
+        yield f"{count(left_out, 'more row')}."
 
 
 def folded(summary: str, lines: Iterable[str]) -> Iterator[str]:

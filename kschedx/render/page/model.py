@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib.metadata import version
+from itertools import accumulate
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.text import Text
 
 from kschedx.render.view import Decider, Fix, Tone, View
@@ -17,6 +20,10 @@ from kschedx.snapshot.snapshot import Snapshot
 
 MOST_NODES = 20
 """Of a fix."""
+MOST_MEMBERS = 12_000
+"""Of all rows of an answer: a row has all of its own, or as many as any other."""
+MOST_CHARACTERS = 1_200_000
+"""Of the rows of one table. Later rows are counted, so that a page stays below 3 MB."""
 SCREEN_WIDTH = 100
 """Columns of the screen that a page holds as text."""
 
@@ -100,6 +107,8 @@ class Table(Struct, frozen=True, kw_only=True, tag="table", tag_field="kind"):
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[str | int, ...], ...]
+    left_out: int = 0
+    """Rows that are too many for a page."""
 
 
 class Usage(Struct, frozen=True, kw_only=True, tag="usage", tag_field="kind"):
@@ -178,6 +187,8 @@ class Items(Struct, frozen=True, kw_only=True, tag="items", tag_field="kind"):
     """tone, an index into `kinds`, title, then the columns' values."""
     details: tuple[Detail, ...]
     detail_of: tuple[int, ...]
+    left_out: int
+    """Rows that are too many for a page."""
 
 
 class Detail(Struct, frozen=True, kw_only=True):
@@ -188,6 +199,8 @@ class Detail(Struct, frozen=True, kw_only=True):
     fixes: tuple[PageFix, ...] = ()
     no_fix: str = ""
     members: tuple[str, ...] = ()
+    left_out: int = 0
+    """Members that are too many for a page."""
 
 
 class PageFix(Struct, frozen=True, kw_only=True):
@@ -268,7 +281,7 @@ def page_of(
             deciders=tuple(map(_decider, view.deciders)),
             notes=tuple(map(visible, view.notes)),
         ),
-        sections=(*made, *sections),
+        sections=(*made, *map(_bounded, sections)),
         screen="\n".join(line.plain.rstrip() for line in lines),
         footer=tuple((label, visible(text)) for label, text in footer if text),
     )
@@ -280,9 +293,8 @@ def _facts(facts: Iterable[Fact]) -> tuple[tuple[str, str], ...]:
 
 def _fix(fix: Fix) -> PageFix:
     copy = "\n".join(fix.commands) or fix.changes
-    return PageFix(
-        title=visible(fix.title), seen=visible(fix.seen), copy=copy, nodes=tuple(map(visible, fix.nodes[:MOST_NODES]))
-    )
+    seen = visible(" · ".join(filter(None, (fix.seen, fix.group))))
+    return PageFix(title=visible(fix.title), seen=seen, copy=copy, nodes=tuple(map(visible, fix.nodes[:MOST_NODES])))
 
 
 def _decider(decider: Decider) -> PageDecider:
@@ -297,34 +309,56 @@ def _decider(decider: Decider) -> PageDecider:
     )
 
 
+def _bounded(section: Section) -> Section:
+    if not isinstance(section, Table):
+        return section
+    sizes = accumulate(len(msgspec.json.encode(row)) for row in section.rows)
+    kept = sum(size <= MOST_CHARACTERS for size in sizes)
+    return replace(section, rows=section.rows[:kept], left_out=len(section.rows) - kept)
+
+
 def _items(view: View) -> Items:
     details: dict[Detail, int] = {}
-    detail_of = []
+    detail_of: list[int] = []
+    kinds = {kind: at for at, kind in enumerate(dict.fromkeys(item.kind for item in view.items))}
+    rows: list[tuple[str | int, ...]] = []
+    share = _share([len(item.members) for item in view.items])
+    size = 0
     for item in view.items:
+        values = (visible(value) if isinstance(value, str) else value for value in item.values)
+        row = (item.tone.value, kinds[item.kind], visible(item.title), *values)
         detail = Detail(
             facts=_facts(item.facts),
             event=visible(item.event),
             fixes=tuple(map(_fix, item.fixes)),
             no_fix=visible(item.no_fix),
-            members=tuple(map(visible, item.members)),
+            members=tuple(map(visible, item.members[:share])),
+            left_out=max(len(item.members) - share, 0),
         )
+        without_members = () if detail in details else (detail.facts, detail.event, detail.fixes)
+        size += len(msgspec.json.encode((row, without_members)))
+        if size > MOST_CHARACTERS and rows:
+            break
+        rows.append(row)
         detail_of.append(details.setdefault(detail, len(details)))
-    kinds = {kind: at for at, kind in enumerate(dict.fromkeys(item.kind for item in view.items))}
-    rows = tuple(
-        (
-            item.tone.value,
-            kinds[item.kind],
-            visible(item.title),
-            *(visible(value) if isinstance(value, str) else value for value in item.values),
-        )
-        for item in view.items
-    )
     return Items(
         title=view.list_title,
         noun=view.list_noun,
         columns=tuple(Column(label=label, is_number=is_number) for label, is_number in view.list_columns),
         kinds=tuple(map(visible, kinds)),
-        rows=rows,
+        rows=tuple(rows),
         details=tuple(details),
         detail_of=tuple(detail_of),
+        left_out=len(view.items) - len(rows),
     )
+
+
+def _share(sizes: list[int]) -> int:
+    """How many members each row may keep, so that all keep at most `MOST_MEMBERS`, and at least one each."""
+    room = MOST_MEMBERS
+    for at, size in enumerate(sorted(sizes)):
+        rows = len(sizes) - at
+        if size * rows > room:
+            return max(room // rows, 1)
+        room -= size
+    return MOST_MEMBERS

@@ -22,6 +22,10 @@ function make(tag, properties = {}, ...children) {
 const number = (value) => value.toLocaleString("en-US");
 const plural = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
 
+// What is too much for a page.
+const left_out = (count, noun) => count
+  ? make("p", {class: "label"}, `${plural(count, `more ${noun}`).replace("entrys", "entries")}: -o json lists all`) : "";
+
 function section(title, ...children) {
   const made = make("section", {}, make("h2", {}, title), ...children);
   document.getElementById("sections").append(made);
@@ -337,11 +341,13 @@ const DRAW = {
       })),
     ];
     const width = (at) => Math.min(WIDEST, data.rows.reduce((most, row) => Math.max(most, String(row[at]).length), 0));
+    // A wider window widens columns in proportion to their longest text, which a narrow one never cuts.
+    const column_width = (rem, letters) => `minmax(max(${rem}rem, ${letters}ch), ${letters}fr)`;
     const key = `${data.title.toLowerCase()}.kind`;
     const table = grid({
       label: data.title.toLowerCase(), noun: data.noun, columns, rows, pick: tell, name: ({row}) => row[2],
       keep: ({row}) => !address.get(key) || address.get(key) === data.kinds[row[1]],
-      template: `minmax(max(14rem, ${width(2) + 3}ch), 2fr) ${data.columns.map((column, at) => column.is_number ? "8rem" : `minmax(max(6rem, ${width(3 + at) + 2}ch), 1.5fr)`).join(" ")}`,
+      template: `${column_width(14, width(2) + 3)} ${data.columns.map((column, at) => column.is_number ? "8rem" : column_width(6, width(3 + at) + 2)).join(" ")}`,
       text: ({row, detail}) => [row[0], data.kinds[row[1]], ...row.slice(2), ...detail.facts.flat(), ...detail.members, ...detail.fixes.map((fix) => fix.title)].join(" "),
     });
     function values(row) {
@@ -351,11 +357,13 @@ const DRAW = {
       return [make("h3", {}, row[2]), ...fix_list(detail.fixes, detail.no_fix),
         make("dl", {}, ...[...values(row), ...detail.facts].flatMap(([name, text]) => [make("dt", {}, name), make("dd", {class: "mono"}, text)])),
         ...(detail.event ? [make("p", {class: "label"}, "event"), make("p", {class: "mono"}, detail.event)] : []),
-        ...(detail.members.length ? [make("p", {class: "label"}, plural(detail.members.length, "entry").replace("entrys", "entries")),
-          make("ul", {class: "mono"}, ...detail.members.slice(0, STEP).map((one) => make("li", {}, one)))] : [])];
+        ...(detail.members.length ? [
+          make("p", {class: "label"}, plural(detail.members.length + detail.left_out, "entry").replace("entrys", "entries")),
+          make("ul", {class: "mono"}, ...detail.members.slice(0, STEP).map((one) => make("li", {}, one))),
+          left_out(Math.max(0, detail.members.length - STEP) + detail.left_out, "entry")] : [])];
     }
     const kinds = chips("", key, tally(data.rows.map((row) => data.kinds[row[1]]).filter(Boolean)), () => table.refresh());
-    section(data.title, kinds, table.tools, make("div", {class: "split"}, table.frame, table.story));
+    section(data.title, kinds, table.tools, make("div", {class: "split"}, table.frame, table.story), left_out(data.left_out, data.noun));
     table.open(rows[0]);
   },
 
@@ -504,7 +512,7 @@ const DRAW = {
         make("td", {class: data.columns[at].is_number ? "number" : ""}, typeof value === "number" ? number(value) : value)))));
     }
     const tools = data.rows.length > 8 ? [make("div", {class: "tools"}, filter, count)] : [];
-    section(data.title, ...tools, make("div", {class: "wide"}, make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body)), more);
+    section(data.title, ...tools, make("div", {class: "wide"}, make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body)), more, left_out(data.left_out, "row"));
     redraws.push(draw);
     refresh();
   },

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from kschedx.doctor.diagnosis import Diagnosis
 from kschedx.doctor.findings import MissingKind
 from kschedx.explain.causes import CauseGroup, PodAnswer, groups
-from kschedx.explain.difference import Difference, DifferenceGroup, Repacking, Summary
+from kschedx.explain.difference import DifferenceGroup, Repacking, Summary
 from kschedx.explain.profile_changes import Change
 from kschedx.explain.setup import Setup
 from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.pending_pods import SharedFixes
+from kschedx.inquiry.profile_difference import Comparison
 from kschedx.kube.names import POOL_LABELS, ZONE_LABELS
 from kschedx.render.comparison import comparison_lines, comparison_tone
 from kschedx.render.doctor import (
@@ -33,7 +34,7 @@ from kschedx.render.drain import (
     stranded_story,
     verdict,
 )
-from kschedx.render.fixes import story_fixes, story_reason
+from kschedx.render.fixes import refusal_fixes, story_fixes, story_reason
 from kschedx.render.page.model import (
     SCREEN_WIDTH,
     Column,
@@ -76,7 +77,7 @@ from kschedx.render.simulation import (
 )
 from kschedx.render.terminal import SEPARATOR
 from kschedx.render.view import Fix, Item, Tone, View
-from kschedx.render.wording import Fact, amount, count, visible
+from kschedx.render.wording import Fact, amount, count, listed, visible
 from kschedx.render.words.comparison import (
     change_rows,
     compared,
@@ -195,7 +196,7 @@ def simulation_view(simulation: Simulation) -> View:
                 values=(len(result.placed), len(result.pending), len(result.evicted), len(result.nodes)),
                 facts=tuple(facts),
                 event=simulation.messages.get(result.pending[0], "") if result.pending else "",
-                fixes=story_fixes(story),
+                fixes=(*(refusal_fixes(shared, result) if number < MOST_STORIES else ()), *story_fixes(story)),
                 no_fix=story.explanation.no_fix if story is not None and story.mended is None else "",
                 members=(*result.pending, *(f"{number} on {node}" for node, number in result.nodes.items())),
             )
@@ -230,6 +231,13 @@ def simulation_page(simulation: Simulation) -> Page:
     """How many pods have each outcome, the nodes before and after, and every decision."""
     lines = simulation_lines(simulation, width=SCREEN_WIDTH)
     return page_of(simulation_view(simulation), lines, _simulation_sections(simulation), simulation.before)
+
+
+def result_simulation_page(simulation: Simulation) -> Page:
+    """Of a run of changes or of drains."""
+    if not simulation.drained:
+        return simulation_page(simulation)
+    return drains_page(simulation, each=len(simulation.drained) == simulation.before.cluster.count > 1)
 
 
 def drains_view(
@@ -424,11 +432,12 @@ def comparison_page(
     )
 
 
+def result_comparison_page(found: Comparison) -> Page:
+    return comparison_page(found.before, found.after, found.changes, found.summary, found.snapshot)
+
+
 def comparison_view(before: Setup, after: Setup, changes: Sequence[Change], summary: Summary | None) -> View:
-    """A row for each pod that differs."""
-    items = (
-        [] if summary is None else [_difference(group, one) for group in summary.groups for one in group.differences]
-    )
+    """A row for each change; identical pods with the same change are one row."""
     told = () if summary is None else (compared(summary), *effect_counts(summary), *left_out(summary))
     if summary is not None and summary.not_repacked:
         told = (*told, not_repacked(summary))
@@ -437,23 +446,27 @@ def comparison_view(before: Setup, after: Setup, changes: Sequence[Change], summ
         headline=comparison_headline(before, after, changes, summary),
         tone=comparison_tone(changes, summary),
         details=told,
-        items=tuple(items),
-        list_title="Pods",
-        list_noun="pod",
-        list_columns=(("before", False), ("after", False)),
+        items=() if summary is None else tuple(item for group in summary.groups for item in _changed(group)),
+        list_title="Changes",
+        list_noun="change",
+        list_columns=(("pods", True), ("before", False), ("after", False)),
     )
 
 
-def _difference(group: DifferenceGroup, one: Difference) -> Item:
-    _, facts = pod_lines(one)
+def _changed(group: DifferenceGroup) -> Iterator[Item]:
     title = difference_title(group).partition(": ")
     kind = effect_words(group.effect, 2) + (f": {title[2]}" if title[2] else "")
-    return Item(
-        title=one.pod,
-        kind=kind,
-        values=side_texts(one),
-        facts=tuple(Fact(label="because", items=(fact,)) for fact in facts),
-    )
+    pods: dict[tuple[tuple[str, str], tuple[str, ...]], list[str]] = {}
+    for one in group.differences:
+        pods.setdefault((side_texts(one), pod_lines(one)[1]), []).append(one.pod)
+    for (sides, facts), names in sorted(pods.items(), key=lambda one: -len(one[1])):
+        yield Item(
+            title=listed(names, 1),
+            kind=kind,
+            values=(len(names), *sides),
+            facts=tuple(Fact(label="because", items=(fact,)) for fact in facts),
+            members=tuple(names) if len(names) > 1 else (),
+        )
 
 
 def _comparison_sections(

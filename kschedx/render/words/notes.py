@@ -484,6 +484,12 @@ def storage_note_text(note: notes.StorageNote) -> str:
                 f"claim {claim} names volume {note.volume}, but the volume names {whose}: kube-scheduler trusts the "
                 "claim; the volume controller will set the claim to Lost"
             )
+        case notes.ClaimResizing(claim=claim, size=size, condition=condition, message=message):
+            mounts = (
+                "its file system grows when a pod mounts it again" if condition == "FileSystemResizePending" else ""
+            )
+            why = f": {message or mounts}" if message or mounts else ""
+            return f"claim {claim} is being expanded to {size}, {condition}{why}"
         case notes.ClaimClassMissing(claim=claim, storage_class=storage_class):
             hint = nearest(storage_class, note.known)
             return (

@@ -13,12 +13,15 @@ from kschedx.explain.root_causes import (
     MembersNotCreated,
     NeverPreempts,
     NoDevicesPublished,
+    NominatedNodeTaken,
     OutdatedRevision,
     PartitionedResource,
+    PortOfService,
     ProvisioningFailed,
     Reported,
     ResizePending,
     SelectorMissesPod,
+    SelectorOfNamespace,
     UnhealthyDevices,
     VolumeNotUsable,
 )
@@ -73,9 +76,8 @@ def root_cause_text(cause: Cause) -> str:
             more = f" and {count(others, 'more pod')}" if others else ""
             verb = "have no node themselves" if others else "has no node itself"
             return f"podAffinity term {term + 1} selects {pod}{more}, which {verb}"
-        case NeverPreempts(priority_class=name):
-            named = f"PriorityClass {name} has" if name else "the pod has"
-            return f"{named} preemptionPolicy Never, so that no pod of a lower priority is evicted"
+        case SelectorOfNamespace() | NominatedNodeTaken() | PortOfService() | NeverPreempts():
+            return _of_others(cause)
         case MembersNotCreated(owner=owner, message=message):
             return f"{owner} cannot create the others: {message.removeprefix('Error creating: ')}"
         case ProvisioningFailed():
@@ -84,6 +86,24 @@ def root_cause_text(cause: Cause) -> str:
             return _unusable(cause)
         case Reported(by=by, message=message):
             return f"{by} reports: {message}"
+        case _:
+            assert_never(cause)
+
+
+def _of_others(cause: SelectorOfNamespace | NominatedNodeTaken | PortOfService | NeverPreempts) -> str:
+    """What other objects than the pod and its nodes do to it."""
+    match cause:
+        case SelectorOfNamespace(namespace=namespace, annotation=annotation, selector=selector):
+            return f"node selector {selector} comes from annotation {annotation} of namespace {namespace}"
+        case NeverPreempts(priority_class=name):
+            named = f"PriorityClass {name} has" if name else "the pod has"
+            return f"{named} preemptionPolicy Never, so that no pod of a lower priority is evicted"
+        case NominatedNodeTaken(node=node, pod=pod, others=others):
+            more = f" and {count(others, 'more pod')}" if others else ""
+            return f"nominated node {node} was taken: {pod} (priority {cause.priority}){more} runs there and is newer"
+        case PortOfService(ports=ports, service=service):
+            noun = "host port" if len(ports) == 1 else "host ports"
+            return f"k3s' load balancer (ServiceLB) uses {noun} {listed(map(str, ports), 4)} for Service {service}"
         case _:
             assert_never(cause)
 

@@ -1,0 +1,374 @@
+"""YAML as kubectl and kschedx write it, read block by block; anything else is left to `kschedx.sources.yaml`."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import cast
+
+import msgspec
+from msgspec import Raw, Struct
+
+from kschedx.errors import InputError, Place
+from kschedx.sources.batch import Batch, ListedOrigin, Spot
+from kschedx.sources.lists import Flat, ItemError, flatten, is_plain_object
+from kschedx.sources.yaml import MAX_DOCUMENT, Text, Value, load, resolve, split
+
+# The subset of YAML that programs write: mappings and sequences by indentation, with a scalar on the line of its key or
+# dash, and literals.
+#
+# An entry of a mapping is its line and all lines that are indented further. So entries are found without reading what
+# is inside of them, and identical ones are read once: pods of a workload differ in few lines. A cut inside of quotes or
+# brackets leaves them open, and the piece is no YAML. An entry of another form is read by `kschedx.sources.yaml`, which
+# is exact and many times slower; tests hold the two equal.
+
+MAX_KNOWN = 50_000
+"""Entries of a generation that are remembered: those of the one before it that were read again go into the next."""
+MAX_DEPTH = 50
+MAX_INDENT = 400
+_MAX_BRACKETS = 100
+"""In the JSON of what is read exactly: the depth of the document around it is not known there."""
+
+_WORD = rb"[\w.,/@+=()%$~;<>^&*!-]"
+_PLAIN = rb"(?:-(?=[0-9])|[A-Za-z0-9/])(?:%b|:(?=%b)| +(?=%b))*+" % (_WORD, _WORD, _WORD)
+_DOUBLE_QUOTED = rb'"(?:[ !#-\[\]-~]|\\["\\/bfnrt])*+"'
+_SINGLE_QUOTED = rb"'(?:[ -&(-~]|'')*+'"
+_SCALAR = re.compile(rb"(%b)|(%b)|(%b)" % (_DOUBLE_QUOTED, _PLAIN, _SINGLE_QUOTED))
+_ENTRY = re.compile(rb" *+(\.|[A-Za-z](?:[\w./\"{},-]|:(?=[\w{.\"])){0,250}):(?: ([^\n]++))?(?:\n((?s:.*)))?")
+"""An entry of a mapping: its key, what follows on its line, and the lines below."""
+_AMBIGUOUS = frozenset(
+    word.encode()
+    for name in ("y", "n", "yes", "no", "true", "false", "on", "off", "null")
+    for word in (name, name.capitalize(), name.upper())
+)
+"""Words that are no strings without quotes."""
+_CONSTANTS = {b"{}": b"{}", b"[]": b"[]", b"null": b"null", b"true": b"true", b"false": b"false"}
+_fields = msgspec.json.Decoder(dict[str, Raw])
+_BEGIN_KEYS = frozenset(b"%c" % character for character in b"\"'0123456789")
+_BEYOND = re.compile(rb"[&*]|<<|(?:^|\s)#")
+"""What may concern lines beyond: anchors, aliases, merges, and comments, whose indentation says nothing."""
+
+
+class _UnsureError(ValueError):
+    """The text is not of the subset, or no YAML."""
+
+
+@cache
+def _before(indent: int, begins: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb"\n(?= {%d}%b)" % (indent, begins))
+
+
+class _Blocks:
+    """The JSON of blocks of text, which end before a line end; those of a file share what is known of their entries."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, bytes] = {}
+        self._former: dict[bytes, bytes] = {}
+
+    def json(self, text: bytes) -> bytes | None:
+        """None for what is not of the subset."""
+        if len(self._known) > MAX_KNOWN:
+            self._known, self._former = {}, self._known
+        try:
+            return self._block(text.removesuffix(b"\n"), -1, 0)
+        except (_UnsureError, InputError):
+            return None
+
+    def _block(self, text: bytes, outer: int, depth: int) -> bytes:
+        """The mapping or sequence of these lines. A sequence may stand at the indentation of its key, `outer`."""
+        indent = len(text) - len(text.lstrip(b" "))
+        if depth > MAX_DEPTH or not outer <= indent <= MAX_INDENT:
+            raise _UnsureError
+        if text.startswith(b"- ", indent):
+            return b"[%b]" % b",".join(self._all(_before(indent, b"- ").split(text), indent, depth, self._element))
+        if indent == outer:
+            raise _UnsureError
+        fields = self._all(_before(indent, rb"[^ \n-]").split(text), indent, depth, self._entry)
+        written = b"{%b}" % b",".join(fields)
+        if len(_fields.decode(written)) < len(fields):
+            raise _UnsureError  # a key is written twice
+        return written
+
+    def _all(
+        self, texts: list[bytes], indent: int, depth: int, read: Callable[[bytes, int, int], bytes]
+    ) -> list[bytes]:
+        known, found = self._known, []
+        for text in texts:
+            if depth < 2 and len(text) > 100:  # an object, or its spec: each has a name or a node of its own
+                found.append(read(text, indent, depth))
+                continue
+            value = known.get(text)
+            if value is None:
+                value = known[text] = self._former.get(text) or read(text, indent, depth)
+            found.append(value)
+        return found
+
+    def _entry(self, text: bytes, indent: int, depth: int) -> bytes:
+        match = _ENTRY.fullmatch(text)
+        if match is None or match.start(1) != indent:
+            if text[indent : indent + 1] not in _BEGIN_KEYS:
+                raise _UnsureError
+            return _exact(text, dict)
+        key, inline, below = match.groups()
+        if key in _AMBIGUOUS:
+            return _exact(text, dict)
+        try:
+            if below is None:
+                value = b"null" if inline is None else _scalar(inline)
+            elif inline is None:
+                value = self._block(below, indent, depth + 1)
+            else:
+                value = _literal(below, inline, indent) if inline in (b"|", b"|-") else _folded(inline, below, indent)
+        except _UnsureError:
+            return _exact(text, dict)
+        return b'"%b":%b' % (key.replace(b'"', b'\\"') if b'"' in key else key, value)
+
+    def _element(self, text: bytes, indent: int, depth: int) -> bytes:
+        rest = text[indent + 1 :]
+        try:
+            if b"\n" not in rest:
+                with contextlib.suppress(_UnsureError):
+                    return _scalar(rest.lstrip(b" "))
+            return self._block(b" " * (indent + 1) + rest, indent, depth + 1)
+        except _UnsureError:
+            return _exact(text, list)
+
+
+def _scalar(text: bytes) -> bytes:
+    constant = _CONSTANTS.get(text)
+    if constant is not None:
+        return constant
+    match = _SCALAR.fullmatch(text)
+    if match is None or text in _AMBIGUOUS:
+        raise _UnsureError
+    if match.lastindex == 1:
+        return text
+    if match.lastindex == 3:
+        return msgspec.json.encode(text[1:-1].replace(b"''", b"'").decode())
+    try:
+        return b'"%b"' % text if text[0] > 0x39 else msgspec.json.encode(resolve(text.decode()))
+    except ValueError:
+        raise _UnsureError from None
+
+
+@cache
+def _literals(indent: int) -> re.Pattern[bytes]:
+    return re.compile(rb" {%d}[!-~][ -~]*+(?:\n {%d} *+[!-~][ -~]*+|\n)*+" % (indent, indent))
+
+
+def _literal(text: bytes, style: bytes, outer: int) -> bytes:
+    indent = len(text) - len(text.lstrip(b" "))
+    if not outer < indent <= MAX_INDENT or not _literals(indent).fullmatch(text):
+        raise _UnsureError
+    value = text[indent:].replace(b"\n" + b" " * indent, b"\n").rstrip(b"\n").decode()
+    return msgspec.json.encode(value if style == b"|-" else value + "\n")
+
+
+def _folded(inline: bytes, below: bytes, outer: int) -> bytes:
+    """A scalar that goes on below its first line, as kubectl writes it beyond 80 characters."""
+    lines = below.split(b"\n")
+    if not all(line.startswith(b" " * (outer + 1)) for line in lines):
+        raise _UnsureError
+    words = [line.strip(b" ") for line in (inline, *lines)]
+    if not all(words):
+        raise _UnsureError
+    return _scalar(b" ".join(words))
+
+
+def _exact(text: bytes, form: type[dict[str, Value]] | type[list[Value]]) -> bytes:
+    """The JSON of a mapping's entry, without braces, or of a sequence's element. Raises InputError for what it is only
+    in the whole document, if at all."""
+    document = None if _BEYOND.search(text) else load(Text(text=text + b"\n", number=1, line=1), source="")
+    if document is None or not isinstance(document.value, form) or len(document.value) != 1:
+        raise InputError("not by itself")
+    written = msgspec.json.encode(document.value)
+    if written.count(b"[") + written.count(b"{") > _MAX_BRACKETS:
+        raise InputError("nested too deeply")
+    return written[1:-1]
+
+
+# Documents, and lists that are cut between their items.
+
+SMALL = 256 << 10
+"""Bytes of a list; below this pyyaml is quick enough, and knows the line of every item."""
+PIECE = 1 << 20
+
+_SMALL_LIST = re.compile(rb"^(?:kind: \w*List|items:)", re.MULTILINE)
+_ITEMS = re.compile(rb"^items:[ \t]*\n( *)- ", re.MULTILINE)
+
+
+def read(data: bytes, *, source: str, refuse: Callable[[InputError], None] | None = None) -> Iterator[Batch]:
+    """The objects of a YAML text, in a batch per document, or several for a long list.
+
+    With `refuse`, a document that cannot be read is left out where there are others; `refuse` is called with the error.
+    """
+    refused: list[InputError] = []
+    is_alone = True
+    blocks = _Blocks()
+    for document in split(data, source=source):
+        try:
+            for batch in _document(document, source, blocks):
+                is_alone = False
+                yield batch
+        except InputError as error:
+            if refuse is None:
+                raise
+            refused.append(error)
+    if len(refused) == 1 and is_alone:
+        raise refused[0]
+    for one in refused:
+        assert refuse is not None
+        refuse(one)
+
+
+def _document(document: Text, source: str, blocks: _Blocks) -> Iterator[Batch]:
+    pieces = _Pieces.of(document, source) if len(document.text) > SMALL else None
+    if pieces is not None:
+        yield from _list(document, pieces, source, blocks)
+        return
+    text = None if _SMALL_LIST.search(document.text) else blocks.json(document.text)
+    if text is not None and text.startswith(b"{") and is_plain_object(text):
+        spot = Spot(document=document.number, line=_first_line(document))
+        origin = ListedOrigin(source=source, spots=(spot,))
+        yield Batch(items=_flatten(text, (), document, spot, source).items, origin=origin)
+    else:
+        yield from _exactly(document, source)
+
+
+def _exactly(document: Text, source: str, skip: int = 0) -> Iterator[Batch]:
+    """The document by `yaml_text`, without the first `skip` items of its list."""
+    read = load(document, source=source)
+    if read is None:
+        return
+    value = read.value
+    if skip and isinstance(value, dict):
+        value = {**value, "items": cast(list[Value], value["items"])[skip:]}
+    lines = read.item_lines[skip:]
+    spot = Spot(document=document.number, line=read.line)
+    if not isinstance(value, dict | list):
+        raise ItemError(
+            "text, not a Kubernetes object", place=Place(source=source, document=spot.document, line=spot.line)
+        )
+    flat = _flatten(msgspec.json.encode(value), lines, document, spot, source)
+    yield _batch(flat, lines, document, spot, source, skip)
+
+
+def _batch(flat: Flat, lines: tuple[int, ...], document: Text, spot: Spot, source: str, skip: int = 0) -> Batch:
+    spots = tuple(
+        spot if index is None else Spot(document=document.number, line=lines[index], index=index + skip)
+        for index in flat.indexes
+    )
+    return Batch(items=flat.items, origin=ListedOrigin(source=source, spots=spots), header=flat.header)
+
+
+def _flatten(text: bytes, lines: tuple[int, ...], document: Text, spot: Spot, source: str) -> Flat:
+    place = Place(source=source, document=document.number, line=spot.line)
+    try:
+        return flatten(text)
+    except ItemError as error:
+        index = error.index
+        raise error.at(place if index is None else Place(source=source, line=lines[index])) from None
+    except InputError as error:
+        raise error.at(place) from None
+    except RecursionError:
+        raise InputError("nested too deeply", place=place) from None
+
+
+def _first_line(document: Text) -> int:
+    """The line of the first key."""
+    match = re.match(rb"(?:[ \t]*+(?:#.*+)?\n)*+", document.text)
+    return document.line + (document.text.count(b"\n", 0, match.end()) if match else 0)
+
+
+class _Pieces(Struct, frozen=True, kw_only=True):
+    """A document that is a list, cut between its items.
+
+    In block style an item begins with a dash at the list's indentation, and nothing inside of it does but a line of a
+    quoted text; a cut there leaves the quotes open, and the piece is no YAML.
+    """
+
+    head: dict[str, Value]
+    """The document without its items."""
+    start: int
+    """Where the first item begins."""
+    end: int
+    """Where the last one ends."""
+    dash: bytes
+    """What is before an item's text, from the line end on."""
+
+    @classmethod
+    def of(cls, document: Text, source: str) -> _Pieces | None:
+        text = document.text
+        match = _ITEMS.search(text)
+        if match is None:
+            return None
+        dash = b"\n" + match[1] + b"- "
+        last = text.rfind(dash, match.start(1) - 1)
+        indent = len(match[1])
+        tail = re.compile(rb"\n {0,%d}[^\s#]" % (indent - 1) if indent else rb"\n[^\s#-]").search(text, last + 1)
+        end = tail.start() + 1 if tail else len(text)
+        around = b"".join((text[: match.start()], b"items: []\n", text[end:]))
+        try:
+            head = load(Text(text=around, number=document.number, line=document.line), source=source)
+        except InputError:
+            return None
+        if head is None or not isinstance(head.value, dict) or head.value.get("items") != []:
+            return None
+        kind = head.value.get("kind")
+        if not isinstance(kind, str) or not kind.endswith("List"):
+            return None
+        return cls(head=head.value, start=match.start(1), end=end, dash=dash)
+
+    def cut(self, text: bytes) -> Iterator[tuple[int, ...]]:
+        """Where each item of a piece of about `PIECE` bytes begins, and where the last one ends."""
+        starts = [self.start]
+        while starts[-1] < self.end:
+            following = text.find(self.dash, starts[-1], self.end) + 1 or self.end
+            if following - starts[0] > PIECE and len(starts) > 1:
+                yield tuple(starts)
+                del starts[:-1]
+            starts.append(following)
+        yield tuple(starts)
+
+
+def _list(document: Text, pieces: _Pieces, source: str, blocks: _Blocks) -> Iterator[Batch]:
+    """The items of a long list, about `PIECE` bytes at a time."""
+    text = document.text
+    spot = Spot(document=document.number, line=document.line)
+    line, counted, done = document.line, 0, 0
+    for starts in pieces.cut(text):
+        lines = []
+        for start in starts[:-1]:
+            line += text.count(b"\n", counted, start)
+            counted = start
+            lines.append(line)
+        try:
+            items = _items(document, starts, lines, source, blocks)
+        except InputError:
+            if len(text) > MAX_DOCUMENT:
+                raise
+            # the text was cut at a wrong place, or an alias reaches further, or it is no YAML
+            yield from _exactly(document, source, skip=done)
+            return
+        listed = msgspec.json.encode({**pieces.head, "items": items})
+        flat = _flatten(listed, tuple(lines), document, spot, source)
+        yield _batch(flat, tuple(lines), document, spot, source)
+        done += len(lines)
+
+
+def _items(document: Text, starts: tuple[int, ...], lines: list[int], source: str, blocks: _Blocks) -> list[Raw]:
+    """The items that begin at these places of the text. Raises InputError if they are no items by themselves."""
+    items = []
+    for (start, end), line in zip(itertools.pairwise(starts), lines, strict=True):
+        text = document.text[start:end]
+        item = blocks.json(text)
+        if item is None:
+            read = load(Text(text=text, number=document.number, line=line), source=source)
+            if read is None or not isinstance(read.value, list) or len(read.value) != 1:
+                raise InputError("no item of the list", place=Place(source=source, document=document.number, line=line))
+            item = msgspec.json.encode(read.value)
+        items.append(Raw(item[1:-1]))
+    return items
