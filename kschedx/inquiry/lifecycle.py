@@ -429,7 +429,7 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
 
 def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> PodsLeftOut | None:
     """Of a stored workload with pods, in a dump without any."""
-    status = _map(manifest, "status")
+    status = map_at(manifest, "status")
     counts = [count for key in ("replicas", "active") if isinstance(count := status.get(key), int)]
     is_stored = (workload.kind, workload.namespace, workload.name) in snapshot.workloads
     if not any(counts) or not is_stored or not snapshot.source.may_lack("Pod", workload.namespace):
@@ -567,13 +567,13 @@ def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]
     found = RolloutStalled(subject=workload.reference, message=message)
     if not message:
         owned = [msgspec.json.decode(raw, type=dict[str, object]) for _, raw in replica_sets_of(snapshot, workload)]
-        current = str(_map(current_replica_set(manifest, owned) or {}, "metadata").get("name") or "")
+        current = str(map_at(current_replica_set(manifest, owned) or {}, "metadata").get("name") or "")
         new = [row for row in rows if _owned_by(snapshot, row, current)]
         if not new or len(new) == len(rows):
             return None
         rows = new
     unready = [pods[row] for row in rows if not is_ready(pods[row])]
-    seconds = _map(manifest, "spec").get("minReadySeconds")
+    seconds = map_at(manifest, "spec").get("minReadySeconds")
     if not (message or unready):
         return replace(found, seconds=seconds) if isinstance(seconds, int) and seconds else None
     return replace(found, pods=tuple(_unready_text(snapshot, pod) for pod in unready))
