@@ -7,6 +7,7 @@ pkg/scheduler/schedule_one_podgroup.go of 1.36.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -130,9 +131,14 @@ def _decided(scheduler: Scheduler, cycle: Cycle, gang: _GangKey, found: GangStat
         if chosen.placements.key and chosen.shown is not None:
             nodes = chosen.shown.placement.nodes
             found = replace(found, domain=chosen.shown.placement.domain)
-    first = _together(found, begin(), rows, nodes, draw=0)
+
+    def together(run: Run, draw: int) -> GangStatus:
+        with nullcontext() if gang.group is None else run.group_cycle():
+            return _together(found, run, rows, nodes, draw)
+
+    first = together(begin(), draw=0)
     if first.lacks_room and first.has_ties:
-        last = _together(found, begin(), rows, nodes, draw=-1)
+        last = together(begin(), draw=-1)
         first = first if last.lacks_room else replace(last, is_by_draw=True)
     if not first.lacks_room:
         return first
@@ -146,7 +152,7 @@ def _decided(scheduler: Scheduler, cycle: Cycle, gang: _GangKey, found: GangStat
             for victim in preempted.victims:
                 run.evict(victim, waits=False)
             message = preempted.message if mine_placed else ""
-            return replace(_together(found, run, rows, nodes, draw=0), preempted=told, message=message)
+            return replace(together(run, draw=0), preempted=told, message=message)
         first = replace(first, preemption=preempted.reason)
     text = SENT_AWAY
     if gang.group is not None:

@@ -388,6 +388,8 @@ class ClusterQueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     admission_checks: tuple[str, ...] = ()
     """v1beta1's list."""
     admission_checks_strategy: AdmissionChecksStrategy | None = None
+    concurrent_admission_policy: Struct | None = None
+    """Of the feature gate ConcurrentAdmission; only whether it is there."""
 
 
 class ClusterQueue(Struct, frozen=True, kw_only=True):

@@ -123,7 +123,7 @@ class Controllers:
     def _act(self, job: Job, now: int) -> bool:
         if job.is_finished:
             return False
-        return self._stop_job(job, now) or self._reconcile(job, now)
+        return self._reconcile(job, now) or self._stop_job(job, now)
 
     # --- the job
 
@@ -170,7 +170,8 @@ class Controllers:
                     return False
                 if job.state == "Pending":
                     job.requeue_at = None
-                    return self.around.update(job, lambda: True, reorders=True)
+                    is_adjusted = job.workload != job.submitted  # Kueue queues it as submitted: a change of its spec
+                    return self.around.update(job, lambda: True, reorders=is_adjusted)
             if self._requeue(job, now):
                 return True
         elif self._deactivate(job, now):

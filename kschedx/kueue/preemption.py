@@ -451,7 +451,7 @@ class _Order:
             self._usage is not None
             and other._usage is not None
             and self._queue is other._queue
-            and self._job.local_queue != other._job.local_queue
+            and self._job.local_queue[1] != other._job.local_queue[1]  # by name, whatever the namespace
             and self._usage != other._usage
         ):
             return self._usage > other._usage

@@ -206,9 +206,9 @@ class Queue:
         equals = self._equals.get(shape, {}).values()
         return (job for job in equals if job.shape == shape and self.waiting.get(job.key) is job)
 
-    def push(self, job: Job, now: int) -> None:
-        """Add a Workload that became pending, or one whose conditions order it otherwise."""
-        if self.in_flight == job.key:
+    def push(self, job: Job, now: int, *, is_reordered: bool = True) -> None:
+        """Add a Workload that is pending. One that is parked stays so unless its conditions order it otherwise."""
+        if self.in_flight == job.key or (job.key in self.parked and not is_reordered):
             return
         self.parked.pop(job.key, None)
         if job.key not in self.waiting:

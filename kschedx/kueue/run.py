@@ -131,6 +131,8 @@ class Run:
         for name, node in tree.queues.items():
             self._trees.setdefault(self._root(node), []).append(name)
         self.jobs = {one.key: memory.job(one, snapshot, settings) for one in snapshot.of(Workload)}
+        self._freed: dict[str, None] = {}
+        """The roots of the trees in which quota is free since the last cycle."""
         self._evicted: dict[str, str] = {}
         self._controllers = Controllers(self, settings, self._evicted)
         self._cycle = 0
@@ -150,6 +152,7 @@ class Run:
             self.cache.add_usage(tree.queues[name], usage, {})
         for job in list(self.jobs.values()):
             self._controllers.settle(job, self.now)
+        self._retry_parked()
         self.begin = self._evictions()
 
     def _unseen(self, queue: ClusterQueue) -> Iterator[tuple[FlavorResource, int]]:
@@ -264,17 +267,16 @@ class Run:
             if queue is not None:
                 queue.remove(job.key)
             if is_held or was_active:
-                self._retry(job)
+                self._free(job)
         elif before == "Pending" and job.state == "Pending":
-            if reorders and job.is_admissible:
-                self._enqueue(job)
+            self._enqueue(job, is_reordered=reorders)
         elif before == "Pending":
             if queue is not None:
                 queue.remove(job.key)
         elif job.state == "Pending":
             if job.requeue_at is None or job.requeue_at <= self.now:
                 self._enqueue(job)
-            self._retry(job)
+            self._free(job)
         if job.is_admitted and not was_admitted:
             self._settle_usage(job)
         return True
@@ -282,21 +284,25 @@ class Run:
     def _holds_quota(self, job: Job) -> bool:
         return job.has_quota and job.admission is not None and not job.is_finished and job.is_active
 
-    def _enqueue(self, job: Job) -> None:
+    def _enqueue(self, job: Job, *, is_reordered: bool = True) -> None:
         queue = self.queue_of(job)
         if queue is not None and job.is_admissible:
-            queue.push(job, self.now)
+            queue.push(job, self.now, is_reordered=is_reordered)
 
-    def _retry(self, job: Job) -> None:
-        """Quota is free: what is parked in the whole tree is queued again."""
+    def _free(self, job: Job) -> None:
+        """Quota is free: what is parked in the whole tree is queued again before the next cycle."""
         queue = self.queue_of(job)
         if queue is None:
             return
         node = self.cache.tree.queues[queue.queue.metadata.name]
-        if node.has_circle:
-            return
-        for name in self._trees[self._root(node)]:
-            self.queues[name].retry(partial(self._is_selected, name), self.now)
+        if not node.has_circle:
+            self._freed[self._root(node)] = None
+
+    def _retry_parked(self) -> None:
+        for root in self._freed:
+            for name in self._trees[root]:
+                self.queues[name].retry(partial(self._is_selected, name), self.now)
+        self._freed.clear()
 
     def _settle_usage(self, job: Job) -> None:
         if self._ledger is None or job.admission is None:
@@ -365,6 +371,7 @@ class Run:
         for entry in entries:
             if entry.is_admitted:
                 self._admit(entry)
+        states = {entry.job.key: entry.job.state for entry in entries}
         for entry in entries:
             if entry.is_untouched:
                 self._leave(entry)
@@ -383,8 +390,9 @@ class Run:
                     self._ledger.sample(local_key, self._used_by(local_key), self.now)
                     if (queue := self.queues.get(local.spec.cluster_queue)) is not None:
                         queue.rebuild(local.metadata.name)
+        self._retry_parked()
         found = {
-            entry.job.key: self._head(entry, modes[entry.job.key])
+            entry.job.key: self._head(entry, states[entry.job.key], modes[entry.job.key])
             for entry in entries
             if entry.message or entry.is_admitted
         }
@@ -478,10 +486,12 @@ class Run:
         )
         return str(mode), sets, targets
 
-    def _head(self, entry: Entry, taken: tuple[str, tuple[PodSetDocument, ...], tuple[Victim, ...]]) -> Head:
+    def _head(
+        self, entry: Entry, state: str, taken: tuple[str, tuple[PodSetDocument, ...], tuple[Victim, ...]]
+    ) -> Head:
         mode, sets, targets = taken
         if entry.is_admitted:
-            outcome = entry.job.state
+            outcome = state
         elif not entry.is_nominated:
             outcome = "Inadmissible"
         elif entry.is_skipped:

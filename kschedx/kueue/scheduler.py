@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from kschedx.errors import UndecidableError
 from kschedx.kube.kueue import ClusterQueue, Workload
+from kschedx.kube.types import PodSpec
 from kschedx.kueue.amounts import Usage, minus
 from kschedx.kueue.cache import Cache
 from kschedx.kueue.flavors import Assigner, Assignment, Mode, partial_counts, placement_requests
@@ -24,6 +26,7 @@ NAMESPACE_MISMATCH = "workload namespace doesn't match ClusterQueue selector"
 NO_LONGER_FITS = "Workload no longer fits after processing another workload"
 OVERLAPPING_TARGETS = "Workload has overlapping preemption targets with another workload"
 PODS_NOT_READY = "waiting for all admitted workloads to be in PodsReady condition"
+SLICE_REPLACEMENT_FOR = "kueue.x-k8s.io/workload-slice-replacement-for"
 FITS_AFTER_PREEMPTIONS = f"{OVERLAPPING_TARGETS}, but will fit after these preemptions complete"
 
 
@@ -114,9 +117,36 @@ class CycleScheduler:
             if error == NAMESPACE_MISMATCH:
                 entry.why = Requeue.NAMESPACE_MISMATCH
         else:
+            if unknown := self._unknown(job, node):
+                raise UndecidableError(f"Workload {job.key}: kschedx does not evaluate {unknown}")
             entry.is_nominated = True
             self._evaluate(entry)
         return entry
+
+    def _unknown(self, job: Job, node: QueueNode) -> str:
+        """What of Kueue would decide about a Workload and is not evaluated here; empty for almost all."""
+        is_on = self.settings.enabled
+        specs = [one.template.spec for one in job.workload.spec.pod_sets]
+        if any(spec.resource_claims for spec in specs):
+            return "devices of Dynamic Resource Allocation in quotas"
+        if is_on("ConcurrentAdmission") and node.queue.spec.concurrent_admission_policy is not None:
+            return "the feature gate ConcurrentAdmission"
+        replaced = job.workload.metadata.annotations.get(SLICE_REPLACEMENT_FOR)
+        if (
+            replaced
+            and is_on("ElasticJobsViaWorkloadSlices")
+            and any(replaced in jobs for jobs in self.cache.jobs.values())
+        ):
+            return f"elastic Jobs (it replaces {replaced}, which has quota)"
+        if not self.cache.topologies_of(node.queue):
+            return ""
+        if is_on("TASBalancedPlacement") and any(
+            one.topology_request is not None and one.topology_request.preferred for one in job.workload.spec.pod_sets
+        ):
+            return "the feature gate TASBalancedPlacement"
+        if is_on("TASRespectNodeAffinityPreferred") and any(map(_prefers_nodes, specs)):
+            return "the feature gate TASRespectNodeAffinityPreferred"
+        return ""
 
     def _evaluate(self, entry: Entry) -> None:
         """Assign flavors at the beginning of a cycle, or as it was done before in the same state."""
@@ -358,3 +388,8 @@ class CycleScheduler:
             else:
                 found[fr] = min(amount, minus(quota.nominal + quota.borrowing_limit, entry.node.used(fr)))
         return found
+
+
+def _prefers_nodes(spec: PodSpec) -> bool:
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    return affinity is not None and bool(affinity.preferred_during_scheduling_ignored_during_execution)

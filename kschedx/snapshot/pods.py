@@ -166,6 +166,11 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     def __len__(self) -> int:
         return len(self.names)
 
+    @property
+    def listed(self) -> IntArray | None:
+        """(pod,) `node` when the pod group's cycle began that runs now; None outside of one."""
+        return None
+
     def __getitem__(self, row: int) -> Pod:
         """The pod as a typed object."""
         return Pod(

@@ -28,6 +28,7 @@ from kschedx.sources.yaml import MAX_DOCUMENT, Text, Value, load, resolve, split
 MAX_KNOWN = 50_000
 """Entries of a generation that are remembered: those of the one before it that were read again go into the next."""
 MAX_DEPTH = 50
+MAX_INDENT = 400
 _MAX_BRACKETS = 100
 """In the JSON of what is read exactly: the depth of the document around it is not known there."""
 
@@ -79,7 +80,7 @@ class _Blocks:
     def _block(self, text: bytes, outer: int, depth: int) -> bytes:
         """The mapping or sequence of these lines. A sequence may stand at the indentation of its key, `outer`."""
         indent = len(text) - len(text.lstrip(b" "))
-        if depth > MAX_DEPTH or indent < outer:
+        if depth > MAX_DEPTH or not outer <= indent <= MAX_INDENT:
             raise _UnsureError
         if text.startswith(b"- ", indent):
             return b"[%b]" % b",".join(self._all(_before(indent, b"- ").split(text), indent, depth, self._element))
@@ -160,7 +161,7 @@ def _literals(indent: int) -> re.Pattern[bytes]:
 
 def _literal(text: bytes, style: bytes, outer: int) -> bytes:
     indent = len(text) - len(text.lstrip(b" "))
-    if indent <= outer or not _literals(indent).fullmatch(text):
+    if not outer < indent <= MAX_INDENT or not _literals(indent).fullmatch(text):
         raise _UnsureError
     value = text[indent:].replace(b"\n" + b" " * indent, b"\n").rstrip(b"\n").decode()
     return msgspec.json.encode(value if style == b"|-" else value + "\n")

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+import kschedx
+from kschedx.errors import UndecidableError
 from kschedx.export.anonymous import Anonymous
 from kschedx.kueue.settings import settings_of
 from tests.builders import node, pod
@@ -401,3 +403,44 @@ def test_pods_that_kueue_placed_count_once() -> None:
     assert outcomes(admit(*fixed, running)) == [("a", "Admitted")]
     other = pod("daemon", namespace="ml", on="n", containers=containers)
     assert outcomes(admit(*fixed, running, other)) == [("a", "Waiting")]
+
+
+def _with_claim(made: Json) -> Json:
+    made["spec"]["podSets"][0]["template"]["spec"]["resourceClaims"] = [
+        {"name": "gpu", "resourceClaimTemplateName": "t"}
+    ]
+    return made
+
+
+def _replacing(made: Json, other: str) -> Json:
+    made["metadata"].setdefault("annotations", {})["kueue.x-k8s.io/workload-slice-replacement-for"] = other
+    return made
+
+
+@pytest.mark.parametrize(
+    ("objects", "gates", "told"),
+    [
+        ([*QUEUE, _with_claim(workload("a"))], {}, "devices of Dynamic Resource Allocation"),
+        ([*QUEUE, workload("old", held="f"), _replacing(workload("a"), "ml/old")], {}, "it replaces ml/old"),
+        (
+            [queue("q", concurrentAdmissionPolicy={"migration": {}}), local("q"), workload("a")],
+            {"ConcurrentAdmission": True},
+            "the feature gate ConcurrentAdmission",
+        ),
+    ],
+    ids=["devices", "elastic", "concurrent"],
+)
+def test_what_is_not_evaluated_is_named(objects: list[Json], gates: dict[str, bool], told: str) -> None:
+    with pytest.raises(UndecidableError, match=told):
+        kschedx.kueue(snapshot(*objects), feature_gates=gates)
+
+
+def test_a_check_of_all_flavors_is_dropped_after_admission_without_any() -> None:
+    """A Workload without requests gets no flavor: its quota is reserved, and the controller then admits it."""
+    strategy = {"admissionChecks": [{"name": "budget"}]}
+    whole = queue("q", admissionChecksStrategy=strategy)
+    empty = workload("a")
+    empty["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"] = {}
+    found = kschedx.kueue(snapshot(whole, local("q"), check("budget"), empty))
+    assert found.cycles[0].heads["ml/a"].outcome == "QuotaReserved"
+    assert found.workloads["ml/a"].state == "Admitted"

@@ -313,3 +313,33 @@ def test_a_group_of_many_pods_is_decided() -> None:
     gang = found.holding.group
     assert gang is not None
     assert (gang.undecided, gang.together, len(gang.preempted)) == ("", 70, 70)
+
+
+@pytest.mark.parametrize(
+    ("is_listed", "version", "placed"),
+    [
+        (False, "1.36", ["gang-0", "gang-1"]),
+        (True, "1.36", []),
+        (False, "1.35", []),
+    ],
+    ids=["node without terms", "node with terms", "before group cycles"],
+)
+def test_terms_of_members_count_on_nodes_that_were_listed(is_listed: bool, version: str, placed: list[str]) -> None:
+    """The first member keeps `app: gang` away, which the second one is; after the cycle its terms count anywhere."""
+
+    def term(app: str) -> Manifest:
+        return {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": app}}}
+
+    def repelling(app: str) -> Manifest:
+        return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term(app)]}}
+
+    waiting: list[dict[str, Any]] = [*members("gang", 2, version=version)]
+    waiting[0]["spec"]["affinity"] = repelling("gang")
+    waiting[1]["metadata"]["labels"] = {"app": "gang"}
+    listed = [pod("old", on="a", affinity=repelling("nobody"))] if is_listed else []
+    groups = [workload({"gang": 2})] if version == "1.35" else [group("gang", 2)]
+    last = pod("z", labels={"app": "gang"})
+    machine = node("a", allocatable={"cpu": "3", "memory": "8Gi", "pods": "110"}, labels={"zone": "z"})
+    snapshot = Snapshot.from_objects([machine, *groups, *waiting, *listed, last])
+    found = kschedx.simulate(snapshot, kube_version=version, feature_gates=GATES)
+    assert sorted(found.placed) == sorted(f"default/{name}" for name in placed or ["z"])

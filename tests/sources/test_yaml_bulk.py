@@ -149,6 +149,67 @@ def test_what_pyyaml_writes(items: list[dict[str, Any]], style: Any, width: int)
     assert fast == exact
 
 
+ENTRIES = """\
+  metadata:
+    annotations:
+      applied: |
+        {"a": 1}
+
+    name: web-0
+    uid: 12e45678
+  spec:
+    containers:
+    - name: app
+      args:
+      - -c
+      - 'it''s: a text
+        that goes on'
+      ports:
+      - containerPort: 8080
+    tolerations: []
+    priority: -10
+  status:
+    message: a text
+      that goes on
+    startTime: "2026-11-10T00:00:12Z"
+"""
+TOKENS = [
+    *"\"'|>[]{}~\t#\\",
+    "&a ",
+    "*a",
+    "- ",
+    "  ",
+    "\n",
+    ": ",
+    " #",
+    "é",
+    "0777",
+    "<<: ",
+    "!!str ",
+    "? ",
+    "---",
+    "yes",
+]
+
+
+@given(
+    edits=st.lists(
+        st.tuples(st.integers(0, len(ENTRIES)), st.integers(0, 4), st.sampled_from(["", *TOKENS])), max_size=4
+    ),
+    start=st.integers(0, 12),
+)
+def test_blocks_that_are_not_quite_right(edits: list[tuple[int, int, str]], start: int) -> None:
+    """Any text may be replaced, removed, or inserted: what is read stays what pyyaml reads, errors included."""
+    text = "".join(ENTRIES.splitlines(keepends=True)[start:])
+    for at, length, inserted in edits:
+        text = text[:at] + inserted + text[at + length :]
+    fast, exact = both(f"kind: List\nitems:\n- kind: Pod\n{text}\n- kind: Node\n")
+    # of two errors, any may be reported; after a comment behind its dash, an item has the comment's line
+    assert isinstance(fast, str) == isinstance(exact, str)
+    if not isinstance(fast, str) and not isinstance(exact, str):
+        assert [value for value, _ in fast] == [value for value, _ in exact]
+
+
 def test_the_fast_way_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """A dump as kubectl writes it needs pyyaml for the list's head alone."""
     item = (

@@ -178,7 +178,8 @@ def choose_placement(
     placements = placements_of(run, group, profile)
     if len(placements.each) * len(members) > MOST_DECISIONS:
         raise _too_many(group, f"{len(placements.each):,} domains of {placements.key}")
-    trials = tuple(try_members(run, members, missing, each, pick) for each in placements.each)
+    with run.group_cycle():
+        trials = tuple(try_members(run, members, missing, each, pick) for each in placements.each)
     feasible = [trial for trial in trials if trial.is_feasible]
     if len(feasible) > 1:
         scores = _placement_scores(run, group, feasible, profile)
@@ -289,29 +290,30 @@ def preempt_for_group(
     if len(units) * len(members) > MOST_DECISIONS:
         raise _too_many(group, f"{len(units):,} victims")
     at = {row: ClusterRow(int(pods.node[row])) for unit in units for row in unit.pods}
+    counts_all = run.scheduler.release.behaviour.groups_preempt_for_every_member
+    gone: list[_Unit] = []
     mark = run.cluster.mark()
-    try:
-        for row in at:
-            run.cluster.remove(row)
-        counts_all = run.scheduler.release.behaviour.groups_preempt_for_every_member
-        trial = try_members(run, members, missing, EVERYWHERE, pick, is_brief=not counts_all)
-        if not trial.is_feasible:
-            return GroupPreemption(reason=message)
-        most = len(trial.nodes)
-        units.sort(key=_importance)
-        gone: list[_Unit] = []
-        for unit in _violating_first(units, run):
-            for row in unit.pods:
-                run.cluster.place(row, at[row])
+    with run.group_cycle():
+        try:
+            for row in at:
+                run.cluster.remove(row)
             trial = try_members(run, members, missing, EVERYWHERE, pick, is_brief=not counts_all)
-            is_spared = trial.is_feasible and (not counts_all or len(trial.nodes) >= most)
-            most = max(most, len(trial.nodes))
-            if not is_spared:
+            if not trial.is_feasible:
+                return GroupPreemption(reason=message)
+            most = len(trial.nodes)
+            units.sort(key=_importance)
+            for unit in _violating_first(units, run):
                 for row in unit.pods:
-                    run.cluster.remove(row)
-                gone.append(unit)
-    finally:
-        run.cluster.revert(mark)
+                    run.cluster.place(row, at[row])
+                trial = try_members(run, members, missing, EVERYWHERE, pick, is_brief=not counts_all)
+                is_spared = trial.is_feasible and (not counts_all or len(trial.nodes) >= most)
+                most = max(most, len(trial.nodes))
+                if not is_spared:
+                    for row in unit.pods:
+                        run.cluster.remove(row)
+                    gone.append(unit)
+        finally:
+            run.cluster.revert(mark)
     gone.sort(key=_importance)
     return GroupPreemption(victims=tuple(row for unit in gone for row in unit.pods), message=message)
 

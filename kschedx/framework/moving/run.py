@@ -8,7 +8,8 @@ came or went, that is a first look again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from msgspec import Struct
 
@@ -16,7 +17,7 @@ from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.interface import PermitPlugin
 from kschedx.framework.moving.equivalence import EquivalenceClasses, EquivalenceKey
-from kschedx.framework.replicas import NotFollowedError, Replicas, Standing
+from kschedx.framework.replicas import NotFollowedError, Pick, Replicas, Standing
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import Decision, EquivalenceClass, after_binding
 from kschedx.framework.scheduler import Scheduler
@@ -124,7 +125,7 @@ class Run:
             self._stood_in, self._series = cluster.snapshot, None
             self._standings.clear()
         asked = row, cluster.version
-        if cluster.pods.nominations or not self._standings or asked == self._unknown:
+        if cluster.pods.nominations or cluster.pods.listed is not None or not self._standings or asked == self._unknown:
             return None
         if series is None or series.moves != len(cluster.pods.steps) or not self._is_of(series.kind, row):
             self._series = series = self._next_series(row)
@@ -151,6 +152,11 @@ class Run:
             return None
         return _Series(kind, replicas, len(steps))
 
+    def group_cycle(self) -> AbstractContextManager[None]:
+        """In which members of a pod group are decided; before there were such cycles, each was decided by itself."""
+        has_cycles = not self._base.release.behaviour.gangs_are_of_workloads
+        return self.cluster.group_cycle() if has_cycles else nullcontext()
+
     def _is_of(self, kind: EquivalenceKey, row: int) -> bool:
         """Whether a pod that waits is of a class, and counts as the others do once it is placed."""
         return not self.cluster.pods.deletion_timestamps[row] and self.kind_of(row) == kind
@@ -170,6 +176,8 @@ class Run:
         pods = self.cluster.pods
         spec = pods.specs[row]
         claims = spec.mounts_storage or spec.resource_claims or self.snapshot.devices.stands_for_request(spec)
+        if self._series is not None and not self._is_of(self._series.kind, row):
+            self._series = None
         if self._series is None and then is not None and not claims:
             self._begin_series(row, then)
         if claims:
@@ -179,6 +187,21 @@ class Run:
             self._series.moves += 1
             if not self._series.replicas.place(node):
                 self._series = None
+
+    def bind_identical(self, rows: Sequence[int], pick: Pick) -> list[tuple[ClusterRows, ClusterRow]]:
+        """Decide about pods and place them, one after the other; they wait, and are identical to the one that was bound
+        last. For each the nodes that share the highest total, and the one that `pick` takes; fewer than there are pods
+        where `decide` goes on."""
+        series = self._series
+        if series is None or series.moves != len(self.cluster.pods.steps):
+            return []
+        found, goes_on = series.replicas.place_all(len(rows), pick)
+        if found:
+            self.cluster.place_many(rows[: len(found)], [node for _, node in found])
+            series.moves += len(found)
+        if not goes_on:
+            self._series = None
+        return found
 
     def _begin_series(self, row: int, then: int) -> None:
         kind = self.kind_of(then)

@@ -105,7 +105,9 @@ class FilterState(Struct, frozen=True, kw_only=True):
             existing=existing,
             affinity=DomainSums.of(nodes, _satisfying(affinity)),
             anti_affinity=DomainSums.of(nodes, weighted_matches((term, 1) for term in anti_affinity)),
-            existing_anti_affinity=DomainSums.of(nodes, _repelling_weights(repelling)),
+            existing_anti_affinity=DomainSums.of(
+                nodes, _repelling_weights(repelling), existing.listed(nodes.pods, is_repelling=True)
+            ),
         )
 
     @property
@@ -194,13 +196,15 @@ def raw_scores(
     pod that runs in a domain of its key, which is not the same as weights that cancel out.
     """
     weights = _Weights.of(pod, terms, existing, namespaces, hard_pod_affinity_weight)
+    # with preferences of its own, the pod has all nodes read
+    listed = None if has_preferred_terms(pod) else existing.listed(nodes.pods, is_repelling=False)
     scores = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)
     for tallies in weights.worth:
-        for sums in DomainSums.of(nodes, tallies).sums.values():
+        for sums in DomainSums.of(nodes, tallies, listed).sums.values():
             scores += sums
     if scores.any():
         return scores
-    return scores if any(DomainSums.of(nodes, one).everywhere.any() for one in weights.met()) else None
+    return scores if any(DomainSums.of(nodes, one, listed).everywhere.any() for one in weights.met()) else None
 
 
 class _Weights(Struct, frozen=True, kw_only=True):
@@ -279,7 +283,7 @@ class FollowedAffinity(Following):
             for key, number in (pair for added in self._worth for pair in added.items()):
                 label = self._nodes.cluster.label(key)
                 if number and label[node] is not None:
-                    self.raw[label.codes == label.codes[node]] += number
+                    np.add(self.raw, number, out=self.raw, where=label.codes == label.codes[node])
         moved = [one.place(self._nodes, added, node) for one, added in self._sums]
         if self._counts is None or not any(moved):
             return False

@@ -258,6 +258,22 @@ class ExistingTerms:
             self._answered = tuple((group, its) for group, its in found if its.every)
         return self._answered
 
+    def listed(self, pods: PodTable, *, is_repelling: bool) -> BoolArray | None:
+        """(node,) in a pod group's cycle, the nodes whose pods' terms are read: those with such a pod when it began.
+        `is_repelling`: with required anti-affinity. None outside of such a cycle, when all are read."""
+        places = pods.listed
+        if places is None:
+            return None
+        repels = [
+            source.pod_anti_affinity is not None
+            and bool(source.pod_anti_affinity.required_during_scheduling_ignored_during_execution)
+            for source, _ in self._sources
+        ]
+        stating = np.array([not is_repelling or one for one in repels] + [False], dtype=np.bool_)[self.group]
+        listed = np.zeros(pods.node_count, dtype=np.bool_)
+        listed[places[stating & (places >= 0)]] = True
+        return listed
+
     def per_group(self, numbers: Mapping[int, int]) -> IntArray:
         """(group + 1,) a number given for some groups, else 0; the last is for the pods of no group, whose is -1."""
         every = np.zeros(len(self._sources) + 1, dtype=np.int64)
@@ -376,14 +392,17 @@ class DomainSums(Struct, frozen=True, kw_only=True):
     """(node,) the sum over all keys and domains."""
 
     @classmethod
-    def of(cls, nodes: NodeTable, weights: Mapping[str, Tally]) -> DomainSums:
-        """The sums over all pods that run in the cluster, be their nodes in this table or not."""
+    def of(cls, nodes: NodeTable, weights: Mapping[str, Tally], listed: BoolArray | None = None) -> DomainSums:
+        """The sums over all pods that run in the cluster, be their nodes in this table or not. `listed`: (node,) the
+        nodes whose pods count; None for all."""
         count = len(nodes.cluster.nodes)
         sums: dict[str, IntArray] = {}
         total = 0
         for key, weight in weights.items():
             column = nodes.cluster.label(key)
             here = nodes.pods.tally(weight) * present(column)
+            if listed is not None:
+                here *= listed
             domains = _sum(column.codes, here, len(column.values))
             sums[key] = domains[column.codes]
             total += int(here.sum())

@@ -69,7 +69,8 @@ def _lines(page: model.Page) -> Iterator[str]:
 
 def _fixes(fixes: Iterable[model.PageFix], no_fix: str) -> Iterator[str]:
     for number, fix in enumerate(fixes, start=1):
-        yield f"- **fix {number}** {plain(fix.text)}"
+        seen = f" · {plain(fix.seen)}" if fix.seen else ""
+        yield f"- **fix {number}** {plain(fix.title)}{seen}"
     if no_fix:
         yield f"- **no fix** {plain(no_fix)}"
 
@@ -166,7 +167,7 @@ def _items(section: model.Items) -> Iterator[str]:
             else []
         )
         told += [f"**{plain(label)}** {plain(text)}" if label else plain(text) for label, text in detail.facts]
-        told += [f"**fix** {plain(fix.text)}" for fix in detail.fixes]
+        told += [f"**fix** {plain(' · '.join(filter(None, (fix.title, fix.seen))))}" for fix in detail.fixes]
         told += [f"**no fix** {plain(detail.no_fix)}"] if detail.no_fix else []
         told += [f"**event** {plain(detail.event)}"] if detail.event else []
         title = f"{Tone(str(row[0])).mark}{plain(str(row[2]))}"

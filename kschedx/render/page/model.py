@@ -209,12 +209,6 @@ class PageFix(Struct, frozen=True, kw_only=True):
     copy: str
     """kubectl's commands, else the changes as patches and manifests."""
     nodes: tuple[str, ...] = ()
-    group: str = ""
-    """Whose business it is."""
-
-    @property
-    def text(self) -> str:
-        return " · ".join(filter(None, (self.title, self.seen, self.group)))
 
 
 class PageDecider(Struct, frozen=True, kw_only=True):
@@ -299,13 +293,8 @@ def _facts(facts: Iterable[Fact]) -> tuple[tuple[str, str], ...]:
 
 def _fix(fix: Fix) -> PageFix:
     copy = "\n".join(fix.commands) or fix.changes
-    return PageFix(
-        title=visible(fix.title),
-        seen=visible(fix.seen),
-        copy=copy,
-        nodes=tuple(map(visible, fix.nodes[:MOST_NODES])),
-        group=fix.group,
-    )
+    seen = visible(" · ".join(filter(None, (fix.seen, fix.group))))
+    return PageFix(title=visible(fix.title), seen=seen, copy=copy, nodes=tuple(map(visible, fix.nodes[:MOST_NODES])))
 
 
 def _decider(decider: Decider) -> PageDecider:

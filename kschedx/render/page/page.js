@@ -571,7 +571,7 @@ function fix_list(fixes, none) {
       copy.textContent = (await copied(fix.copy)) ? "copied" : "not copied";
       setTimeout(() => { copy.textContent = "copy"; }, 1500);
     }}, "copy");
-    return make("li", {}, fix.title, ...[fix.seen, fix.group].filter(Boolean).map((told) => make("span", {class: "label"}, ` · ${told}`)), " ",
+    return make("li", {}, fix.title, fix.seen ? make("span", {class: "label"}, ` · ${fix.seen} `) : " ",
       ...(fix.copy ? [copy, make("details", {}, make("summary", {}, "commands"), make("pre", {tabindex: "0"}, fix.copy))] : []));
   });
   return [...(made.length ? [make("ol", {class: "fixes"}, ...made)] : []), ...(none ? [make("p", {}, make("b", {}, "no fix "), none)] : [])];
