@@ -20,7 +20,7 @@ from kschedx.controllers.workloads import Owners
 from kschedx.errors import InputError
 from kschedx.kube.scalars import scaled
 from kschedx.kube.selectors import Selector, compile_selector
-from kschedx.kube.types import PodDisruptionBudget
+from kschedx.kube.types import PodDisruptionBudget, PodStatus
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -122,7 +122,11 @@ def budgets_of(snapshot: Snapshot, base: Snapshot) -> Iterator[DisruptionBudget]
 
 def is_ready(pods: PodTable, row: int) -> bool:
     """What its kubelet says; a pod of which nothing is said is taken for ready."""
-    condition = next((one for one in pods.statuses[row].conditions if one.type == "Ready"), None)
+    return is_status_ready(pods.statuses[row])
+
+
+def is_status_ready(status: PodStatus) -> bool:
+    condition = next((one for one in status.conditions if one.type == "Ready"), None)
     return condition is None or condition.status == "True"
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -17,9 +18,10 @@ from kschedx.explain.setup import Setup
 from kschedx.explain.subject import admitted, with_claims_of_templates
 from kschedx.framework.moving import Run
 from kschedx.kube.autoscalers import DELETION_COST, MIRROR
+from kschedx.kube.decoding import map_at
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus, ephemeral_claim_name
-from kschedx.kube.types import ObjectMeta, OwnerReference, Pod
+from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSpec
 from kschedx.kube.workloads import (
     MAKING_PODS,
     claims_for,
@@ -30,6 +32,7 @@ from kschedx.kube.workloads import (
     owned_replica_sets,
     pod_from_workload,
 )
+from kschedx.snapshot.columns import BoolArray
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import StorageChange
@@ -59,6 +62,10 @@ def _unbound(template: PersistentVolumeClaim, pod: Pod, name: str) -> Persistent
     return replace(template, metadata=metadata, spec=spec, status=PersistentVolumeClaimStatus())
 
 
+def has_ephemeral_claims(spec: PodSpec) -> bool:
+    return any(volume.ephemeral for volume in spec.volumes)
+
+
 def evict(run: Run, row: int, *, waits: bool) -> None:
     """Take a pod away, with what claims it has for itself. `waits`: its controller makes another one, which has others
     of the same names."""
@@ -66,7 +73,7 @@ def evict(run: Run, row: int, *, waits: bool) -> None:
         run.delete(row)
         return
     run.evict(row, waits=True)
-    if not any(volume.ephemeral for volume in run.cluster.pods.specs[row].volumes):
+    if not has_ephemeral_claims(run.cluster.pods.specs[row]):
         return
     pod = run.cluster.pods[row]
     claims = run.snapshot.storage.claims
@@ -99,6 +106,14 @@ def is_mirror_pod(pods: PodTable, row: int) -> bool:
 def stays_with_node(pods: PodTable, row: int) -> bool:
     """Whether the pod belongs to its node and cannot run on another."""
     return is_of_daemon_set(pods.owners[row]) or is_mirror_pod(pods, row)
+
+
+def staying_with_nodes(pods: PodTable) -> BoolArray:
+    """(pod,) `stays_with_node` of each."""
+    is_mirror = pods.annotations.where(lambda annotations: MIRROR in annotations)
+    return is_mirror | pods.owners.where(
+        lambda owners: is_of_daemon_set(owners) or any(owner.kind == "Node" for owner in owners)
+    )
 
 
 # Whose pods they are, and the pods that a workload would make next.
@@ -160,16 +175,20 @@ class Owners:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._deployment_of = dict(_deployments(snapshot))
-        self._known: dict[tuple[int, int, int], Workload | None] = {}
+        self._known: dict[tuple[int, ...], Workload | None] = {}
 
     def of(self, pods: PodTable, row: int) -> Workload:
-        key = tuple(int(column.codes[row]) for column in (pods.namespaces, pods.owners, pods.labels))
-        found = self._known.get(cast("tuple[int, int, int]", key), self)
-        if found is self:
-            found = self._known[cast("tuple[int, int, int]", key)] = self._made_by(
-                pods.namespaces[row], pods.owners[row], pods.labels[row]
-            )
-        return cast("Workload | None", found) or Workload("Pod", pods.namespaces[row], pods.names[row])
+        return self.of_each(pods, (row,))[0]
+
+    def of_each(self, pods: PodTable, rows: Sequence[int]) -> list[Workload]:
+        found: list[Workload] = []
+        columns = (pods.namespaces, pods.owners, pods.labels)
+        codes = zip(*(column.codes[np.array(rows, dtype=np.int64)].tolist() for column in columns), strict=True)
+        for row, key in zip(rows, codes, strict=True):
+            if key not in self._known:
+                self._known[key] = self._made_by(pods.namespaces[row], pods.owners[row], pods.labels[row])
+            found.append(self._known[key] or Workload("Pod", pods.namespaces[row], pods.names[row]))
+        return found
 
     def _made_by(self, namespace: str, owners: Iterable[OwnerReference], labels: Mapping[str, str]) -> Workload | None:
         owner = next((one for one in owners if one.controller), None)
@@ -208,7 +227,7 @@ def _deployments(snapshot: Snapshot) -> Iterator[tuple[tuple[str, str], str]]:
     """ReplicaSets, by namespace and name, to the Deployments that own them."""
     for (kind, namespace, name), raw in snapshot.workloads.items():
         if kind == "ReplicaSet":
-            owners = fields_at(msgspec.json.decode(raw), "metadata").get("ownerReferences")
+            owners = map_at(msgspec.json.decode(raw), "metadata").get("ownerReferences")
             for owner in owners if isinstance(owners, list) else ():
                 if isinstance(owner, dict) and owner.get("kind") == "Deployment":
                     yield (namespace, name), str(owner.get("name"))
@@ -216,9 +235,9 @@ def _deployments(snapshot: Snapshot) -> Iterator[tuple[tuple[str, str], str]]:
 
 def wanted_replicas(manifest: Manifest, before: Manifest | None = None) -> int:
     """How many pods the workload asks for at a time; what it does not say stays as it was `before`, else it is 1."""
-    spec, old = fields_at(manifest, "spec"), {} if before is None else fields_at(before, "spec")
+    spec, old = map_at(manifest, "spec"), {} if before is None else map_at(before, "spec")
     if manifest.get("kind") == "CronJob":
-        spec, old = fields_at(spec, "jobTemplate", "spec"), fields_at(old, "jobTemplate", "spec")
+        spec, old = map_at(spec, "jobTemplate", "spec"), map_at(old, "jobTemplate", "spec")
     names = ("parallelism", "completions") if manifest.get("kind") in ("Job", "CronJob") else ("replicas",)
     numbers = [number for name in names if isinstance(number := spec.get(name, old.get(name)), int)]
     wanted = min(numbers, default=1)
@@ -237,12 +256,12 @@ def has_replicas(manifest: Manifest) -> bool:
 
 def says_replicas(manifest: Manifest) -> bool:
     """Whether the manifest has the number; one of a snapshot that was cut down may not."""
-    return manifest.get("kind") in ("Job", "CronJob") or isinstance(fields_at(manifest, "spec").get("replicas"), int)
+    return manifest.get("kind") in ("Job", "CronJob") or isinstance(map_at(manifest, "spec").get("replicas"), int)
 
 
 def with_replicas(manifest: Manifest, replicas: int) -> Manifest:
     name = "parallelism" if manifest.get("kind") == "Job" else "replicas"
-    return {**manifest, "spec": {**fields_at(manifest, "spec"), name: replicas}}
+    return {**manifest, "spec": {**map_at(manifest, "spec"), name: replicas}}
 
 
 def has_new_template(snapshot: Snapshot, manifest: Manifest) -> bool:
@@ -312,12 +331,12 @@ def one_or_copies(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, l
 
 
 def name_of(manifest: Manifest) -> str:
-    return str(fields_at(manifest, "metadata").get("name") or "")
+    return str(map_at(manifest, "metadata").get("name") or "")
 
 
 def first_ordinal(manifest: Manifest) -> int:
     """Of a StatefulSet."""
-    start = fields_at(manifest, "spec", "ordinals").get("start")
+    start = map_at(manifest, "spec", "ordinals").get("start")
     return start if isinstance(start, int) else 0
 
 
@@ -327,7 +346,7 @@ def pods_of_ordinals(
     """A StatefulSet's pods of these ordinals, and the cluster with the claims of their templates."""
     made: list[Pod] = []
     for ordinal in ordinals:
-        spec = {**fields_at(manifest, "spec"), "ordinals": {"start": ordinal}}
+        spec = {**map_at(manifest, "spec"), "ordinals": {"start": ordinal}}
         next_pod = pod_from_workload({**manifest, "spec": spec})
         subject = admitted(snapshot, next_pod, setup, title=title(manifest), maker=manifest)
         pod = subject.pod
@@ -392,7 +411,7 @@ def replica_sets(snapshot: Snapshot, namespace: str) -> list[dict[str, object]]:
         for (kind, space, _), raw in snapshot.workloads.items()
         if kind == "ReplicaSet" and space == namespace
     ]
-    return [one for one in every if fields_at(one, "spec", "template", "spec")]
+    return [one for one in every if map_at(one, "spec", "template", "spec")]
 
 
 def manifest_of(snapshot: Snapshot, workload: Workload) -> dict[str, object] | None:
@@ -412,13 +431,13 @@ def stored_manifest(snapshot: Snapshot, workload: Workload) -> dict[str, object]
 
 def workload_of(manifest: Manifest) -> Workload:
     """Who a manifest with a namespace is about."""
-    metadata = fields_at(manifest, "metadata")
+    metadata = map_at(manifest, "metadata")
     namespace = str(metadata.get("namespace") or "default")
     return Workload(str(manifest.get("kind")), namespace, str(metadata.get("name") or ""))
 
 
 def title(manifest: Manifest) -> str:
-    metadata = fields_at(manifest, "metadata")
+    metadata = map_at(manifest, "metadata")
     return f"{manifest.get('kind')} {metadata.get('namespace') or 'default'}/{metadata.get('name') or ''}"
 
 
@@ -437,10 +456,3 @@ def require_scalable(kind: str) -> None:
     """Raises `InputError` for a kind without a number of replicas."""
     if kind not in SCALED:
         raise InputError(f'"{kind}" does not scale', hint=f"kinds that do: {', '.join(SCALED)}")
-
-
-def fields_at(value: object, *path: str) -> dict[str, object]:
-    """What is under a path, or nothing, where it is no map."""
-    for part in path:
-        value = value.get(part) if isinstance(value, dict) else None
-    return value if isinstance(value, dict) else {}

@@ -104,7 +104,7 @@ def rows_in_queue_order(
         rows = [row for row in rows if pods.namespaces[row] == namespace]
     if labels is not None:
         rows = [row for row in rows if labels.matches(pods.labels[row])]
-    sort_key = queue_order(scheduler)
+    sort_key = queue_order(scheduler) or (lambda pod, since: (-pod.priority, since))
     return sorted(rows, key=lambda row: (sort_key(pods[row], pods.creation_timestamps[row] or ""), pods.key(row)))
 
 

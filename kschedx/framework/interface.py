@@ -257,6 +257,9 @@ class PreEnqueuePlugin(Plugin):
 
 
 class QueueSortPlugin(Plugin):
+    is_by_priority: ClassVar[bool] = False
+    """`sort_key` is (-priority, since)."""
+
     @abstractmethod
     def sort_key(self, pod: Pod, since: str) -> tuple[object, ...]:
         """The queue takes pods in ascending order of this key, and equal ones as they came.

@@ -11,7 +11,7 @@ Arrays are (node,) over the whole cluster.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import numpy as np
 from msgspec import Struct
@@ -34,10 +34,15 @@ from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, distinct
 from kschedx.snapshot.moving import Steps
 
+Pick = Callable[[ClusterRows], ClusterRow]
+"""Takes one of several nodes, given by their rows, that are equally good."""
 WIDTH, DEPTH = 64, 32
 """How many nodes are evaluated ahead, and a node with how many replicas more."""
+FEW_TIES = 4
+"""With fewer nodes of the highest total, those behind them are evaluated ahead as well."""
 FEW_MOVES = 500
 """Up to so many, to sort the nodes costs less than to count over all of them."""
+_ERROR = Code.ERROR  # to look a member up takes long
 INFEASIBLE = np.int64(-(2**40))
 """Below every total."""
 
@@ -109,6 +114,8 @@ class Standing:
         """The same with what other plugins score that does not depend on other nodes."""
         self.seen = seen
         """The moves that count."""
+        self.taken: dict[ClusterRow, int] = {}
+        """Replicas that count and are not in the table of nodes yet, by their node."""
         self._ahead = _Ahead(count)
         self._read_filters(filtering)
         self._read_scores(scoring)
@@ -148,14 +155,16 @@ class Standing:
         _, nodes, signs = steps.since(self.seen)
         if not signs.all():
             raise NotFollowedError
-        rows = ClusterRows(np.flatnonzero(np.bincount(nodes)) if len(nodes) > FEW_MOVES else distinct(nodes))
-        is_full, score = self._with_more(rows, np.zeros(len(rows), dtype=np.int64))
-        self.is_full[rows] = is_full
-        self.sum[rows] += score - self._score[rows]
-        self._score[rows] = score
-        self._ahead.is_known[rows] = False
-        for row in self._ahead.later.keys() & set(rows.tolist()):
-            del self._ahead.later[row]
+        moved = ClusterRows(np.flatnonzero(np.bincount(nodes)) if len(nodes) > FEW_MOVES else distinct(nodes))
+        rows = ClusterRows(moved[~self.is_refused[moved]])
+        if len(rows):
+            is_full, score = self._with_more(rows)
+            self.is_full[rows] = is_full
+            self.sum[rows] += score - self._score[rows]
+            self._score[rows] = score
+            self._ahead.is_known[rows] = False
+            for row in [row for row in self._ahead.later if not self._ahead.is_known[row]]:
+                del self._ahead.later[row]
         self.seen = len(steps)
 
     def place(self, node: ClusterRow, totals: IntArray) -> tuple[bool, int]:
@@ -205,26 +214,32 @@ class Standing:
         ahead = self._ahead
         depth = ahead.depth[node] = min(2 * ahead.depth.get(node, 1), DEPTH)
         likely = np.flatnonzero(totals == totals.max())
-        if len(likely) < WIDTH < len(totals):
+        if len(likely) < FEW_TIES and len(totals) > WIDTH:
             likely = np.argpartition(totals, -WIDTH)[-WIDTH:]
         likely = likely[~ahead.is_known[likely] & (likely != node)]
         rows = np.concatenate([np.full(depth, node), likely])
         more = np.concatenate([np.arange(depth), np.ones(len(likely), dtype=np.int64)])
+        if self.taken:
+            more += [self.taken.get(row, 0) for row in rows.tolist()]
         is_full, score = self._with_more(ClusterRows(rows), more)
         ahead.is_known[rows] = True
         ahead.is_full[node], ahead.score[node] = is_full[0], score[0]
         ahead.is_full[likely], ahead.score[likely] = is_full[depth:], score[depth:]
         ahead.later[node] = [(bool(is_full[at]), int(score[at])) for at in range(depth - 1, 0, -1)]
 
-    def _with_more(self, rows: ClusterRows, more: IntArray) -> tuple[BoolArray, IntArray]:
+    def _with_more(self, rows: ClusterRows, more: IntArray | None = None) -> tuple[BoolArray, IntArray]:
         """(row,) whether these nodes are full with so many replicas more than they have, and what they score."""
         part = self.framework.nodes.at(rows)
         requests = part.requests
-        nodes = replace(
-            part,
-            requested=part.requested + more[:, None] * requests.matrix[self._row],
-            nonzero_requested=part.nonzero_requested + more[:, None] * requests.nonzero[self._row],
-            pod_count=part.pod_count + more,
+        nodes = (
+            part
+            if more is None
+            else replace(
+                part,
+                requested=part.requested + more[:, None] * requests.matrix[self._row],
+                nonzero_requested=part.nonzero_requested + more[:, None] * requests.nonzero[self._row],
+                pod_count=part.pod_count + more,
+            )
         )
         is_full, score = np.zeros(len(rows), dtype=np.bool_), np.zeros(len(rows), dtype=np.int64)
         for filtering in self._filters:
@@ -233,7 +248,7 @@ class Standing:
                 is_full |= (room.used > room.limit).any(axis=1)
                 continue
             codes = verdicts_of(filtering, self.state, self._pod, nodes).codes
-            if (codes == Code.ERROR).any():
+            if (codes == _ERROR).any():
                 raise NotFollowedError
             is_full |= codes != 0
         for plugin, weight in self._scores:
@@ -254,6 +269,8 @@ class Replicas:
         self._following: list[_Followed] = []
         self._feasible = ClusterRows(np.zeros(0, dtype=np.int64))
         self._base = self._totals = standing.sum
+        self._ties: ClusterRows | None = None
+        """The nodes of the highest total, where they are known."""
         if concerned:
             self._follow(pod, row, [plugin.name for plugin in concerned if type(plugin).follow is not Plugin.follow])
             if len(self._following) < len(concerned):
@@ -277,7 +294,7 @@ class Replicas:
         for one in filtering:
             if one.name not in skipped:
                 codes = verdicts_of(one, state, pod, framework.nodes).codes
-                if (codes == Code.ERROR).any():
+                if (codes == _ERROR).any():
                     raise NotFollowedError
                 passes &= codes == 0
         if not passes.any():
@@ -303,6 +320,8 @@ class Replicas:
         """The nodes that share the highest total; None where the next replica has to be decided by itself."""
         if not len(self._feasible):
             return None
+        if self._ties is not None:
+            return self._ties
         totals = self._base
         for one in self._following:
             raw = one.following.raw
@@ -317,19 +336,52 @@ class Replicas:
             scores = scores * one.weight
             totals = totals + (scores.take(raw - lowest, mode="clip") if is_short else scores)
         self._totals = totals
-        return ClusterRows(np.flatnonzero(totals == totals.max()))
+        self._ties = ClusterRows(np.flatnonzero(totals == totals.max()))
+        return self._ties
 
     def place(self, node: ClusterRow) -> bool:
         """A replica is on the node now. False where the next one has to be decided by itself."""
         try:
             changed, change = self._standing.place(node, self._totals)
             self._base[node] += change
+            is_lower = (change < 0 or changed) and not self._following
+            others = None if self._ties is None or not is_lower else ClusterRows(self._ties[self._ties != node])
+            self._ties = others if others is not None and len(others) else None
             for one in self._following:
                 changed |= one.following.place(node) and one.filters
-            if changed:
+            if changed and not self._drop(node):
                 self._find_feasible()
         except NotFollowedError:
             return False
+        return True
+
+    def place_all(self, count: int, pick: Pick) -> tuple[list[tuple[ClusterRows, ClusterRow]], bool]:
+        """Place so many replicas, none of which is in the table of nodes before the last: for each the nodes that share
+        the highest total, and the one that `pick` takes. And False where the next one has to be decided by itself."""
+        placed: list[tuple[ClusterRows, ClusterRow]] = []
+        taken, goes_on = self._standing.taken, True
+        while goes_on and len(placed) < count:
+            best = self.best()
+            if best is None:
+                goes_on = False
+                break
+            node = pick(best)
+            placed.append((best, node))
+            taken[node] = taken.get(node, 0) + 1
+            goes_on = self.place(node)
+        taken.clear()
+        return placed, goes_on
+
+    def _drop(self, node: ClusterRow) -> bool:
+        """The node is full now, and nothing else changes with that. False where it may."""
+        standing = self._standing
+        if self._following or not standing.is_full[node] or len(self._feasible) < 2:
+            return False
+        for fixed in standing.fixed:
+            if fixed.extremes is None or (fixed.extremes[0] != fixed.extremes[1] and fixed.raw[node] in fixed.extremes):
+                return False
+        self._feasible = ClusterRows(np.delete(self._feasible, np.searchsorted(self._feasible, node)))
+        self._base[node] = INFEASIBLE
         return True
 
     def _find_feasible(self) -> None:
@@ -341,7 +393,7 @@ class Replicas:
         feasible = ClusterRows(np.flatnonzero(passes))
         if np.array_equal(feasible, self._feasible):
             return
-        self._feasible = feasible
+        self._feasible, self._ties = feasible, None
         if not len(feasible):
             return
         if not all(one.following.fit(feasible) for one in self._following):

@@ -132,12 +132,12 @@ class FrameworkScheduler:
         return schedule(self.framework(profile or self.config.profile_for(pod.spec.scheduler_name)), pod)
 
 
-def queue_order(scheduler: Scheduler) -> Callable[[Pod, str], tuple[object, ...]]:
-    """The `sort_key` of the QueueSort plugin, which all profiles share; by priority where kschedx does not have it, and
-    in the schedulers before there were plugins."""
+def queue_order(scheduler: Scheduler) -> Callable[[Pod, str], tuple[object, ...]] | None:
+    """The `sort_key` of the QueueSort plugin, which all profiles share; None where it is by priority and time alone: of
+    PrioritySort, where kschedx does not have the plugin, and in the schedulers before there were plugins."""
     framework = scheduler.framework(scheduler.config.profiles[0])
     found = () if framework is None else framework.plugins("queueSort", QueueSortPlugin)
-    return found[0].sort_key if found else lambda pod, since: (-pod.priority, since)
+    return found[0].sort_key if found and not found[0].is_by_priority else None
 
 
 def filtered(framework: Framework, pod: Pod) -> Filtered:

@@ -26,7 +26,7 @@ from kschedx.inquiry.manifests import (
 )
 from kschedx.kube import kueue
 from kschedx.kube.autoscalers import HorizontalPodAutoscaler, ScaledObject
-from kschedx.kube.decoding import no_name_of_a_pod, no_pod
+from kschedx.kube.decoding import map_at, no_name_of_a_pod, no_pod
 from kschedx.kube.kinds import kind_of
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
@@ -356,6 +356,5 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
 
 
 def _in_namespace(manifest: Manifest) -> Manifest:
-    metadata = manifest.get("metadata")
-    own = metadata if isinstance(metadata, dict) else {}
+    own = map_at(manifest, "metadata")
     return {**manifest, "metadata": {**own, "namespace": own.get("namespace") or "default"}}

@@ -72,9 +72,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
 def _balance(used: IntArray, allocation: Allocation) -> IntArray:
     """(node,) 100 less the standard deviation of the used fractions in percent."""
-    capacity = np.where(allocation.counts, allocation.allocatable, 1)
-    fractions = np.where(allocation.counts, np.minimum(used / capacity, 1.0), 0.0)
-    deviation = _standard_deviation(fractions, allocation.counts)
+    fractions = np.minimum(used / allocation.capacity, 1.0)
+    if allocation.counts_everywhere and fractions.shape[1] == 2:
+        deviation = _deviation_of_two(fractions[:, 0], fractions[:, 1])
+    else:
+        deviation = _standard_deviation(np.where(allocation.counts, fractions, 0.0), allocation.counts)
     return ((1 - deviation) * float(MAX_NODE_SCORE)).astype(np.int64)
 
 
@@ -85,7 +87,7 @@ def _standard_deviation(fractions: FloatArray, counts: BoolArray) -> FloatArray:
     """
     width = counts.sum(axis=1)
     if counts.shape[1] == 2:
-        return np.where(width == 2, np.abs((fractions[:, 0] - fractions[:, 1]) / 2), 0.0)
+        return np.where(width == 2, _deviation_of_two(fractions[:, 0], fractions[:, 1]), 0.0)
     total = _sum(fractions)
     mean = total / np.maximum(width, 1)
     squares = np.where(counts, (fractions - mean[:, None]) * (fractions - mean[:, None]), 0.0)
@@ -93,8 +95,12 @@ def _standard_deviation(fractions: FloatArray, counts: BoolArray) -> FloatArray:
     rows = np.arange(len(fractions))
     first = fractions[rows, counts.argmax(axis=1)]
     last = fractions[rows, counts.shape[1] - 1 - counts[:, ::-1].argmax(axis=1)]
-    of_two = np.abs((first - last) / 2)
-    return np.select([width > 2, width == 2], [of_many, of_two], 0.0)
+    return np.select([width > 2, width == 2], [of_many, _deviation_of_two(first, last)], 0.0)
+
+
+def _deviation_of_two(first: FloatArray, second: FloatArray) -> FloatArray:
+    deviation: FloatArray = np.abs((first - second) / 2)
+    return deviation
 
 
 def _sum(columns: FloatArray) -> FloatArray:

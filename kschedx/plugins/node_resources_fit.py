@@ -158,15 +158,15 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return None
         places = [known[resource] for resource, _ in checked]
         asked = np.array([amount for _, amount in checked], dtype=np.int64)
+        # pods come first
+        limit, used = np.empty((2, len(nodes), 1 + len(places)), dtype=np.int64)
+        limit[:, 0], limit[:, 1:] = nodes.allowed_pods - 1, nodes.allocatable[:, places] - asked
+        used[:, 0], used[:, 1:] = nodes.pod_count, nodes.requested[:, places]
 
         def weights(rows: IntArray) -> IntArray:
             return np.column_stack([np.ones(len(rows), dtype=np.int64), nodes.requests.matrix[rows][:, places]])
 
-        return Room(
-            limit=np.column_stack([nodes.allowed_pods - 1, nodes.allocatable[:, places] - asked]),
-            used=np.column_stack([nodes.pod_count, nodes.requested[:, places]]),
-            weights=weights,
-        )
+        return Room(limit=limit, used=used, weights=weights)
 
     def _checked(self, request: Mapping[str, int]) -> Iterator[tuple[str, int]]:
         """The resources to look at, with the amounts: cpu, memory, ephemeral-storage, then the others by name."""
@@ -228,6 +228,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             allocatable=allocatable[np.newaxis],
             allocated=allocated[np.newaxis],
             requested=(allocated + asked)[np.newaxis],
+            counts_everywhere=bool(allocatable.all()),
         )
         return int(most_allocated(whole, resources)[0])
 

@@ -10,6 +10,7 @@ class PrioritySort(QueueSortPlugin):
     """Higher priority first, then the pod that has waited longer."""
 
     name = "PrioritySort"
+    is_by_priority = True
 
     def sort_key(self, pod: Pod, since: str) -> tuple[object, ...]:
         return (-pod.priority, since)

@@ -30,6 +30,8 @@ def amounts(nodes: NodeTable, matrix: IntArray, resource: str) -> IntArray:
 
 def truncated(dividend: IntArray, divisor: IntArray) -> IntArray:
     """Go's `/` on int64 arrays: towards zero, where numpy's `//` goes towards minus infinity."""
+    if min(dividend.min(initial=0), divisor.min(initial=0)) >= 0:
+        return dividend // divisor
     quotient, rest = np.divmod(dividend, divisor)
     quotient[(rest != 0) & ((dividend < 0) != (divisor < 0))] += 1
     return quotient
@@ -80,6 +82,13 @@ class Allocation(Struct, frozen=True, kw_only=True):
     """What the pods on the node ask for."""
     requested: IntArray
     """The same with the incoming pod on it."""
+    counts_everywhere: bool
+    """All of `counts` is set."""
+
+    @property
+    def capacity(self) -> IntArray:
+        """`allocatable`, with 1 in place of 0: a divisor for rows that do not count anyway."""
+        return self.allocatable if self.counts_everywhere else np.where(self.counts, self.allocatable, 1)
 
     @classmethod
     def of(
@@ -96,10 +105,11 @@ class Allocation(Struct, frozen=True, kw_only=True):
         nonzero = {CPU: 0, MEMORY: 1} if with_defaults else {}
         # a resource's numbers lie together, which makes sums over the few resources of many nodes fast
         allocatable, allocated = np.zeros((2, len(resources), len(nodes)), dtype=np.int64).transpose(0, 2, 1)
+        offered = nodes.allocatable
         for i, resource in enumerate(resources):
             if not request[i] and is_scalar_resource(resource.name):
                 continue
-            allocatable[:, i] = amounts(nodes, nodes.allocatable, resource.name)
+            allocatable[:, i] = amounts(nodes, offered, resource.name)
             if resource.name in nonzero:
                 allocated[:, i] = nodes.nonzero_requested[:, nonzero[resource.name]]
             else:
@@ -109,11 +119,14 @@ class Allocation(Struct, frozen=True, kw_only=True):
                 instead = (allocatable[:, i] == 0) & (found[0] > 0)
                 allocatable[instead, i], allocated[instead, i] = found[0][instead], found[1][instead]
         counts = allocatable != 0
+        everywhere = bool(counts.all())
+        requested = allocated + np.array(request, dtype=np.int64)
         return cls(
             counts=counts,
             allocatable=allocatable,
-            allocated=np.where(counts, allocated, 0),
-            requested=np.where(counts, allocated + np.array(request, dtype=np.int64), 0),
+            allocated=allocated if everywhere else np.where(counts, allocated, 0),
+            requested=requested if everywhere else np.where(counts, requested, 0),
+            counts_everywhere=everywhere,
         )
 
 
@@ -136,23 +149,23 @@ def scored_request(request: PodRequest, resources: Sequence[ResourceSpec], *, wi
 
 def least_allocated(allocation: Allocation, resources: Sequence[ResourceSpec]) -> IntArray:
     """The weighted mean of the shares that stay free."""
-    capacity = _capacity(allocation)
+    capacity = allocation.capacity
     free = np.maximum(capacity - allocation.requested, 0)
-    return _weighted_mean(truncated(free * MAX_NODE_SCORE, capacity), allocation.counts, resources)
+    return _weighted_mean(truncated(free * MAX_NODE_SCORE, capacity), allocation, resources)
 
 
 def most_allocated(allocation: Allocation, resources: Sequence[ResourceSpec]) -> IntArray:
     """The weighted mean of the shares that are taken."""
-    capacity = _capacity(allocation)
+    capacity = allocation.capacity
     taken = np.minimum(allocation.requested, capacity)
-    return _weighted_mean(truncated(taken * MAX_NODE_SCORE, capacity), allocation.counts, resources)
+    return _weighted_mean(truncated(taken * MAX_NODE_SCORE, capacity), allocation, resources)
 
 
 def requested_to_capacity_ratio(
     allocation: Allocation, resources: Sequence[ResourceSpec], shape: Sequence[UtilizationShapePoint]
 ) -> IntArray:
     """The weighted mean, rounded, of the utilizations' scores on the shape. A resource that scores 0 does not count."""
-    capacity = _capacity(allocation)
+    capacity = allocation.capacity
     taken = np.minimum(allocation.requested, capacity)
     utilization = truncated(taken * 100, capacity).clip(0, 100)
     on_shape = np.array([shape_score(shape, percent) for percent in range(101)], dtype=np.int64)
@@ -161,14 +174,12 @@ def requested_to_capacity_ratio(
     return np.floor(total / np.maximum(weight, 1) + 0.5).astype(np.int64)
 
 
-def _capacity(allocation: Allocation) -> IntArray:
-    """`allocatable`, with 1 in place of 0: a divisor for rows that do not count anyway."""
-    return np.where(allocation.counts, allocation.allocatable, 1)
-
-
-def _weighted_mean(scores: IntArray, counts: BoolArray, resources: Sequence[ResourceSpec]) -> IntArray:
+def _weighted_mean(scores: IntArray, allocation: Allocation, resources: Sequence[ResourceSpec]) -> IntArray:
     """(node,) the mean of the (node, resource) scores that count, 0 where none does."""
-    total, weight = _weighted_sums(scores, counts, resources)
+    if allocation.counts_everywhere:
+        weights = np.array([resource.weight for resource in resources], dtype=np.int64)
+        return truncated((scores * weights).sum(axis=1), np.maximum(weights.sum(keepdims=True), 1))
+    total, weight = _weighted_sums(scores, allocation.counts, resources)
     return truncated(total, np.maximum(weight, 1))
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from heapq import heappop, heappush
 from operator import attrgetter
 from typing import TypeAlias, assert_never
 
@@ -13,18 +12,19 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import evict, is_controlled
+from kschedx.controllers.workloads import evict, has_ephemeral_claims, is_controlled
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.missing_kinds import may_be_open
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PostFilterResult
-from kschedx.framework.moving import Decision, Run
+from kschedx.framework.moving import Decision, Run, class_numbers, shares_columns
 from kschedx.framework.moving.pod_groups import (
     Trial,
     choose_placement,
     preempt_for_group,
     shortfall,
 )
+from kschedx.framework.replicas import Pick
 from kschedx.framework.scheduler import queue_order
 from kschedx.framework.status import Candidate
 from kschedx.inquiry.pod import decided
@@ -126,11 +126,10 @@ MOST_ROUNDS = 1000
 """A round that changes nothing is the last. Since evictions only go down in priority, queues end long before this; one
 that does not is an error."""
 
-Pick = Callable[[ClusterRows], ClusterRow]
-"""Takes one of several nodes, given by their rows, that are equally good."""
 QueuePlace = tuple[tuple[object, ...], int]
 """A pod's place in the queue: the lowest comes first, and the number is its row."""
 
+_SCHEDULED = Outcome.SCHEDULED  # to look a member up takes long
 _LAST = "~"
 """Sorts after every timestamp."""
 
@@ -312,11 +311,13 @@ class Queue:
         """The pods that a scheduler of the configuration would take, in the order in which it does."""
         pods = self._run.cluster.pods
         waiting = [row for row in rows if not pods.deletion_timestamps[row]]
-        taken = [row for row in waiting if self._known(pods.specs[row].scheduler_name)]
-        self.of_others |= {row: None for row in waiting if not self._known(pods.specs[row].scheduler_name)}
+        codes = pods.specs.codes
+        specs = {code: pods.specs.values[code] for code in {int(codes[row]) for row in waiting}}
+        is_known = {code: self._known(spec.scheduler_name) for code, spec in specs.items()}
+        taken = [row for row in waiting if is_known[codes[row]]]
+        self.of_others |= {row: None for row in waiting if not is_known[codes[row]]}
         self.gated |= {row: None for row in taken if pods.specs[row].scheduling_gates}
-        places = sorted(self._place(row) for row in taken if not pods.specs[row].scheduling_gates)
-        return [row for _, row in places]
+        return [row for _, row in self._places(row for row in taken if not pods.specs[row].scheduling_gates)]
 
     @property
     def made(self) -> Collection[int]:
@@ -354,10 +355,24 @@ class Queue:
         self.evicted, self.recreated = dict(mark.evicted), dict(mark.recreated)
         self.gated, self.of_others, self.queued = dict(mark.gated), dict(mark.of_others), dict(mark.queued)
 
+    def _places(self, rows: Iterable[int]) -> list[QueuePlace]:
+        """In the order in which the scheduler takes these pods."""
+        run = self._run
+        if self._sort_key is not None or (
+            run.snapshot.pod_groups and run.scheduler.release.behaviour.groups_are_queued
+        ):
+            return sorted(map(self._place, rows))
+        pods, created = run.cluster.pods, self._created
+        priorities, stamps = pods.priorities, pods.creation_timestamps
+        return sorted(((-int(priorities[row]), created.get(row, stamps[row] or "")), row) for row in rows)
+
+    def _own_place(self, pod: Pod, since: str) -> tuple[object, ...]:
+        return (-pod.priority, since) if self._sort_key is None else self._sort_key(pod, since)
+
     def _place(self, row: int) -> QueuePlace:
         pods = self._run.cluster.pods
         since = self._created.get(row, pods.creation_timestamps[row] or "")
-        own = self._sort_key(pods[row], since)
+        own = self._own_place(pods[row], since)
         if not self._run.snapshot.pod_groups or not self._run.scheduler.release.behaviour.groups_are_queued:
             return own, row
         gang = gang_of(self._run, row)
@@ -367,7 +382,7 @@ class Queue:
         priority = group_priority(group, self._run.snapshot.priority_classes)
         first = min(self._created.get(one, pods.creation_timestamps[one] or "") for one in gang.waiting(self._run))
         of_group = replace(pods[row], spec=replace(pods.specs[row], priority=priority))
-        return (*self._sort_key(of_group, first), *own), row
+        return (*self._own_place(of_group, first), *own), row
 
     @property
     def scheduler_run(self) -> Run:
@@ -385,6 +400,19 @@ class Queue:
         """Take a pod away for no other pod's sake."""
         self.between.append(Departure(steps=len(self.steps), pod=row, waits=waits))
         evict(self._run, row, waits=waits)
+
+    def depart_together(self, rows: Sequence[int]) -> None:
+        """The same for many pods, in place of which others wait."""
+        if not rows:
+            return
+        run = self._run
+        self.between += [Departure(steps=len(self.steps), pod=row, waits=True) for row in rows]
+        own_claims = run.cluster.pods.specs.take(np.array(rows, dtype=np.int64)).where(has_ephemeral_claims)
+        if run.snapshot.devices.claims or own_claims.any():
+            for row in rows:
+                evict(run, row, waits=True)
+        else:
+            run.cluster.remove_many(rows)
 
     def delete(self, row: int) -> None:
         """A controller deletes a pod, whether it runs or waits."""
@@ -420,37 +448,65 @@ class Queue:
         Raises `InputError` where that does not end.
         """
         self._given_up.clear()
-        waiting = sorted(map(self._place, rows))
+        waiting = self._places(rows)
         self.queued.update(dict.fromkeys(row for _, row in waiting))
         decided = 0
         for _ in range(MOST_ROUNDS):
             behind: list[QueuePlace] = []
             moved = False
-            while waiting:
-                place = heappop(waiting)  # a sorted list is a heap
-                say(Phase.SCHEDULING, decided := decided + 1, decided + len(waiting), "pods")
+            at, identical = 0, self._identical(waiting)
+            while at < len(waiting):
+                place, at = waiting[at], at + 1
+                say(Phase.SCHEDULING, decided := decided + 1, decided + len(waiting) - at, "pods")
                 gang = gang_of(self._run, place[1])
                 if gang is None:
-                    placed, again = self._decide(place[1], waiting[0][1] if waiting else None)
+                    placed, again = self._decide(place[1], waiting[at][1] if at < len(waiting) else None)
                     left = [] if placed else [place]
+                    if placed and again is None and not self._is_open:
+                        bound = self._decide_identical(place[1], waiting, at, identical)
+                        at, decided = at + bound, decided + bound
                 else:
                     its, others = [place], list[QueuePlace]()
-                    for other in sorted(waiting):
+                    for other in waiting[at:]:
                         (its if gang_of(self._run, other[1]) == gang else others).append(other)
-                    waiting = others
+                    waiting, at = others, 0
                     left, again = self._decide_together(gang, its)
                     placed = len(left) < len(its)
                 moved |= placed or again is not None
                 for other in map(self._place, again or ()):
-                    heappush(waiting, other)
+                    insort(waiting, other, lo=at)
                     self.queued[other[1]] = None
                 behind += left
             if not moved:
                 return
-            waiting = behind
+            waiting = sorted(behind)
         restless = ", ".join(self._run.cluster.pods.key(row) for _, row in waiting[:3])
         told = f"the queue does not end: pods are still created and deleted after {MOST_ROUNDS:,} rounds"
         raise InputError(told, hint=f"waiting: {restless}" if restless else "")
+
+    def _identical(self, places: Sequence[QueuePlace]) -> Mapping[int, int]:
+        """A number for each of these pods, equal for identical ones; without those of which none is like another."""
+        pods = self._run.cluster.pods
+        if len(places) < 2 or self._run.snapshot.devices.extended_resource_claims:
+            return {}
+        rows = np.array([row for _, row in places], dtype=np.int64)
+        numbers = zip(
+            rows.tolist(), class_numbers(pods, rows).tolist(), pods.specs.take(rows).where(shares_columns), strict=True
+        )
+        return {row: number for row, number, shares in numbers if shares and not pods.deletion_timestamps[row]}
+
+    def _decide_identical(self, row: int, waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int]) -> int:
+        """Place the pods that come next in the queue as long as they are identical to the one that was just placed, and
+        fit. How many these are."""
+        number, rows = identical.get(row), list[int]()
+        while number is not None and at < len(waiting) and identical.get(waiting[at][1]) == number:
+            rows.append(waiting[at][1])
+            at += 1
+        found = self._run.bind_identical(rows, self._pick) if rows else ()
+        for one, (best, node) in zip(rows, found, strict=False):
+            decision = Decision(outcome=_SCHEDULED, best=ClusterRows(best.astype(self._row_type)))
+            self.steps.append(QueueStep(run=self._run, pod=one, key=self._key(one), decision=decision, node=node))
+        return len(found)
 
     def _decide_together(self, gang: QueuedGang, places: list[QueuePlace]) -> tuple[list[QueuePlace], list[int] | None]:
         """The members that stay behind, which are all where too few find a node; and as for one pod, those that are
@@ -571,7 +627,7 @@ class Queue:
             except UndecidableError as error:
                 self.steps.append(self._undecided(row, str(error)))
                 return False, again
-            if decision.outcome is Outcome.SCHEDULED:
+            if decision.outcome is _SCHEDULED:
                 tried = None if self._trial is None else self._trial.nodes.get(row)
                 node = self._pick(decision.choice) if tried is None else tried
                 self._run.bind(row, node, None if self._is_open else then)
@@ -666,11 +722,16 @@ class Queue:
         self.is_last(again)
         return again
 
+    @property
+    def _row_type(self) -> np.dtype[np.unsignedinteger]:
+        """The smallest type that holds each row of a node."""
+        return np.dtype(np.uint16 if len(self._run.cluster.node_names) < 1 << 16 else np.uint32)
+
     def _short(self, decision: Decision) -> Decision:
         """A decision to be kept by the thousand: without the dry run, the rows of a tie in few bytes, and once for
         identical pods after each other."""
         if decision is not self._latest[0]:
-            best = decision.best.astype(np.min_scalar_type(len(self._run.cluster.node_names)))
+            best = ClusterRows(decision.best.astype(self._row_type))
             self._latest = decision, replace(decision, best=best, post_filter=None)
         return self._latest[1]
 

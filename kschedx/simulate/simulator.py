@@ -9,16 +9,17 @@ from collections.abc import Set as AbstractSet
 import numpy as np
 from msgspec import Struct
 
-from kschedx.controllers.disruption_budgets import is_ready
-from kschedx.controllers.manager import Manager, State
+from kschedx.controllers.disruption_budgets import is_ready, is_status_ready
+from kschedx.controllers.manager import OF_CONTROLLERS, Manager, State
 from kschedx.controllers.workloads import Manifest, Workload, ordinal_of
 from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Run
+from kschedx.framework.replicas import Pick
 from kschedx.kube.types import Pod
 from kschedx.simulate.drain import DrainResult, Evictor
 from kschedx.simulate.node_changes import cordoned
-from kschedx.simulate.queue import Pick, Queue
-from kschedx.snapshot.columns import ClusterRow, ClusterRows, IntArray
+from kschedx.simulate.queue import Queue
+from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray
 from kschedx.snapshot.edits import with_only_pods, with_pods
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -157,6 +158,15 @@ class Simulator:
         row = self.pods.rows.get(key)
         return None if row is None or row in self.deleted else row
 
+    def available(self) -> BoolArray:
+        """(pod,) `is_available` of each."""
+        pods, cluster = self.pods, (self.start if self._run is None else self._run.snapshot).cluster
+        ready = pods.statuses.where(is_status_ready)
+        ready[[*self.queue.queued, *self.queue.made]] = True
+        is_lost = np.array([*(node.is_lost for node in cluster.nodes), True])
+        runs: BoolArray = ready & ~is_lost[pods.node] & ~pods.terminating
+        return runs
+
     def is_available(self, row: int) -> bool:
         """Whether a pod runs and is ready, on a node that is; pods that got their node here are. Time goes on, so that
         every ready pod has been ready for its minReadySeconds."""
@@ -202,14 +212,20 @@ class Simulator:
         """Pods are deleted and their controllers create others. Returns the rows of those that wait at once."""
         pods = self.pods
         waiting: list[int] = []
-        for row in sorted(rows, key=lambda row: (ordinal_of(pods.names[row]), row)):
+        in_order = sorted(rows, key=lambda row: (ordinal_of(pods.names[row]), row))
+        leaving: list[int] = []
+        for row, workload in zip(in_order, self.manager.owners.of_each(pods, in_order), strict=True):
             _ = self.run
-            if self.manager.recreate(row):
-                self.queue.delete(row)
-                continue
+            if workload.kind in OF_CONTROLLERS:
+                self.queue.depart_together(leaving)
+                leaving = []
+                if self.manager.recreate(row):
+                    self.queue.delete(row)
+                    continue
             if pods.node[row] >= 0:
-                self.queue.depart(row, waits=True)
+                leaving.append(row)
             waiting.append(row)
+        self.queue.depart_together(leaving)
         self.queue.is_last(waiting)
         return waiting
 

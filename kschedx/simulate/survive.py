@@ -25,7 +25,7 @@ from kschedx.controllers.node_lifecycle import (
     toleration_seconds,
     zone_evictions,
 )
-from kschedx.controllers.workloads import OfWorkload, Workload, is_controlled, stays_with_node
+from kschedx.controllers.workloads import OfWorkload, Workload, is_controlled, staying_with_nodes, stays_with_node
 from kschedx.errors import InputError, nearest
 from kschedx.explain.setup import Setup
 from kschedx.kube.documents import Document, Json, camel, document
@@ -141,6 +141,9 @@ class PodOutcome(StrEnum):
     UNDECIDED = "undecided"
 
 
+_RESCHEDULED = PodOutcome.RESCHEDULED  # to look a member up takes long
+
+
 class LostPodDocument(Document, frozen=True):
     """A pod that loses its node, or should."""
 
@@ -206,8 +209,13 @@ class WorkloadLoss(OfWorkload, Struct, frozen=True, kw_only=True, dict=True):
     pods: tuple[LostPod, ...]
     is_outage: bool = True
 
+    @cached_property
+    def numbers(self) -> Counter[PodOutcome]:
+        """How many of its pods have each outcome."""
+        return Counter(one.outcome for one in self.pods)
+
     def number(self, *outcomes: PodOutcome) -> int:
-        return sum(one.outcome in outcomes for one in self.pods)
+        return sum(self.numbers[one] for one in outcomes)
 
     @property
     def lost(self) -> int:
@@ -301,7 +309,7 @@ class FailureResult(Struct, frozen=True, kw_only=True):
     @property
     def counts(self) -> Mapping[str, int]:
         """How many pods have each outcome."""
-        return {camel(one.name.lower()): len(self.pods(one)) for one in PodOutcome}
+        return {camel(one.name.lower()): sum(loss.numbers[one] for loss in self.workloads) for one in PodOutcome}
 
     @property
     def lost(self) -> int:
@@ -393,18 +401,18 @@ class _Trial:
         self._mark = simulator.mark()
         self._start = simulator.queue.mark()
         self._comparison = compares_taints(simulator.setup)
+        pods = simulator.run.cluster.pods
+        self._is_available = simulator.available()
+        self._is_movable = ~(pods.terminating | staying_with_nodes(pods))
+        """Pods that are not on their way already and do not belong to their node."""
         self._replicas, self._ready = self._counted()
 
     def _counted(self) -> tuple[Counter[Workload], Counter[Workload]]:
         """The pods of each workload that have a node, and those that are ready."""
-        replicas, ready = Counter[Workload](), Counter[Workload]()
         pods, owners = self._simulator.run.cluster.pods, self._simulator.manager.owners
-        for row in np.flatnonzero(pods.node >= 0).tolist():
-            if pods.deletion_timestamps[row] or stays_with_node(pods, row):
-                continue
-            workload = owners.of(pods, row)
-            replicas[workload] += 1
-            ready[workload] += self._simulator.is_available(row)
+        running = self._is_movable & (pods.node >= 0)
+        replicas = Counter(owners.of_each(pods, np.flatnonzero(running).tolist()))
+        ready = Counter(owners.of_each(pods, np.flatnonzero(running & self._is_available).tolist()))
         return replicas, ready
 
     def result(self, failure: Failure) -> FailureResult:
@@ -413,31 +421,28 @@ class _Trial:
         places = [place for name in failure.nodes if (place := cluster.snapshot.cluster.index.get(name)) is not None]
         if len(places) < len(failure.nodes):
             raise InputError(f"{failure.name}: a change removes its nodes")
-        rows = {row: cluster.pods.node_names[row] for place in places for row in self._movable(place)}
-        ready = {row for row in rows if self._simulator.is_available(row)}
-        nodes: dict[str, list[int]] = {name: [] for name in failure.nodes}
-        for row, name in rows.items():
-            nodes[name].append(row)
-        seconds = {row: self._toleration(row) for row in rows} if self._mode is Mode.OUTAGE else {}
-        found = self._moved(failure, places, rows, ready)
+        pods = cluster.pods
+        nodes = {
+            name: [row for row in pods.on_node(place).tolist() if self._is_movable[row]]
+            for name, place in zip(failure.nodes, places, strict=True)
+        }
+        rows = {row: name for name, its in nodes.items() for row in its}
+        specs = pods.specs.take(np.array([*rows], dtype=np.int64))
+        found = self._moved(failure, places, rows)
         if self._mode is Mode.OUTAGE:
+            stays = {
+                code: toleration_seconds(specs.values[code].tolerations, comparison=self._comparison)
+                for code in {*specs.codes.tolist()}
+            }
+            seconds = {row: stays[code] for row, code in zip(rows, specs.codes.tolist(), strict=True)}
             found = replace(found, **self._lifecycle(failure, nodes, seconds))
         self._simulator.revert(self._mark)
         self._simulator.queue.rewind(self._start)
         return found
 
-    def _movable(self, place: ClusterRow) -> Iterator[int]:
-        """Pods of a node that are not on their way already and do not belong to it."""
-        pods = self._simulator.run.cluster.pods
-        for row in pods.on_node(place).tolist():
-            if not pods.deletion_timestamps[row] and not stays_with_node(pods, row):
-                yield row
-
     # --- the failure itself
 
-    def _moved(
-        self, failure: Failure, places: Sequence[ClusterRow], rows: Mapping[int, str], ready: Collection[int]
-    ) -> FailureResult:
+    def _moved(self, failure: Failure, places: Sequence[ClusterRow], rows: Mapping[int, str]) -> FailureResult:
         simulator, drained = self._simulator, tuple[DrainResult, ...]()
         first_row = len(simulator.pods)
         if self._mode is Mode.OUTAGE:
@@ -448,7 +453,8 @@ class _Trial:
             drained = tuple(simulator.drained[before:])
             del simulator.drained[before:]
         account = _Account(simulator, failure, first_row, self._start.steps)
-        lost = [(row, account.lost(row, rows[row], row in ready, _fates(drained))) for row in sorted(rows)]
+        ready, fates = self._is_available, _fates(drained)
+        lost = [(row, account.lost(row, rows[row], bool(ready[row]), fates)) for row in sorted(rows)]
         workloads = self._by_workload([*lost, *account.preempted({*rows})])
         found = FailureResult(failure=failure, workloads=workloads, drained=drained)
         return found if found.survives else self._with_remedies(found, account)
@@ -469,8 +475,9 @@ class _Trial:
     def _by_workload(self, lost: Iterable[tuple[int, LostPod]]) -> tuple[WorkloadLoss, ...]:
         owners, pods = self._simulator.manager.owners, self._simulator.run.cluster.pods
         by_workload: dict[Workload, list[LostPod]] = {}
-        for row, one in lost:
-            by_workload.setdefault(owners.of(pods, row), []).append(one)
+        some = list(lost)
+        for workload, (_, one) in zip(owners.of_each(pods, [row for row, _ in some]), some, strict=True):
+            by_workload.setdefault(workload, []).append(one)
         found = [
             WorkloadLoss(
                 workload=workload,
@@ -532,10 +539,6 @@ class _Trial:
         return freed
 
     # --- the node lifecycle controller
-
-    def _toleration(self, row: int) -> int | None:
-        tolerations = self._simulator.run.cluster.pods.specs[row].tolerations
-        return toleration_seconds(tolerations, comparison=self._comparison)
 
     def _lifecycle(
         self, failure: Failure, nodes: Mapping[str, Sequence[int]], seconds: Mapping[int, int | None]
@@ -601,20 +604,15 @@ class _Account:
     ) -> LostPod:
         simulator, pods = self._simulator, self._simulator.pods
         key = pods.key(row)
-        made = LostPod(
-            pod=key,
-            node=node,
-            outcome=PodOutcome.RESCHEDULED,
-            to="",
-            message="",
-            by_preemption=preempted,
-            is_ready=is_ready,
-        )
+
+        def ends(outcome: PodOutcome, message: str = "", to: str = "") -> LostPod:
+            return LostPod(key, node, outcome, to, message, preempted, is_ready)
+
         fate, budget = fates.get(key, (None, ""))
         if fate in STAYS:
-            return replace(made, outcome=PodOutcome.BLOCKED, message=budget)
+            return ends(PodOutcome.BLOCKED, budget)
         if not is_controlled(pods.owners[row]):
-            return replace(made, outcome=PodOutcome.NOT_RECREATED, message="no controller recreates it")
+            return ends(PodOutcome.NOT_RECREATED, "no controller recreates it")
         now = pods.rows[key]
         if now in simulator.deleted:
             workload = simulator.manager.owners.of(pods, row)
@@ -622,27 +620,23 @@ class _Account:
             if not others:
                 refused = simulator.manager.refused.get(workload)
                 why = "its controller waits for other pods first" if refused is None else refused.refusal
-                return replace(made, outcome=PodOutcome.NOT_CREATED, message=why)
+                return ends(PodOutcome.NOT_CREATED, why)
             now = others.pop(0)
         elif now >= self._first_row:
             its = self._successors.get(simulator.manager.owners.of(pods, now), [])
             if now in its:
                 its.remove(now)
-        return self._placed(made, now)
-
-    def _placed(self, made: LostPod, row: int) -> LostPod:
-        pods = self._simulator.pods
-        if pods.node[row] >= 0:
-            name = pods.node_names[row]
+        if pods.node[now] >= 0:
+            name = pods.node_names[now]
             if name not in self._gone:
-                return replace(made, to=name)
+                return ends(_RESCHEDULED, to=name)
             message = f"its tolerations let kube-scheduler assign it to {name}, which is gone"
-            return replace(made, outcome=PodOutcome.PENDING, message=message)
-        self._row_of[made.pod] = row
-        step = self._last.get(row)
+            return ends(PodOutcome.PENDING, message)
+        self._row_of[key] = now
+        step = self._last.get(now)
         if step is not None and step.decision is None:
-            return replace(made, outcome=PodOutcome.UNDECIDED, message=step.undecided)
-        return replace(made, outcome=PodOutcome.PENDING, message=self.message(row))
+            return ends(PodOutcome.UNDECIDED, step.undecided)
+        return ends(PodOutcome.PENDING, self.message(now))
 
     def message(self, row: int) -> str:
         """kube-scheduler's, or why it does not look at the pod."""

@@ -104,14 +104,20 @@ class Column(Generic[T]):
     def put(self, row: int, value: T) -> None:
         """Another value in a row of a `copy`."""
         assert isinstance(self.values, list), "only a copy is written to"
-        code = next((code for code, known in enumerate(self.values) if known == value), len(self.values))
+        if self[row] == value:
+            return
+        code = self._code_of(value)
         if code == len(self.values):
             self.values.append(value)
         self.codes[row] = code
 
+    def _code_of(self, value: T) -> int:
+        """The number of the next value where there is no equal one."""
+        return self.values.index(value) if value in self.values else len(self.values)
+
     def with_row(self, value: T) -> Column[T]:
         """The column with one more row."""
-        code = next((code for code, known in enumerate(self.values) if known == value), len(self.values))
+        code = self._code_of(value)
         values = self.values if code < len(self.values) else [*self.values, value]
         return Column(np.append(self.codes, code), values)
 

@@ -41,8 +41,6 @@ class MoveKind(IntEnum):
 
 
 _PLACE, _REMOVE = MoveKind  # to look a member up takes longer than all else that a move does with it
-MANY = 256
-"""From so many moves on, they are undone at once."""
 NOBODY = -1
 """In place of a pod, where it is the node itself that has changed, or the volumes of its pods."""
 
@@ -62,15 +60,20 @@ class Steps:
         return self._count
 
     def add(self, pod: int, node: ClusterRow, sign: int) -> None:
-        if self._count == self._moves.shape[1]:
-            self._moves = np.concatenate((self._moves, np.empty_like(self._moves)), axis=1)
-        self._moves[:, self._count] = pod, node, sign
-        self._count += 1
+        self._moves_for(1)[:, 0] = pod, node, sign
 
-    def add_many(self, pods: IntArray, nodes: IntArray, signs: IntArray) -> None:
+    def add_many(self, pods: IntArray, nodes: IntArray, signs: IntArray | int) -> None:
         """The same for many moves, in order."""
-        self._moves = np.concatenate((self._moves[:, : self._count], np.stack((pods, nodes, signs))), axis=1)
-        self._count += len(pods)
+        added = self._moves_for(len(pods))
+        added[0], added[1], added[2] = pods, nodes, signs
+
+    def _moves_for(self, more: int) -> IntArray:
+        """The columns of so many more moves, to be written."""
+        first, self._count = self._count, self._count + more
+        if self._count > self._moves.shape[1]:
+            room = np.empty((3, max(more, self._moves.shape[1])), dtype=np.int64)
+            self._moves = np.concatenate((self._moves, room), axis=1)
+        return self._moves[:, first : self._count]
 
     def copy(self) -> Steps:
         steps = Steps()
@@ -89,24 +92,33 @@ class _OnNodes(Struct):
     order: IntArray
     start: IntArray
     touched: dict[ClusterRow, IntArray] = field(default_factory=dict)
+    moved: dict[ClusterRow, list[int]] = field(default_factory=dict)
+    """What has happened since a node's list was asked for: rows of pods that came, and `~row` of those that left."""
 
     def on(self, node: ClusterRow) -> IntArray:
+        moved = self.moved.pop(node, None)
         rows = self.touched.get(node)
-        return self.order[self.start[node] : self.start[node + 1]] if rows is None else rows
+        if rows is None:
+            rows = self.order[self.start[node] : self.start[node + 1]]
+        if moved:
+            there = {*rows.tolist()}
+            for pod in moved:
+                if pod >= 0:
+                    there.add(pod)
+                else:
+                    there.discard(~pod)
+            rows = self.touched[node] = np.array(sorted(there), dtype=np.int64)
+        return rows
 
     def add(self, pod: int, node: ClusterRow) -> None:
-        rows = self.on(node)
-        place = int(np.searchsorted(rows, pod))
-        self.touched[node] = np.concatenate((rows[:place], [pod], rows[place:]))  # np.insert takes ten times as long
+        self.moved.setdefault(node, []).append(pod)
 
     def remove(self, pod: int, node: ClusterRow) -> None:
-        rows = self.on(node)
-        self.touched[node] = rows[rows != pod]
+        self.moved.setdefault(node, []).append(~pod)
 
-    def put(self, nodes: IntArray, node: IntArray) -> None:
-        """The lists of some nodes again, from where each pod is; `node` is (pod,)."""
-        order, start = rows_by_group(node, len(self.start) - 1)
-        self.touched.update((row, order[start[row] : start[row + 1]]) for row in each_cluster_row(ClusterRows(nodes)))
+    def copy(self) -> _OnNodes:
+        moved = {node: [*rows] for node, rows in self.moved.items()}
+        return _OnNodes(order=self.order, start=self.start, touched=dict(self.touched), moved=moved)
 
 
 class _Numbered(Struct):
@@ -238,7 +250,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
             tally: replace(known, sums=np.concatenate([self.tally(tally), np.zeros(more, dtype=np.int64)]))
             for tally, known in self.tallied.items()
         }
-        on_nodes = _OnNodes(order=on.order, start=start, touched=on.touched)
+        on_nodes = _OnNodes(order=on.order, start=start, touched=on.touched, moved=on.moved)
         return replace(self, node_count=count, on_nodes=on_nodes, tallied=tallied, numbered={})
 
     def without_node(self, node: ClusterRow) -> MovingPods:
@@ -272,6 +284,18 @@ class Move(Struct, frozen=True):
     """The node that the pod was nominated for before."""
     start_time: str | None
     started: int
+
+
+class _Moves(Struct, frozen=True):
+    """The same of many pods, each of which moved once."""
+
+    kind: MoveKind
+    pods: IntArray
+    nodes: IntArray
+    node_name_codes: IntArray
+    nominated: Sequence[str]
+    start_times: Sequence[str | None]
+    started: IntArray
 
 
 class _Nodes(Struct, frozen=True):
@@ -337,7 +361,7 @@ class MovingCluster:
             devices=MovingDevices.moving(snapshot.devices),
             _tables={},
         )
-        self._undo: list[Move | _Nodes | _Replaced | _Nominated | _Stored | _Claimed | _Deleted] = []
+        self._undo: list[Move | _Moves | _Nodes | _Replaced | _Nominated | _Stored | _Claimed | _Deleted] = []
         self._undone = 0
         self.deleted: set[int] = set()
         """Rows of pods that are gone for good."""
@@ -370,6 +394,26 @@ class MovingCluster:
             self._set_started(pod, None, LATEST)
         self._moved(pod, node, _REMOVE)
 
+    def place_many(self, pods: Sequence[int], nodes: Sequence[ClusterRow]) -> None:
+        """`place` each of these pods on its node, in order."""
+        rows, places = np.array(pods, dtype=np.int64), np.array(nodes, dtype=np.int64)
+        self._remember_many(_PLACE, rows, places)
+        names = self.node_names
+        self.pods.node_names.codes[rows] = [self._code_of_name[names[node]] for node in nodes]
+        for pod in pods:
+            self._set_nominated(pod, "")
+        self._moved_many(rows, places, 1)
+
+    def remove_many(self, pods: Sequence[int]) -> None:
+        """`remove` each of these pods, which wait from now on, in order."""
+        rows = np.array(pods, dtype=np.int64)
+        places = self.pods.node[rows]
+        self._remember_many(_REMOVE, rows, places)
+        self.pods.node_names.codes[rows] = self._code_of_name[""]
+        for pod in pods:
+            self._set_started(pod, None, LATEST)
+        self._moved_many(rows, places, -1)
+
     def nominate(self, pod: int, node: ClusterRow | None) -> None:
         """A pod without a node is nominated for one, or for none any more."""
         name = "" if node is None else self.node_names[node]
@@ -388,12 +432,11 @@ class MovingCluster:
         grown = with_pods(self.snapshot, waiting).pods
         assert isinstance(grown, MovingPods), "pods that are added to moving pods move"
         codes = np.concatenate([before.node_names.codes, np.full(len(pods), self._code_of_name[""], dtype=np.int64)])
-        on = before.on_nodes
         table = replace(
             grown,
             node_names=Column(codes, self._node_name_values),
             phases=grown.phases.copy(),
-            on_nodes=_OnNodes(order=on.order, start=on.start, touched=dict(on.touched)),
+            on_nodes=before.on_nodes.copy(),
             steps=before.steps.copy(),
             nominations=dict(before.nominations),
             tallied={},
@@ -548,10 +591,10 @@ class MovingCluster:
         """Undo every move since `mark`, the last one first."""
         while len(self._undo) > mark:
             first = len(self._undo)
-            while first > mark and isinstance(self._undo[first - 1], Move):
+            while first > mark and isinstance(self._undo[first - 1], Move | _Moves):
                 first -= 1
-            if len(self._undo) - first > MANY:
-                self._undo_moves([move for move in reversed(self._undo[first:]) if isinstance(move, Move)])
+            if first < len(self._undo):
+                self._undo_moves([move for move in reversed(self._undo[first:]) if isinstance(move, Move | _Moves)])
                 del self._undo[first:]
                 continue
             move = self._undo.pop()
@@ -573,32 +616,34 @@ class MovingCluster:
                 self.pods.node_names.codes[move.pod] = move.node_name_code
                 self.deleted.discard(move.pod)
                 continue
-            if isinstance(move, _Nominated):
-                self._set_nominated(move.pod, move.node)
-                continue
-            self.pods.node_names.codes[move.pod] = move.node_name_code
-            self._set_nominated(move.pod, move.nominated)
-            self._set_started(move.pod, move.start_time, move.started)
-            self._moved(move.pod, move.node, MoveKind(-move.kind))
+            assert isinstance(move, _Nominated), "moves of pods are undone together"
+            self._set_nominated(move.pod, move.node)
 
-    def _undo_moves(self, moves: Sequence[Move]) -> None:
-        """Undo many moves, the last one first, at once."""
+    def _undo_moves(self, moves: Sequence[Move | _Moves]) -> None:
+        """Undo moves, the last one first, at once."""
+        undone: list[tuple[int, int, int]] = []
         for move in moves:
             self._undone += 1
-            self.pods.node_names.codes[move.pod] = move.node_name_code
-            self._set_nominated(move.pod, move.nominated)
-            self._set_started(move.pod, move.start_time, move.started)
-        rows = np.array([(move.pod, move.node, -move.kind) for move in moves], dtype=np.int64)
-        pods, nodes, signs = rows.T
-        table = self.pods
-        for row, node, sign in rows.tolist():
-            table.node[row] = node if sign > 0 else -1
-        table.on_nodes.put(distinct(nodes), table.node)
-        table.steps.add_many(pods, nodes, signs)
-        for sums in self._tables():
-            np.add.at(sums.requested, nodes, signs[:, None] * sums.requests.matrix[pods])
-            np.add.at(sums.nonzero_requested, nodes, signs[:, None] * sums.requests.nonzero[pods])
-            np.add.at(sums.pod_count, nodes, signs)
+            if isinstance(move, Move):
+                each = iter([(move.pod, move.node, move.node_name_code, move.nominated, move.start_time, move.started)])
+            else:
+                columns = (move.pods.tolist(), move.nodes.tolist(), move.node_name_codes.tolist())
+                each = zip(*columns, move.nominated, move.start_times, move.started.tolist(), strict=True)
+            for pod, node, code, nominated, start_time, started in each:
+                self.pods.node_names.codes[pod] = code
+                self._set_nominated(pod, nominated)
+                self._set_started(pod, start_time, started)
+                undone.append((pod, node, -move.kind))
+        pods, nodes, signs = np.array(undone, dtype=np.int64).T
+        self._moved_many(pods, nodes, signs)
+
+    def _remember_many(self, kind: MoveKind, rows: IntArray, places: IntArray) -> None:
+        pods = self.pods
+        nominated, start_times = (
+            [column[row] for row in rows.tolist()] for column in (pods.nominated_node_names, pods.start_times)
+        )
+        codes, started = pods.node_names.codes[rows], pods.started[rows]
+        self._undo.append(_Moves(kind, rows, places, codes, nominated, start_times, started))
 
     def _remember(self, kind: MoveKind, pod: int, node: ClusterRow) -> None:
         pods = self.pods
@@ -639,6 +684,26 @@ class MovingCluster:
             ):
                 change(sums, each, out=sums)
             table.pod_count[node] += kind
+
+    def _moved_many(self, rows: IntArray, places: IntArray, signs: IntArray | int) -> None:
+        """`_moved` for many, in order; of a pod that moves more than once the last move counts."""
+        pods = self.pods
+        signs = np.broadcast_to(signs, len(rows))
+        pods.node[rows] = np.where(signs > 0, places, -1)
+        for pod, node, sign in zip(rows.tolist(), places.tolist(), signs.tolist(), strict=True):
+            pods.on_nodes.moved.setdefault(node, []).append(pod if sign > 0 else ~pod)
+        pods.steps.add_many(rows, places, signs)
+        is_once = len({*places.tolist()}) == len(places)
+        for table in self._tables():
+            for sums, each in (
+                (table.requested, signs[:, None] * table.requests.matrix[rows]),
+                (table.nonzero_requested, signs[:, None] * table.requests.nonzero[rows]),
+                (table.pod_count, signs),
+            ):
+                if is_once:  # nodes that differ take a fraction of the time
+                    sums[places] += each
+                else:
+                    np.add.at(sums, places, each)
 
     def _note(self, pod: int, node: ClusterRow, sign: int) -> None:
         self.pods.steps.add(pod, node, sign)

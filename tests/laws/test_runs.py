@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from unittest import mock
 
 import numpy as np
 from hypothesis import Phase, given, settings
@@ -18,8 +17,8 @@ from kschedx.kube.types import Node, Taint
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
 from kschedx.simulate.node_changes import cordoned
-from kschedx.snapshot import moving
 from kschedx.snapshot.columns import ClusterRow, IntArray, each_cluster_row
+from kschedx.snapshot.moving import MovingCluster
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from tests import builders
@@ -168,6 +167,17 @@ def test_a_run_says_what_a_cluster_built_that_way_would(seed: int) -> None:
         world.check()
 
 
+def several(run: Run, rows: list[int], dice: random.Random) -> None:
+    """Place replicas together, each of which is decided like the next one of a cluster with those before it."""
+    alone = MovingCluster(run.cluster.frozen())
+    found = run.bind_identical(rows, lambda some: dice.choice(list(each_cluster_row(some))))
+    for row, (best, node) in zip(rows, found, strict=False):
+        built = alone.frozen()
+        cycle = run.scheduler.on(built).schedule(built.pods[row])
+        assert best.tolist() == Decision.of(cycle).best.tolist(), built.pods.key(row)
+        alone.place(row, node)
+
+
 @UNSHRUNK
 @given(SEEDS)
 def test_replicas_in_a_row_are_decided_like_each_by_itself(seed: int) -> None:
@@ -189,6 +199,8 @@ def test_replicas_in_a_row_are_decided_like_each_by_itself(seed: int) -> None:
             break
         node = dice.choice(list(each_cluster_row(decision.choice)))
         run.bind(row, node, then)
+        if dice.random() < 0.3:
+            several(run, left[1 : dice.randrange(2, 7)], dice)
         if dice.random() < 0.05:
             world.move()
     world.check()
@@ -206,8 +218,7 @@ def test_what_is_taken_back_was_never_there(seed: int) -> None:
         world.move()
         for row in world.waiting[:2]:
             world.run.decide(row)
-    with mock.patch.object(moving, "MANY", world.dice.choice((0, moving.MANY))):
-        cluster.revert(mark)
+    cluster.revert(mark)
     assert state(world) == before
     assert [columns(world.run.scored_cycle(row, world.profile)) for row in world.waiting] == said
     world.check()

@@ -49,7 +49,12 @@ def test_moves_add_up_and_can_be_taken_back(seed: int) -> None:
     before = moving.frozen()
     for _ in range(30):
         row = dice.randrange(len(moving.pods))
-        if moving.pods.node[row] < 0:
+        some = dice.sample(range(len(moving.pods)), k=5)
+        if dice.random() < 0.3:
+            moving.remove_many([one for one in some if moving.pods.node[one] >= 0])
+            some = [one for one in some if moving.pods.node[one] < 0]
+            moving.place_many(some, [ClusterRow(dice.randrange(4)) for _ in some])
+        elif moving.pods.node[row] < 0:
             moving.place(row, ClusterRow(dice.randrange(4)))
         else:
             moving.remove(row, waits=dice.random() < 0.5)

@@ -8,7 +8,7 @@ came or went, that is a first look again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.interface import PermitPlugin
 from kschedx.framework.moving.equivalence import EquivalenceClasses, EquivalenceKey
-from kschedx.framework.replicas import NotFollowedError, Replicas, Standing
+from kschedx.framework.replicas import NotFollowedError, Pick, Replicas, Standing
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import Decision, EquivalenceClass, after_binding
 from kschedx.framework.scheduler import Scheduler
@@ -176,6 +176,8 @@ class Run:
         pods = self.cluster.pods
         spec = pods.specs[row]
         claims = spec.mounts_storage or spec.resource_claims or self.snapshot.devices.stands_for_request(spec)
+        if self._series is not None and not self._is_of(self._series.kind, row):
+            self._series = None
         if self._series is None and then is not None and not claims:
             self._begin_series(row, then)
         if claims:
@@ -185,6 +187,21 @@ class Run:
             self._series.moves += 1
             if not self._series.replicas.place(node):
                 self._series = None
+
+    def bind_identical(self, rows: Sequence[int], pick: Pick) -> list[tuple[ClusterRows, ClusterRow]]:
+        """Decide about pods and place them, one after the other; they wait, and are identical to the one that was bound
+        last. For each the nodes that share the highest total, and the one that `pick` takes; fewer than there are pods
+        where `decide` goes on."""
+        series = self._series
+        if series is None or series.moves != len(self.cluster.pods.steps):
+            return []
+        found, goes_on = series.replicas.place_all(len(rows), pick)
+        if found:
+            self.cluster.place_many(rows[: len(found)], [node for _, node in found])
+            series.moves += len(found)
+        if not goes_on:
+            self._series = None
+        return found
 
     def _begin_series(self, row: int, then: int) -> None:
         kind = self.kind_of(then)

@@ -71,6 +71,7 @@ class DynamicResources(
     """Allocates devices to pods that claim some, and has nothing to say about all others."""
 
     name = "DynamicResources"
+    normalizes_by_extremes = True
     scores_preferences = True
     texts: ClassVar[Texts] = {
         "": (

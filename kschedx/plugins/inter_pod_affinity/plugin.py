@@ -283,7 +283,7 @@ class FollowedAffinity(Following):
             for key, number in (pair for added in self._worth for pair in added.items()):
                 label = self._nodes.cluster.label(key)
                 if number and label[node] is not None:
-                    self.raw[label.codes == label.codes[node]] += number
+                    np.add(self.raw, number, out=self.raw, where=label.codes == label.codes[node])
         moved = [one.place(self._nodes, added, node) for one, added in self._sums]
         if self._counts is None or not any(moved):
             return False
