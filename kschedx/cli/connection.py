@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeAlias
@@ -16,6 +16,7 @@ from kschedx.cli.streams import print_note
 if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
     from kschedx.export.slim import Slim
+    from kschedx.kube.types import Pod
     from kschedx.snapshot.snapshot import Snapshot
     from kschedx.sources.live.client import ApiServer, Impersonation
     from kschedx.sources.live.cluster import Event
@@ -173,18 +174,21 @@ def tell_left_out(*setups: Setup) -> None:
         print_note(note_text(UnknownPlugins(left_out=tuple(left_out.values()), stands=False)))
 
 
-def tell_ignored_groups(snapshot: Snapshot, setup: Setup) -> None:
-    """A line on stderr about pod groups of pending pods that no plugin of the configuration evaluates."""
+def tell_ignored_groups(snapshot: Snapshot, setup: Setup, more: Iterable[Pod] = ()) -> None:
+    """A line on stderr about pod groups of pending pods, and of pods of manifests, that no plugin of the configuration
+    evaluates."""
     from kschedx.snapshot.pod_groups import group_name
 
     if not snapshot.pod_groups or any("GangScheduling" in one.points.get("permit", ()) for one in setup.profiles):
         return
     pods = snapshot.pods
     of_workloads = setup.release.behaviour.gangs_are_of_workloads
+    specs = [*((pods.namespaces[row], pods.specs[row]) for row in pods.pending)]
+    specs += ((one.metadata.namespace, one.spec) for one in more)
     named = {
-        f"{pods.namespaces[row]}/{name}"
-        for row in pods.pending
-        if (name := group_name(pods.specs[row], of_workloads=of_workloads)) is not None
+        f"{namespace}/{name}"
+        for namespace, spec in specs
+        if (name := group_name(spec, of_workloads=of_workloads)) is not None
     }
     groups = sorted(key for key in named if key in snapshot.pod_groups)
     if groups:

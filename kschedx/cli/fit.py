@@ -66,6 +66,8 @@ def fit(
     from kschedx.cli.why_pod import place_of
     from kschedx.errors import InputError
     from kschedx.inquiry.ask import Clusters
+    from kschedx.kube.decoding import decode, encoded
+    from kschedx.kube.types import Pod
     from kschedx.simulate.fit import Fit
 
     if out is not None:
@@ -78,7 +80,9 @@ def fit(
     applied, targets = _targets(question, after.snapshot, setup, target, namespace)
     clusters = Clusters(read=after.snapshot, before=after.snapshot, applied=applied)
     connection.tell(applied, setup)
-    connection.tell_ignored_groups(applied, setup)
+    if applied.pod_groups:
+        pods = (one if isinstance(one, Pod) else decode(encoded(one.manifest, "pod"), Pod) for one in targets)
+        connection.tell_ignored_groups(applied, setup, pods)
     if len(targets) > 1 and out is not None:
         raise InputError(f"--out needs one workload, and {target} has {len(targets)}")
     answers = [_answer(clusters, setup, one, _title(one, target, len(targets)), replicas) for one in targets]

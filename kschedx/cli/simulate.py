@@ -140,7 +140,9 @@ def simulate(
 
     simulation = run(options)
     connection.tell(snapshot, setup)
-    connection.tell_ignored_groups(snapshot, setup)
+    if (then := simulation.run.cluster.snapshot).pod_groups:
+        rows = then.pods.rows
+        connection.tell_ignored_groups(then, setup, (then.pods[rows[one]] for one in simulation.placed if one in rows))
     tell_open_counts(simulation)
     other = other_outcomes(simulation, options, run) if ties else None
     from kschedx.render.simulation import ties_text

@@ -30,10 +30,11 @@ from kschedx.controllers.update_strategy import (
     UpdateStrategy,
     strategy_of,
 )
-from kschedx.controllers.workloads import Manifest, Owners, Workload, fields_at
+from kschedx.controllers.workloads import Manifest, Owners, Workload
 from kschedx.errors import InputError, NotAdmittedError, Place
 from kschedx.explain.admission import Ledger, counted, enforcing
 from kschedx.explain.setup import Setup
+from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Document
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import Pod
@@ -518,11 +519,11 @@ class Manager:
             current = self._replica_set(manifest) or self._newest(rows)
             return {row for row in rows if self._owner(row) != current}
         if workload.kind == "StatefulSet":
-            key, updated = REVISION_HASH, fields_at(manifest, "status").get("updateRevision")
+            key, updated = REVISION_HASH, map_at(manifest, "status").get("updateRevision")
         elif workload.kind == "DaemonSet":
             key, updated = (
                 TEMPLATE_GENERATION,
-                fields_at(manifest, "metadata", "annotations").get(GENERATION_OF_TEMPLATE),
+                map_at(manifest, "metadata", "annotations").get(GENERATION_OF_TEMPLATE),
             )
         else:
             return set()
@@ -734,8 +735,8 @@ def deployment_spec(manifest: Manifest, wanted: int) -> deployment.DeploymentSpe
         replicas=wanted,
         max_surge=rolling.surge,
         max_unavailable=rolling.unavailable,
-        is_recreate=fields_at(manifest, "spec", "strategy").get("type") == "Recreate",
-        is_paused=fields_at(manifest, "spec").get("paused") is True,
+        is_recreate=map_at(manifest, "spec", "strategy").get("type") == "Recreate",
+        is_paused=map_at(manifest, "spec").get("paused") is True,
     )
 
 
@@ -744,11 +745,11 @@ def stateful_set_spec(manifest: Manifest, before: Manifest | None) -> stateful_s
     wanted = workloads.wanted_replicas(manifest)
     strategy = strategy_of(manifest, wanted, before or manifest)
     rolling = strategy if isinstance(strategy, StatefulSetUpdate) else None
-    update = fields_at(before or manifest, "spec", "updateStrategy", "rollingUpdate")
+    update = map_at(before or manifest, "spec", "updateStrategy", "rollingUpdate")
     return stateful_set.StatefulSetSpec(
         replicas=wanted,
         start=workloads.first_ordinal(manifest),
-        is_ordered=fields_at(manifest, "spec").get("podManagementPolicy") != "Parallel",
+        is_ordered=map_at(manifest, "spec").get("podManagementPolicy") != "Parallel",
         is_on_delete=isinstance(strategy, NoRollout) and strategy.why is NoRolloutReason.ON_DELETE,
         partition=0 if rolling is None else rolling.partition,
         max_unavailable=rolling.unavailable if rolling is not None and "maxUnavailable" in update else None,
@@ -757,7 +758,7 @@ def stateful_set_spec(manifest: Manifest, before: Manifest | None) -> stateful_s
 
 def _owner_of(manifest: Manifest) -> str:
     """`deploy/web`, whose controller decides about a ReplicaSet; empty for what no Deployment owns."""
-    owners = fields_at(manifest, "metadata").get("ownerReferences")
+    owners = map_at(manifest, "metadata").get("ownerReferences")
     for one in owners if isinstance(owners, Sequence) else ():
         if isinstance(one, Mapping) and one.get("controller") is True and one.get("kind") == "Deployment":
             return f"deploy/{one.get('name')}"
@@ -770,7 +771,7 @@ def wanted_at_a_time(manifest: Manifest) -> int:
     wanted = workloads.wanted_replicas(manifest)
     if manifest.get("kind") != "Job":
         return wanted
-    spec, status = fields_at(manifest, "spec"), fields_at(manifest, "status")
+    spec, status = map_at(manifest, "spec"), map_at(manifest, "status")
     if spec.get("suspend") is True:
         return 0
     completions, succeeded = spec.get("completions"), status.get("succeeded")
@@ -784,7 +785,7 @@ def _completed(manifest: Manifest, known: Manifest | None, running: int) -> Mani
     mention."""
     completed = dict(manifest)
     if known is not None:
-        completed["metadata"] = {**fields_at(known, "metadata"), **fields_at(manifest, "metadata")}
+        completed["metadata"] = {**map_at(known, "metadata"), **map_at(manifest, "metadata")}
         if "status" in known:
             completed.setdefault("status", known["status"])
     if manifest.get("kind") in ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"):

@@ -18,6 +18,7 @@ from kschedx.explain.setup import Setup
 from kschedx.explain.subject import admitted, with_claims_of_templates
 from kschedx.framework.moving import Run
 from kschedx.kube.autoscalers import DELETION_COST, MIRROR
+from kschedx.kube.decoding import map_at
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus, ephemeral_claim_name
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSpec
@@ -226,7 +227,7 @@ def _deployments(snapshot: Snapshot) -> Iterator[tuple[tuple[str, str], str]]:
     """ReplicaSets, by namespace and name, to the Deployments that own them."""
     for (kind, namespace, name), raw in snapshot.workloads.items():
         if kind == "ReplicaSet":
-            owners = fields_at(msgspec.json.decode(raw), "metadata").get("ownerReferences")
+            owners = map_at(msgspec.json.decode(raw), "metadata").get("ownerReferences")
             for owner in owners if isinstance(owners, list) else ():
                 if isinstance(owner, dict) and owner.get("kind") == "Deployment":
                     yield (namespace, name), str(owner.get("name"))
@@ -234,9 +235,9 @@ def _deployments(snapshot: Snapshot) -> Iterator[tuple[tuple[str, str], str]]:
 
 def wanted_replicas(manifest: Manifest, before: Manifest | None = None) -> int:
     """How many pods the workload asks for at a time; what it does not say stays as it was `before`, else it is 1."""
-    spec, old = fields_at(manifest, "spec"), {} if before is None else fields_at(before, "spec")
+    spec, old = map_at(manifest, "spec"), {} if before is None else map_at(before, "spec")
     if manifest.get("kind") == "CronJob":
-        spec, old = fields_at(spec, "jobTemplate", "spec"), fields_at(old, "jobTemplate", "spec")
+        spec, old = map_at(spec, "jobTemplate", "spec"), map_at(old, "jobTemplate", "spec")
     names = ("parallelism", "completions") if manifest.get("kind") in ("Job", "CronJob") else ("replicas",)
     numbers = [number for name in names if isinstance(number := spec.get(name, old.get(name)), int)]
     wanted = min(numbers, default=1)
@@ -255,12 +256,12 @@ def has_replicas(manifest: Manifest) -> bool:
 
 def says_replicas(manifest: Manifest) -> bool:
     """Whether the manifest has the number; one of a snapshot that was cut down may not."""
-    return manifest.get("kind") in ("Job", "CronJob") or isinstance(fields_at(manifest, "spec").get("replicas"), int)
+    return manifest.get("kind") in ("Job", "CronJob") or isinstance(map_at(manifest, "spec").get("replicas"), int)
 
 
 def with_replicas(manifest: Manifest, replicas: int) -> Manifest:
     name = "parallelism" if manifest.get("kind") == "Job" else "replicas"
-    return {**manifest, "spec": {**fields_at(manifest, "spec"), name: replicas}}
+    return {**manifest, "spec": {**map_at(manifest, "spec"), name: replicas}}
 
 
 def has_new_template(snapshot: Snapshot, manifest: Manifest) -> bool:
@@ -330,12 +331,12 @@ def one_or_copies(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, l
 
 
 def name_of(manifest: Manifest) -> str:
-    return str(fields_at(manifest, "metadata").get("name") or "")
+    return str(map_at(manifest, "metadata").get("name") or "")
 
 
 def first_ordinal(manifest: Manifest) -> int:
     """Of a StatefulSet."""
-    start = fields_at(manifest, "spec", "ordinals").get("start")
+    start = map_at(manifest, "spec", "ordinals").get("start")
     return start if isinstance(start, int) else 0
 
 
@@ -345,7 +346,7 @@ def pods_of_ordinals(
     """A StatefulSet's pods of these ordinals, and the cluster with the claims of their templates."""
     made: list[Pod] = []
     for ordinal in ordinals:
-        spec = {**fields_at(manifest, "spec"), "ordinals": {"start": ordinal}}
+        spec = {**map_at(manifest, "spec"), "ordinals": {"start": ordinal}}
         next_pod = pod_from_workload({**manifest, "spec": spec})
         subject = admitted(snapshot, next_pod, setup, title=title(manifest), maker=manifest)
         pod = subject.pod
@@ -410,7 +411,7 @@ def replica_sets(snapshot: Snapshot, namespace: str) -> list[dict[str, object]]:
         for (kind, space, _), raw in snapshot.workloads.items()
         if kind == "ReplicaSet" and space == namespace
     ]
-    return [one for one in every if fields_at(one, "spec", "template", "spec")]
+    return [one for one in every if map_at(one, "spec", "template", "spec")]
 
 
 def manifest_of(snapshot: Snapshot, workload: Workload) -> dict[str, object] | None:
@@ -430,13 +431,13 @@ def stored_manifest(snapshot: Snapshot, workload: Workload) -> dict[str, object]
 
 def workload_of(manifest: Manifest) -> Workload:
     """Who a manifest with a namespace is about."""
-    metadata = fields_at(manifest, "metadata")
+    metadata = map_at(manifest, "metadata")
     namespace = str(metadata.get("namespace") or "default")
     return Workload(str(manifest.get("kind")), namespace, str(metadata.get("name") or ""))
 
 
 def title(manifest: Manifest) -> str:
-    metadata = fields_at(manifest, "metadata")
+    metadata = map_at(manifest, "metadata")
     return f"{manifest.get('kind')} {metadata.get('namespace') or 'default'}/{metadata.get('name') or ''}"
 
 
@@ -455,10 +456,3 @@ def require_scalable(kind: str) -> None:
     """Raises `InputError` for a kind without a number of replicas."""
     if kind not in SCALED:
         raise InputError(f'"{kind}" does not scale', hint=f"kinds that do: {', '.join(SCALED)}")
-
-
-def fields_at(value: object, *path: str) -> dict[str, object]:
-    """What is under a path, or nothing, where it is no map."""
-    for part in path:
-        value = value.get(part) if isinstance(value, dict) else None
-    return value if isinstance(value, dict) else {}

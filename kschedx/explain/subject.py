@@ -28,7 +28,7 @@ from kschedx.explain.notes import (
     Note,
 )
 from kschedx.explain.setup import Setup
-from kschedx.kube.decoding import decode
+from kschedx.kube.decoding import decode, map_at
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.storage import PersistentVolumeClaim, check_quantities, default_class, with_default_class
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodResourceClaimStatus
@@ -62,8 +62,7 @@ def with_made(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) -> 
 
 
 def _of(manifest: Mapping[str, object], field: str) -> str:
-    metadata = manifest.get("metadata")
-    return str(metadata.get(field) or "") if isinstance(metadata, dict) else ""
+    return str(map_at(manifest, "metadata").get(field) or "")
 
 
 def with_ephemeral_claims(
@@ -215,8 +214,7 @@ def admitted(
 
 
 def _title(manifest: Mapping[str, object]) -> str:
-    metadata = manifest.get("metadata")
-    named = metadata if isinstance(metadata, Mapping) else {}
+    named = map_at(manifest, "metadata")
     return f"Pod {named.get('namespace') or 'default'}/{named.get('name') or named.get('generateName') or ''}"
 
 

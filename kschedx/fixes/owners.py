@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.fixes.changes import Change, PatchError, add_operation, apply_patch, pointer
+from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Json, Target
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.types import Container, OwnerReference, Pod, Volume
@@ -165,10 +166,8 @@ def delivery(owner: Owner, pod: Pod) -> Delivery | None:
 
     Upstream: pkg/controller/statefulset/stateful_set_control.go, pkg/controller/daemon/update.go.
     """
-    spec = owner.manifest.get("spec")
-    spec = spec if isinstance(spec, dict) else {}
-    strategy = spec.get("updateStrategy")
-    strategy = strategy if isinstance(strategy, dict) else {}
+    spec = map_at(owner.manifest, "spec")
+    strategy = map_at(spec, "updateStrategy")
     own = Target(api_version="v1", kind="Pod", namespace=pod.metadata.namespace, name=pod.metadata.name)
     api_version = str(owner.manifest.get("apiVersion", ""))
     target = Target(api_version=api_version, kind=owner.kind, namespace=pod.metadata.namespace, name=owner.name)
@@ -204,8 +203,7 @@ def _part(value: object, part: str | int) -> object:
 
 
 def _operations(patch: tuple[Json, ...], pod: Pod, template: dict[str, object], lead: str) -> Iterator[Json]:
-    spec = template.get("spec")
-    spec = spec if isinstance(spec, dict) else {}
+    spec = map_at(template, "spec")
     for one in patch:
         path, value = str(one["path"]), one.get("value")
         if path in _OF_CLASS:

@@ -348,7 +348,8 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
         name = (claim.spec.volume_name or own) if named is None else own
         storage_class = storage.classes.get(claim.storage_class)
         driver = storage_class.provisioner if storage_class and storage_class.can_provision else ""
-        is_new = not claim.metadata.uid or any(claim == one for one in place.situation.proposal.objects)
+        is_new = any(claim == one for one in place.situation.proposal.objects)
+        is_new = is_new or not (claim.metadata.uid or _is_in_trouble(snapshot, claim, driver))
         yield s.CreateVolume(
             volume=volume_for(claim, name, storage_class, bound=True),
             claim_key=claim.key,
@@ -370,6 +371,12 @@ def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver:
     report = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
     told = report.message if report is not None and report.uid in ("", claim.metadata.uid) else ""
     return provisioning_text(told, claim.key, claim.storage_class, driver, _provisioners_down(snapshot, driver))
+
+
+def _is_in_trouble(snapshot: Snapshot, claim: PersistentVolumeClaim, driver: str) -> bool:
+    """Something tells why the claim has no volume yet; else a driver may not have seen it."""
+    key = "PersistentVolumeClaim", claim.metadata.namespace, claim.name
+    return key in snapshot.failed_creates or bool(_provisioners_down(snapshot, driver))
 
 
 def _provisioners_down(snapshot: Snapshot, driver: str) -> list[str]:

@@ -21,6 +21,7 @@ from kschedx.explain.notes import AppliedTogether, ForeignWorkload, ManifestLeft
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, admitted
 from kschedx.kube.custom_resources import PodCount, custom_kind
+from kschedx.kube.decoding import map_at
 from kschedx.kube.kinds import kind_of, refuse_unknown
 from kschedx.kube.workloads import (
     MAKING_PODS,
@@ -76,15 +77,13 @@ def knows_claims(snapshot: Snapshot) -> bool:
 
 def key_of(manifest: Mapping[str, object]) -> tuple[str, str, str]:
     """Kind, namespace and name."""
-    metadata = manifest.get("metadata")
-    named = metadata if isinstance(metadata, dict) else {}
+    named = map_at(manifest, "metadata")
     return str(manifest.get("kind")), str(named.get("namespace") or "default"), str(named.get("name") or "")
 
 
 def title(manifest: Mapping[str, object]) -> str:
     """`Deployment web`."""
-    metadata = manifest.get("metadata")
-    named = metadata if isinstance(metadata, dict) else {}
+    named = map_at(manifest, "metadata")
     return f"{manifest.get('kind')} {named.get('name') or named.get('generateName') or ''}"
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.pod_security import PREFIX
-from kschedx.controllers.workloads import Owners, fields_at, manifest_of, wanted_replicas, workload_of
+from kschedx.controllers.workloads import Owners, manifest_of, wanted_replicas, workload_of
 from kschedx.errors import InputError, UndecidableError, nearest
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, admitted
@@ -25,6 +25,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.lifecycle import is_ready
+from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Target
 from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ResourceQuota
@@ -104,7 +105,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         key = workload.kind, workload.namespace, workload.name
         stored = manifest_of(self.snapshot, workload) or {}
         rows = Owners(self.snapshot).members(self.snapshot.pods, workload)
-        selectors = [fields_at(one, "spec").get("selector") for one in (stored, self.maker)]
+        selectors = [map_at(one, "spec").get("selector") for one in (stored, self.maker)]
         is_adopted = workload.kind == "StatefulSet" and says(*selectors)
         others = {one: raw for one, raw in self.snapshot.workloads.items() if one != key}
         named = f"{workload.kind.lower()}/{quote(workload.name)} {self._in_namespace}"

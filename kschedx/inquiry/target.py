@@ -26,7 +26,7 @@ from kschedx.inquiry.manifests import (
 )
 from kschedx.kube import kueue
 from kschedx.kube.autoscalers import HorizontalPodAutoscaler, ScaledObject
-from kschedx.kube.decoding import no_name_of_a_pod, no_pod
+from kschedx.kube.decoding import map_at, no_name_of_a_pod, no_pod
 from kschedx.kube.kinds import kind_of
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
@@ -188,12 +188,13 @@ def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> Written |
             continue
         pod_set = one.spec.pod_sets[0]
         owners = one.metadata.owner_references
+        belonging = {} if owners else {kueue.GROUP_LABEL: one.metadata.name}  # by what the pod is known to be of it
         metadata = replace(
             pod_set.template.metadata,
             name=f"{owners[0].name if owners else one.metadata.name}-{pod_set.name}",
             namespace=namespace,
             owner_references=owners,
-            labels={**pod_set.template.metadata.labels, kueue.PODSET_LABEL: pod_set.name},
+            labels={**pod_set.template.metadata.labels, **belonging, kueue.PODSET_LABEL: pod_set.name},
         )
         gate = PodSchedulingGate(name=kueue.ADMISSION_GATE)
         gates = () if one.has("Admitted") else (gate,)
@@ -355,6 +356,5 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
 
 
 def _in_namespace(manifest: Manifest) -> Manifest:
-    metadata = manifest.get("metadata")
-    own = metadata if isinstance(metadata, dict) else {}
+    own = map_at(manifest, "metadata")
     return {**manifest, "metadata": {**own, "namespace": own.get("namespace") or "default"}}

@@ -405,8 +405,7 @@ def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:
     """A pod for each template of a custom resource, or for each kind of pod that its operator builds; none where it has
     neither."""
     kind, group = kind_and_group(manifest)
-    metadata = manifest.get("metadata")
-    own = metadata if isinstance(metadata, dict) else {}
+    own = map_at(manifest, "metadata")
     spec = manifest.get("spec")
     found, counts = _templates_and_counts(manifest, kind, group)
     scheduler = (spec.get("schedulerName") if isinstance(spec, dict) else None) or _SCHEDULERS.get(group)

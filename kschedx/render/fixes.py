@@ -24,7 +24,8 @@ from kschedx.render.words.causes import because
 
 if TYPE_CHECKING:
     from kschedx.inquiry.fix import Fix
-    from kschedx.inquiry.pending_pods import PendingStory, SharedFix
+    from kschedx.inquiry.pending_pods import PendingStory, SharedFix, SharedFixes
+    from kschedx.simulate.simulation import WorkloadResult
 
 _INDENT = LABEL + 2
 SHOWN_NODES = 2
@@ -118,6 +119,12 @@ def story_fixes(story: PendingStory | None) -> tuple[FixView, ...]:
         return ()
     title, _, seen = mended_text(story.mended).partition(SEPARATOR)
     return (FixView(title=title, seen=seen, commands=story.mended.fix.commands),)
+
+
+def refusal_fixes(mending: SharedFixes, result: WorkloadResult) -> tuple[FixView, ...]:
+    """What lets the API server take the refused replicas of a workload; empty where nothing is known."""
+    fix = mending.let_in(result) if result.refused else None
+    return () if fix is None else (FixView(title=fix.title, commands=fix.commands),)
 
 
 def story_fix_lines(story: PendingStory | None, width: int, indent: int = 4) -> list[Text]:

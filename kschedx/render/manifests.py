@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kschedx.errors import InputError
 from kschedx.fixes import Change
 from kschedx.fixes.changes import PatchError, apply_patch
+from kschedx.kube.decoding import map_at
 from kschedx.kube.escaping import json_escaped, shell_command, shell_comment, yaml_escaped
 
 if TYPE_CHECKING:
@@ -260,8 +261,7 @@ def _made_elsewhere(manifest: Manifest) -> str:
 
 def sendable_manifest(manifest: Manifest) -> Manifest:
     """Without fields that an API server sets itself, and refuses or drops when a client sets them."""
-    metadata = manifest.get("metadata")
-    own = metadata if isinstance(metadata, Mapping) else {}
+    own = map_at(manifest, "metadata")
     kept = {key: value for key, value in own.items() if key not in _GIVEN}
     return {key: value for key, value in {**manifest, "metadata": kept}.items() if key != "status"}
 

@@ -24,7 +24,7 @@ from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.pending_pods import SharedFixes
 from kschedx.render.drain import drain_facts, drain_lines, each_lines, several_lines, verdict
-from kschedx.render.fixes import command_lines, fix_lines, story_fix_lines, story_reason
+from kschedx.render.fixes import command_lines, fix_lines, refusal_fixes, story_fix_lines, story_reason
 from kschedx.render.outcome import outcome_tone
 from kschedx.render.screen import explanation_view
 from kschedx.render.states import NoScheduler
@@ -396,7 +396,7 @@ def _workload(result: WorkloadResult, mending: SharedFixes, width: int) -> list[
     if result.refused:
         parts.append(f"{result.refused:,} refused: {result.refusal}")
     lines = paragraph(f"{result.workload.reference}  {' · '.join(parts)}", width, first=tone.mark, indent=4)
-    if result.refused and (fix := mending.let_in(result)) is not None:
+    for fix in refusal_fixes(mending, result):
         lines += paragraph(fix.title, width, first="    fix  ")
         lines += command_lines(fix.commands, width)
     return lines + story_fix_lines(story, width)

@@ -14,11 +14,12 @@ import msgspec
 from msgspec.structs import replace
 
 from kschedx.controllers.workloads import Workload as Owner
-from kschedx.controllers.workloads import copy_pod, fields_at, manifest_of
+from kschedx.controllers.workloads import copy_pod, manifest_of
 from kschedx.errors import InputError
 from kschedx.explain.subject import admitted as stored_pod
 from kschedx.holding.kueue import as_if_admitted
 from kschedx.kube import kueue as api
+from kschedx.kube.decoding import map_at
 from kschedx.kube.kueue import PodSetAssignment, ResourceFlavor, Workload
 from kschedx.kube.types import Pod
 from kschedx.kueue.document import Eviction
@@ -118,7 +119,7 @@ class _Admission:
         """Write `spec.suspend` of the job, where the snapshot has its manifest."""
         maker = self._maker(key)
         manifest = manifest_of(self._simulator.snapshot, maker)
-        spec = fields_at(manifest, "spec") if manifest is not None else {}
+        spec = map_at(manifest, "spec") if manifest is not None else {}
         if manifest is not None and "suspend" in spec:
             changed = {**manifest, "spec": {**spec, "suspend": suspended}}
             self._simulator.manager.keep_manifest(maker, changed)

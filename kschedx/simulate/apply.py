@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Never, assert_never, cast
+from typing import Never, assert_never
 
 import msgspec
 from msgspec import Struct, field
@@ -18,6 +18,7 @@ from kschedx.explain.admission import Ledger, counted
 from kschedx.explain.subject import admitted
 from kschedx.inquiry.lifecycle import creates_no_pods, replica_sets_of
 from kschedx.kube.custom_resources import custom_kind
+from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Document
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.tolerations import NO_EXECUTE, tolerates, untolerated
@@ -535,8 +536,7 @@ class ClusterChanges:
         self.follow([(before.nodes[before.index[node.name]], node) for node in nodes if node.name in before.index])
 
     def _in_namespace(self, manifest: Manifest) -> dict[str, object]:
-        metadata = manifest.get("metadata")
-        own = cast("dict[str, object]", metadata) if isinstance(metadata, dict) else {}
+        own = map_at(manifest, "metadata")
         if not workloads.is_namespaced(manifest):
             return {**manifest, "metadata": own}
         return {**manifest, "metadata": {**own, "namespace": own.get("namespace") or self._namespace}}

@@ -22,7 +22,7 @@ from kschedx.apiserver.workload_validation import (
     validate_workload,
 )
 from kschedx.errors import InputError, nearest
-from kschedx.kube.decoding import as_new, decode, manifest
+from kschedx.kube.decoding import as_new, decode, manifest, map_at
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim
@@ -177,8 +177,7 @@ def _of_object(manifest: Manifest) -> Iterator[InputError]:
 
 def _as_written(manifest: Manifest) -> Manifest:
     """Without what an API server adds."""
-    metadata = manifest.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, dict) else None
+    name = map_at(manifest, "metadata").get("name")
     return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": {"name": name}}
 
 

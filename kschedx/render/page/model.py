@@ -293,9 +293,8 @@ def _facts(facts: Iterable[Fact]) -> tuple[tuple[str, str], ...]:
 
 def _fix(fix: Fix) -> PageFix:
     copy = "\n".join(fix.commands) or fix.changes
-    return PageFix(
-        title=visible(fix.title), seen=visible(fix.seen), copy=copy, nodes=tuple(map(visible, fix.nodes[:MOST_NODES]))
-    )
+    seen = visible(" · ".join(filter(None, (fix.seen, fix.group))))
+    return PageFix(title=visible(fix.title), seen=seen, copy=copy, nodes=tuple(map(visible, fix.nodes[:MOST_NODES])))
 
 
 def _decider(decider: Decider) -> PageDecider:

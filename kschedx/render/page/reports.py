@@ -34,7 +34,7 @@ from kschedx.render.drain import (
     stranded_story,
     verdict,
 )
-from kschedx.render.fixes import story_fixes, story_reason
+from kschedx.render.fixes import refusal_fixes, story_fixes, story_reason
 from kschedx.render.page.model import (
     SCREEN_WIDTH,
     Column,
@@ -196,7 +196,7 @@ def simulation_view(simulation: Simulation) -> View:
                 values=(len(result.placed), len(result.pending), len(result.evicted), len(result.nodes)),
                 facts=tuple(facts),
                 event=simulation.messages.get(result.pending[0], "") if result.pending else "",
-                fixes=story_fixes(story),
+                fixes=(*(refusal_fixes(shared, result) if number < MOST_STORIES else ()), *story_fixes(story)),
                 no_fix=story.explanation.no_fix if story is not None and story.mended is None else "",
                 members=(*result.pending, *(f"{number} on {node}" for node, number in result.nodes.items())),
             )
