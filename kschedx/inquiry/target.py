@@ -199,12 +199,13 @@ def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> Written |
             continue
         pod_set = one.spec.pod_sets[0]
         owners = one.metadata.owner_references
+        belonging = {} if owners else {kueue.GROUP_LABEL: one.metadata.name}  # by what the pod is known to be of it
         metadata = replace(
             pod_set.template.metadata,
             name=f"{owners[0].name if owners else one.metadata.name}-{pod_set.name}",
             namespace=namespace,
             owner_references=owners,
-            labels={**pod_set.template.metadata.labels, kueue.PODSET_LABEL: pod_set.name},
+            labels={**pod_set.template.metadata.labels, **belonging, kueue.PODSET_LABEL: pod_set.name},
         )
         gate = PodSchedulingGate(name=kueue.ADMISSION_GATE)
         gates = () if one.has("Admitted") else (gate,)

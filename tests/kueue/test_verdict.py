@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from kschedx.kueue.overview import overview
 from kschedx.kueue.settings import Settings
 from kschedx.kueue.verdict import RemedyKind, Verdict, Wait, judge
 from tests.builders import node
-from tests.kueue.objects import KUEUE, TAINT, Json, check, flavor, local, queue, quota, snapshot, workload
+from tests.command import kschedx
+from tests.kueue.objects import KUEUE, NAMESPACE, TAINT, Json, check, flavor, local, queue, quota, snapshot, workload
 
 FULL = [queue("q"), local("q"), workload("z", cpu="3", held="f")]
 SMALL = {"cpu": "2", "memory": "8Gi", "pods": "10"}
@@ -170,3 +173,13 @@ def test_a_wish_replaces_a_topology_that_has_no_room() -> None:
         "make rack preferred instead of required for pod set main",
         "run 2 of 3 pods at a time in pod set main",
     ]
+
+
+def test_a_workload_without_an_owner_is_explained() -> None:
+    """`workload/NAME` of an operator that names no owner: the cause with its numbers, and fixes that were tried."""
+    full = [node("n"), *FULL, workload("a", cpu="2")]
+    document = {"apiVersion": "v1", "kind": "List", "items": [{**NAMESPACE}, flavor(), *full]}
+    ran = kschedx("why", "workload/a", "-n", "ml", "-s", "-", stdin=json.dumps(document))
+    assert ran.code == 1
+    assert "waits for quota in Kueue" in ran.out
+    assert "lower requests.cpu from 2 to 1 per pod" in ran.out
