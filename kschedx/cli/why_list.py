@@ -128,8 +128,7 @@ class Asked:
         """They are new, and would take room from each other."""
 
     def look(self, index: int) -> tuple[PodAnswer, Explanation | None]:
-        """One pod in short, and its whole story; what cannot be decided is an answer too, and so is
-        what the API server refuses."""
+        """One pod in short, and its whole story; what is undecided or refused is an answer too."""
         from kschedx.render.holding import group_standing
         from kschedx.render.pending import wanted_labels
         from kschedx.render.screen import nominated_text
@@ -165,8 +164,8 @@ class Asked:
             message = could_reject(found.cycle.unheard) + group_standing(found.holding)
         answer = replace(undecided, outcome=found.outcome, nodes=found.chosen_nodes, message=message)
         if found.state.name == "Nominated":
-            waits = nominated_text(found)
-            return replace(answer, state=found.state.name, cause=(found.state.name, waits), headlines=(waits,)), found
+            waits = (nominated_text(found),)
+            return replace(answer, state=found.state.name, cause=(found.state.name, *waits), headlines=waits), found
         if found.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED):
             diagnosis = Diagnosis(found.cycle)
             reasons = decisive(diagnosis)
@@ -658,9 +657,8 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
             explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup, autoscaler, karpenter),
             like=kinds.get(row),
         )
-        is_decided = pod_lifecycle(snapshot, pod) is None and scheduler_down(snapshot, pod) is None
-        is_decided = is_decided and not (terminating_victims(snapshot, pod) or lacking_group(snapshot, pod, setup))
-        if not is_decided or depends_on_unread(snapshot, pod):
+        state = pod_lifecycle(snapshot, pod) or scheduler_down(snapshot, pod) or lacking_group(snapshot, pod, setup)
+        if state or terminating_victims(snapshot, pod) or depends_on_unread(snapshot, pod):
             return replace(alone, like=None)
         if in_turn is None or not in_turn.is_queued(pod.key):
             return alone
