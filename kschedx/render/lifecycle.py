@@ -149,10 +149,8 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield from _unknown(lifecycle)
         case RolloutStalled():
             yield from _stall(lifecycle)
-        case PodsLeftOut(pods=pods):
-            yield f"its status counts {count(pods, 'pod')}: dump pods too (kubectl get pods -A -o yaml)"
-        case UnknownPods(kind=kind):
-            yield f"only the controller of {kind} knows its pods; ask about the pods that it created"
+        case UnknownPods() | PodsLeftOut():
+            yield _open_pods(lifecycle)
         case NotBound(report=report, provisioner=provisioner):
             if report:
                 yield f"{provisioner or 'the storage driver'} reports: {report}"
@@ -192,6 +190,12 @@ def _order(waiting: WaitingForOrdinal) -> Iterator[str]:
         yield f"the kubelet of node {waiting.node} does not answer, so nothing confirms that {before} has stopped"
     if waiting.container:
         yield f"{before}: {waiting.container}"
+
+
+def _open_pods(lifecycle: UnknownPods | PodsLeftOut) -> str:
+    if isinstance(lifecycle, PodsLeftOut):
+        return f"its status counts {count(lifecycle.pods, 'pod')}: dump pods too (kubectl get pods -A -o yaml)"
+    return f"only the controller of {lifecycle.kind} knows its pods; ask about the pods that it created"
 
 
 def _stall(rollout: RolloutStalled) -> Iterator[str]:

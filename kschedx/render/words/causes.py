@@ -176,10 +176,7 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case VolumeLimitExceeded():
             return f"{nodes} cannot attach more volumes of {finding.driver}"
         case NoMatchingVolume():
-            told = f"no volume matches claim {finding.claim.claim} on {nodes}"
-            mains = (_main(group) for group in groups)
-            nearest = {nearest_text(other) for other in mains if isinstance(other, NoMatchingVolume)}
-            return ": ".join((told, *filter(None, nearest))) if len(nearest) == 1 else told
+            return f"no volume matches claim {finding.claim.claim} on {nodes}{_nearest_volume(groups)}"
         case ProvisioningTopologyMismatch():
             return f"class {finding.claim.storage_class} provisions no volume for {nodes}{_allowed(finding.terms)}"
         case ClaimInUse():
@@ -194,6 +191,13 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case _:
             words = describe(finding)
             return f"{nodes}: {words.headline if number == 1 else words.shared or words.headline}"
+
+
+def _nearest_volume(groups: Sequence[NodeGroup]) -> str:
+    """What the one volume of the class lacks on all nodes."""
+    mains = (_main(group) for group in groups)
+    nearest = {nearest_text(one) for one in mains if isinstance(one, NoMatchingVolume)}
+    return "".join(f": {one}" for one in nearest if one) if len(nearest) == 1 else ""
 
 
 def _also_lacking(groups: Sequence[NodeGroup], number: int) -> str:
