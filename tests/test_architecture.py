@@ -347,7 +347,6 @@ def told(pod):
 LONGEST = 800
 LONGER = {
     "explain/notes.py": "a struct for each note",
-    "inquiry/lifecycle.py": "the states in the order in which they win",
 }
 """Modules of more lines, and why they are not divided."""
 

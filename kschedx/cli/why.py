@@ -217,8 +217,8 @@ def _refused_change(question: Question, snapshot: Snapshot, error: NotAdmittedEr
     """The answer about a change that the API server does not accept: it is not made."""
     from kschedx.cli.why_pod import explanation_report
     from kschedx.explain.subject import Subject
-    from kschedx.inquiry.lifecycle import refused
     from kschedx.inquiry.pod import unscheduled
+    from kschedx.inquiry.workload_lifecycle import refused
     from kschedx.kube.types import ObjectMeta, Pod
 
     kind, _, key = error.place.object.partition(" ")

@@ -23,8 +23,8 @@ from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.ask import Clusters, Inquiry, gather, gather_beside
 from kschedx.inquiry.explanation import Explanation, terminating_victims
-from kschedx.inquiry.lifecycle import pod_lifecycle, scheduler_down
 from kschedx.inquiry.node import NodeAnswer, Verdict, report_document
+from kschedx.inquiry.pod_lifecycle import pod_lifecycle, scheduler_down
 from kschedx.inquiry.target import node_names
 from kschedx.kube.documents import API_VERSION
 from kschedx.kube.escaping import shell_command

@@ -17,9 +17,15 @@ from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, stored
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.lifecycle import all_replicas, deadline_exceeded, refused, waiting_member, workload_lifecycle
 from kschedx.inquiry.manifests import Written, title, written_from
 from kschedx.inquiry.pod import Admit, WithoutDecision, explain
+from kschedx.inquiry.workload_lifecycle import (
+    all_replicas,
+    deadline_exceeded,
+    refused,
+    waiting_member,
+    workload_lifecycle,
+)
 from kschedx.kube.decoding import decode
 from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.render.states import NamespaceTerminating, Refused, Suspended

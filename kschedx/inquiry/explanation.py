@@ -217,7 +217,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     @cached_property
     def autoscaler_down(self) -> ComponentDown | None:
         """The autoscaler that would help, where the cluster shows its pods and none of them runs."""
-        from kschedx.inquiry.lifecycle import autoscaler_down
+        from kschedx.inquiry.pod_lifecycle import autoscaler_down
 
         if self.scaling is None and self.provisioning is None:
             return None

@@ -24,8 +24,9 @@ from kschedx.fixes.phrases import FAILURES, NO_DRIVER, PULLS, STARTS
 from kschedx.fixes.steps import TakeOldFirst
 from kschedx.fixes.storage_remedies import provisioner_repair
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.lifecycle import is_node_lost, pod_lifecycle, replica_sets_of
+from kschedx.inquiry.pod_lifecycle import is_node_lost, pod_lifecycle
 from kschedx.inquiry.refusal_remedies import Patch, Refusal, made_fix, set_field
+from kschedx.inquiry.workload_lifecycle import replica_sets_of
 from kschedx.kube.autoscalers import PAUSED_REPLICAS
 from kschedx.kube.documents import Target
 from kschedx.kube.kueue import QUEUE_LABEL

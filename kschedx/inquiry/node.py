@@ -15,8 +15,8 @@ from kschedx.explain.subject import stored
 from kschedx.findings import Finding
 from kschedx.findings.facts import FindingDocument
 from kschedx.framework.cycle import Outcome
-from kschedx.inquiry.lifecycle import pod_lifecycle
 from kschedx.inquiry.pod import cycle_of, explain, no_scheduler
+from kschedx.inquiry.pod_lifecycle import pod_lifecycle
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.quantity import Unit
 from kschedx.kube.types import Node

@@ -103,9 +103,9 @@ class SharedFixes:
 
     def let_in(self, result: WorkloadResult) -> Fix | None:
         """What lets the API server take the replicas of a workload that it refuses; None where nothing is known."""
-        from kschedx.inquiry.lifecycle import refused
         from kschedx.inquiry.lifecycle_remedies import Stopped
         from kschedx.inquiry.pod import explain
+        from kschedx.inquiry.workload_lifecycle import refused
 
         maker = manifest_of(self._then, result.workload)
         if maker is None or self._scene is not None:

@@ -36,18 +36,10 @@ from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, Unevalua
 from kschedx.framework.scheduler import Scheduler
 from kschedx.holding.schedulers import SCHEDULERS
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.lifecycle import (
-    component_down,
-    held,
-    namespace_lifecycle,
-    pod_lifecycle,
-    refused,
-    scheduler_down,
-    unready_reason,
-    workload_lifecycle,
-)
 from kschedx.inquiry.manifests import Written
+from kschedx.inquiry.pod_lifecycle import component_down, namespace_lifecycle, pod_lifecycle, scheduler_down
 from kschedx.inquiry.target import new_pod
+from kschedx.inquiry.workload_lifecycle import held, refused, unready_reason, workload_lifecycle
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.decoding import decode, encoded
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang

@@ -24,7 +24,7 @@ from kschedx.fixes.owners import owner_change, template_owner
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.lifecycle import is_ready
+from kschedx.inquiry.pod_lifecycle import is_ready
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Target
 from kschedx.kube.quantity import Quantity, parse_quantity

@@ -16,7 +16,7 @@ from kschedx.controllers.workloads import Workload, is_controlled, stays_with_no
 from kschedx.errors import InputError, NotAdmittedError, NotChangedError, Place, nearest
 from kschedx.explain.admission import Ledger, counted
 from kschedx.explain.subject import admitted
-from kschedx.inquiry.lifecycle import creates_no_pods, replica_sets_of
+from kschedx.inquiry.workload_lifecycle import creates_no_pods, replica_sets_of
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Document

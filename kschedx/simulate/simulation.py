@@ -17,9 +17,9 @@ from kschedx.framework.cycle import Outcome, UnevaluatedDocument
 from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.lifecycle import workload_lifecycle
 from kschedx.inquiry.manifests import Written, unknown_pods, written_from
 from kschedx.inquiry.pod import WithoutDecision, cycle_of, explain
+from kschedx.inquiry.workload_lifecycle import workload_lifecycle
 from kschedx.kube.documents import Document, Json, document
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import MAKING_PODS

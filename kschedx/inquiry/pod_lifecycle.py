@@ -1,0 +1,349 @@
+"""Why a pod does not reach kube-scheduler, or has left it behind: being deleted, ended, on a lost node, or waiting for
+its kubelet; and whether the component runs that should act."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
+from kschedx.controllers.workloads import (
+    is_mirror_pod,
+    is_of_daemon_set,
+)
+from kschedx.explain.events import recorded
+from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, tolerates, untolerated
+from kschedx.kube.types import (
+    ContainerStatus,
+    JobController,
+    Namespace,
+    Pod,
+    Taint,
+)
+from kschedx.render.states import (
+    BeingDeleted,
+    ComponentDown,
+    Failed,
+    Finished,
+    Lifecycle,
+    NamespaceTerminating,
+    OnLostNode,
+    ResizeHeld,
+    WaitingForKubelet,
+    Waits,
+    headline,
+)
+from kschedx.snapshot.events import OF_DEVICES, OF_SANDBOX, OF_VOLUMES
+from kschedx.snapshot.snapshot import Snapshot
+
+_IMAGE_REASONS = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "ErrImageNeverPull",
+        "InvalidImageName",
+        "ImageInspectError",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
+    }
+)
+"""pkg/kubelet/images/types.go."""
+_CONFIGURATION_REASONS = frozenset(
+    {
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "PreCreateHookError",
+        "PreStartHookError",
+        "RunContainerError",
+    }
+)
+"""pkg/kubelet/kuberuntime/kuberuntime_container.go."""
+_UNREACHABLE = "node.kubernetes.io/unreachable"
+JOB_ENDS = ("Complete", "Failed")
+_BY_REASON = ((OF_VOLUMES, Waits.VOLUMES), (OF_SANDBOX, Waits.NETWORK), (OF_DEVICES, Waits.DEVICES))
+_NAME_LABELS = ("app.kubernetes.io/name", "app", "k8s-app")
+_READINESS = ("PodReadyToStartContainers", "Initialized", "Ready")
+
+
+def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
+    """The state of a pod of the cluster that no decision of kube-scheduler explains; None where one does."""
+    subject, node = pod.key, pod.spec.node_name
+    if pod.metadata.deletion_timestamp:
+        return BeingDeleted(
+            subject=subject,
+            since=pod.metadata.deletion_timestamp,
+            node=node,
+            finalizers=snapshot.pods.finalizers.get(pod.key, ()),
+            is_node_lost=bool(node) and is_node_lost(snapshot, node),
+            owner=_owner(pod),
+            barrier=_barrier(snapshot, pod),
+        )
+    if pod.status.phase == "Failed":
+        status, container = pod.status, "" if pod.status.reason else _failed_container(pod)
+        return Failed(
+            subject=subject,
+            reason=status.reason,
+            message=status.message or _end(pod, container),
+            node=node,
+            owner="" if _is_of_ended_job(snapshot, pod) else _owner(pod),
+            container=container,
+        )
+    if pod.status.phase == "Succeeded":
+        return Finished(subject=subject, phase=pod.status.phase)
+    if node:
+        return _by_kubelet(snapshot, pod) or _on_lost_node(snapshot, pod) or _resize_held(pod)
+    return namespace_lifecycle(snapshot, pod.metadata.namespace, subject, is_pod=True)
+
+
+def _owner(pod: Pod) -> str:
+    owner = pod.metadata.controller
+    return "" if owner is None else f"{owner.kind} {owner.name}"
+
+
+def _is_of_ended_job(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether the pod is of a Job that creates no more."""
+    owner = pod.metadata.controller
+    raw = None if owner is None else snapshot.workloads.get(("Job", pod.metadata.namespace, owner.name))
+    if raw is None or owner is None or owner.kind != "Job":
+        return False
+    conditions = msgspec.json.decode(raw, type=JobController).status.conditions
+    return any(one.type in JOB_ENDS and one.status == "True" for one in conditions)
+
+
+def _failed_container(pod: Pod) -> str:
+    """The first that ended with an error."""
+    for one in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        if one.state is not None and one.state.terminated is not None and one.state.terminated.exit_code:
+            return one.name
+    return ""
+
+
+def _on_lost_node(snapshot: Snapshot, pod: Pod) -> OnLostNode | None:
+    """Of a pod whose node's kubelet does not answer; what it tolerates says when it is deleted."""
+    row = snapshot.cluster.index.get(pod.spec.node_name)
+    if row is None or pod.status.phase != "Running":
+        return None
+    node = snapshot.cluster.nodes[row]
+    ready = next((one for one in node.status.conditions if one.type == "Ready"), None)
+    taint = Taint(key=_UNREACHABLE, effect=NO_EXECUTE)
+    if (ready is None or ready.status != "Unknown") and all(one.key != _UNREACHABLE for one in node.spec.taints):
+        return None
+    tolerated = [one for one in pod.spec.tolerations if tolerates(one, taint, comparison=False)]
+    limits = [one.toleration_seconds for one in tolerated]
+    seconds = min((one for one in limits if one is not None), default=None if tolerated else 0)
+    message = "" if ready is None or ready.status == "True" else ready.message
+    return OnLostNode(subject=pod.key, node=node.name, message=message, seconds=seconds, owner=_owner(pod))
+
+
+def _resize_held(pod: Pod) -> ResizeHeld | None:
+    found = next((one for one in pod.status.conditions if (one.type, one.status) == (RESIZE_PENDING, "True")), None)
+    if found is None:
+        return None
+    return ResizeHeld(subject=pod.key, node=pod.spec.node_name, reason=found.reason or "pending", message=found.message)
+
+
+def _barrier(snapshot: Snapshot, pod: Pod) -> str:
+    """Why a DaemonSet creates no pod for the node of one of its pods (NodeShouldRunDaemonPod); its pods tolerate that a
+    node is unreachable with NoExecute, not with NoSchedule. Empty where it creates one."""
+    if not is_of_daemon_set(pod.metadata.owner_references):
+        return ""
+    row = snapshot.cluster.index.get(pod.spec.node_name)
+    if row is None:
+        return "there is no such node"
+    taints = snapshot.cluster.nodes[row].spec.taints
+    taint = untolerated(taints, pod.spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=False)
+    return "" if taint is None else f"the node has the taint {taint}"
+
+
+def namespace_lifecycle(
+    snapshot: Snapshot, namespace: str, subject: str, *, is_pod: bool = False
+) -> NamespaceTerminating | None:
+    for one in snapshot.of(Namespace):
+        if one.metadata.name == namespace:
+            since = one.metadata.deletion_timestamp or ""
+            if not since and one.status.phase != "Terminating":
+                return None
+            remaining = tuple(
+                condition.message
+                for condition in one.status.conditions
+                if condition.status == "True" and condition.message
+            )
+            return NamespaceTerminating(
+                subject=subject, namespace=namespace, since=since, remaining=remaining, is_pod=is_pod
+            )
+    return None
+
+
+def is_node_lost(snapshot: Snapshot, name: str) -> bool:
+    """No kubelet answers for the node: it is gone, unreachable, or not ready."""
+    row = snapshot.cluster.index.get(name)
+    return row is None or snapshot.cluster.nodes[row].is_lost
+
+
+def is_ready(pod: Pod) -> bool:
+    """Running as far as its status says, and its Ready condition is not False."""
+    unready = any(one.type == "Ready" and one.status != "True" for one in pod.status.conditions)
+    return (
+        pod.status.phase in ("Running", "")
+        and bool(pod.spec.node_name)
+        and not unready
+        and not pod.metadata.deletion_timestamp
+    )
+
+
+def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
+    """None for a pod that runs, and for one that was bound by hand and that no kubelet has seen."""
+    node, found, warning = pod.spec.node_name, waiting_container(pod), snapshot.pod_warnings.get(pod.key)
+    is_lost = is_node_lost(snapshot, node)
+    event = "" if warning is None else warning.message
+    if found is None:
+        if pod.status.phase != "Pending" or not (pod.status.conditions or event or is_lost):
+            return None
+        found = Waits.KUBELET, "", "", ""
+    waits, container, reason, message = found
+    if waits in (Waits.KUBELET, Waits.SANDBOX) and is_lost:
+        waits, reason = Waits.KUBELET, ""
+    elif waits in (Waits.KUBELET, Waits.SANDBOX):
+        told, _, said = event.partition(": ")
+        if (named := next((kind for reasons, kind in _BY_REASON if told in reasons), None)) is not None:
+            waits, reason = named, told
+            message, event = message or said, event if message else ""
+        elif any((one.type, one.status) == ("PodReadyToStartContainers", "False") for one in pod.status.conditions):
+            waits = Waits.SANDBOX
+    return WaitingForKubelet(
+        subject=pod.key,
+        node=node,
+        waits=waits,
+        container=container,
+        reason=reason,
+        message=message,
+        conditions=_false_conditions(pod),
+        event=event,
+        last=_last_end(pod, container),
+        is_node_lost=is_lost,
+        is_node_gone=node not in snapshot.cluster.index and not snapshot.source.may_lack("Node"),
+        outdated=newer_revision(snapshot, pod),
+    )
+
+
+def _last_end(pod: Pod, container: str) -> str:
+    for one in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        ended = None if one.last_state is None else one.last_state.terminated
+        if one.name == container and ended is not None:
+            return ", ".join(filter(None, (ended.reason, f"exit code {ended.exit_code}", ended.message.strip())))
+    return ""
+
+
+def _end(pod: Pod, container: str) -> str:
+    """How a container of a pod that has failed ended."""
+    for one in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        ended = None if one.state is None else one.state.terminated
+        if one.name == container and ended is not None:
+            told = ", ".join(filter(None, (ended.reason, f"exit code {ended.exit_code}", ended.message.strip())))
+            return f"container {container} ended with {told}"
+    return ""
+
+
+def waiting_container(pod: Pod) -> tuple[Waits, str, str, str] | None:
+    """What the pod waits for, the container, the reason and the message; init containers run first."""
+    status = pod.status
+    for one in status.init_container_statuses:
+        if (found := _waiting(one, is_init=True)) is not None:
+            return found
+    initializing = False
+    for one in status.container_statuses:
+        found = _waiting(one, is_init=False)
+        if found is not None and found[2] == "PodInitializing":
+            initializing = True
+        elif found is not None:
+            return found
+    if initializing:
+        running = next((one.name for one in status.init_container_statuses if _is_running(one)), "")
+        return Waits.INIT, running, "", ""
+    return None
+
+
+def _is_running(status: ContainerStatus) -> bool:
+    return status.state is not None and status.state.waiting is None and status.state.terminated is None
+
+
+def _waiting(status: ContainerStatus, *, is_init: bool) -> tuple[Waits, str, str, str] | None:
+    state = status.state
+    if state is None or state.waiting is None:
+        if is_init and state is not None and state.terminated is not None and state.terminated.exit_code:
+            ended = state.terminated
+            return Waits.INIT, status.name, ended.reason or f"exit code {ended.exit_code}", ended.message
+        return None
+    reason, message = state.waiting.reason, state.waiting.message
+    if is_init and reason == "PodInitializing":
+        return None
+    if reason == "ContainerCreating":
+        return Waits.SANDBOX, status.name, reason, message
+    waits = Waits.INIT if is_init else Waits.CONTAINER
+    if reason in _IMAGE_REASONS:
+        waits = Waits.IMAGE
+    elif reason in _CONFIGURATION_REASONS:
+        waits = Waits.CONFIGURATION
+    elif reason == "CrashLoopBackOff" and not is_init:
+        waits = Waits.CRASH
+    return waits, status.name, reason, message
+
+
+def _false_conditions(pod: Pod) -> tuple[str, ...]:
+    """Those of a pod's readiness that are False and give a reason."""
+    return tuple(
+        f"{one.type}=False" + (f" ({one.reason})" if one.reason else "") + (f": {one.message}" if one.message else "")
+        for kind in _READINESS
+        for one in pod.status.conditions
+        if one.type == kind and one.status == "False"
+    )
+
+
+def scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
+    """Of a pending pod about which kube-scheduler has said nothing."""
+    if pod.spec.scheduler_name != DEFAULT_SCHEDULER or pod.status.conditions or recorded(snapshot, pod) is not None:
+        return None
+    return _control_plane_down(snapshot, pod.key, "kube-scheduler")
+
+
+def controller_manager_down(snapshot: Snapshot, workload: str) -> ComponentDown | None:
+    """Of a workload that lacks pods, given by its reference."""
+    return _control_plane_down(snapshot, workload, "kube-controller-manager", is_workload=True)
+
+
+def _control_plane_down(
+    snapshot: Snapshot, subject: str, component: str, *, is_workload: bool = False
+) -> ComponentDown | None:
+    """None where one of its static pods may run, and where there are none: elsewhere it runs where no pod shows it."""
+    pods, names = snapshot.pods, (f"{component}-", f"openshift-{component}-")
+    inside = pods.namespaces.where(lambda name: name in ("kube-system", f"openshift-{component}"))
+    rows = [
+        row for row in inside.nonzero()[0].tolist() if pods.names[row].startswith(names) and is_mirror_pod(pods, row)
+    ]
+    return component_down(snapshot, subject, component, rows, is_workload=is_workload)
+
+
+def component_down(
+    snapshot: Snapshot, subject: str, component: str, rows: Sequence[int], *, is_workload: bool = False
+) -> ComponentDown | None:
+    """`rows` are the component's pods."""
+    pods, told = snapshot.pods, ""
+    for row in rows:
+        state = pod_lifecycle(snapshot, pods[row])
+        if state is None and (is_ready(pods[row]) or (not pods.node_names[row] and is_mirror_pod(pods, row))):
+            return None
+        told = told or ("" if state is None else headline(state).removeprefix(f"{state.subject} "))
+    keys = tuple(map(pods.key, rows))
+    found = ComponentDown(subject=subject, component=component, pods=keys, state=told, is_workload=is_workload)
+    return found if rows else None
+
+
+def autoscaler_down(snapshot: Snapshot, subject: str, name: str) -> ComponentDown | None:
+    """By the labels and containers of its pods, as its charts and manifests name them."""
+    pods, meant = snapshot.pods, name.lower()
+    rows = pods.labels.where(lambda labels: any(labels.get(key, "").endswith(meant) for key in _NAME_LABELS))
+    rows |= pods.specs.where(lambda spec: any(one.name.endswith(meant) for one in spec.containers))
+    rows &= pods.phases.where(lambda phase: phase not in ("Succeeded", "Failed"))
+    return component_down(snapshot, subject, name, rows.nonzero()[0].tolist())
