@@ -26,6 +26,7 @@ pod-template-hash controller-revision-hash pod-template-generation statefulset.k
 apps.kubernetes.io/pod-index batch.kubernetes.io/job-name batch.kubernetes.io/job-completion-index
 batch.kubernetes.io/controller-uid
 scheduling.x-k8s.io/pod-group
+svccontroller.k3s.cattle.io/svcname svccontroller.k3s.cattle.io/svcnamespace
 pod-security.kubernetes.io/enforce pod-security.kubernetes.io/enforce-version pod-security.kubernetes.io/warn
 pod-security.kubernetes.io/warn-version pod-security.kubernetes.io/audit privileged baseline restricted latest
 k8s.io
