@@ -451,7 +451,7 @@ def test_a_silenced_check_is_found(comment: str, is_silent: bool) -> None:
         ("kschedx.kube", "kube"),
         ("kschedx.kube.types.Pod", "kube"),
         ("kschedx.render.words.constraints", "words"),
-        ("kschedx.render.wording.count", "words"),
+        ("kschedx.render.wording.count", "wording"),
         ("kschedx.render.screen.why_lines", "render"),
     ],
 )
