@@ -197,6 +197,11 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         """`namespace/name`."""
         return f"{self.namespaces[row]}/{self.names[row]}"
 
+    def keys(self, rows: Sequence[int]) -> list[str]:
+        """The same of many."""
+        spaces, names, codes = self.namespaces.values, self.names, self.namespaces.codes[[*rows]].tolist()
+        return [f"{spaces[code]}/{names[row]}" for code, row in zip(codes, rows, strict=True)]
+
     def is_like(self, one: int, other: int) -> bool:
         """Whether two pods differ in nothing but their names, and none is terminating."""
         columns = (self.specs, self.labels, self.namespaces, self.owners, self.statuses, self.annotations)
