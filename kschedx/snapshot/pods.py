@@ -197,6 +197,12 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         """`namespace/name`."""
         return f"{self.namespaces[row]}/{self.names[row]}"
 
+    def is_like(self, one: int, other: int) -> bool:
+        """Whether two pods differ in nothing but their names, and none is terminating."""
+        columns = (self.specs, self.labels, self.namespaces, self.owners, self.statuses, self.annotations)
+        is_same = all(int(column.codes[one]) == int(column.codes[other]) for column in columns)
+        return is_same and not (self.deletion_timestamps[one] or self.deletion_timestamps[other])
+
     @_wherever_they_run
     def priorities(self) -> IntArray:
         """(pod,) int64; 0 where none is set."""
