@@ -748,7 +748,7 @@ class Queue:
         for other, nominated in list(cluster.pods.nominations.items()):
             if nominated == name and priorities[other] < priorities[row]:
                 cluster.nominate(other, None)
-        cluster.nominate(row, node)
+        self._run.nominate(row, node)
         short = self._short(decision)
         self.steps.append(
             QueueStep(

@@ -269,11 +269,21 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         return f"{self.namespaces[row]}/{self.names[row]}"
 
     def count_alike(self, rows: IntArray, row: int) -> int:
-        """How many of these pods, from the first, differ from one in nothing but name and uid."""
+        """How many of these pods, from the first, differ from one in nothing but their names."""
         alike = np.ones(len(rows), dtype=np.bool_)
-        for column in (self.namespaces, self.owners, self.annotations, self.specs, self.labels, self.statuses):
-            alike &= column.codes[rows] == column.codes[row]
+        for codes in self._compared:
+            alike &= codes[rows] == codes[row]
         return len(rows) if alike.all() else int(alike.argmin())
+
+    def is_like(self, one: int, other: int) -> bool:
+        """Whether two pods differ in nothing but their names, and none is terminating."""
+        is_same = all(int(codes[one]) == int(codes[other]) for codes in self._compared)
+        return is_same and not (self.deletion_timestamps[one] or self.deletion_timestamps[other])
+
+    @property
+    def _compared(self) -> tuple[IntArray, ...]:
+        own = self.specs.codes, self.labels.codes, self.namespaces.codes
+        return *own, self.owners.codes, self.statuses.codes, self.annotations.codes
 
     @_wherever_they_run
     def priorities(self) -> IntArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from unittest import mock
 
 import numpy as np
@@ -229,6 +229,51 @@ def test_identical_pods_that_share_a_step_go_where_each_goes_by_itself(seed: int
         return dict(found.placed), dict(found.messages), found.evictions, found.usage_after.total(), pods, len(again)
 
     assert outcome(1) == outcome(10**9)
+
+
+@UNSHRUNK
+@given(SEEDS)
+def test_preemptors_in_a_row_are_decided_like_each_by_itself(seed: int) -> None:
+    world = World(random.Random(seed))
+    dice, run, cluster = world.dice, world.run, world.cluster
+    names = dice.choices(NAMES[len(cluster.node_names) :], k=dice.randrange(6))
+    for name in dict.fromkeys(names):
+        cluster.add_node(Snapshot.from_objects(list(world.dealer.node(name))).cluster.nodes[0])
+    small, large = (
+        {"requests": {"cpu": cpu}} for cpu in (dice.choice(["300m", "700m"]), dice.choice(["600m", "1500m"]))
+    )
+    dealt = [
+        *(builders.pod(f"small-{number}", spec=_spec(small, dice.choice([0, 0, 5]))) for number in range(20)),
+        *(builders.pod(f"large-{number}", spec=_spec(large, 100)) for number in range(12)),
+    ]
+    made = Snapshot.from_objects(dealt)
+    rows = cluster.add_pods([made.pods[row] for row in range(len(made.pods))])
+    for row in rows[:20]:
+        decision = run.decide(row)
+        if decision.outcome is Outcome.SCHEDULED:
+            run.bind(row, dice.choice(list(each_cluster_row(decision.choice))))
+    for row in rows[20:]:
+        while row in cluster.pods.pending:
+            built = cluster.frozen()
+            decision, alone = run.decide(row), run.scheduler.on(built).schedule(built.pods[row])
+            assert told(decision) == told(Decision.of(alone)), cluster.pods.key(row)
+            found = decision.post_filter
+            if decision.outcome is Outcome.SCHEDULED:
+                run.bind(row, dice.choice(list(each_cluster_row(decision.choice))))
+            elif found is None or not found.best:
+                break
+            else:
+                node = found.best[0] if dice.random() < 0.8 else dice.choice(found.best)
+                for victim in next(one.victims for one in found.candidates if one.node == node):
+                    evict(run, victim, waits=dice.random() < 0.5)
+                run.nominate(row, node)
+        if dice.random() < 0.05:
+            world.move()
+    world.check()
+
+
+def _spec(resources: Mapping[str, object], priority: int) -> builders.Manifest:
+    return {"containers": [{"name": "main", "image": "main", "resources": resources}], "priority": priority}
 
 
 @UNSHRUNK

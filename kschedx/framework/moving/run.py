@@ -17,14 +17,14 @@ from msgspec import Struct
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.interface import PermitPlugin
-from kschedx.framework.moving.equivalence import EquivalenceClasses, EquivalenceKey
+from kschedx.framework.moving.equivalence import EquivalenceClasses, EquivalenceKey, shares_columns
 from kschedx.framework.replicas import NotFollowedError, Pick, Replicas, Standing
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import Decision, EquivalenceClass, after_binding
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.types import Pod, PodSpec
-from kschedx.snapshot.columns import ClusterRow, ClusterRows, IntArray
+from kschedx.snapshot.columns import ClusterRow, ClusterRows, IntArray, cluster_rows
 from kschedx.snapshot.moving import MovingCluster
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -73,6 +73,10 @@ class Run:
         """The pod of which nothing was known last, and the version of the cluster."""
         self._latest_shared: tuple[EquivalenceKey, int, Decision] | None = None
         """The class of the pod that was decided last and fits nowhere, the version of the cluster, and the decision."""
+        self._decided: tuple[int, EquivalenceClass] | None = None
+        """The pod that was decided last, with its class."""
+        self._preemptor: tuple[int, int, Decision] | None = None
+        """The pod that preempted others last, the version of the cluster since, and the decision that follows."""
 
     @property
     def scheduler(self) -> Scheduler:
@@ -110,6 +114,7 @@ class Run:
         if own is None:
             return Decision.of(self.cycle(row))
         decision = own.decide(self.cluster.pods[row])
+        self._decided = row, own
         may_share = placement is None and own.is_shared and not self.cluster.pods.nominations
         kind = self.kind_of(row) if may_share else None
         if kind is not None and decision.outcome is Outcome.UNSCHEDULABLE:
@@ -119,7 +124,9 @@ class Run:
     def known_decision(self, row: int) -> Decision | None:
         """What `decide` says of a pod of which much is known, since pods came before it that plugins read alike; None
         where it has to look."""
-        series, latest, cluster = self._series, self._latest_shared, self.cluster
+        series, latest, cluster, preemptor = self._series, self._latest_shared, self.cluster, self._preemptor
+        if preemptor is not None and preemptor[:2] == (row, cluster.version):
+            return preemptor[2]
         if latest is not None and latest[1] == cluster.version and self._is_of(latest[0], row):
             return latest[2]
         if self._stood_in is not cluster.snapshot:
@@ -170,6 +177,15 @@ class Run:
         own = self._class(row, profile)
         pod = self.cluster.pods[row]
         return self.scheduler.schedule(pod, profile) if own is None else own.cycle(pod)
+
+    def nominate(self, row: int, node: ClusterRow) -> None:
+        """Nominate a pod that was decided last for the node that its victims, and nothing else, have left since."""
+        self.cluster.nominate(row, node)
+        own = None if self._decided is None or self._decided[0] != row else self._decided[1]
+        if own is not None and own.keeps_dry_runs and shares_columns(self.cluster.pods.specs[row]):
+            # the dry run ended with the pod on the node
+            decision = Decision(outcome=_SCHEDULED, best=cluster_rows([node]), nominated=node)
+            self._preemptor = row, self.cluster.version, decision
 
     def bind(self, row: int, node: ClusterRow, then: int | None = None) -> None:
         """Place a pod that was decided last, and fits, with its claims bound and allocated. `then`: the pod that is
