@@ -479,7 +479,7 @@ class Queue:
         for _ in range(MOST_ROUNDS):
             behind: list[QueuePlace] = []
             moved = False
-            at, joined_from, identical = 0, 0, self._identical(waiting)
+            at, identical = 0, self._identical(waiting)
             while at < len(waiting):
                 place, at = waiting[at], at + 1
                 say(Phase.SCHEDULING, decided := decided + 1, decided + len(waiting) - at, "pods")
@@ -487,11 +487,10 @@ class Queue:
                 if gang is None:
                     placed, again = self._decide(place[1], waiting[at][1] if at < len(waiting) else None)
                     left = [] if placed else [place]
-                    if ranks is not None and again is None and at >= joined_from and len(waiting) - at >= MANY_ALIKE:
-                        more = self._join(waiting, at, ranks, decided)
+                    more = 0 if ranks is None or again is not None else self._join(waiting, at, ranks, decided)
+                    if more:
                         left += () if placed else waiting[at : at + more]
                         at, decided = at + more, decided + more
-                        joined_from = at + (0 if more else MANY_ALIKE // 10)
                     elif placed and again is None and not self._is_open:
                         bound = self._decide_identical(place[1], waiting, at, identical)
                         at, decided = at + bound, decided + bound
@@ -519,6 +518,9 @@ class Queue:
         step. Returns how many."""
         step, pods = self.steps[-1], self._run.cluster.pods
         if self._is_open or step.decision is None or step.released or pods.nominations:
+            return 0
+        last = at + MANY_ALIKE - 1
+        if last >= len(waiting) or not all(pods.is_like(step.pod, waiting[end][1]) for end in (at, last)):
             return 0
         rows = np.fromiter((row for _, row in waiting[at:]), dtype=np.int64)
         rows = rows[: pods.count_alike(rows, step.pod)]
