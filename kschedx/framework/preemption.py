@@ -399,15 +399,15 @@ class KeptDryRuns:
         for node in each_cluster_row(nodes) if self._ahead else ():
             self._ahead.pop(node, None)
 
-    def follow(self, pods: PodTable, moved: IntArray, nodes: ClusterRows, signs: IntArray) -> None:
-        """Let (move,) pods count that came to nodes or left them."""
-        node, last = ClusterRow(int(nodes[-1])), int(moved[-1])
+    def follow(self, pods: PodTable, moved: IntArray, its: ClusterRows, signs: IntArray) -> None:
+        """Let (move,) pods count that came to one node or left it; `its` is the node's row."""
+        node, last = ClusterRow(int(its[0])), int(moved[-1])
         candidate: Candidate | None = self._candidates[node] if self._is_known[node] else None
         ahead = self._ahead.get(node)
-        self.forget(nodes)
+        self.forget(its)
         if candidate is None or signs[-1] < 1 or set(moved[:-1].tolist()) != set(candidate.victims):
             return
-        if len(moved) > len(candidate.victims) + 1 or (nodes != node).any():
+        if len(moved) > len(candidate.victims) + 1:
             return
         self._goes_on = True
         if self._preemptor < 0 or not pods.is_like(last, self._preemptor):
