@@ -622,21 +622,23 @@ class MovingCluster:
         pods, nodes, signs = list[int](), list[int](), list[int]()
         for move in moves:
             self._undone += 1
+            codes: IntArray | int
+            nominated: Sequence[str]
+            times: Sequence[str | None]
             if isinstance(move, Move):
-                moved, nominated = [move.pod], [move.nominated]
-                nodes.append(move.node)
-                self.pods.node_names.codes[move.pod] = move.node_name_code
+                rows, places, codes = [move.pod], [int(move.node)], move.node_name_code
+                nominated, times = [move.nominated], [move.start_time]
             else:
-                moved, nominated = move.pods.tolist(), move.nominated
-                nodes += move.nodes.tolist()
-                self.pods.node_names.codes[move.pods] = move.node_name_codes
+                rows, places, codes = move.pods.tolist(), move.nodes.tolist(), move.node_name_codes
+                nominated, times = move.nominated, move.start_times
+            self.pods.node_names.codes[rows] = codes
             if move.kind is _REMOVE:
-                times = [move.start_time] if isinstance(move, Move) else move.start_times
-                self._set_started(moved, times, move.started)
-            for pod, name in zip(moved, nominated, strict=True):
+                self._set_started(rows, times, move.started)
+            for pod, name in zip(rows, nominated, strict=True):
                 self._set_nominated(pod, name)
-            pods += moved
-            signs += [-int(move.kind)] * len(moved)
+            pods += rows
+            nodes += places
+            signs += [-int(move.kind)] * len(rows)
         self._moved_many(np.array(pods, dtype=np.int64), np.array(nodes, dtype=np.int64), np.array(signs))
 
     def _remember_many(self, kind: MoveKind, rows: IntArray, places: IntArray) -> None:
