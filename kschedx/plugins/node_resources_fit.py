@@ -219,8 +219,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def _offered(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Offered:
         if SCORED not in state:
             state[SCORED] = self._scored_request(pod, nodes)
-        devices = partial(scored_devices, self.handle)
-        return Offered.of(nodes, self._strategy.resources, state[SCORED], with_defaults=True, devices=devices)
+        asked, devices = state[SCORED], partial(scored_devices, self.handle)
+        return Offered.of(nodes, self._strategy.resources, asked, with_defaults=True, devices=devices)
 
     def _scored(self, allocation: Allocation) -> IntArray:
         strategy = self._strategy
