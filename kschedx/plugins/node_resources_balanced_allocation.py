@@ -58,9 +58,10 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return self._scored(self._offered(request, nodes).allocation(nodes))
 
     def scorer(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Callable[[NodeTable], IntArray]:
-        if REQUEST not in state or not any(state[REQUEST]):
+        request = state[REQUEST] if REQUEST in state else self._request(pod, nodes)
+        if not any(request):
             return partial(self.score, state, pod)
-        offered = self._offered(state[REQUEST], nodes)
+        offered = self._offered(request, nodes)
         return lambda part: self._scored(offered.at(part.rows).allocation(part))
 
     def _offered(self, request: tuple[int, ...], nodes: NodeTable) -> Offered:
