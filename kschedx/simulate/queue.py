@@ -477,15 +477,13 @@ class Queue:
             self.queued[row] = None
         decided = 0
         for _ in range(MOST_ROUNDS):
-            behind: list[QueuePlace] = []
-            moved = False
+            behind, moved = list[QueuePlace](), False
             at, identical = 0, self._identical(waiting)
             while at < len(waiting):
                 place, at = waiting[at], at + 1
                 say(Phase.SCHEDULING, decided := decided + 1, decided + len(waiting) - at, "pods")
                 gang = gang_of(self._run, place[1])
-                may_join = ranks is not None
-                if gang is None and (bound := self._decide_identical(waiting, at - 1, identical, may_join=may_join)):
+                if gang is None and ranks is None and (bound := self._decide_identical(waiting, at - 1, identical)):
                     at, decided, moved = at - 1 + bound, decided - 1 + bound, True
                     continue
                 if gang is None:
@@ -554,23 +552,17 @@ class Queue:
         )
         return {row: number for row, number, shares in numbers if shares and not pods.deletion_timestamps[row]}
 
-    def _decide_identical(
-        self, waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int], *, may_join: bool = False
-    ) -> int:
+    def _decide_identical(self, waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int]) -> int:
         """Place the pods that come next in the queue as long as they are identical and fit, if pods like them have come
-        before. How many these are. `may_join`: so many pods that they are one step are left to `_join`."""
+        before. How many these are."""
         number, rows = None if at >= len(waiting) else identical.get(waiting[at][1]), list[int]()
         if number is None or self._may_be_undecidable or self._may_be_open(waiting[at][1]):
             return 0
         while at < len(waiting) and identical.get(waiting[at][1]) == number:
             rows.append(waiting[at][1])
             at += 1
-        if may_join and len(rows) > MANY_ALIKE:
-            return 0
-        run, small = self._run, self._row_type
-        found = run.bind_identical(rows, self._pick)
-        keys = run.cluster.pods.keys(rows[: len(found)])
-        for one, key, (best, node) in zip(rows, keys, found, strict=False):
+        run, small, found = self._run, self._row_type, self._run.bind_identical(rows, self._pick)
+        for one, key, (best, node) in zip(rows, run.cluster.pods.keys(rows[: len(found)]), found, strict=False):
             decision = Decision(outcome=_SCHEDULED, best=ClusterRows(best.astype(small)))
             self.steps.append(QueueStep(run=run, pod=one, key=key, decision=decision, node=node))
         return len(found)
