@@ -219,14 +219,15 @@ def _most_pods(snapshot: Snapshot, pod: Pod, setup: Setup) -> int:
     as the nodes allow by number, since its refusal comes first."""
     has_quota = any(quota.metadata.namespace == pod.metadata.namespace for quota in snapshot.of(ResourceQuota))
     is_compared = "NodeResourcesFit" in setup.profile_of(pod).points.get("filter", ()) and not has_quota
-    needed = pod_request(pod.spec, pod.status, request_options(setup.release)).amounts if is_compared else {}
+    fresh = pod_request(pod.spec, type(pod.status)(), request_options(setup.release))  # a copy was never resized
+    needed = fresh.amounts if is_compared else {}
     numbers = []
     for node in snapshot.cluster.nodes:
         if PODS not in node.status.allocatable:
             return changes.MOST_COUNT
         amounts, allowed = node_allocatable(node.status.allocatable)
-        rooms = (amounts.get(name, 0) // needed[name] for name in (CPU, MEMORY) if needed.get(name))
-        numbers.append(min(allowed, *rooms))
+        rooms = [amounts.get(name, 0) // needed[name] for name in (CPU, MEMORY) if needed.get(name)]
+        numbers.append(min([allowed, *rooms]))
     return sum(numbers) + max(numbers, default=0) + 1
 
 
