@@ -57,7 +57,8 @@ class Duration(int):
 
 def _nanoseconds(number: str, unit: str) -> int:
     whole, _, digits = number.partition(".")
-    return int(whole + digits) * NANOSECONDS[unit] // 10 ** len(digits)
+    scale: int = 10 ** len(digits)
+    return int(whole + digits) * NANOSECONDS[unit] // scale
 
 
 def _decimal(value: int, unit: int) -> str:
