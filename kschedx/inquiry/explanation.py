@@ -607,11 +607,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         made = explanation_document(self.cycle, fixes, [one.document for one in (*self.notes, *hopeless)])
         if self.autoscaler is not None and self.scaling is not None:
             from kschedx.autoscaler.growth import GroupRemedyDocument, scaling_document
-            from kschedx.render.words.autoscaler import group_remedy_title
 
-            remedies = tuple(
-                GroupRemedyDocument(group_remedy_title(one.step), one.group, one.nodes) for one in self.scaling_remedies
-            )
+            remedies = tuple(GroupRemedyDocument(one.step.title, one.group, one.nodes) for one in self.scaling_remedies)
             made["autoscaler"] = to_json(scaling_document(self.autoscaler, self.scaling, remedies))
         if (bound := bound_by_hand(self.cycle)) is not None:
             made["kubelet"] = to_json(part_of(KubeletDocument, bound))
@@ -636,11 +633,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     def _of_karpenter(self, karpenter: Karpenter, found: PodProvisioning) -> dict[str, object]:
         from kschedx.karpenter.growth import PoolRemedyDocument, provisioning_document
-        from kschedx.render.words.karpenter import pool_remedy_title
 
-        remedies = tuple(
-            PoolRemedyDocument(pool_remedy_title(one.step), one.pool, one.types) for one in self.provisioning_remedies
-        )
+        remedies = tuple(PoolRemedyDocument(one.step.title, one.pool, one.types) for one in self.provisioning_remedies)
         return to_json(provisioning_document(karpenter, found, remedies))
 
 
