@@ -538,17 +538,16 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         if self.becomes is Outcome.SCHEDULED or self.lifecycle is not None:
             return ""
         from kschedx.fixes import FixCertainty, why_no_fix
-        from kschedx.fixes.dead_end import Untold
-        from kschedx.render.words.fixes import no_fix_text
+        from kschedx.render.words import headline
 
         if any(fix.certainty is not FixCertainty.PARTIAL or fix.of_group is not None for fix in self.fixes):
             return ""
         if self.holding.kueue is not None and self.holding.kueue.verdict and self.holding.kueue.verdict.remedies:
             return ""
         found = why_no_fix(self.scheduler, self.cycle)
-        if isinstance(found, Untold) and any(fix.feasible_nodes for fix in self.fixes):
+        if found is None or (found.is_untold and any(fix.feasible_nodes for fix in self.fixes)):
             return ""  # another component decides what was tried
-        return "" if found is None else no_fix_text(found)
+        return ": ".join(filter(None, (found.text, "; ".join(map(headline, found.findings)))))
 
     @cached_property
     def holding(self) -> Holding:
