@@ -11,7 +11,7 @@ from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.types import Taint
 
 
-class RemedyKind(Enum):
+class StepKind(Enum):
     OF_POD = auto()
     """The pod tolerates taints, or requests less."""
     ROOM = auto()
@@ -23,17 +23,17 @@ class RemedyKind(Enum):
 class RemedyStep(Struct, frozen=True, kw_only=True):
     title: str
     """`raise the maximum of node group workers from 3 to 4`."""
-    kind: RemedyKind = RemedyKind.OTHER
+    kind: StepKind = StepKind.OTHER
 
 
 def tolerate(taints: Iterable[Taint]) -> RemedyStep:
-    return RemedyStep(title=f"tolerate {' and '.join(map(str, taints))}", kind=RemedyKind.OF_POD)
+    return RemedyStep(title=f"tolerate {' and '.join(map(str, taints))}", kind=StepKind.OF_POD)
 
 
 def request_at_most(amounts: Iterable[tuple[str, int]]) -> RemedyStep:
     """Of resources and amounts, which are in the integers of plugins."""
     told = (f"{format_quantity(amount, Unit.of(name))} {name}" for name, amount in amounts)
-    return RemedyStep(title=f"lower the request to {' and '.join(told)}", kind=RemedyKind.OF_POD)
+    return RemedyStep(title=f"lower the request to {' and '.join(told)}", kind=StepKind.OF_POD)
 
 
 class AutoscalerRemedy(Struct, frozen=True, kw_only=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from enum import Enum, auto
 
 import numpy as np
 from msgspec import Struct
@@ -122,27 +121,28 @@ def compared(first: ScoredNode, second: ScoredNode) -> tuple[Lead, ...]:
     return tuple(sorted((lead for lead in leads if lead.difference), key=lambda lead: -lead.difference))
 
 
-class Rule(Enum):
-    """What each of preemption's rules compares, in their order."""
+_PREFERRED = (
+    "fewest PodDisruptionBudget violations",
+    "lowest priority of the most important victim",
+    "lowest sum of the victims' priorities",
+    "fewest victims",
+    "latest start of the most important victims",
+)
+"""By each of preemption's rules, in their order."""
 
-    PDB_VIOLATIONS = auto()
-    HIGHEST_PRIORITY = auto()
-    SUM_OF_PRIORITIES = auto()
-    VICTIMS = auto()
-    START = auto()
 
-
-def deciding_rule(candidates: tuple[Candidate, ...], best: tuple[int, ...], pods: PodTable) -> Rule | None:
-    """The rule that leaves only the `best` candidates (node rows); None where there was nothing to choose."""
+def deciding_rule(candidates: tuple[Candidate, ...], best: tuple[int, ...], pods: PodTable) -> str:
+    """What the rule prefers that leaves only the `best` candidates (node rows); empty where there was nothing to
+    choose."""
     left = candidates
-    for rule, measure in zip(Rule, RULES, strict=True):
+    for preferred, measure in zip(_PREFERRED, RULES, strict=True):
         numbers = [measure(candidate, pods) for candidate in left]
         least = min(numbers, default=0)
         remaining = tuple(one for one, number in zip(left, numbers, strict=True) if number == least)
         if len(remaining) == len(best) and len(remaining) < len(left):
-            return rule
+            return preferred
         left = remaining
-    return None
+    return ""
 
 
 # What does not decide, though a reader may expect it to: why a pod is on a node that its author did not mean.

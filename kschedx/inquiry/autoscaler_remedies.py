@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.pods import PodOutcome
-from kschedx.autoscaler.remedies import AutoscalerRemedy, RemedyKind, RemedyStep, request_at_most, tolerate
+from kschedx.autoscaler.remedies import AutoscalerRemedy, RemedyStep, StepKind, request_at_most, tolerate
 from kschedx.autoscaler.sizes import AT_MAXIMUM
 from kschedx.autoscaler.status import AutoscalerStatus, Health, NodeGroupStatus, ScaleUp
 from kschedx.autoscaler.templates import CloudTemplate, Template, daemon_sets
@@ -99,7 +99,7 @@ def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_
 
 
 def _room(title: str) -> RemedyStep:
-    return RemedyStep(title=title, kind=RemedyKind.ROOM)
+    return RemedyStep(title=title, kind=StepKind.ROOM)
 
 
 def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iterator[_Trial]:
@@ -195,7 +195,7 @@ def _new_group(
     )
     but_for = " and ".join(f"{what} {', '.join(names)}" for what, names in differences if names)
     return _Trial(
-        step=RemedyStep(title=f"add a node group like {like.name} {but_for}", kind=RemedyKind.NEW_GROUP),
+        step=RemedyStep(title=f"add a node group like {like.name} {but_for}", kind=StepKind.NEW_GROUP),
         pod=pod,
         status=replace(autoscaler.status, groups=(*groups, new)),
         templates={name: CloudTemplate(node=changed, pods=_not_made_anew(autoscaler, template))},

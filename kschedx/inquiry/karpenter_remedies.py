@@ -8,7 +8,7 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.autoscaler.remedies import RemedyKind, RemedyStep, request_at_most, tolerate
+from kschedx.autoscaler.remedies import RemedyStep, StepKind, request_at_most, tolerate
 from kschedx.fixes import pod_edits
 from kschedx.fixes.node_remedies import is_of_provider
 from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts, merge_amounts
@@ -108,7 +108,7 @@ def _with_limits(pool: NodePool, limits: Mapping[str, tuple[str, str]]) -> _Tria
 
 
 def _room(title: str) -> RemedyStep:
-    return RemedyStep(title=title, kind=RemedyKind.ROOM)
+    return RemedyStep(title=title, kind=StepKind.ROOM)
 
 
 def _smaller(verdict: PoolVerdict, rejection: NoInstanceType, pod: Pod) -> Iterator[_Trial]:

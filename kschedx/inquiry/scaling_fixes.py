@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kschedx.autoscaler.remedies import AutoscalerRemedy, RemedyKind
+from kschedx.autoscaler.remedies import AutoscalerRemedy, StepKind
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
 from kschedx.fixes.steps import Group
 from kschedx.inquiry.fix import Fix
@@ -35,7 +35,7 @@ _NO_CAPACITY = re.compile(r"insufficient ?capacity|UnfulfillableCapacity|ZonalAl
 
 def makes_room(remedy: AutoscalerRemedy | KarpenterRemedy) -> bool:
     """A larger group or pool, or a pod that the autoscaler looks at: it comes before other changes of the pod."""
-    return remedy.step.kind is RemedyKind.ROOM
+    return remedy.step.kind is StepKind.ROOM
 
 
 def autoscaler_fixes(
@@ -50,7 +50,7 @@ def autoscaler_fixes(
     elif scaling.pod.is_on_upcoming:
         yield _fix(f"wait for the node of node group {upcoming_group(scaling)} that is starting")
     for remedy in remedies:
-        of_pod = remedy.step.kind is RemedyKind.OF_POD
+        of_pod = remedy.step.kind is StepKind.OF_POD
         then = f", then cluster-autoscaler adds a node to {remedy.group}" if of_pod else ""
         yield _fix(f"{remedy.step.title}{then}")
     is_reported = event is not None and BACKED_OFF in event.message
@@ -79,7 +79,7 @@ def karpenter_fixes(
     if found.pool:
         yield _fix(f"wait for Karpenter: it adds a node to NodePool {found.pool}, if the cloud has capacity")
     for remedy in remedies:
-        of_pod = remedy.step.kind is RemedyKind.OF_POD
+        of_pod = remedy.step.kind is StepKind.OF_POD
         then = f", then Karpenter adds a node of {remedy.pool}" if of_pod else ""
         yield _fix(f"{remedy.step.title}{then}")
 

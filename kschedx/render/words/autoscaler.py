@@ -9,7 +9,7 @@ from typing import assert_never
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.growth import AutoscalerGrowth, AutoscalerGrowthStep
 from kschedx.autoscaler.pods import PodOutcome
-from kschedx.autoscaler.remedies import AutoscalerRemedy, RemedyKind
+from kschedx.autoscaler.remedies import AutoscalerRemedy, StepKind
 from kschedx.autoscaler.sizes import BACKED_OFF, Resize
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, PodResult
 from kschedx.autoscaler.templates import Template
@@ -251,6 +251,6 @@ def _sizes(one: AutoscalerGrowthStep) -> str:
 
 def remedy_text(remedy: AutoscalerRemedy) -> str:
     """The title, and what was found when it was tried."""
-    where = "it" if remedy.step.kind is RemedyKind.NEW_GROUP else remedy.group
+    where = "it" if remedy.step.kind is StepKind.NEW_GROUP else remedy.group
     then = f"adds {count(remedy.nodes, 'node')} to {where}" if remedy.nodes else f"the pod fits {where} and is next"
     return f"{remedy.step.title} · {then}"
