@@ -303,7 +303,18 @@ FIX_TEXTS = (
     PACKAGE / "fixes" / "phrases.py",
     *(PACKAGE / "fixes" / "steps").glob("*.py"),
 )
-NOTES = ("admission", "cycle_notes", "events", "missing_kinds", "notes", "ranking", "root_causes", "setup", "subject")
+NOTES = (
+    "admission",
+    "cycle_notes",
+    "events",
+    "missing_kinds",
+    "notes",
+    "profile_changes",
+    "ranking",
+    "root_causes",
+    "setup",
+    "subject",
+)
 WITH_SENTENCES = {*(PACKAGE / "explain" / f"{module}.py" for module in NOTES), *FIX_TEXTS}
 """Notes and the steps of fixes, each of which is made and worded in one place."""
 SENTENCE = re.compile(r"(?!kubectl |kschedx ).*\b[a-z']{2,}[,:]? [a-z']{2,}", re.DOTALL)
