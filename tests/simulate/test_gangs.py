@@ -332,7 +332,7 @@ def test_members_may_share_a_claim_of_a_single_pod(version: str, holder: str, pl
         volume("v", modes=["ReadWriteOncePod"], holder="single"),
     ]
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "single"}}]
-    waiting = members("gang", 2, version=version)
+    waiting: list[dict[str, Any]] = members("gang", 2, version=version)
     for one in waiting:
         one["spec"]["volumes"] = volumes
     groups = [workload({"gang": 2})] if version == "1.35" else [group("gang", 2)]
