@@ -43,7 +43,8 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 DISKS = frozenset({
     "cinder.csi.openstack.org", "disk.csi.azure.com", "ebs.csi.aws.com", "kubernetes.io/aws-ebs",
-    "kubernetes.io/azure-disk", "kubernetes.io/cinder", "kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "rancher.io/local-path",
+    "kubernetes.io/azure-disk", "kubernetes.io/cinder", "kubernetes.io/gce-pd",
+    "pd.csi.storage.gke.io", "rancher.io/local-path",
 })  # fmt: skip
 """Provisioners that refuse ReadWriteMany for a volume with a file system, as their documentation says; see also
 kubernetes.io/docs/concepts/storage/persistent-volumes, access modes."""
