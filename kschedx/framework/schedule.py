@@ -469,10 +469,10 @@ class EquivalenceClass:
                 self._evaluate_touched(pod, ClusterRows(rows), nodes_too=nodes_too)
                 if KEPT in self._state:
                     kept = self._state[KEPT]
-                    if nodes_too or len(rows) > 1:
+                    if nodes_too or len(rows) != 1 or (touched != rows).any():
                         kept.forget(ClusterRows(rows))
                     else:
-                        kept.follow(self._framework.snapshot.pods, moved, ClusterRows(touched), signs)
+                        kept.follow(self._framework.snapshot.pods, moved, ClusterRows(rows), signs)
             self._seen = len(steps)
         if not self._filtering.is_plain:
             raise _NotSharedError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import islice
 from typing import TypeVar
@@ -23,6 +23,7 @@ from kschedx.kube.autoscalers import (
     YUNIKORN_APPLICATION,
     YUNIKORN_QUEUE,
 )
+from kschedx.kube.decoding import list_at, map_at
 from kschedx.kube.kueue import Condition
 from kschedx.kube.other_schedulers import (
     DEFAULT_QUOTA,
@@ -212,17 +213,17 @@ def _configured(snapshot: Snapshot) -> Iterator[tuple[str, Mapping[str, object]]
             document = yaml.safe_load(config.data.get(QUEUES_FILE, ""))
         except (yaml.YAMLError, RecursionError):
             continue
-        partitions = _items(_map(document).get("partitions"))
+        partitions = list_at(document, "partitions")
         for partition in partitions[:1]:
-            yield from _below("", _items(_map(partition).get("queues")))
+            yield from _below("", list_at(partition, "queues"))
 
 
-def _below(parent: str, queues: list[object]) -> Iterator[tuple[str, Mapping[str, object]]]:
-    for queue in map(_map, queues):
+def _below(parent: str, queues: Sequence[object]) -> Iterator[tuple[str, Mapping[str, object]]]:
+    for queue in map(map_at, queues):
         name = f"{parent}.{queue.get('name')}" if parent else str(queue.get("name"))
-        yield name, _map(_map(queue.get("resources")).get("max"))
+        yield name, {str(key): value for key, value in map_at(queue, "resources", "max").items()}
         if name.count(".") < MOST_LEVELS:
-            yield from _below(name, _items(queue.get("queues")))
+            yield from _below(name, list_at(queue, "queues"))
 
 
 def _limits(most: Mapping[str, object]) -> tuple[QueueShare, ...]:
@@ -234,14 +235,6 @@ def _limits(most: Mapping[str, object]) -> tuple[QueueShare, ...]:
         except InputError:
             continue
     return tuple(found)
-
-
-def _map(value: object) -> Mapping[str, object]:
-    return {str(key): item for key, item in value.items()} if isinstance(value, dict) else {}
-
-
-def _items(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
 
 
 # Room that Koordinator keeps for a pod, and whether it moves the pod.

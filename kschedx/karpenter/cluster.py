@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
 from itertools import takewhile
-from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.autoscaler.remedies import RequestAtMost, TolerateTaints
+from kschedx.autoscaler.remedies import RemedyStep
 from kschedx.errors import InputError, Place, nearest
 from kschedx.karpenter.amounts import amounts_of
 from kschedx.karpenter.catalogue import InstanceTypes
@@ -482,40 +481,6 @@ def _placeable(spec: PodSpec) -> PodSpec:
 
 
 # Changes that make Karpenter help, as facts. `render/words/karpenter.py` has their titles.
-
-
-class Limit(Struct, frozen=True, kw_only=True):
-    """One of a pool's limits, as it is written."""
-
-    resource: str
-    before: str
-    after: str
-
-
-class RaiseLimits(Struct, frozen=True, kw_only=True):
-    """All that keep a pool from another node: one alone would not help."""
-
-    pool: str
-    limits: tuple[Limit, ...]
-
-
-class LabelPool(Struct, frozen=True, kw_only=True):
-    """Its new nodes get a label that the pod asks for."""
-
-    pool: str
-    key: str
-    value: str
-
-
-class AllowValues(Struct, frozen=True, kw_only=True):
-    """In a pool's requirement on a key."""
-
-    pool: str
-    key: str
-    values: tuple[str, ...]
-
-
-RemedyStep: TypeAlias = TolerateTaints | RequestAtMost | RaiseLimits | LabelPool | AllowValues
 
 
 class KarpenterRemedy(Struct, frozen=True, kw_only=True):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct, field
@@ -16,18 +15,20 @@ from kschedx.explain.admission import Ledger
 from kschedx.explain.missing_kinds import require_for_decision
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome, Stake, Unevaluated, UnevaluatedDocument
+from kschedx.framework.runtime import request_options
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.documents import Document, document
-from kschedx.kube.names import PODS
-from kschedx.kube.quantity import value
+from kschedx.kube.names import CPU, MEMORY, PODS
+from kschedx.kube.resources import ResourceQuota, node_allocatable, pod_request
 from kschedx.kube.selectors import required_node_affinity
 from kschedx.kube.types import Node, Pod
+from kschedx.progress import Phase, say
 from kschedx.results import Shown
 from kschedx.simulate import changes
 from kschedx.simulate.node_changes import another_like
 from kschedx.simulate.simulation import NodeUsage
 from kschedx.simulate.simulator import SimulationOptions, Simulator
-from kschedx.snapshot.columns import ClusterRow
+from kschedx.snapshot.columns import ClusterRow, ClusterRows, each_cluster_row
 from kschedx.snapshot.daemon_sets import daemon_pods, less, overhead
 from kschedx.snapshot.edits import with_only_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot
@@ -36,6 +37,8 @@ Json = dict[str, object]
 
 MOST_COPIES = 5_000
 """Pods that are tried by default; if all fit, the answer says "or more"."""
+SOME = 100
+"""So many are placed one by one before the others are placed at once."""
 SHAPES = 8
 """Kinds of nodes that are tried where some are missing."""
 
@@ -84,13 +87,17 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
     """What would make the wanted number fit, the fewest nodes first."""
     usage_before: NodeUsage
     usage_after: NodeUsage
-    after: Snapshot
-    """The cluster with those that fit."""
+    fill: Callable[[], Snapshot]
     refusal: str = ""
     """Why the API server takes no more than `count`, or fewer than are wanted, in the words of their controller."""
 
     def __repr__(self) -> str:
         return f"<Fit of {self.title}: {self.count} more>"
+
+    @property
+    def after(self) -> Snapshot:
+        """The cluster with those that fit."""
+        return self.fill()
 
     @property
     def count(self) -> int:
@@ -146,7 +153,7 @@ def fit(
     """
     if wanted is not None and wanted > changes.MOST_COUNT:
         raise InputError(f"found {wanted:,}, at most {changes.MOST_COUNT:,} are tried", place=Place(object="replicas"))
-    most = MOST_COPIES if wanted is None else min(wanted, _most_pods(snapshot))
+    most = MOST_COPIES if wanted is None else min(wanted, _most_pods(snapshot, pod, setup))
     known, quotas = snapshot.storage.claims, Ledger(snapshot, setup.release)
     if manifest is not None and manifest.get("kind") == "StatefulSet":
         taken = [name.partition("/")[2] for name in snapshot.pods.rows]
@@ -161,14 +168,12 @@ def fit(
     world = with_pods(snapshot, made)
     simulator = Simulator(world, setup, options or SimulationOptions())
     before = NodeUsage(simulator.run.scheduler.nodes)
-    rows = list(range(first, first + most))
-    placed = list(_placed(simulator, rows))
+    rows = range(first, first + most)
+    placed = np.fromiter(_placed(simulator, rows), dtype=np.int64)
     names = simulator.run.cluster.node_names
-    counts = Counter(names[node] for node in placed)
+    counts = {names[node]: number for node, number in enumerate(np.bincount(placed).tolist()) if number}
     after = NodeUsage(simulator.run.scheduler.nodes)
-    left = set(rows[len(placed) :]) | {first + most}
-    kept = np.array([row for row in range(len(world.pods)) if row not in left], dtype=np.int64)
-    filled = with_only_pods(simulator.after, kept)
+    kept = np.arange(first + len(placed))
     stopped: Explanation | None = None
     if len(placed) < most:
         stopped = _explained(simulator, setup, rows[len(placed)])
@@ -187,22 +192,32 @@ def fit(
         missing=missing,
         usage_before=before,
         usage_after=after,
-        after=filled,
+        fill=lambda: with_only_pods(simulator.after, kept),
         refusal=let_in.refusal if len(placed) == most or wanted is not None else "",
     )
 
 
 def _placed(simulator: Simulator, rows: Sequence[int]) -> Iterator[ClusterRow]:
     """The nodes of these pods, until one finds none."""
-    run = simulator.run
-    for number, row in enumerate(rows):
+    run, ranks, number = simulator.run, simulator.ranks, 0
+    while number < len(rows):
+        row = rows[number]
         if not number:
             require_for_decision(run.cycle(row))
+        elif ranks is not None and number == SOME:
+            left = np.asarray(rows[number:], dtype=np.int64)
+            nodes = run.place_like_last(left, ranks, lambda done: say(Phase.SCHEDULING, SOME + done, len(rows), "pods"))
+            yield from each_cluster_row(ClusterRows(nodes))
+            number += len(nodes)
+            if number == len(rows):
+                return
+            row = rows[number]
         decision = run.decide(row)
         if decision.outcome is not Outcome.SCHEDULED:
             return
         node = simulator.pick(decision.choice)
         run.bind(row, node, rows[number + 1] if number + 1 < len(rows) else None)
+        number += 1
         yield node
 
 
@@ -213,12 +228,20 @@ def _explained(simulator: Simulator, setup: Setup, row: int) -> Explanation:
     return Explanation(scheduler.schedule(pod, setup.profile_of(pod)), scheduler, setup.notes)
 
 
-def _most_pods(snapshot: Snapshot) -> int:
-    """More pods than all nodes and one more can take by the number of pods that they allow."""
-    allowed = [node.status.allocatable.get(PODS) for node in snapshot.cluster.nodes]
-    numbers = [value(one) for one in allowed if one is not None]
-    if len(numbers) < len(allowed):
-        return changes.MOST_COUNT
+def _most_pods(snapshot: Snapshot, pod: Pod, setup: Setup) -> int:
+    """More pods than all nodes and one more can take by what NodeResourcesFit compares. A quota is asked about as many
+    as the nodes allow by number, since its refusal comes first."""
+    has_quota = any(quota.metadata.namespace == pod.metadata.namespace for quota in snapshot.of(ResourceQuota))
+    is_compared = "NodeResourcesFit" in setup.profile_of(pod).points.get("filter", ()) and not has_quota
+    fresh = pod_request(pod.spec, type(pod.status)(), request_options(setup.release))  # a copy was never resized
+    needed = fresh.amounts if is_compared else {}
+    numbers = []
+    for node in snapshot.cluster.nodes:
+        if PODS not in node.status.allocatable:
+            return changes.MOST_COUNT
+        amounts, allowed = node_allocatable(node.status.allocatable)
+        rooms = [amounts.get(name, 0) // needed[name] for name in (CPU, MEMORY) if needed.get(name)]
+        numbers.append(min([allowed, *rooms]))
     return sum(numbers) + max(numbers, default=0) + 1
 
 
@@ -238,7 +261,7 @@ def _missing(simulator: Simulator, rows: Sequence[int], count: int) -> Iterator[
     daemons = daemon_pods(cluster.snapshot, options, but=cluster.pods[rows[0]])
     comparison = compares_taints(simulator.setup)
     for template in shapes(cluster.snapshot.cluster.nodes, cluster.pods[rows[0]])[:SHAPES]:
-        left, added, needed = list(rows), 0, count
+        left, added, needed = rows, 0, count
         while left and needed > 0:
             added += 1
             node = another_like(template, f"{template.name}-missing{added}")

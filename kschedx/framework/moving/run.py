@@ -8,9 +8,10 @@ came or went, that is a first look again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
+import numpy as np
 from msgspec import Struct
 
 from kschedx.framework.config import Profile
@@ -22,8 +23,8 @@ from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import Decision, EquivalenceClass, after_binding
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.devices import ResourceClaim
-from kschedx.kube.types import Pod
-from kschedx.snapshot.columns import ClusterRow, ClusterRows, cluster_rows
+from kschedx.kube.types import Pod, PodSpec
+from kschedx.snapshot.columns import ClusterRow, ClusterRows, IntArray, cluster_rows
 from kschedx.snapshot.moving import MovingCluster
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -190,8 +191,7 @@ class Run:
         """Place a pod that was decided last, and fits, with its claims bound and allocated. `then`: the pod that is
         decided next, for which much is known if it is identical."""
         pods = self.cluster.pods
-        spec = pods.specs[row]
-        claims = spec.mounts_storage or spec.resource_claims or self.snapshot.devices.stands_for_request(spec)
+        claims = self._has_claims(pods.specs[row])
         if self._series is not None and not self._is_of(self._series.kind, row):
             self._series = None
         if self._series is None and then is not None and not claims:
@@ -204,6 +204,26 @@ class Run:
             if not self._series.replicas.place(node):
                 self._series = None
 
+    def place_like_last(self, rows: IntArray, ranks: IntArray, seen: Callable[[int], None]) -> IntArray:
+        """Place pods that are identical to the one that was placed last, one after the other; a tie goes to the lowest
+        of `ranks` (node,). Returns the nodes of the first of them, none where each has to be decided by itself. `seen`
+        gets how many there are so far."""
+        series, pods = self._series, self.cluster.pods
+        is_known = series is not None and series.moves == len(pods.steps) and self._stood_in is self.cluster.snapshot
+        if series is None or not (is_known and len(rows)) or pods.nominations:
+            return np.zeros(0, dtype=np.int64)
+        if not self._is_of(series.kind, int(rows[0])) or self._has_claims(pods.specs[int(rows[0])]):
+            return np.zeros(0, dtype=np.int64)
+        nodes, goes_on = series.replicas.take(len(rows), ranks, seen)
+        self.cluster.place_many(rows[: len(nodes)], nodes)
+        series.moves += len(nodes)
+        if not goes_on:
+            self._series = None
+        return nodes
+
+    def _has_claims(self, spec: PodSpec) -> bool:
+        return bool(spec.mounts_storage or spec.resource_claims or self.snapshot.devices.stands_for_request(spec))
+
     def bind_identical(self, rows: Sequence[int], pick: Pick) -> list[tuple[ClusterRows, ClusterRow]]:
         """Decide about pods and place them, one after the other; they wait, and are identical to the one that was bound
         last. For each the nodes that share the highest total, and the one that `pick` takes; fewer than there are pods
@@ -213,7 +233,8 @@ class Run:
             return []
         found, goes_on = series.replicas.place_all(len(rows), pick)
         if found:
-            self.cluster.place_many(rows[: len(found)], [node for _, node in found])
+            nodes = np.array([node for _, node in found], dtype=np.int64)
+            self.cluster.place_many(np.array(rows[: len(found)], dtype=np.int64), nodes)
             series.moves += len(found)
         if not goes_on:
             self._series = None
