@@ -281,10 +281,10 @@ class Karpenter:
         """The round about the pods of the cluster as they are."""
         pods = self.snapshot.pods
         considered = [key for key, looked in self.waiting().items() if looked.outcome is PodEligibility.CONSIDERED]
-        return self.provisioner.run(self.snapshot, [*(pods[pods.rows[key]] for key in considered), *self._buffers])
+        return self.provisioner.run(self.snapshot, [*(pods[pods.rows[key]] for key in considered), *self.buffers])
 
-    @property
-    def _buffers(self) -> tuple[Pod, ...]:
+    @cached_property
+    def buffers(self) -> tuple[Pod, ...]:
         """Virtual pods, which take part in every round."""
         settings = self.settings
         keeps = settings.keeps_buffers and settings.behaviour.knows_buffers
@@ -313,7 +313,7 @@ class Karpenter:
                 for key, one in self.waiting().items()
                 if one.outcome is PodEligibility.CONSIDERED and key != pod.key
             ]
-            result = self.provisioner.run(self.snapshot, [*others, mine, *self._buffers])
+            result = self.provisioner.run(self.snapshot, [*others, mine, *self.buffers])
         return self._told(mine, looked, result)
 
     def _told(self, pod: Pod, looked: Looked, result: RoundResult) -> PodProvisioning:
