@@ -111,7 +111,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield self._tried("resume the Deployment", (self._maker_change(patch),), commands=(command,))
             case NotChanged():
                 yield self._recreated()
-            case StillActive(job=job):
+            case StillActive(job=job, pod=key):
+                yield from self._started_other(key)
                 command = f"kubectl delete job {quote(job)} {self._in_namespace}"
                 yield self._tried(
                     f"delete Job {job}, so that the next run starts", (self._gone(job),), commands=(command,)
@@ -135,10 +136,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                     earlier = replace(self, pod=self.snapshot.pods[row])
                     yield from starmap(earlier._moved, earlier._lost(node))
             case WaitingForOrdinal(predecessor=name):
-                row = self.snapshot.pods.rows.get(f"{self.pod.metadata.namespace}/{name}")
-                before = None if row is None else pod_lifecycle(self.snapshot, self.snapshot.pods[row])
-                if row is not None and isinstance(before, WaitingForKubelet):
-                    yield from replace(self, pod=self.snapshot.pods[row])._starting(before)
+                yield from self._started_other(f"{self.pod.metadata.namespace}/{name}")
             case BeingDeleted(finalizers=finalizers, is_workload=False) if finalizers:
                 yield self._unheld(finalizers)
             case NoScheduler(profiles=profiles, hint=hint, others=others) if hint or not others:
@@ -161,6 +159,13 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield from self._ended(lifecycle)
             case _:
                 return
+
+    def _started_other(self, key: str) -> Iterator[Fix | None]:
+        """For another pod, which a kubelet does not run."""
+        row = self.snapshot.pods.rows.get(key)
+        state = None if row is None else pod_lifecycle(self.snapshot, self.snapshot.pods[row])
+        if row is not None and isinstance(state, WaitingForKubelet):
+            yield from replace(self, pod=self.snapshot.pods[row])._starting(state)
 
     # --- states of the workload
 

@@ -9,6 +9,7 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import ROUTINE, DeadlineExceeded
 from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
+from kschedx.kube.kueue import MULTIKUEUE
 from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts
 from kschedx.render.outcome import then_text
@@ -20,6 +21,7 @@ from kschedx.render.states import (
     Failed,
     Finished,
     Lifecycle,
+    ManagedElsewhere,
     NamespaceTerminating,
     NoJobStarted,
     NoScheduler,
@@ -158,8 +160,12 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield f"{listed(pods, 3)} {'is' if len(pods) == 1 else 'are'} not ready, and no other {component} is there"
             if state:
                 yield f"{pods[0]} {state}"
-        case StillActive(pod=pod, message=message):
-            yield f"its pod {pod} is pending{': ' if message else ''}{message}"
+        case StillActive(pod=pod, state=state, message=message):
+            if pod:
+                yield f"its pod {pod} {state or 'is pending'}{': ' if message else ''}{message}"
+        case ManagedElsewhere(manager=manager):
+            where = "in a worker cluster: ask there" if manager == MULTIKUEUE else "by that controller, if it runs"
+            yield f"its pods are created {where}"
         case Contradicted(finished=finished):
             yield _difference(finished)
         case _:
@@ -255,7 +261,7 @@ def lifecycle_notes(lifecycle: Lifecycle) -> tuple[str, ...]:
     """What a reader can do to know more."""
     if isinstance(lifecycle, NoScheduler):
         return ("--config FILE gives the configuration of that scheduler; --profile NAME answers for another profile",)
-    if isinstance(lifecycle, StillActive):
+    if isinstance(lifecycle, StillActive) and lifecycle.pod:
         namespace, _, name = lifecycle.pod.partition("/")
         return (f"about that pod: kschedx why pod/{name} -n {namespace}",)
     if isinstance(lifecycle, WaitingForKubelet):

@@ -21,8 +21,9 @@ FAILED_CREATE = "FailedCreate"
 """Of a ReplicaSet, StatefulSet, DaemonSet or Job: its pods are refused."""
 OF_CLAIMS = frozenset({"ProvisioningFailed", "FailedBinding"})
 """Why a claim has no volume; the text is the storage system's own."""
+ALREADY_ACTIVE = "JobAlreadyActive"
 OF_CRON_JOBS = frozenset(
-    {"InvalidSchedule", "MissSchedule", "TooManyMissedTimes", "UnknownTimeZone", "UnparseableSchedule"}
+    {ALREADY_ACTIVE, "InvalidSchedule", "MissSchedule", "TooManyMissedTimes", "UnknownTimeZone", "UnparseableSchedule"}
 )
 """Why a CronJob starts no Job (pkg/controller/cronjob/cronjob_controllerv2.go)."""
 OF_VOLUMES = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})

@@ -58,6 +58,13 @@ FORBIDS: Manifest = {
     **workload("CronJob", concurrencyPolicy="Forbid"),
     "status": {"active": [{"kind": "Job", "name": "web-1", "namespace": "default"}]},
 }
+FAILS_TO_PULL = pod(
+    "web-1-x",
+    on="n",
+    metadata=owned("Job", "web-1"),
+    status={"phase": "Pending", "containerStatuses": waiting("ErrImagePull")},
+)
+RUNS_ON = pod("web-1-x", on="n", metadata=owned("Job", "web-1"), status={"phase": "Running"})
 GONE_NODE = pod("x", on="m", metadata={"creationTimestamp": SINCE}, status={"phase": "Pending"})
 TERMINATING: Manifest = {
     "apiVersion": "v1",
@@ -206,6 +213,24 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         [FORBIDS, workload("Job", "web-1"), pod("web-1-x", metadata=owned("Job", "web-1"))],
         "default/cj/web starts no Job: web-1 is still active, and concurrencyPolicy is Forbid",
         1,
+    ),
+    (
+        "cj/web",
+        [FORBIDS, workload("Job", "web-1"), FAILS_TO_PULL],
+        "default/cj/web starts no Job: web-1 is still active, and concurrencyPolicy is Forbid",
+        1,
+    ),
+    (
+        "cj/web",
+        [FORBIDS, reports("CronJob", "web", "JobAlreadyActive", "Not starting job"), RUNS_ON],
+        "default/cj/web starts no Job: web-1 is still active, and concurrencyPolicy is Forbid",
+        1,
+    ),
+    (
+        "job/web",
+        [workload("Job", managedBy="kueue.x-k8s.io/multikueue")],
+        "default/job/web gets no pods from this cluster's Job controller: MultiKueue manages it",
+        3,
     ),
     ("pod/x", [GONE_NODE], "default/x is scheduled to m and cannot start: the node does not exist", 0),
     (
