@@ -44,6 +44,7 @@ from kschedx.render.states import (
     NotBound,
     NotChanged,
     NotScaled,
+    NotSynced,
     OnLostNode,
     Paused,
     Refused,
@@ -142,6 +143,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             case NoScheduler(profiles=profiles, hint=hint, others=others) if hint or not others:
                 known = hint or ("default-scheduler" if "default-scheduler" in profiles else min(profiles, default=""))
                 yield self._patched(f"set schedulerName to {known}", [set_field("/spec/schedulerName", known)])
+            case NotSynced():
+                yield Fix.untried("mend it in the host cluster, whose API server refuses the pod")
             case Refused(message=message) if not isinstance(lifecycle, NotChanged):
                 yield from self._refused(message)
             case NotBound(group=group) if group:

@@ -29,6 +29,7 @@ from kschedx.inquiry.pod_lifecycle import (
     is_ready,
     namespace_lifecycle,
     pod_lifecycle,
+    refuser,
     waiting_container,
 )
 from kschedx.kube import kueue
@@ -334,24 +335,6 @@ def refused(
 
 
 _IN_TERMINATING = re.compile(r"unable to create new content in namespace (\S+) because it is being terminated")
-_REFUSERS = (
-    ("exceeded quota", "ResourceQuota"),
-    ("failed quota", "ResourceQuota"),
-    ("violates PodSecurity", "Pod Security"),
-    ("maximum ", "LimitRange"),
-    ("minimum ", "LimitRange"),
-    ("max limit to request ratio", "LimitRange"),
-    ("insufficient quota to match these scopes", "ResourceQuota admission"),
-    ("security context constraint", "SecurityContextConstraints"),
-    ("failed calling webhook", "an admission webhook that does not answer"),
-    ("admission webhook", "an admission webhook"),
-    ("ValidatingAdmissionPolicy", "a ValidatingAdmissionPolicy"),
-)
-"""Words of refusals, and who writes them."""
-
-
-def refuser(message: str) -> str:
-    return next((by for words, by in _REFUSERS if words in message), "the API server")
 
 
 def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:

@@ -201,6 +201,14 @@ class NotChanged(Refused, frozen=True, kw_only=True):
         return f"is not changed: {self.by} refuses the update"
 
 
+class NotSynced(Refused, frozen=True, kw_only=True):
+    """A pod of a virtual cluster, which the host cluster does not take."""
+
+    @property
+    def effect(self) -> str:
+        return f"is not created in the host cluster: {self.by} refuses it there"
+
+
 class WaitingForOrdinal(Facts, frozen=True, kw_only=True):
     pod: str
     """The pod that is not created yet."""
@@ -480,6 +488,7 @@ Lifecycle: TypeAlias = (
     | Paused
     | Refused
     | NotChanged
+    | NotSynced
     | WaitingForOrdinal
     | WaitingForKubelet
     | RolloutStalled
@@ -568,6 +577,10 @@ STATES: tuple[StateRow, ...] = (
     _row(
         "NotChanged", _NOT, "not changed", "{s.subject} {s.effect}",
         NotChanged(subject=_DEPLOYMENT, message="", by="the API server", is_workload=True),
+    ),
+    _row(
+        "NotSynced", _NOT, "refused by the host cluster", "{s.subject} {s.effect}",
+        NotSynced(subject=_POD, message="", by="ResourceQuota"),
     ),
     _row(
         "StillActive", _NOT, "waiting for an earlier Job",

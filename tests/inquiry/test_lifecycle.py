@@ -232,6 +232,12 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         "default/job/web gets no pods from this cluster's Job controller: MultiKueue manages it",
         3,
     ),
+    (
+        "pod/x",
+        [pod("x"), reports("Pod", "x", "SyncError", 'Error syncing: pods "x-v" is forbidden: exceeded quota: q')],
+        "default/x is not created in the host cluster: ResourceQuota refuses it there",
+        1,
+    ),
     ("pod/x", [GONE_NODE], "default/x is scheduled to m and cannot start: the node does not exist", 0),
     (
         "sts/web",
@@ -773,6 +779,9 @@ def test_an_autoscaler_whose_groups_are_not_in_the_dump_is_quoted(tmp_path: Path
         tmp_path, "pod/x", pod("x", nodeSelector={"pool": "a"}), reports("Pod", "x", "TriggeredScaleUp", "[{g 1->2}]")
     )
     assert "fix 1     wait for cluster-autoscaler" in ran.out
+    failed = reports("Pod", "x", "FailedScaleUp", "Node scale up failed: GCE quota exceeded.")
+    ran = why(tmp_path, "pod/x", pod("x", nodeSelector={"pool": "a"}), failed)
+    assert "fix 1     raise the quota of the cloud account" in ran.out
 
 
 def test_a_node_group_without_template_that_is_backed_off_is_named(tmp_path: Path) -> None:
