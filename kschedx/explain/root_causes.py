@@ -122,6 +122,8 @@ class DevicePluginDown(RootCause, frozen=True, kw_only=True):
     """`namespace/name`, which creates no pod for the node."""
     taint: str = ""
     """The taint that it does not tolerate; empty where it does not select the node."""
+    layout: str = ""
+    """The MIG configuration that NVIDIA's MIG manager has not applied; `state` says how far it is."""
 
 
 class SelectorMissesPod(RootCause, frozen=True, kw_only=True):
@@ -561,6 +563,9 @@ def _plugins_down(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterat
             return
 
 
+MIG_LAYOUT, MIG_STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
+
+
 def device_plugin_down(
     snapshot: Snapshot, options: RequestOptions, resource: str, node: str
 ) -> DevicePluginDown | None:
@@ -571,6 +576,10 @@ def device_plugin_down(
         return "device-plugin" in name and any(word in name for word in words)
 
     row = snapshot.cluster.index.get(node)
+    labels = snapshot.cluster.nodes[row].metadata.labels if row is not None else {}
+    layout, state = labels.get(MIG_LAYOUT, ""), labels.get(MIG_STATE, "success")
+    if resource.startswith("nvidia.com/") and layout and state != "success":
+        return DevicePluginDown(resource=resource, node=node, state=state, layout=layout)
     waiting = [one for one in pods.pending if pinned_to(pods.specs[one]) == node]
     for one in (*waiting, *([] if row is None else pods.on_node(row).tolist())):
         if is_plugin(pods.names[one]):

@@ -76,6 +76,18 @@ class ContainerRequest(Struct, frozen=True, kw_only=True):
 
 
 VERTICAL = "VerticalPodAutoscaler"
+INJECTED = "injector of "
+"""How the source begins of what a container requests that is in the pod and not in its template."""
+INJECTED_BY = {
+    "istio-proxy": {"cpu": "sidecar.istio.io/proxyCPU", "memory": "sidecar.istio.io/proxyMemory"},
+    "linkerd-proxy": {"cpu": "config.linkerd.io/proxy-cpu-request", "memory": "config.linkerd.io/proxy-memory-request"},
+    "daprd": {"cpu": "dapr.io/sidecar-cpu-request", "memory": "dapr.io/sidecar-memory-request"},
+    "vault-agent": {
+        "cpu": "vault.hashicorp.com/agent-requests-cpu",
+        "memory": "vault.hashicorp.com/agent-requests-mem",
+    },
+}
+"""Container to resource to the annotation of the pod template that says how much of it the injector requests."""
 
 
 def lowered_requests(

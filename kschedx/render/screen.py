@@ -12,6 +12,7 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.events import recorded
 from kschedx.explain.notes import ROUTINE, RunsAlready
 from kschedx.explain.ranking import Ranking, ranking
+from kschedx.fixes.node_requirements import own_terms
 from kschedx.framework.cycle import Outcome, UnevaluatedKind
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.escaping import shell_command
@@ -74,7 +75,11 @@ Block = Callable[[Level], list[Text]]
 
 
 def _nodes_of(explanation: Explanation) -> Sequence[str]:
-    return explanation.cycle.all_nodes.names
+    """To be shown by their short names: none where the pod selects such a name, from which it could not be told."""
+    cycle, names = explanation.cycle, explanation.cycle.all_nodes.names
+    terms = (one for term in own_terms(cycle.pod) if term is not None for one in term.match_expressions)
+    selected = {*cycle.pod.spec.node_selector.values(), *(value for one in terms for value in one.values)}
+    return () if selected.intersection(short_names(names).values()) else names
 
 
 def why_lines(
@@ -398,7 +403,7 @@ def _hint(explanation: Explanation, diagnosis: Diagnosis, about: str, width: int
     together = SEPARATOR.join(more)
     taken = cycle.snapshot.source.taken
     when = (f"taken {taken.removesuffix('Z').replace('T', ' ')} UTC",) if taken.endswith("Z") else ()
-    note = names_note(cycle.all_nodes.names)
+    note = names_note(_nodes_of(explanation))
     nodes = count(diagnosis.total, "node") + (f" ({note})" if note else "")
     return (f"{seen}, {nodes}", *when, *([together] if more and fits(together, width) else more))
 

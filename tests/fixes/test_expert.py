@@ -115,9 +115,13 @@ def test_a_taint_with_the_name_of_what_the_pod_asks_for() -> None:
     limits = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
     first, *_ = told(gpu, pod("me", containers=[{"name": "main", "resources": limits}]))
     assert first == "tolerate example.com/gpu=present:NoSchedule"
-    arm = node("arm", taints=["kubernetes.io/arch=arm64:NoSchedule"], labels={"kubernetes.io/arch": "arm64"})
-    first, *_ = told(arm, pod("me", nodeSelector={"kubernetes.io/arch": "arm64"}))
-    assert first == "tolerate kubernetes.io/arch=arm64:NoSchedule"
+    for key, value, taint in (
+        ("kubernetes.io/arch", "arm64", "kubernetes.io/arch=arm64:NoSchedule"),
+        ("type", "virtual-kubelet", "virtual-kubelet.io/provider=azure:NoSchedule"),
+    ):
+        selected = told(node("n", taints=[taint], labels={key: value}), pod("me", nodeSelector={key: value}))
+        assert selected[0] == f"tolerate {taint}"
+        assert not any("remove taint" in one for one in selected), "its provider sets it again"
 
 
 def test_a_cluster_that_is_a_control_plane_alone() -> None:
@@ -304,6 +308,21 @@ def test_a_pool_that_is_full_is_not_left_by_tolerating_the_taint_of_another() ->
             "add a node with label kubernetes.io/arch=arm64",
         ),
         (
+            {"kubernetes.io/arch": "x86_64"},
+            {"kubernetes.io/arch": "amd64"},
+            "select kubernetes.io/arch=amd64 instead of kubernetes.io/arch=x86_64",
+        ),
+        (
+            {"kubernetes.io/hostname": "n"},
+            {"kubernetes.io/hostname": "n.example.com"},
+            "select kubernetes.io/hostname=n.example.com instead of kubernetes.io/hostname=n",
+        ),
+        (
+            {"kubernetes.io/hostname": "n.example.com"},
+            {"kubernetes.io/hostname": "n"},
+            "select kubernetes.io/hostname=n instead of kubernetes.io/hostname=n.example.com",
+        ),
+        (
             {"beta.kubernetes.io/arch": "arm64"},
             {"kubernetes.io/arch": "amd64"},
             "add a node with label beta.kubernetes.io/arch=arm64",
@@ -312,6 +331,14 @@ def test_a_pool_that_is_full_is_not_left_by_tolerating_the_taint_of_another() ->
 )
 def test_a_label_under_its_old_name(wanted: dict[str, str], there: dict[str, str], first: str) -> None:
     assert told(node("n", labels=there), pod("me", nodeSelector=wanted))[0] == first
+
+
+def test_several_values_that_were_written_as_one() -> None:
+    zone = "topology.kubernetes.io/zone"
+    wanted = {"matchExpressions": [{"key": zone, "operator": "In", "values": ["eu-1a,eu-1b"]}]}
+    rules = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [wanted]}}
+    first, *_ = told(node("n", labels={zone: "eu-1b"}), pod("me", affinity={"nodeAffinity": rules}))
+    assert first == f"select {zone} in (eu-1a, eu-1b) instead of {zone}=eu-1a,eu-1b"
 
 
 def test_a_pod_whose_turn_a_controller_decides() -> None:

@@ -31,6 +31,10 @@ def resized(name: str, on: str, requested: str, allocated: str) -> Manifest:
     return {**one, "status": {"phase": "Running", "conditions": [condition], "containerStatuses": [given]}}
 
 
+def kept_by(annotation: str, value: str) -> Manifest:
+    return node("a", unschedulable=True, metadata={"annotations": {annotation: value}})
+
+
 def stored(kind: str, name: str, **fields: Any) -> Manifest:
     version = {"StorageClass": "storage.k8s.io/v1"}.get(kind, "v1")
     metadata = {"name": name, "uid": f"u-{name}"} | ({} if kind == "StorageClass" else {"namespace": "default"})
@@ -71,6 +75,27 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
             "the resize of default/greedy on a is Deferred",
             "withdraw the resize of default/greedy: set main to 1 CPU again",
             id="a pending resize",
+        ),
+        pytest.param(
+            [
+                node("a", labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"}, unschedulable=True),
+                asking("me"),
+            ],
+            "1 node is cordoned: the driver upgrade of the NVIDIA GPU operator has failed",
+            "repair the driver upgrade of the NVIDIA GPU operator on a, which keeps it cordoned",
+            id="a failed driver upgrade",
+        ),
+        pytest.param(
+            [kept_by("weave.works/kured-reboot-in-progress", "2026-01-01T00:00:00Z"), asking("me")],
+            "1 node is cordoned: the reboot by kured is in progress",
+            "wait for the reboot by kured on a, which uncordons it",
+            id="a reboot",
+        ),
+        pytest.param(
+            [kept_by("machineconfiguration.openshift.io/state", "Done"), asking("me")],
+            "1 node is cordoned",
+            "uncordon a",
+            id="a cordon by hand",
         ),
         pytest.param(
             [node("a", allocatable={"nvidia.com/mig-1g.10gb": "7", "pods": "9"}), asking("me", **{GPU: "1"})],

@@ -122,11 +122,17 @@ class NodeFault(Struct, frozen=True, kw_only=True):
     """Pods of DaemonSets, `namespace/name`, that are not ready on the node."""
     pool: str = ""
     """The NodePool of Karpenter whose startup taint it is."""
+    is_failed: bool = False
+    """What keeps the node cordoned does not go on by itself."""
 
     def title(self, node: str) -> str:
         """`free memory on node-4`, `repair node-4: it is NotReady`."""
         agents = f" ({joined(self.agents[:3])})" if self.agents else ""
         match self.taint.key:
+            case _ if self.taint.key == CORDON_TAINT and self.is_failed:
+                return f"repair the {self.by} on {node}, which keeps it cordoned"
+            case _ if self.taint.key == CORDON_TAINT:
+                return f"wait for the {self.by} on {node}, which uncordons it"
             case "node.kubernetes.io/not-ready" if _NO_NETWORK.search(self.reported):
                 return f"install or repair the CNI plugin on {node}{agents}: it is NotReady"
             case "node.kubernetes.io/not-ready":
@@ -166,6 +172,8 @@ class RepairNode(NodeStep, frozen=True, kw_only=True):
 
     def edit(self, node: Node) -> Node:
         gone = {one.taint for one in self.faults}
+        if any(one.key == CORDON_TAINT for one in gone):
+            node = replace(node, spec=replace(node.spec, unschedulable=False))
         return _without_taints(node, lambda taint: taint in gone)
 
     def repairs(self) -> Iterator[tuple[ClusterRow, Taint, str]]:
@@ -217,6 +225,9 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
+        if self.plugin is not None and self.plugin.layout:
+            verb = "repair" if self.plugin.state == "failed" else "wait for"
+            return f"{verb} the MIG manager on {self.node}, which applies nvidia.com/mig.config={self.plugin.layout}"
         if self.plugin is not None and self.plugin.pod:
             return f"repair device plugin {self.plugin.pod} on {self.node}"
         if self.plugin is not None and self.plugin.taint:

@@ -32,7 +32,7 @@ from kschedx.findings.nodes import TermMatch
 from kschedx.findings.topology import HOSTNAME
 from kschedx.render.wording import balance, count, listed
 from kschedx.render.words import describe
-from kschedx.render.words.constraints import node_condition, requirement_text, unwell_nodes_text
+from kschedx.render.words.constraints import maintenance_text, node_condition, requirement_text, unwell_nodes_text
 from kschedx.render.words.devices import shortage_text
 from kschedx.render.words.resources import offered_nowhere
 from kschedx.render.words.volumes import nearest_text
@@ -142,7 +142,8 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case HostPortConflict():
             return f"host port {finding.port}/{finding.protocol} is in use on {nodes}"
         case NodeUnschedulable():
-            return f"{nodes} {'is' if one else 'are'} cordoned"
+            why = maintenance_text(finding.maintenance)
+            return f"{nodes} {'is' if one else 'are'} cordoned{f': {why}' if why else ''}"
         case NodeNameMismatch():
             return f"{nodes} {'is' if one else 'are'} not {finding.wanted} (spec.nodeName)"
         case UntoleratedTaint():
@@ -152,7 +153,9 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case NodeAffinityMismatch():
             failed = _failed(finding)
             lacks = "does not match" if one else "do not match"
-            return f"{nodes} {lacks} {failed or 'the node affinity'}"
+            asked = "the node affinity, which is not valid" if finding.error else failed or "the node affinity"
+            by = " (addedAffinity of the scheduler's profile)" if finding.source == "addedAffinity" else ""
+            return f"{nodes} {lacks} {asked}{by}"
         case TopologySpreadSkew(min_domains=int()):
             exist = f"{count(finding.domain_count, 'domain')} exist{'s' if finding.domain_count == 1 else ''}"
             return f"minDomains {finding.min_domains} over {finding.topology_key} excludes {nodes}: {exist}"

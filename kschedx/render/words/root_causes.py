@@ -59,6 +59,8 @@ def root_cause_text(cause: Cause) -> str:
             more = f" (and {count(others, 'more node')})" if others else ""
             amounts = f"capacity {capacity} {resource}, allocatable {left}"
             return f"{node}{more}: {amounts}; its device plugin reports unhealthy devices, or does not run"
+        case DevicePluginDown(layout=layout, node=node) if layout:
+            return f"the MIG manager has not applied nvidia.com/mig.config={layout} on {node}: state {cause.state}"
         case DevicePluginDown(pod=pod, daemon_set=daemon_set, node=node):
             if pod:
                 return f"its device plugin {pod} on {node} does not run: {cause.state}"
