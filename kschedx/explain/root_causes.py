@@ -22,12 +22,14 @@ from kschedx.findings import (
     HostPortConflict,
     InsufficientDevices,
     InsufficientResource,
+    InsufficientStorageCapacity,
     NodeAffinityMismatch,
     PodAffinityUnsatisfied,
     PodAntiAffinityConflict,
     PodGroupIncomplete,
     TooManyPods,
     TopologySpreadSkew,
+    VolumeNodeAffinityMismatch,
 )
 from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle
@@ -36,7 +38,7 @@ from kschedx.kube.devices import DeviceSelector
 from kschedx.kube.quantity import milli_value, value
 from kschedx.kube.resources import RequestOptions, container_requests
 from kschedx.kube.selectors import compile_selector
-from kschedx.kube.storage import OfStatefulSet, PersistentVolumeClaim, own_claims
+from kschedx.kube.storage import CSINode, OfStatefulSet, PersistentVolumeClaim, own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, Node, Pod, PodAffinity
 from kschedx.kube.workloads import REVISION_HASH, pinned_to
@@ -218,6 +220,36 @@ class NeverPreempts(RootCause, frozen=True, kw_only=True):
     """Pods of a lower priority on the nodes that are full."""
 
 
+class VirtualNode(RootCause, frozen=True, kw_only=True):
+    """A node without a machine of its own, which a provider makes for certain pods alone."""
+
+    id: ClassVar[str] = "virtual-node"
+    key: str
+    value: str
+    provider: str
+    node: str = ""
+    """For which a DaemonSet has created the pod; empty where the cluster has no other nodes."""
+
+
+class DriverNotRegistered(RootCause, frozen=True, kw_only=True):
+    """A node without the topology label of a volume, which the driver's node plugin would set."""
+
+    id: ClassVar[str] = "driver-not-registered"
+    driver: str
+    node: str
+    key: str
+
+
+class CapacityNotPublished(RootCause, frozen=True, kw_only=True):
+    """A storage class of which its driver says nowhere how much room there is, so that it counts as none."""
+
+    id: ClassVar[str] = "capacity-not-published"
+    driver: str
+    storage_class: str
+    others: tuple[str, ...]
+    """Classes for which there are CSIStorageCapacities."""
+
+
 class Reported(RootCause, frozen=True, kw_only=True):
     """What an autoscaler wrote into the cluster about the pod."""
 
@@ -244,6 +276,9 @@ Cause: TypeAlias = (
     | NominatedNodeTaken
     | PortOfService
     | NeverPreempts
+    | VirtualNode
+    | DriverNotRegistered
+    | CapacityNotPublished
     | Reported
 )
 
@@ -260,6 +295,7 @@ def root_causes(diagnosis: Diagnosis) -> tuple[Cause, ...]:
     found = [cause for one in findings for cause in _of(diagnosis, one)]
     cycle = diagnosis.cycle
     causes: list[Cause] = [*_outdated(cycle), *_taken(cycle), *_services(cycle, findings), *failed, *found]
+    causes += [*_virtual(cycle), *_unregistered(diagnosis), *_unpublished(cycle, findings)]
     return tuple(dict.fromkeys((*causes, *_reported(cycle))))
 
 
@@ -279,6 +315,64 @@ def newer_revision(snapshot: Snapshot, pod: Pod) -> str:
     if found.spec.pod_management_policy == "Parallel" or keeps_its_own:
         return ""
     return f"StatefulSet {owner.name}" if found.status.update_revision not in ("", revision) else ""
+
+
+VIRTUAL_NODES = (
+    ("eks.amazonaws.com/compute-type", "fargate", "EKS Fargate"),
+    ("type", "virtual-kubelet", "Virtual Kubelet"),
+)
+"""The labels of nodes without a machine."""
+
+
+def _virtual(cycle: Cycle) -> Iterator[VirtualNode]:
+    cluster, owner = cycle.snapshot.cluster, cycle.pod.metadata.controller
+    if owner is not None and owner.kind == "DaemonSet":
+        row = cluster.index.get(name := pinned_to(cycle.pod.spec) or "")
+        nodes = [] if row is None else [cluster.nodes[row]]
+    else:
+        name, nodes = "", list(cluster.nodes)
+    for key, value_, provider in VIRTUAL_NODES:
+        if nodes and all(node.metadata.labels.get(key) == value_ for node in nodes):
+            yield VirtualNode(key=key, value=value_, provider=provider, node=name)
+
+
+def _unregistered(diagnosis: Diagnosis) -> Iterator[DriverNotRegistered]:
+    """On nodes that are where the volume is, as far as their zone says."""
+    storage, cycle = diagnosis.cycle.snapshot.storage, diagnosis.cycle
+    for group in diagnosis.groups:
+        mismatch = next((one for one in group.exemplar.findings if isinstance(one, VolumeNodeAffinityMismatch)), None)
+        volume = None if mismatch is None else storage.volumes.get(mismatch.persistent_volume)
+        driver = "" if volume is None or volume.spec.csi is None else volume.spec.csi.driver
+        if mismatch is None or not driver or cycle.nodes is None:
+            continue
+        unmet = [one for term in mismatch.terms[:1] for one in term.requirements if not one.matched]
+        keys = {key for one in storage.csi_nodes.values() for key in _topology_keys(one, driver)}
+        for row in group.rows[:MOST_UNREGISTERED] if len(unmet) == 1 and unmet[0].key in keys else ():
+            node = cycle.nodes.node(row)
+            zone, own = node.metadata.labels.get(ZONE), storage.csi_nodes.get(node.name)
+            is_known = own is not None and any(one.name == driver for one in own.spec.drivers)
+            is_there = zone is None or zone in unmet[0].values
+            if unmet[0].key not in node.metadata.labels and not is_known and is_there:
+                yield DriverNotRegistered(driver=driver, node=node.name, key=unmet[0].key)
+                break
+
+
+def _unpublished(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[CapacityNotPublished]:
+    known = cycle.snapshot.storage.capacities_of_class
+    for one in findings:
+        if isinstance(one, InsufficientStorageCapacity) and not one.capacity_count:
+            others = tuple(sorted(known))
+            yield CapacityNotPublished(driver=one.driver, storage_class=one.claim.storage_class, others=others)
+
+
+MOST_UNREGISTERED = 100
+"""Nodes of a group that are looked at."""
+ZONE = "topology.kubernetes.io/zone"
+
+
+def _topology_keys(node: CSINode, driver: str) -> Iterator[str]:
+    for one in node.spec.drivers:
+        yield from one.topology_keys if one.name == driver else ()
 
 
 def _outdated(cycle: Cycle) -> Iterator[OutdatedRevision]:

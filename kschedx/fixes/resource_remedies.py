@@ -176,6 +176,8 @@ def _withdrawn_resizes(short: Sequence[InsufficientResource], place: Candidate) 
 def _source(request: ContainerRequest, place: Candidate) -> str:
     """The VerticalPodAutoscaler or the LimitRange that sets what a container requests; empty where the pod's own
     manifest says how much."""
+    if not request.container:
+        return ""
     annotations = place.pod.metadata.annotations
     names = [one.name for one in place.pod.spec.containers]
     index = names.index(request.container) if request.container in names else -1

@@ -268,6 +268,40 @@ def test_a_requirement_that_admission_adds_again_is_not_dropped() -> None:
     assert told(node("n"), runtime, asking) == ["add a node with label example.com/sandbox=true"]
 
 
+def test_a_label_by_which_kueue_finds_the_nodes_of_a_flavor() -> None:
+    group = "kueue.x-k8s.io/v1beta1"
+    flavor = {"apiVersion": group, "kind": "ResourceFlavor", "metadata": {"name": "gold"}}
+    owners = {
+        "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}]
+    }
+    workload = {"apiVersion": group, "kind": "Workload", "metadata": {"name": "w", "namespace": "default", **owners}}
+    asking = pod("me", nodeSelector={"pool": "gold"}, metadata=owners)
+    found = told(node("n"), {**flavor, "spec": {"nodeLabels": {"pool": "gold"}}}, workload, asking)
+    assert found == ["add a node with label pool=gold"]
+
+
+def test_what_an_injected_container_requests_is_set_for_its_injector() -> None:
+    own = [{"name": "main", "image": "app:1"}]
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}
+    proxy = {"name": "istio-proxy", "image": "proxy:1", "resources": {"requests": {"cpu": "3"}}}
+    web: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web", "namespace": "default", "uid": "u"},
+        "spec": {"replicas": 1, "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": own}}},
+    }
+    asking = pod("me", labels={"app": "web"}, metadata={"ownerReferences": [owner]}, containers=[*own, proxy])
+    titles = told(node("n", allocatable=SMALL), web, asking)
+    lowered = "set requests.cpu of injected container istio-proxy to 2"
+    assert f"{lowered} by annotation sidecar.istio.io/proxyCPU of the pod template" in titles
+
+
+def test_what_the_pod_requests_as_a_whole_is_lowered_there() -> None:
+    resources = {"requests": {"cpu": "3"}, "limits": {"cpu": "3"}}
+    asking = pod("me", resources=resources, containers=[{"name": "main", "resources": {"requests": {"cpu": "1"}}}])
+    assert "lower requests.cpu of the pod as a whole from 3 to 2" in told(node("n", allocatable=SMALL), asking)
+
+
 def test_a_label_value_that_others_select_is_not_overwritten() -> None:
     web, full = node("web", labels={"pool": "web"}), node("db", labels={"pool": "db"}, allocatable={"pods": "0"})
     asking = pod("me", nodeSelector={"pool": "db"})

@@ -345,7 +345,8 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
             return f"requests.{one.resource} of injected container {one.container} to {after} {where}"
         if one.source:
             return f"requests.{one.resource} of container {one.container} to {after} ({one.source} sets {before})"
-        return f"requests.{one.resource} of container {one.container} from {before} to {after}"
+        whose = f"container {one.container}" if one.container else "the pod as a whole"
+        return f"requests.{one.resource} of {whose} from {before} to {after}"
 
     def edit(self, pod: Pod, ground: Ground) -> Pod:
         return edit.with_requests(pod, self.requests)

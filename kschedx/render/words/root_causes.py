@@ -6,9 +6,11 @@ from typing import assert_never
 
 from kschedx.explain import ranking
 from kschedx.explain.root_causes import (
+    CapacityNotPublished,
     Cause,
     DaemonSetsFillPodSlots,
     DevicePluginDown,
+    DriverNotRegistered,
     MatchingPodPending,
     MembersNotCreated,
     NeverPreempts,
@@ -23,6 +25,7 @@ from kschedx.explain.root_causes import (
     SelectorMissesPod,
     SelectorOfNamespace,
     UnhealthyDevices,
+    VirtualNode,
     VolumeNotUsable,
 )
 from kschedx.kube.quantity import Unit, format_quantities
@@ -78,6 +81,15 @@ def root_cause_text(cause: Cause) -> str:
             more = f" and {count(others, 'more pod')}" if others else ""
             verb = "have no node themselves" if others else "has no node itself"
             return f"podAffinity term {term + 1} selects {pod}{more}, which {verb}"
+        case VirtualNode(node=node, provider=provider) if node:
+            return f"{node} is a node of {provider}, which is not made for pods of DaemonSets"
+        case VirtualNode(provider=provider):
+            return f"all nodes are made by {provider} for the pods that it selects, and it has not selected this pod"
+        case CapacityNotPublished(driver=driver, storage_class=name, others=others):
+            instead = f"; it is published for class {listed(others, 3)}" if others else ""
+            return f"{driver} publishes no CSIStorageCapacity for class {name}, which counts as no storage{instead}"
+        case DriverNotRegistered(driver=driver, node=node, key=key):
+            return f"{driver} is not registered on {node}, so that the node has no label {key}"
         case SelectorOfNamespace() | NominatedNodeTaken() | PortOfService() | NeverPreempts():
             return _of_others(cause)
         case MembersNotCreated(owner=owner, message=message):
