@@ -18,10 +18,11 @@ from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity
 from kschedx.kube.storage import CSINode
-from kschedx.kube.types import Node, Taint
+from kschedx.kube.types import LOST_TAINTS, Node, Taint
 from kschedx.snapshot.columns import ClusterRow
 
 SHOWN_LABELS = 4
+SHUT_DOWN = "node.cloudprovider.kubernetes.io/shutdown"
 ZONE = "topology.kubernetes.io/zone"
 
 
@@ -147,7 +148,7 @@ class NodeFault(Struct, frozen=True, kw_only=True):
                 return f"free process IDs on {node}"
             case "node.kubernetes.io/network-unavailable":
                 return f"repair the network of {node}"
-            case "node.cloudprovider.kubernetes.io/shutdown":
+            case _ if self.taint.key == SHUT_DOWN:
                 return f"start {node}: it is shut down"
             case "node.cloudprovider.kubernetes.io/uninitialized" | "karpenter.sh/unregistered":
                 return f"repair {self.by}, so that it initializes {node}"
@@ -168,7 +169,9 @@ class RepairNode(NodeStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        return " and ".join(dict.fromkeys(one.title(self.node) for one in self.faults))
+        is_down = any(one.taint.key == SHUT_DOWN for one in self.faults)
+        told = (one.title(self.node) for one in self.faults if not (is_down and one.taint.key in LOST_TAINTS))
+        return " and ".join(dict.fromkeys(told))
 
     def edit(self, node: Node) -> Node:
         gone = {one.taint for one in self.faults}
