@@ -12,6 +12,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import agents_down
+from kschedx.controllers.workloads import is_of_daemon_set
 from kschedx.findings.nodes import CONDITION_OF_TAINT, CORDON_TAINT
 from kschedx.fixes.steps.node import NodeFault
 from kschedx.framework.args import NodeAffinityArgs
@@ -274,21 +275,22 @@ TAKEN_AWAY_BY: Mapping[str, str] = {
 }
 """Taints of nodes that are unwell or not set up yet, to who takes them away once they are."""
 
+OF_ROLES = ("node-role.kubernetes.io/", "CriticalAddonsOnly")
+"""Taints of nodes that are kept for the control plane or the provider's own pods."""
 OF_VIRTUAL_NODES = ("virtual-kubelet.io/",)
 """Taints of nodes without a machine, which run a pod as a container of the provider."""
 KEPT = (
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",
-    "node-role.kubernetes.io/",
     "karpenter.sh/",
     "aws-node-termination-handler/",
     "cloud.google.com/impending-node-termination",
     "ToBeDeletedByClusterAutoscaler",
-    "CriticalAddonsOnly",
     "components.gke.io/",
     "eks.amazonaws.com/compute-type",
     "kubernetes.io/arch",
     "kubernetes.io/os",
+    *OF_ROLES,
     *OF_VIRTUAL_NODES,
 )
 """Taints of nodes that are unwell, about to go, or kept for the control plane, the provider's own pods or a single pod:
@@ -358,6 +360,8 @@ def is_of_the_kind(taint: Taint) -> bool:
 def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) -> bool:
     """Whether the node is for others than a pod that asks for `requested`: a taint with the name of a resource that the
     node offers reserves it for pods that request that, and one with the name of a label for pods that select it."""
+    if taint.key.startswith(OF_ROLES) and is_of_daemon_set(pod.metadata.owner_references):
+        return False  # an agent may be meant for every node
     if taint.key in selected_keys(pod) or (taint.key.startswith(OF_VIRTUAL_NODES) and _selects_virtual(pod)):
         return False
     if taint.key.endswith(AGENT_NOT_READY) or taint.key.startswith(KEPT):

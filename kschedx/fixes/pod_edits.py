@@ -95,7 +95,7 @@ class ContainerRequest(Struct, frozen=True, kw_only=True):
 
 
 VERTICAL = "VerticalPodAutoscaler"
-INJECTED = "injector of "
+INJECTED = "Injector"
 """How the source begins of what a container requests that is in the pod and not in its template."""
 INJECTED_BY = {
     "istio-proxy": {"cpu": "sidecar.istio.io/proxyCPU", "memory": "sidecar.istio.io/proxyMemory"},

@@ -187,7 +187,7 @@ def _source(request: ContainerRequest, place: Candidate) -> str:
     stated = None if owner is None else owner.resources_of(request.container)
     if stated is None:
         if owner is not None:
-            return f"{INJECTED}container {request.container}"
+            return f"{INJECTED} {request.container}"
         if not has_default_request(annotations, request.container, request.resource):
             return ""
     elif any(request.resource in (stated.get(side) or ()) for side in ("requests", "limits")):

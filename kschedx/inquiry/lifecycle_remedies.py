@@ -64,6 +64,7 @@ Manifest = Mapping[str, object]
 MOST_FIXES = 3
 _ATTACHED = re.compile(r"Multi-Attach error|already (exclusively )?attached|already used by pod")
 _NO_REQUEST = re.compile(r"missing request for (?P<resource>\S+) in container (?P<container>\S+)")
+_NO_METRICS = re.compile(r"(?P<of>custom\.|external\.)?metrics\.k8s\.io")
 _UNDISCOVERED = re.compile(r"(?P<group>[a-z0-9.-]+\.[a-z0-9-]+)/(?P<version>v\d\w*)")
 _HELD_CONTENT = re.compile(r"(?P<finalizer>\S+) in \d+ resource instances")
 _OTHER_PLATFORM = re.compile(r"no match for platform|no matching manifest for|exec format error")
@@ -248,6 +249,9 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             return Fix.untried(
                 f"set requests.{found['resource']} of container {found['container']}: {state.autoscaler} needs it"
             )
+        if found := _NO_METRICS.search(state.message):
+            server = "an adapter that serves " + found[0] if found["of"] else "metrics-server"
+            return Fix.untried(f"install or repair {server}: {state.autoscaler} gets no metrics")
         return Fix.untried(f"repair what {state.autoscaler} reports")
 
     def _resized(self, state: ResizeHeld) -> Iterator[Fix]:

@@ -160,16 +160,23 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield f"{listed(pods, 3)} {'is' if len(pods) == 1 else 'are'} not ready, and no other {component} is there"
             if state:
                 yield f"{pods[0]} {state}"
-        case StillActive(pod=pod, state=state, message=message):
-            if pod:
-                yield f"its pod {pod} {state or 'is pending'}{': ' if message else ''}{message}"
-        case ManagedElsewhere(manager=manager):
-            where = "in a worker cluster: ask there" if manager == MULTIKUEUE else "by that controller, if it runs"
-            yield f"its pods are created {where}"
+        case StillActive() | ManagedElsewhere():
+            yield from _of_job(lifecycle)
         case Contradicted(finished=finished):
             yield _difference(finished)
         case _:
             assert_never(lifecycle)
+
+
+def _of_job(lifecycle: StillActive | ManagedElsewhere) -> Iterator[str]:
+    if isinstance(lifecycle, ManagedElsewhere):
+        where = (
+            "in a worker cluster: ask there" if lifecycle.manager == MULTIKUEUE else "by that controller, if it runs"
+        )
+        yield f"its pods are created {where}"
+    elif lifecycle.pod:
+        message = f": {lifecycle.message}" if lifecycle.message else ""
+        yield f"its pod {lifecycle.pod} {lifecycle.state or 'is pending'}{message}"
 
 
 def _difference(finished: Sequence[str]) -> str:

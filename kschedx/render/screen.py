@@ -12,7 +12,6 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.events import recorded
 from kschedx.explain.notes import ROUTINE, RunsAlready
 from kschedx.explain.ranking import Ranking, ranking
-from kschedx.fixes.node_requirements import own_terms
 from kschedx.framework.cycle import Outcome, UnevaluatedKind
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.escaping import shell_command
@@ -76,9 +75,11 @@ Block = Callable[[Level], list[Text]]
 
 def _nodes_of(explanation: Explanation) -> Sequence[str]:
     """To be shown by their short names: none where the pod selects such a name, from which it could not be told."""
-    cycle, names = explanation.cycle, explanation.cycle.all_nodes.names
-    terms = (one for term in own_terms(cycle.pod) if term is not None for one in term.match_expressions)
-    selected = {*cycle.pod.spec.node_selector.values(), *(value for one in terms for value in one.values)}
+    spec, names = explanation.cycle.pod.spec, explanation.cycle.all_nodes.names
+    affinity = None if spec.affinity is None else spec.affinity.node_affinity
+    required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+    expressions = (one for term in required.node_selector_terms for one in term.match_expressions) if required else ()
+    selected = {*spec.node_selector.values(), *(value for one in expressions for value in one.values)}
     return () if selected.intersection(short_names(names).values()) else names
 
 

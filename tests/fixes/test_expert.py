@@ -103,6 +103,13 @@ def test_a_node_that_is_kept_for_others(taint: str) -> None:
     assert told(*nodes, pod("me")) == ["add a node with room for one pod"]
 
 
+def test_an_agent_may_be_meant_for_the_control_plane() -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u", "controller": True}
+    found = told(node("n", taints=[CONTROL_PLANE]), FULL, pod("me", metadata={"ownerReferences": [owner]}))
+    assert f"tolerate {CONTROL_PLANE}" in found
+    assert not any("remove taint" in one for one in found)
+
+
 def test_a_node_that_is_back_in_service() -> None:
     back = node("n", taints=["node.kubernetes.io/out-of-service:NoExecute"])
     at(back, "status")["conditions"] = [{"type": "Ready", "status": "True"}]
@@ -274,7 +281,11 @@ def test_a_label_by_which_kueue_finds_the_nodes_of_a_flavor() -> None:
     owners = {
         "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}]
     }
-    workload = {"apiVersion": group, "kind": "Workload", "metadata": {"name": "w", "namespace": "default", **owners}}
+    workload: Manifest = {
+        "apiVersion": group,
+        "kind": "Workload",
+        "metadata": {"name": "w", "namespace": "default", **owners},
+    }
     asking = pod("me", nodeSelector={"pool": "gold"}, metadata=owners)
     found = told(node("n"), {**flavor, "spec": {"nodeLabels": {"pool": "gold"}}}, workload, asking)
     assert found == ["add a node with label pool=gold"]

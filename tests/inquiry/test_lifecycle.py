@@ -980,6 +980,19 @@ def test_a_rollout_waits_for_its_new_pods(tmp_path: Path, is_ready: bool, second
             "set requests.cpu of container app",
         ),
         (
+            "deploy/web",
+            [
+                workload("Deployment"),
+                ROLLED_OUT,
+                replica("web-1-a", "ReplicaSet", "web-1"),
+                scaler(
+                    "HorizontalPodAutoscaler",
+                    status=limits("ScalingActive", "False", "X", "could not find it (get pods.metrics.k8s.io)"),
+                ),
+            ],
+            "install or repair metrics-server: HorizontalPodAutoscaler scaler gets no metrics",
+        ),
+        (
             "pod/x",
             [
                 pod(

@@ -142,8 +142,7 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case HostPortConflict():
             return f"host port {finding.port}/{finding.protocol} is in use on {nodes}"
         case NodeUnschedulable():
-            why = maintenance_text(finding.maintenance)
-            return f"{nodes} {'is' if one else 'are'} cordoned{f': {why}' if why else ''}"
+            return f"{nodes} {'is' if one else 'are'} cordoned{maintenance_text(finding.maintenance)}"
         case NodeNameMismatch():
             return f"{nodes} {'is' if one else 'are'} not {finding.wanted} (spec.nodeName)"
         case UntoleratedTaint():
@@ -151,11 +150,7 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
             has = f"{nodes} {'has' if one else 'have'} the taint {finding.key}{value}:{finding.effect}"
             return node_condition(finding, number) or f"{has}{_also_lacking(groups, number)}"
         case NodeAffinityMismatch():
-            failed = _failed(finding)
-            lacks = "does not match" if one else "do not match"
-            asked = "the node affinity, which is not valid" if finding.error else failed or "the node affinity"
-            by = " (addedAffinity of the scheduler's profile)" if finding.source == "addedAffinity" else ""
-            return f"{nodes} {lacks} {asked}{by}"
+            return f"{nodes} {'does' if one else 'do'} not match {_affinity(finding)}"
         case TopologySpreadSkew(min_domains=int()):
             exist = f"{count(finding.domain_count, 'domain')} exist{'s' if finding.domain_count == 1 else ''}"
             return f"minDomains {finding.min_domains} over {finding.topology_key} excludes {nodes}: {exist}"
@@ -194,6 +189,13 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case _:
             words = describe(finding)
             return f"{nodes}: {words.headline if number == 1 else words.shared or words.headline}"
+
+
+def _affinity(finding: NodeAffinityMismatch) -> str:
+    """What does not match, and whose it is where it is not the pod's."""
+    by = " (addedAffinity of the scheduler's profile)" if finding.source == "addedAffinity" else ""
+    asked = "the node affinity, which is not valid" if finding.error else _failed(finding) or "the node affinity"
+    return f"{asked}{by}"
 
 
 def _nearest_volume(groups: Sequence[NodeGroup]) -> str:

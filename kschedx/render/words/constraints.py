@@ -72,16 +72,15 @@ SHOWN_LABEL_VALUES = 3
 
 @in_words.register
 def _node_unschedulable(finding: findings.NodeUnschedulable) -> Words:
-    why = maintenance_text(finding.maintenance)
-    return Words(headline=f"the node is cordoned (spec.unschedulable){f': {why}' if why else ''}")
+    return Words(headline=f"the node is cordoned (spec.unschedulable){maintenance_text(finding.maintenance)}")
 
 
 def maintenance_text(found: findings.Maintenance | None) -> str:
-    """`the driver upgrade of the NVIDIA GPU operator has failed`; empty where no component has cordoned the node."""
+    """`: the driver upgrade of the NVIDIA GPU operator has failed`; empty where no component has cordoned the node."""
     if found is None:
         return ""
     message = f": {found.message}" if found.message else ""
-    return f"the {found.title} {'has failed' if found.is_failed else 'is in progress'}{message}"
+    return f": the {found.title} {'has failed' if found.is_failed else 'is in progress'}{message}"
 
 
 @in_words.register

@@ -81,15 +81,8 @@ def root_cause_text(cause: Cause) -> str:
             more = f" and {count(others, 'more pod')}" if others else ""
             verb = "have no node themselves" if others else "has no node itself"
             return f"podAffinity term {term + 1} selects {pod}{more}, which {verb}"
-        case VirtualNode(node=node, provider=provider) if node:
-            return f"{node} is a node of {provider}, which is not made for pods of DaemonSets"
-        case VirtualNode(provider=provider):
-            return f"all nodes are made by {provider} for the pods that it selects, and it has not selected this pod"
-        case CapacityNotPublished(driver=driver, storage_class=name, others=others):
-            instead = f"; it is published for class {listed(others, 3)}" if others else ""
-            return f"{driver} publishes no CSIStorageCapacity for class {name}, which counts as no storage{instead}"
-        case DriverNotRegistered(driver=driver, node=node, key=key):
-            return f"{driver} is not registered on {node}, so that the node has no label {key}"
+        case VirtualNode() | DriverNotRegistered() | CapacityNotPublished():
+            return _of_providers(cause)
         case SelectorOfNamespace() | NominatedNodeTaken() | PortOfService() | NeverPreempts():
             return _of_others(cause)
         case MembersNotCreated(owner=owner, message=message):
@@ -100,6 +93,22 @@ def root_cause_text(cause: Cause) -> str:
             return _unusable(cause)
         case Reported(by=by, message=message):
             return f"{by} reports: {message}"
+        case _:
+            assert_never(cause)
+
+
+def _of_providers(cause: VirtualNode | DriverNotRegistered | CapacityNotPublished) -> str:
+    """What those that provide nodes and volumes do not do."""
+    match cause:
+        case VirtualNode(node=node, provider=provider) if node:
+            return f"{node} is a node of {provider}, which runs no pods of DaemonSets"
+        case VirtualNode(provider=provider):
+            return f"{provider} creates each node for a pod that it selects, and it has not selected this pod"
+        case CapacityNotPublished(driver=driver, storage_class=name, others=others):
+            instead = f"; it is published for class {listed(others, 3)}" if others else ""
+            return f"{driver} publishes no CSIStorageCapacity for class {name}, which counts as no storage{instead}"
+        case DriverNotRegistered(driver=driver, node=node, key=key):
+            return f"{driver} is not registered on {node}, so that the node has no label {key}"
         case _:
             assert_never(cause)
 
