@@ -62,13 +62,8 @@ def root_cause_text(cause: Cause) -> str:
             more = f" (and {count(others, 'more node')})" if others else ""
             amounts = f"capacity {capacity} {resource}, allocatable {left}"
             return f"{node}{more}: {amounts}; its device plugin reports unhealthy devices, or does not run"
-        case DevicePluginDown(layout=layout, node=node) if layout:
-            return f"the MIG manager has not applied nvidia.com/mig.config={layout} on {node}: state {cause.state}"
-        case DevicePluginDown(pod=pod, daemon_set=daemon_set, node=node):
-            if pod:
-                return f"its device plugin {pod} on {node} does not run: {cause.state}"
-            why = f"it does not tolerate {cause.taint}" if cause.taint else "it does not select the node"
-            return f"DaemonSet {daemon_set} creates no device plugin pod for {node}: {why}"
+        case DevicePluginDown():
+            return _of_device_plugin(cause)
         case SelectorMissesPod():
             if cause.anti:
                 rule = f"podAntiAffinity term {cause.index + 1} ({cause.selector})"
@@ -95,6 +90,16 @@ def root_cause_text(cause: Cause) -> str:
             return f"{by} reports: {message}"
         case _:
             assert_never(cause)
+
+
+def _of_device_plugin(cause: DevicePluginDown) -> str:
+    node, pod = cause.node, cause.pod
+    if cause.layout:
+        return f"the MIG manager has not applied nvidia.com/mig.config={cause.layout} on {node}: state {cause.state}"
+    if pod:
+        return f"its device plugin {pod} on {node} does not run: {cause.state}"
+    why = f"it does not tolerate {cause.taint}" if cause.taint else "it does not select the node"
+    return f"DaemonSet {cause.daemon_set} creates no device plugin pod for {node}: {why}"
 
 
 def _of_providers(cause: VirtualNode | DriverNotRegistered | CapacityNotPublished) -> str:
