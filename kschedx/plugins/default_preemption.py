@@ -93,7 +93,7 @@ class Preemptor(PostFilterPlugin):
         worth = codes == Code.UNSCHEDULABLE
         if self.handle.release.behaviour.preemption_tries_nodes_without_status:
             worth |= codes == _NO_STATUS
-        return self.handle.nodes.take(rows_where(worth))
+        return self.handle.nodes if worth.all() else self.handle.nodes.take(rows_where(worth))
 
     def _codes(self, nodes: NodeTable, outcome: FilterOutcome | Status) -> IntArray:
         """(node,) the statuses that PostFilter gets for every node of the cluster; `outcome` is that of `nodes`."""
