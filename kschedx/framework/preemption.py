@@ -17,7 +17,7 @@ from msgspec import Struct
 from kschedx.errors import InputError
 from kschedx.findings import Finding
 from kschedx.framework.interface import CycleState, Handle, NotPreparedError, Room, StateKey
-from kschedx.framework.status import SUCCESS, Candidate, Code, FilterOutcome, Status, Verdicts
+from kschedx.framework.status import SUCCESS, Candidate, Code, Rejected, Status, Verdicts
 from kschedx.kube.go_sort import LONGEST_INSERTION, sort_slice
 from kschedx.kube.scalars import LATEST
 from kschedx.kube.selectors import Selector, compile_selector
@@ -31,12 +31,14 @@ from kschedx.snapshot.columns import (
     TableRow,
     TableRows,
     cluster_rows,
+    distinct,
     each_cluster_row,
     each_row,
     of_whole,
     rows_by_group,
     rows_where,
 )
+from kschedx.snapshot.moving import MovingPods, Steps
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import PodTable
 
@@ -95,6 +97,7 @@ def potential_victims(
     *,
     ranked_by_start: bool = True,
     exempt: Exempt | None = None,
+    rankings: Rankings | None = None,
 ) -> PotentialVictims:
     """The pods that run on `nodes` and have a lower priority. Of equal priorities the one that started earlier is more
     important where they are `ranked_by_start`, otherwise the one that was loaded first."""
@@ -106,6 +109,10 @@ def potential_victims(
             [pods.on_node(row) for row in each_cluster_row(nodes.rows)] or [np.zeros(0, dtype=np.int64)]
         )
         lower = running[pods.priorities[running] < priority]
+    elif rankings is not None and exempt is None and nodes.gone is None and (np.diff(nodes.rows) > 0).all():
+        lower, node = rankings.below(nodes, priority)
+        index = table_row[node]
+        return _with_budgets(nodes, lower[index >= 0], index[index >= 0], violating)
     else:
         lower = np.flatnonzero((pods.node >= 0) & (pods.priorities < priority))
         lower = lower[table_row[pods.node[lower]] >= 0]
@@ -121,7 +128,12 @@ def in_turn(
     nodes: NodeTable, lower: IntArray, index: IntArray, violating: Violating, *, ranked_by_start: bool = True
 ) -> PotentialVictims:
     """Pods on the nodes `index` (rows of the table) in the order in which they are asked; equals as they are given."""
-    pods = nodes.pods
+    order = _by_importance(nodes.pods, lower, index, ranked_by_start=ranked_by_start)
+    return _with_budgets(nodes, lower[order], index[order], violating)
+
+
+def _by_importance(pods: PodTable, lower: IntArray, index: IntArray, *, ranked_by_start: bool = True) -> IntArray:
+    """The order of pods on the nodes `index`: by node, and there the most important first."""
     started = pods.started[lower] if ranked_by_start else np.zeros(len(lower), dtype=np.int64)
     turn = np.arange(len(lower))
     # for a pod that has not started kube-scheduler takes the time at which it looks, and so turns their order around
@@ -129,15 +141,57 @@ def in_turn(
     order = np.lexsort((turn, started, -pods.priorities[lower], index))
     if ranked_by_start:
         _leave_equals_as_sorted(order, index, pods.priorities[lower], started)
-    lower, index = lower[order], index[order]
-    protected = violating(pods, lower, index)
-    order = np.lexsort((~protected, index))
-    return PotentialVictims(
-        pods=lower[order],
-        index=index,
-        violating=protected[order],
-        start=np.searchsorted(index, np.arange(len(nodes) + 1)).astype(np.int64),
-    )
+    return order
+
+
+def _with_budgets(nodes: NodeTable, lower: IntArray, index: IntArray, violating: Violating) -> PotentialVictims:
+    """Of pods in that order those first that disruption budgets protect."""
+    protected = violating(nodes.pods, lower, index)
+    if protected.any():
+        order = np.lexsort((~protected, index))
+        lower, protected = lower[order], protected[order]
+    start = np.searchsorted(index, np.arange(len(nodes) + 1)).astype(np.int64)
+    return PotentialVictims(pods=lower, index=index, violating=protected, start=start)
+
+
+class _Ranking(Struct):
+    """Pods of a lower priority on all nodes, by node, and there the most important first."""
+
+    table: PodTable
+    seen: int
+    """The moves that count."""
+    pods: IntArray
+    nodes: IntArray
+
+
+class Rankings:
+    """Which pods of the cluster are more important than others, for the price of what has moved since it was asked."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Ranking] = {}
+
+    def below(self, nodes: NodeTable, priority: int) -> tuple[IntArray, IntArray]:
+        """Pods of a lower priority and their nodes, as rows of the cluster, by node, the most important first."""
+        pods = nodes.pods
+        steps = pods.steps if isinstance(pods, MovingPods) else ()
+        known = self._known.get(priority)
+        if known is None or known.table is not pods:
+            lower = np.flatnonzero((pods.node >= 0) & (pods.priorities < priority))
+            order = lower[_by_importance(pods, lower, pods.node[lower])]
+            known = self._known[priority] = _Ranking(pods, len(steps), order, pods.node[order])
+        elif known.seen < len(steps) and isinstance(steps, Steps):
+            touched = distinct(steps.since(known.seen)[1])
+            moved = np.zeros(len(nodes.cluster.nodes), dtype=np.bool_)
+            moved[touched[touched < len(moved)]] = True
+            there = [pods.on_node(row) for row in each_cluster_row(ClusterRows(np.flatnonzero(moved)))]
+            lower = np.concatenate([*there, np.zeros(0, dtype=np.int64)])
+            lower = lower[pods.priorities[lower] < priority]
+            lower = lower[_by_importance(pods, lower, pods.node[lower])]
+            stays = ~moved[known.nodes]
+            rows = np.concatenate([known.pods[stays], lower])
+            rows = rows[np.argsort(np.concatenate([known.nodes[stays], pods.node[lower]]), kind="stable")]
+            known.pods, known.nodes, known.seen = rows, pods.node[rows], len(steps)
+        return known.pods, known.nodes
 
 
 def by_importance(pods: PodTable, victims: Sequence[int]) -> list[int]:
@@ -198,6 +252,8 @@ def exceeding(
     Every node counts for itself, since the pod needs only one.
     """
     violating = np.zeros(len(rows), dtype=np.bool_)
+    if not budgets:
+        return violating
     labels, namespaces = pods.labels.take(rows), pods.namespaces.take(rows)
     code_of = {name: code for code, name in enumerate(namespaces.values)}
     order, start = rows_by_group(namespaces.codes, len(code_of))
@@ -479,11 +535,13 @@ def dry_run(
     nobody: Callable[[str], Status] = lambda _: NO_VICTIMS,
     potential: PotentialVictims | None = None,
     bounds: Bounds | None = None,
+    rankings: Rankings | None = None,
 ) -> DryRun:
     """Evict as few pods as possible from each of `nodes`, which stand as in the cluster, so that `pod` fits there.
 
     Pods that are `exempt` stay whatever their priority is; `nobody` is the status of a node, by name, without any that
-    could go. With `potential` these are the ones that could go, in place of those of lower priority.
+    could go. With `potential` these are the ones that could go, in place of those of lower priority. `rankings` are
+    kept from one dry run to the next.
 
     Where `state` has `KEPT`, only nodes are tried that have changed since; then the verdicts have no findings.
     """
@@ -492,7 +550,7 @@ def dry_run(
         if potential is None:
             empty_counts = handle.release.behaviour.empty_budget_selector_covers_every_pod
             violating = partial(exceeding, budgets, empty_counts=empty_counts)
-            potential = potential_victims(nodes, pod.priority, violating, exempt=exempt)
+            potential = potential_victims(nodes, pod.priority, violating, exempt=exempt, rankings=rankings)
         trial = Trial(handle=handle, state=state, pod=pod, nodes=nodes, potential=potential, bounds=bounds)
         return _tried(trial, nobody)
 
@@ -596,7 +654,9 @@ def _tried(trial: Trial, nobody: Callable[[str], Status]) -> _Tried:
         return _Tried(candidates={}, statuses=statuses)
     outcome = handle.passes_filters(state, pod, world)
     stuck = {world.cluster_row(row): row for row in each_row(rows_where(~outcome.passed))}
-    statuses |= {node: _verdict(outcome, row) for node, row in stuck.items()}
+    numbers, rejections = outcome.rejections
+    verdicts = [_verdict(rejected) for rejected in rejections]
+    statuses |= {node: verdicts[numbers[row]] for node, row in stuck.items()}
 
     passed = outcome.passed
     if trial.bounds is not None:
@@ -665,27 +725,23 @@ def _reprieve_one_by_one(room: Room, fits: TableRows, potential: PotentialVictim
     return evicted
 
 
-def _verdict(outcome: FilterOutcome, index: TableRow) -> Status:
+def _verdict(rejected: Rejected) -> Status:
     """Why the pod does not fit even then; findings are left to `explain`."""
-    nominated = outcome.with_nominated.get(index)
-    code = Code(int(outcome.codes[index]))
-    plugin = outcome.plugins[int(outcome.plugin[index])]
-    if nominated is not None:
-        plugin, reasons = nominated.plugin, nominated.reasons
-    else:
-        reasons = outcome.verdicts[int(outcome.plugin[index])].reasons[index]
-    if not code.is_rejection:
-        reasons = (f'running "{plugin}" filter plugin: {", ".join(reasons)}',)
-    return Status(code=code, reasons=reasons, plugin=plugin)
+    reasons = rejected.reasons
+    if not rejected.code.is_rejection:
+        reasons = (f'running "{rejected.plugin}" filter plugin: {", ".join(reasons)}',)
+    return Status(code=rejected.code, reasons=reasons, plugin=rejected.plugin)
 
 
 def _verdicts(
     nodes: NodeTable, statuses: Mapping[ClusterRow, Status], explain: Callable[[ClusterRow], tuple[Finding, ...]]
 ) -> Verdicts:
     """(node,) of the whole cluster; nodes without a status were not tried."""
-    every = [statuses.get(node, NOT_HELPFUL) for node in map(ClusterRow, range(len(nodes.cluster.nodes)))]
-    return Verdicts(
-        codes=np.array([status.code for status in every], dtype=np.int64),
-        reasons=Column.of(status.reasons for status in every),
-        explain=lambda row: explain(of_whole(row)),
-    )
+    codes = np.full(len(nodes.cluster.nodes), NOT_HELPFUL.code, dtype=np.int64)
+    reason = np.zeros(len(codes), dtype=np.int64)
+    number_of = {NOT_HELPFUL.reasons: 0}
+    if statuses:
+        rows = list(statuses)
+        codes[rows] = [status.code for status in statuses.values()]
+        reason[rows] = [number_of.setdefault(status.reasons, len(number_of)) for status in statuses.values()]
+    return Verdicts(codes=codes, reasons=Column(reason, [*number_of]), explain=lambda row: explain(of_whole(row)))

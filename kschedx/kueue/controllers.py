@@ -23,7 +23,7 @@ from kschedx.kube.kueue import (
 )
 from kschedx.kueue.cache import PROVISIONING
 from kschedx.kueue.settings import Settings
-from kschedx.kueue.workloads import PENDING, REJECTED, RETRY, Job, checks_for, checks_of, timestamp
+from kschedx.kueue.workloads import PENDING, REJECTED, RETRY, TIMED_EVICTIONS, Job, checks_for, checks_of, timestamp
 
 INADMISSIBLE = "Inadmissible"
 PREEMPTED = "Preempted"
@@ -231,7 +231,7 @@ class Controllers:
             return False
         if found.reason == "Deactivated":
             return self._set_requeued(job, "Reactivated", "The workload was reactivated", now)
-        if found.reason in ("PodsReadyTimeout", "AdmissionCheck"):
+        if found.reason in TIMED_EVICTIONS:
             if job.requeue_at is not None and job.requeue_at > now:
                 return False
             job.requeue_at = None

@@ -15,6 +15,7 @@ from kschedx.controllers.workloads import copy_pod, evict
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Decision, Run
+from kschedx.framework.preemption import Rankings, in_turn
 from kschedx.kube.types import Node, Taint
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
@@ -270,6 +271,21 @@ def test_preemptors_in_a_row_are_decided_like_each_by_itself(seed: int) -> None:
         if dice.random() < 0.05:
             world.move()
     world.check()
+
+
+@UNSHRUNK
+@given(SEEDS)
+def test_rankings_are_those_of_the_cluster_as_it_stands(seed: int) -> None:
+    world, rankings = World(random.Random(seed)), Rankings()
+    for _ in range(8):
+        world.move()
+        nodes = world.run.scheduler.nodes
+        pods, priority = nodes.pods, world.dice.choice([5, 10, 100])
+        lower = np.flatnonzero((pods.node >= 0) & (pods.priorities < priority))
+        anew = in_turn(nodes, lower, pods.node[lower], lambda _, rows, __: np.zeros(len(rows), dtype=np.bool_))
+        ranked, on = rankings.below(nodes, priority)
+        assert ranked.tolist() == anew.pods.tolist()
+        assert on.tolist() == anew.index.tolist()
 
 
 def _spec(resources: Mapping[str, object], priority: int) -> builders.Manifest:

@@ -8,12 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.fixes.changes import Change, add_operation
-from kschedx.fixes.phrases import amount_text, count, delete_pod, joined, listed
+from kschedx.fixes.phrases import amount_text, delete_pod, joined, listed
 from kschedx.fixes.pod_edits import ContainerRequest, with_requests
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Cost, Ground, Group, Proposal, Step
 from kschedx.kube.documents import Json, Target
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.render.wording import count
 
 SHOWN_VICTIMS = 3
 
@@ -27,7 +28,7 @@ class Victim(Struct, frozen=True, kw_only=True):
 
 
 class VictimStep(Step, frozen=True, kw_only=True):
-    group = Group.CAPACITY
+    _group = Group.CAPACITY
     victims: tuple[Victim, ...]
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
@@ -39,7 +40,7 @@ class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
     Deployment's only replica."""
 
     _cost = Cost.ROLLOUT
-    group = Group.WORKLOAD
+    _group = Group.WORKLOAD
     owner: str
     kind: str = "Deployment"
     is_single: bool = False
@@ -132,7 +133,7 @@ class MovePods(Step, frozen=True, kw_only=True):
     cordoned meanwhile, so that no replacement comes back; each is open again once its own pods are gone."""
 
     _cost = Cost.MOVE
-    group = Group.CAPACITY
+    _group = Group.CAPACITY
     moves: tuple[Move, ...]
     """Those of one node stand together. The last of them make the room; those before it make room for them."""
 
@@ -261,7 +262,7 @@ class WithdrawResize(Step, frozen=True, kw_only=True):
     """A running pod requests what its node has allocated to it again: until then the larger of the two counts."""
 
     _cost = Cost.REPAIR
-    group = Group.CAPACITY
+    _group = Group.CAPACITY
     pod: str
     """`namespace/name`."""
     node: str

@@ -12,13 +12,14 @@ from kschedx.explain.root_causes import DevicePluginDown
 from kschedx.findings.nodes import CORDON_TAINT
 from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import pod_edits as edit
-from kschedx.fixes.phrases import amount_text, count, joined, listed, resource_name
+from kschedx.fixes.phrases import amount_text, joined, listed, resource_name
 from kschedx.fixes.proposal import ClusterObject, Cost, Ground, Group, Proposal, ResourceAmount, Step
 from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity
 from kschedx.kube.storage import CSINode
 from kschedx.kube.types import LOST_TAINTS, Node, Taint
+from kschedx.render.wording import count
 from kschedx.snapshot.columns import ClusterRow
 
 SHOWN_LABELS = 4
@@ -30,7 +31,7 @@ class NodeStep(Step, frozen=True, kw_only=True):
     """Changes a node that exists."""
 
     _cost = Cost.NODE
-    group = Group.CLUSTER
+    _group = Group.CLUSTER
     row: ClusterRow
     node: str
 
@@ -48,7 +49,7 @@ class NodeStep(Step, frozen=True, kw_only=True):
 
 class Uncordon(NodeStep, frozen=True, kw_only=True):
     _cost = Cost.REPAIR
-    group = Group.CAPACITY
+    _group = Group.CAPACITY
 
     @property
     def title(self) -> str:
@@ -164,7 +165,7 @@ class RepairNode(NodeStep, frozen=True, kw_only=True):
     """The node is repaired; the components that set the taints remove them then."""
 
     _cost = Cost.REPAIR
-    group = Group.CAPACITY
+    _group = Group.CAPACITY
     faults: tuple[NodeFault, ...]
 
     @property
@@ -201,7 +202,7 @@ class NodeAmount(Struct, frozen=True, kw_only=True):
 class EnlargeNode(NodeStep, frozen=True, kw_only=True):
     """The same node with more of what it has too little of."""
 
-    group = Group.CAPACITY
+    _group = Group.CAPACITY
     amounts: tuple[NodeAmount, ...]
 
     @property
@@ -216,7 +217,7 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
     """A node comes to offer what it has: hardware whose labels it carries, or memory set aside as huge pages."""
 
     _cost = Cost.REPAIR
-    group = Group.CAPACITY
+    _group = Group.CAPACITY
     resource: str
     amounts: tuple[NodeAmount, ...]
     label: str = ""
@@ -229,7 +230,7 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         if self.plugin is not None and self.plugin.layout:
-            verb = "repair" if self.plugin.state == "failed" else "wait for"
+            verb = "repair" if self.plugin.is_failed else "wait for"
             return f"{verb} the MIG manager on {self.node}, which applies nvidia.com/mig.config={self.plugin.layout}"
         if self.plugin is not None and self.plugin.pod:
             return f"repair device plugin {self.plugin.pod} on {self.node}"
@@ -252,7 +253,7 @@ class OfferDevices(Step, frozen=True, kw_only=True):
     """A node's devices are published by their driver, which does not run there."""
 
     _cost = Cost.REPAIR
-    group = Group.CAPACITY
+    _group = Group.CAPACITY
     node: str
     label: str
     """`key=value`, which names the hardware."""
@@ -282,7 +283,7 @@ class AddNode(Step, frozen=True, kw_only=True):
     """A new node; `like` is the one that it copies, empty for the smallest one that would do."""
 
     _cost = Cost.NEW_NODE
-    group = Group.CAPACITY
+    _group = Group.CAPACITY
     node: Node
     like: str = ""
     slices: tuple[ResourceSlice, ...] = ()
