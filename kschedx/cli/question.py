@@ -377,7 +377,11 @@ def cluster_after_changes(
             print_note(rollout_text(rolled))
     lost = done.displaced
     note = AfterChanges(
-        changes=tuple(map(str, question.changes)), moved=lost.moved, waiting=lost.waiting, gone=lost.gone
+        changes=tuple(map(str, question.changes)),
+        moved=lost.moved,
+        waiting=lost.waiting,
+        gone=lost.gone,
+        undone=tuple(one.undone for one in done.effects if one.undone),
     )
     return replace(reached, snapshot=done.after), (note,)
 

@@ -633,10 +633,12 @@ class AfterChanges(NoteFacts, frozen=True, kw_only=True):
     """Those that found none."""
     gone: tuple[str, ...] = ()
     """Those that no controller recreates."""
+    undone: tuple[str, ...] = ()
+    """What autoscalers do about the changes."""
 
     @property
     def facts(self) -> dict[str, object]:
-        lost = {"moved": self.moved, "waiting": self.waiting, "gone": self.gone}
+        lost = {"moved": self.moved, "waiting": self.waiting, "gone": self.gone, "undone": self.undone}
         return {"changes": list(self.changes), **{name: list(pods) for name, pods in lost.items() if pods}}
 
 

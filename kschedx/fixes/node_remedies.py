@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from msgspec import json
 from msgspec.structs import replace
 
-from kschedx.apiserver.optional_admission import PROJECT_NODE_SELECTOR
+from kschedx.apiserver.optional_admission import project_selector
 from kschedx.errors import is_a_letter_away
 from kschedx.explain.diagnosis import names_hardware
 from kschedx.findings import HostPortConflict, NodeAffinityMismatch, RequirementMatch
@@ -124,7 +124,8 @@ def comes_back(requirement: RequirementMatch, source: str, place: Candidate) -> 
     """Whether admission or a controller adds a requirement again when you drop it: the pod's RuntimeClass or OpenShift
     project has it, or the template of the pod's workload does not."""
     pod, snapshot = place.pod, place.snapshot
-    project = snapshot.namespace_annotations.get(pod.metadata.namespace, {}).get(PROJECT_NODE_SELECTOR, "")
+    annotations = snapshot.namespace_annotations.get(pod.metadata.namespace, {})
+    project = project_selector(annotations, snapshot.default_node_selector)
     if requirement.key in (part.partition("=")[0].strip() for part in project.split(",")):
         return source == "nodeSelector"
     runtime = snapshot.runtime_classes.get(pod.spec.runtime_class_name or "")

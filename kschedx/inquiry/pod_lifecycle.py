@@ -29,6 +29,7 @@ from kschedx.render.states import (
     Finished,
     Lifecycle,
     NamespaceTerminating,
+    OfEndedJob,
     OnLostNode,
     ResizeHeld,
     WaitingForKubelet,
@@ -61,7 +62,9 @@ _CONFIGURATION_REASONS = frozenset(
 )
 """pkg/kubelet/kuberuntime/kuberuntime_container.go."""
 _UNREACHABLE = "node.kubernetes.io/unreachable"
-JOB_ENDS = ("Complete", "Failed")
+JOB_FAILURES = ("FailureTarget", "Failed")
+JOB_ENDS = ("SuccessCriteriaMet", "Complete", *JOB_FAILURES)
+"""A Job has the first condition of each outcome until its last pods are gone."""
 _BY_REASON = ((OF_VOLUMES, Waits.VOLUMES), (OF_SANDBOX, Waits.NETWORK), (OF_DEVICES, Waits.DEVICES))
 _NAME_LABELS = ("app.kubernetes.io/name", "app", "k8s-app")
 _READINESS = ("PodReadyToStartContainers", "Initialized", "Ready")
@@ -87,14 +90,14 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
             reason=status.reason,
             message=status.message or _end(pod, container),
             node=node,
-            owner="" if _is_of_ended_job(snapshot, pod) else _owner(pod),
+            owner="" if _of_ended_job(snapshot, pod) else _owner(pod),
             container=container,
         )
     if pod.status.phase == "Succeeded":
         return Finished(subject=subject, phase=pod.status.phase)
     if node:
         return _by_kubelet(snapshot, pod) or _on_lost_node(snapshot, pod) or _resize_held(pod)
-    return namespace_lifecycle(snapshot, pod.metadata.namespace, subject, is_pod=True)
+    return namespace_lifecycle(snapshot, pod.metadata.namespace, subject, is_pod=True) or _of_ended_job(snapshot, pod)
 
 
 def _owner(pod: Pod) -> str:
@@ -102,14 +105,16 @@ def _owner(pod: Pod) -> str:
     return "" if owner is None else f"{owner.kind} {owner.name}"
 
 
-def _is_of_ended_job(snapshot: Snapshot, pod: Pod) -> bool:
-    """Whether the pod is of a Job that creates no more."""
+def _of_ended_job(snapshot: Snapshot, pod: Pod) -> OfEndedJob | None:
+    """Of a pod of a Job that creates no more."""
     owner = pod.metadata.controller
     raw = None if owner is None else snapshot.workloads.get(("Job", pod.metadata.namespace, owner.name))
     if raw is None or owner is None or owner.kind != "Job":
-        return False
-    conditions = msgspec.json.decode(raw, type=JobController).status.conditions
-    return any(one.type in JOB_ENDS and one.status == "True" for one in conditions)
+        return None
+    for one in msgspec.json.decode(raw, type=JobController).status.conditions:
+        if one.type in JOB_ENDS and one.status == "True":
+            return OfEndedJob(subject=pod.key, job=owner.name, reason=one.reason or one.type, message=one.message)
+    return None
 
 
 def _failed_container(pod: Pod) -> str:

@@ -25,6 +25,7 @@ from kschedx.render.states import (
     NoScheduler,
     NotBound,
     NotScaled,
+    OfEndedJob,
     OnLostNode,
     Paused,
     PodsLeftOut,
@@ -116,6 +117,9 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield from filter(None, (message,))
             if owner:
                 yield f"a failed pod does not start again; {owner} creates another"
+        case OfEndedJob(job=job, message=message):
+            yield from filter(None, (message,))
+            yield f"the Job controller deletes the pods of Job {job} that have not finished"
         case UpdateHeld(pods=pods, why=why):
             yield f"{listed(pods, _MOST_PODS)}: {_HELD['partition' if 'partition' in why else 'OnDelete']}"
         case OnLostNode():

@@ -61,7 +61,7 @@ _BY_NAME = frozenset({ChangeVerb.DELETE, ChangeVerb.SCALE})
 
 
 def change_lines(simulation: Simulation, width: int, most: int) -> list[Text]:
-    """A line for each change that drove pods off their nodes, and for each rollout."""
+    """A line for each change that drove pods off their nodes or that is undone, and for each rollout."""
     lines: list[Text] = []
     told = [*_effects(simulation)]
     for text in told[:most]:
@@ -74,6 +74,8 @@ def change_lines(simulation: Simulation, width: int, most: int) -> list[Text]:
 
 def _effects(simulation: Simulation) -> Iterator[str]:
     for effect in simulation.effects:
+        if effect.undone:
+            yield effect.undone
         if effect.change.verb in _BY_NAME or not (effect.evicted or effect.gone):
             continue
         parts = []

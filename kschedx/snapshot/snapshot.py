@@ -33,6 +33,7 @@ from kschedx.kube.types import (
     ReplicaSet,
     ReplicationController,
     RuntimeClass,
+    SchedulerConfig,
     Service,
     StatefulSet,
 )
@@ -330,6 +331,11 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
     def of(self, record: type[R]) -> tuple[R, ...]:
         """The objects of the kind that has this record, as they were read."""
         return of_record(self.objects, record)
+
+    @property
+    def default_node_selector(self) -> str:
+        """What OpenShift adds to the pods of projects without a node selector of their own."""
+        return next((one.spec.default_node_selector for one in self.of(SchedulerConfig)), "")
 
     def with_records(self, record: type[R], objects: Iterable[R]) -> Snapshot:
         """The cluster with other objects of the kind that has this record, which are kept nowhere else."""

@@ -373,7 +373,7 @@ def question_note_text(note: notes.QuestionNote) -> str:
                 f"the API server's dry run returns a different pod than kschedx: {'; '.join(map(_told, differences))}"
             )
         case notes.AfterChanges():
-            return f"after {'; '.join(note.changes)}{_displaced(note)}"
+            return "; ".join((f"after {'; '.join(note.changes)}{_displaced(note)}", *note.undone))
         case notes.Tried():
             return f"tried with {', '.join(note.changes)}; without it: {note.before.value}"
         case _:

@@ -93,6 +93,8 @@ def root_cause_text(cause: Cause) -> str:
 def _of_others(cause: SelectorOfNamespace | NominatedNodeTaken | PortOfService | NeverPreempts) -> str:
     """What other objects than the pod and its nodes do to it."""
     match cause:
+        case SelectorOfNamespace(selector=selector, is_default=True):
+            return f"node selector {selector} is spec.defaultNodeSelector of OpenShift's Scheduler cluster"
         case SelectorOfNamespace(namespace=namespace, annotation=annotation, selector=selector):
             return f"node selector {selector} comes from annotation {annotation} of namespace {namespace}"
         case NeverPreempts(priority_class=name):
