@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import wanted_replicas
+from kschedx.controllers.workloads import SCALED, wanted_replicas
 from kschedx.errors import KschedxError, NotAdmittedError
 from kschedx.explain.admission import without_pods
 from kschedx.explain.notes import DeadlineExceeded
@@ -21,6 +21,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, title, written_from
 from kschedx.inquiry.pod import Admit, WithoutDecision, explain
+from kschedx.inquiry.pod_lifecycle import controller_manager_down
 from kschedx.inquiry.workload_lifecycle import (
     all_replicas,
     deadline_exceeded,
@@ -28,9 +29,9 @@ from kschedx.inquiry.workload_lifecycle import (
     waiting_member,
     workload_lifecycle,
 )
-from kschedx.kube.decoding import decode
+from kschedx.kube.decoding import decode, map_at
 from kschedx.kube.types import ObjectMeta, Pod
-from kschedx.render.states import NamespaceTerminating, Refused, Suspended, WaitingForOrdinal
+from kschedx.render.states import ComponentDown, NamespaceTerminating, Refused, Suspended, WaitingForOrdinal
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -142,12 +143,14 @@ class Inquiry(Struct, frozen=True, kw_only=True):
 
 
 def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tuple[Written, Explanation]]:
-    """Workloads of the cluster, in one namespace or all, whose pods the API server refuses, a queue holds back, or an
-    earlier ordinal."""
+    """Workloads of the cluster, in one namespace or all, whose pods the API server refuses, a queue or an earlier
+    ordinal holds back, or no controller creates."""
     snapshot = inquiry.clusters.applied
     asked: set[tuple[str, str, str]] = set()
     events = {(one.kind, one.namespace, one.name) for one in without_pods(snapshot, within)}
     events.update(_short_stateful_sets(snapshot))
+    if controller_manager_down(snapshot, "") is not None:
+        events.update(key for key, raw in snapshot.workloads.items() if key[0] in SCALED and _is_short(raw))
     for key, raw in snapshot.workloads.items():
         if within not in (None, key[1]) or not (key in events or any(mark in raw for mark in _STUCK)):
             continue
@@ -165,7 +168,7 @@ def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tup
             continue
         state = made.lifecycle
         is_queued = isinstance(state, Suspended) and bool(state.queue)
-        if is_queued or isinstance(state, Refused | NamespaceTerminating | WaitingForOrdinal):
+        if is_queued or isinstance(state, _WITHOUT_PODS):
             yield found, made
 
 
@@ -184,6 +187,14 @@ def _short_stateful_sets(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
             yield key
 
 
+def _is_short(raw: bytes) -> bool:
+    """By the replicas that its controller counted last."""
+    manifest = msgspec.json.decode(raw, type=dict[str, object])
+    counted = map_at(manifest, "status").get("replicas")
+    return (counted if isinstance(counted, int) else 0) < wanted_replicas(manifest)
+
+
+_WITHOUT_PODS = (Refused, NamespaceTerminating, WaitingForOrdinal, ComponentDown)
 _STUCK = (b'"ReplicaFailure"', b'"suspend":true')
 
 

@@ -3,7 +3,7 @@ its kubelet; and whether the component runs that should act."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -117,6 +117,25 @@ def _of_ended_job(snapshot: Snapshot, pod: Pod) -> OfEndedJob | None:
     return None
 
 
+def leaving(snapshot: Snapshot, rows: Iterable[int]) -> frozenset[int]:
+    """Of rows of pending pods those that are deleted before they can run: alone, with their namespace, or by the
+    controller of a Job that has ended."""
+    pods = snapshot.pods
+    ending = {one.metadata.name for one in snapshot.of(Namespace) if _is_terminating(one)}
+    of_job = pods.owners.where(lambda owners: any(one.controller and one.kind == "Job" for one in owners))
+    return frozenset(
+        row
+        for row in rows
+        if pods.deletion_timestamps[row]
+        or pods.namespaces[row] in ending
+        or (of_job[row] and _of_ended_job(snapshot, pods[row]) is not None)
+    )
+
+
+def _is_terminating(namespace: Namespace) -> bool:
+    return bool(namespace.metadata.deletion_timestamp) or namespace.status.phase == "Terminating"
+
+
 def _failed_container(pod: Pod) -> str:
     """The first that ended with an error."""
     for one in (*pod.status.init_container_statuses, *pod.status.container_statuses):
@@ -168,7 +187,7 @@ def namespace_lifecycle(
     for one in snapshot.of(Namespace):
         if one.metadata.name == namespace:
             since = one.metadata.deletion_timestamp or ""
-            if not since and one.status.phase != "Terminating":
+            if not _is_terminating(one):
                 return None
             remaining = tuple(
                 condition.message
