@@ -120,16 +120,18 @@ def _selects(spec: PodSpec, key: str) -> bool:
     return key in spec.node_selector or any(one.key == key for term in terms for one in term.match_expressions)
 
 
-def comes_back(requirement: RequirementMatch, source: str, place: Candidate) -> bool:
-    """Whether admission or a controller adds a requirement again when you drop it: the pod's RuntimeClass or OpenShift
-    project has it, or the template of the pod's workload does not."""
+def comes_back(requirement: RequirementMatch, source: str, place: Candidate | Situation) -> bool:
+    """Whether admission or a controller adds a requirement again when you drop or change it: the pod's RuntimeClass or
+    OpenShift project has it, or the template of the pod's workload does not. A RuntimeClass that the dump lacks may."""
     pod, snapshot = place.pod, place.snapshot
     annotations = snapshot.namespace_annotations.get(pod.metadata.namespace, {})
     project = project_selector(annotations, snapshot.default_node_selector)
     if requirement.key in (part.partition("=")[0].strip() for part in project.split(",")):
         return source == "nodeSelector"
-    runtime = snapshot.runtime_classes.get(pod.spec.runtime_class_name or "")
-    if runtime is not None and runtime.scheduling is not None and requirement.key in runtime.scheduling.node_selector:
+    name = pod.spec.runtime_class_name or ""
+    runtime = snapshot.runtime_classes.get(name)
+    scheduling = None if runtime is None else runtime.scheduling
+    if (name and runtime is None) or (scheduling is not None and requirement.key in scheduling.node_selector):
         return source == "nodeSelector"
     owner = template_owner(snapshot, pod)
     return owner is not None and json.encode(requirement.key) not in json.encode(owner.manifest.get("spec"))
@@ -158,13 +160,14 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: Candidate) -> Iterat
         return
     misspelled = False
     if finding.source != "addedAffinity":
-        for requirement in unmatched:
+        kept = tuple(one for one in unmatched if comes_back(one, finding.source, place))
+        for requirement in (one for one in unmatched if one not in kept):
             for meant in _meant(requirement, place.nodes.cluster):
                 misspelled = True
                 yield s.SelectInstead(source=finding.source, term=term.index, wrong=requirement, meant=meant)
         if any(r.key == NODE_NAME_FIELD for r in unmatched):
             yield s.DropNodeNames()
-        elif unmatched and not any(comes_back(one, finding.source, place) for one in unmatched):
+        elif unmatched and not kept:
             known = place.nodes.cluster.label_keys
             is_absent = any(names_hardware(one.key) and one.key not in known for one in unmatched)
             price = s.Cost.STOPGAP if is_absent else s.Cost.CONSTRAINT
@@ -243,8 +246,10 @@ def _only_value(written: str, values: set[str]) -> str:
 def without_contradiction(situation: Situation) -> Iterator[s.DropRequirements]:
     """One of two requirements that no node has both of, where it is the pod's own."""
     for one in contradiction(situation) or ():
-        if (value := situation.pod.spec.node_selector.get(one.key)) is not None and one.values == (value,):
-            yield s.DropRequirements(source="nodeSelector", term=0, requirements=(_as_match(one, "="),))
+        asked = _as_match(one, "=")
+        is_own = one.values == (situation.pod.spec.node_selector.get(one.key),)
+        if is_own and not comes_back(asked, "nodeSelector", situation):
+            yield s.DropRequirements(source="nodeSelector", term=0, requirements=(asked,))
         affinity = situation.pod.spec.affinity
         rules = affinity.node_affinity if affinity else None
         required = rules.required_during_scheduling_ignored_during_execution if rules else None

@@ -212,6 +212,32 @@ def test_the_selector_of_a_project_is_added_to_new_pods_and_not_dropped() -> Non
     )
 
 
+@pytest.mark.parametrize(
+    ("runtime", "affinity"),
+    [
+        pytest.param("kata", {}, id="a label with a near value"),
+        pytest.param("kata", {"key": "sandbox", "operator": "NotIn", "values": ["kata-qemu"]}, id="a contradiction"),
+        pytest.param("gone", {}, id="a RuntimeClass that the dump lacks"),
+    ],
+)
+def test_what_a_runtime_class_adds_is_neither_dropped_nor_changed(runtime: str, affinity: Manifest) -> None:
+    scheduling = {"nodeSelector": {"sandbox": "kata-qemu"}}
+    kata = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}, "handler": "kata"}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [affinity]}]}
+    rules = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    me = pod(
+        "me",
+        containers=IMAGE,
+        nodeSelector={"sandbox": "kata-qemu"},
+        runtimeClassName=runtime,
+        **({"affinity": rules} if affinity else {}),
+    )
+    near = node("a", labels={"sandbox": "kata-qemv"})
+    found = kschedx.explain(kschedx.Snapshot.from_objects([near, {**kata, "scheduling": scheduling}, me]), "default/me")
+    assert not any("kata-qemv" in one.title or "stop requiring sandbox=" in one.title for one in found.fixes)
+    assert found.fixes[0].certainty == "verified"
+
+
 def test_the_default_node_selector_of_openshift_is_named_and_not_dropped() -> None:
     config = {"apiVersion": "config.openshift.io/v1", "kind": "Scheduler", "metadata": {"name": "cluster"}}
     default = {**config, "spec": {"defaultNodeSelector": "type=user"}}

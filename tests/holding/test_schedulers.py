@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import kschedx
+from tests import command
 from tests.holding.objects import Json, node, pod, told
 
 
@@ -223,3 +224,10 @@ def test_a_pod_of_hami(register: str) -> None:
     assert ("hami.io/bind-phase", "failed") in [(one["type"], one["status"]) for one in found["said"]]
     expected = {"node": "n", "kind": "nvidia", "devices": 2, "healthy": 1, "memory": 24576, "requested": 30000}
     assert found["shared"] == [expected]
+
+
+def test_the_status_of_a_volcano_group_is_quoted_for_all_pending_pods() -> None:
+    cluster = command.ROOT / "fixtures" / "volcano-job" / "cluster.yaml"
+    ran = command.kschedx("why", "--all-pending", "-s", cluster, columns=400)
+    assert ran.code == 3
+    assert "its group hpc/mpi-run-1 is Inqueue: 4/4 tasks in gang unschedulable" in ran.out

@@ -387,6 +387,14 @@ def test_an_event_that_contradicts_leaves_the_answer_open(tmp_path: Path) -> Non
     assert why(tmp_path, "pod/x", pod("x", status={"phase": "Pending", "conditions": [of_many]})).code == 3
 
 
+def test_a_pod_that_finished_after_the_event_is_named(tmp_path: Path) -> None:
+    message = "0/1 nodes are available: 1 Insufficient cpu."
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    done = pod("done", on="n", status={"phase": "Succeeded"})
+    ran = why(tmp_path, "pod/x", done, pod("x", status={"phase": "Pending", "conditions": [refused]}))
+    assert "default/done has finished, perhaps after the event, and made room there" in ran.out
+
+
 @pytest.mark.parametrize(
     ("others", "code", "reads"), [([], 3, "is undecided"), (["other"], 1, "is not bound: PodGroup")]
 )
