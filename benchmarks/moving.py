@@ -188,7 +188,7 @@ def main(path: str, number: int) -> None:
         "hard zone spread": pods(number, topologySpreadConstraints=spread),
         "required anti-affinity per host": pods(number, affinity=anti),
         "preferred affinity": pods(number, affinity=near),
-        "preemption": pods(min(number, 200), cpu="2", memory="128Mi", priority=1_000_000, nodeSelector={"full": "yes"}),
+        "preemption": pods(number, cpu="2", memory="128Mi", priority=1_000_000, nodeSelector={"full": "yes"}),
     }
     zones = sorted({zone for zone in snapshot.cluster.label(ZONE).values if zone is not None})
     hosts = sorted({host for host in snapshot.cluster.label(HOST).values if host is not None})

@@ -21,8 +21,9 @@ PACKAGE = ROOT / "kschedx"
 # The project's parts, and what each may import besides itself; `errors` may be imported by all of them.
 # A part is a package or module directly inside kschedx; TOP is kschedx/__init__.py.
 TOP = "kschedx"
-WORDS = ("render/words", "render/wording.py", "render/states.py")
-"""The words for facts: a part of their own, below the screens, since documents hold some of them too."""
+OF_RENDER = {"render/words": "words", "render/states.py": "words", "render/wording.py": "wording"}
+"""Parts of their own below the screens: the words for facts, since documents hold some of them too, and how amounts
+and lists of names are written."""
 ORDER = (
     "errors",
     "progress",
@@ -30,6 +31,7 @@ ORDER = (
     "integrations",
     "satellites",
     "kube",
+    "wording",
     "releases",
     "findings",
     "apiserver",
@@ -122,16 +124,19 @@ class Import:
 
 
 def part_of_module(module: str) -> str:
-    if module.removeprefix(f"{TOP}.").replace(".", "/").startswith(tuple(one.removesuffix(".py") for one in WORDS)):
-        return "words"
+    path = module.removeprefix(f"{TOP}.").replace(".", "/")
+    for place, part in OF_RENDER.items():
+        if path.startswith(place.removesuffix(".py")):
+            return part
     name = [*module.split("."), ""][1]
     is_part = name and ((PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").is_file())
     return name if is_part else TOP
 
 
 def part_of_file(path: Path) -> str:
-    if path.relative_to(PACKAGE).as_posix().startswith(WORDS):
-        return "words"
+    for place, part in OF_RENDER.items():
+        if path.relative_to(PACKAGE).as_posix().startswith(place):
+            return part
     first = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
     return TOP if first == "__init__" else first
 
@@ -294,9 +299,9 @@ def test_slow_packages_are_imported_inside_functions() -> None:
 # Facts only: what is said of them stands in `render`. An error says itself what is wrong.
 WITHOUT_SENTENCES = ("explain", "fixes")
 FIX_TEXTS = (PACKAGE / "fixes" / "phrases.py", *(PACKAGE / "fixes" / "steps").glob("*.py"))
-WITH_SENTENCES = {PACKAGE / "explain" / "events.py", *FIX_TEXTS}
-"""kube-scheduler's own words, which are read there; the steps of fixes, each of which is made and described in one
-place."""
+NOTES = ("admission", "cycle_notes", "events", "missing_kinds", "notes", "ranking", "setup", "subject")
+WITH_SENTENCES = {*(PACKAGE / "explain" / f"{module}.py" for module in NOTES), *FIX_TEXTS}
+"""Notes and the steps of fixes, each of which is made and worded in one place."""
 SENTENCE = re.compile(r"(?!kubectl |kschedx ).*\b[a-z']{2,}[,:]? [a-z']{2,}", re.DOTALL)
 """Two words in a row; a command line is none."""
 
@@ -345,9 +350,7 @@ def told(pod):
 
 
 LONGEST = 800
-LONGER = {
-    "explain/notes.py": "a struct for each note",
-}
+LONGER: dict[str, str] = {}
 """Modules of more lines, and why they are not divided."""
 
 
@@ -448,7 +451,7 @@ def test_a_silenced_check_is_found(comment: str, is_silent: bool) -> None:
         ("kschedx.kube", "kube"),
         ("kschedx.kube.types.Pod", "kube"),
         ("kschedx.render.words.constraints", "words"),
-        ("kschedx.render.wording.count", "words"),
+        ("kschedx.render.wording.count", "wording"),
         ("kschedx.render.screen.why_lines", "render"),
     ],
 )

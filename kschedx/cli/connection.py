@@ -156,22 +156,20 @@ def tell(snapshot: Snapshot, *setups: Setup) -> None:
     """Lines on stderr, before many pods are evaluated, about kinds that may not be listed, and plugins that kschedx
     does not have."""
     from kschedx.explain.missing_kinds import missing_for_many
-    from kschedx.render.words.notes import note_text
 
     found = missing_for_many(snapshot)
     if found is not None:
-        print_note(note_text(found))
+        print_note(found.text)
     tell_left_out(*setups)
 
 
 def tell_left_out(*setups: Setup) -> None:
     """A line on stderr, before many pods are evaluated, about plugins that kschedx does not have."""
-    from kschedx.explain.notes import UnknownPlugins
-    from kschedx.render.words.notes import note_text
+    from kschedx.explain.notes import unknown_plugins
 
     left_out = {one.name: one for setup in setups for one in setup.unknown_plugins}
     if left_out:
-        print_note(note_text(UnknownPlugins(left_out=tuple(left_out.values()), stands=False)))
+        print_note(unknown_plugins(tuple(left_out.values()), stands=False).text)
 
 
 def tell_ignored_groups(snapshot: Snapshot, setup: Setup, more: Iterable[Pod] = ()) -> None:

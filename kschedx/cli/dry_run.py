@@ -9,7 +9,7 @@ import msgspec
 from kschedx.apiserver.defaulting import default_pod
 from kschedx.cli.connection import Connection, connect
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place
-from kschedx.explain.notes import DryRun, FieldDifference
+from kschedx.explain.notes import Note, note
 from kschedx.inquiry.manifests import Manifest
 from kschedx.kube.decoding import decode, map_at
 from kschedx.kube.quantity import parse_quantity
@@ -24,9 +24,7 @@ _NOT_ALLOWED = "cannot create resource"
 """In the words of a server that refuses the request; one that refuses the pod has others."""
 
 
-def server_side(
-    connection: Connection, manifest: Manifest, admit: Callable[[Manifest], Pod]
-) -> tuple[Manifest, DryRun]:
+def server_side(connection: Connection, manifest: Manifest, admit: Callable[[Manifest], Pod]) -> tuple[Manifest, Note]:
     """What came back, and a note about what is different from `admit`'s pod.
 
     Raises `InputError` where the server refuses the pod, with its own words.
@@ -60,8 +58,11 @@ def server_side(
     try:
         ours = admit(manifest)
     except KschedxError as error:
-        return stored, DryRun(differences=(), error=str(error))
-    return stored, DryRun(differences=tuple(_differences("spec", _plain(ours), _plain(theirs))))
+        text = f"the API server's dry run admits the pod; kschedx could not: {error}"
+        return stored, note("dry-run", text, changes=())
+    changes = list(_differences("spec", _plain(ours), _plain(theirs)))
+    text = f"a different pod than kschedx: {'; '.join(changes)}" if changes else "the same pod as kschedx"
+    return stored, note("dry-run", f"the API server's dry run returns {text}", changes=changes)
 
 
 def to_be_created(manifest: Manifest, *, renamed: bool = False) -> Manifest:
@@ -115,7 +116,7 @@ def _with_canonical_amounts(value: object) -> object:
     }
 
 
-def _differences(path: str, ours: object, theirs: object) -> Iterator[FieldDifference]:
+def _differences(path: str, ours: object, theirs: object) -> Iterator[str]:
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key in sorted({*ours, *theirs}):
             yield from _differences(f"{path}.{key}", ours.get(key), theirs.get(key))
@@ -123,7 +124,7 @@ def _differences(path: str, ours: object, theirs: object) -> Iterator[FieldDiffe
         for index, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
             yield from _differences(f"{path}[{index}]", mine, other)
     elif ours != theirs:
-        yield FieldDifference(path=path, theirs=_shown(theirs), ours=_shown(ours))
+        yield f"{path} is {_shown(theirs)}, not {_shown(ours)}"
 
 
 def _shown(value: object) -> str:

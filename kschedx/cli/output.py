@@ -251,6 +251,20 @@ def show(answer: Answer | int, output: Format | None = None) -> int:
     return answer.exit_code
 
 
+MANY = 1_000_000
+"""Characters of a document that are made before the first is printed."""
+
+
+def _held_back(parts: Iterable[str]) -> Iterator[str]:
+    """The same text: if an error comes among its first characters, nothing of it is printed."""
+    held, size, left = list[str](), 0, iter(parts)
+    while size < MANY and (part := next(left, None)) is not None:
+        held.append(part)
+        size += len(part)
+    yield "".join(held)
+    yield from left
+
+
 def write(report: Report, output: Format | None) -> None:
     """Print a report as -o says."""
     say(Phase.WRITING)
@@ -263,7 +277,8 @@ def write(report: Report, output: Format | None) -> None:
         case Format.JSON:
             from kschedx.render.manifests import json_parts
 
-            for part in json_parts(report.document().items() if report.entries is None else report.entries()):
+            parts = json_parts(report.document().items() if report.entries is None else report.entries())
+            for part in _held_back(parts):
                 typer.echo(part, nl=False)
             typer.echo()
         case Format.YAML:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import AutoscalerOptions
     from kschedx.cli.checks import Baseline
     from kschedx.controllers.workloads import Workload
-    from kschedx.explain.notes import AfterChanges
+    from kschedx.explain.notes import Note
     from kschedx.explain.setup import Setup
     from kschedx.export.slim import Slim
     from kschedx.framework.extenders import Ask
@@ -352,16 +352,16 @@ def cluster_after_changes(
     setup: Setup,
     asked: Callable[[Snapshot], Collection[str]] | None = None,
     theirs: Collection[Workload] = (),
-) -> tuple[Reached, tuple[AfterChanges, ...]]:
+) -> tuple[Reached, tuple[Note, ...]]:
     """The cluster after the changes, with everything scheduled that they created or evicted, except the pods in
     question, `namespace/name`; `theirs` are the workloads that are, whose new templates are not rolled out. And a note
     about the changes, where there are any. A drain or a rollout that does not finish is reported on stderr. Raises
     `InputError`."""
     if not question.changes:
         return reached, ()
-    from kschedx.explain.notes import AfterChanges
+    from kschedx.explain.notes import AFTER_CHANGES, note
     from kschedx.render.drain import verdict
-    from kschedx.render.simulation import rollout_text
+    from kschedx.render.simulation import displaced_text, rollout_text
     from kschedx.simulate.simulator import SimulationOptions
     from kschedx.simulate.what_if import settled
 
@@ -375,15 +375,12 @@ def cluster_after_changes(
     for rolled in done.rolled_out:
         if not rolled.is_done:
             print_note(rollout_text(rolled))
-    lost = done.displaced
-    note = AfterChanges(
-        changes=tuple(map(str, question.changes)),
-        moved=lost.moved,
-        waiting=lost.waiting,
-        gone=lost.gone,
-        undone=tuple(one.undone for one in done.effects if one.undone),
-    )
-    return replace(reached, snapshot=done.after), (note,)
+    lost, changes = done.displaced, tuple(map(str, question.changes))
+    pods = {"moved": lost.moved, "waiting": lost.waiting, "gone": lost.gone}
+    undone = tuple(one.undone for one in done.effects if one.undone)
+    shown = {name: keys for name, keys in {**pods, "undone": undone}.items() if keys}
+    text = "; ".join((f"after {'; '.join(changes)}{displaced_text(**pods)}", *undone))
+    return replace(reached, snapshot=done.after), (note(AFTER_CHANGES, text, changes=changes, **shown),)
 
 
 def tell_open_counts(simulation: Simulation) -> None:

@@ -16,7 +16,7 @@ from kschedx.errors import NotAdmittedError
 if TYPE_CHECKING:
     from kschedx.cli.connection import Reached
     from kschedx.cli.why_pod import Wanted
-    from kschedx.explain.notes import AfterChanges
+    from kschedx.explain.notes import Note
     from kschedx.explain.setup import Setup
     from kschedx.inquiry.ask import Clusters
     from kschedx.inquiry.manifests import Written
@@ -230,7 +230,7 @@ def _refused_change(question: Question, snapshot: Snapshot, error: NotAdmittedEr
     return Answer(explanation_report(answer, (), error.place, all_nodes=False), answer.exit_code)
 
 
-def _after_changes(question: Question, wanted: Wanted, reached: Reached) -> tuple[Reached, tuple[AfterChanges, ...]]:
+def _after_changes(question: Question, wanted: Wanted, reached: Reached) -> tuple[Reached, tuple[Note, ...]]:
     """The cluster after the changes that are asked about, and a note about them."""
     if not question.changes:
         return reached, ()

@@ -134,7 +134,6 @@ class Asked:
         from kschedx.render.screen import nominated_text
         from kschedx.render.words import headline
         from kschedx.render.words.causes import main_findings
-        from kschedx.render.words.notes import bound_by_hand_text
         from kschedx.render.words.pod import could_reject
 
         item = self._items[index]
@@ -154,7 +153,7 @@ class Asked:
             return self._of_lifecycle(undecided, found, found.lifecycle), found
         if (bound := bound_by_hand(found.cycle)) is not None:
             nodes = (bound.node,) if bound.is_taken else ()
-            return replace(undecided, outcome=found.becomes, nodes=nodes, message=bound_by_hand_text(bound)), found
+            return replace(undecided, outcome=found.becomes, nodes=nodes, message=bound.text), found
         if item.open_count and found.overall is Outcome.UNDECIDED:
             return replace(undecided, message=item.open_count), found
         if found.outcome is Outcome.SCHEDULED and (found.overall is not Outcome.SCHEDULED or item.waits):
@@ -634,7 +633,6 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     from kschedx.inquiry.pod import autoscaler_of, explain, karpenter_of, lacking_group, objection
     from kschedx.inquiry.workload_pods import QueueOutcome
     from kschedx.render.pending import evicted_note
-    from kschedx.render.words.notes import note_text
 
     snapshot = reached.snapshot
     rows = _rows(question, wanted, reached, setup)
@@ -676,7 +674,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
 
     autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.scheduler) if rows else (None, ())
     karpenter, unread = karpenter_of(snapshot, question.provisioning) if rows else (None, ())
-    notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *map(note_text, (*said, *unread)))
+    notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *(one.text for one in (*said, *unread)))
     items = [item(row) for row in rows]
     if part is None:  # what is added, and what has no pods yet, is in no part
         notes = (*notes, *_growth(autoscaler, karpenter))

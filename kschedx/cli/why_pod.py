@@ -305,13 +305,13 @@ def subject_of(question: Question, snapshot: Snapshot, setup: Setup, found: Pod 
     if not wanted.dry_run:
         return found.admitted(snapshot, setup)
     from kschedx.cli.dry_run import server_side
-    from kschedx.explain.notes import PodSecurityUnread
+    from kschedx.explain.admission import UNREAD
 
     manifest, note = server_side(
         question.where, found.manifest, lambda manifest: found.admitted(snapshot, setup, manifest).pod
     )
     subject = found.admitted(snapshot, setup, manifest)
-    others = (one for one in subject.notes if not isinstance(one, PodSecurityUnread))  # which the server has looked at
+    others = (one for one in subject.notes if one.id != UNREAD)  # which the server has looked at
     return replace(subject, notes=(note, *others))
 
 
@@ -321,7 +321,7 @@ def _tried(
     """The pod as it would be with the changes of `--try`."""
     import msgspec
 
-    from kschedx.explain.notes import Tried
+    from kschedx.explain.notes import TRIED, note
     from kschedx.explain.subject import stored
     from kschedx.inquiry import manifest_edit as trying
     from kschedx.kube.types import Pod
@@ -335,8 +335,9 @@ def _tried(
         subject = stored(snapshot, trying.as_pod(manifest))
     else:
         subject = found.admitted(snapshot, setup, manifest)
-    note = Tried(changes=tuple(changes), before=before)
-    return msgspec.structs.replace(subject, notes=(note, *subject.notes))
+    text = f"tried with {', '.join(changes)}; without it: {before.value}"
+    told = note(TRIED, text, changes=tuple(changes), before=before)
+    return msgspec.structs.replace(subject, notes=(told, *subject.notes))
 
 
 def _refuse_faults(manifest: Mapping[str, object], change: str) -> None:

@@ -320,6 +320,7 @@ class Manager:
         manifest = workloads.manifest_of(snapshot, workload)
         if manifest is None:
             return
+        made: Sequence[Pod]
         if workload.kind == "StatefulSet":
             pods = self._ordinals(managed)
             spec = stateful_set_spec(manifest, managed.before)
@@ -404,7 +405,9 @@ class Manager:
             keeps = managed.before is not None and ordinal - spec.start < spec.partition
             template = managed.before if keeps and managed.before is not None else manifest
 
-            def make(snapshot: Snapshot, made: Manifest = template, one: int = ordinal) -> tuple[Snapshot, list[Pod]]:
+            def make(
+                snapshot: Snapshot, made: Manifest = template, one: int = ordinal
+            ) -> tuple[Snapshot, Sequence[Pod]]:
                 return workloads.pods_of_ordinals(snapshot, self._setup, made, [one])
 
             if not self._create(managed, make, len(step.create), is_outdated=keeps):
@@ -452,7 +455,7 @@ class Manager:
         create = {name for name in step.create if name in runs}
         lacks = {name for name in create if name not in nodes or not nodes[name]}
 
-        def make(snapshot: Snapshot) -> tuple[Snapshot, list[Pod]]:
+        def make(snapshot: Snapshot) -> tuple[Snapshot, Sequence[Pod]]:
             return pods_for(snapshot, self._setup, manifest, create.__contains__)
 
         made = bool(create) and self._create(managed, make, len(lacks) or len(create))
@@ -582,10 +585,10 @@ class Manager:
 
     def _more_of(
         self, managed: Managed, manifest: Manifest | None, rows: Sequence[int]
-    ) -> Callable[[Snapshot, int], tuple[Snapshot, list[Pod]]]:
+    ) -> Callable[[Snapshot, int], tuple[Snapshot, Sequence[Pod]]]:
         """Makes more pods of a manifest, or without one more like those that are there."""
 
-        def make(snapshot: Snapshot, count: int) -> tuple[Snapshot, list[Pod]]:
+        def make(snapshot: Snapshot, count: int) -> tuple[Snapshot, Sequence[Pod]]:
             if manifest is not None and managed.like is not None:
                 make = workloads.copy_pod if managed.created or managed.rollout else workloads.one_or_copies
                 return make(snapshot, managed.like, count)
@@ -602,7 +605,7 @@ class Manager:
         managed: Managed,
         rows: Sequence[int],
         size: int,
-        make: Callable[[Snapshot, int], tuple[Snapshot, list[Pod]]],
+        make: Callable[[Snapshot, int], tuple[Snapshot, Sequence[Pod]]],
         *,
         is_outdated: bool = False,
     ) -> bool:
@@ -620,7 +623,7 @@ class Manager:
     def _create(
         self,
         managed: Managed,
-        make: Callable[[Snapshot], tuple[Snapshot, list[Pod]]],
+        make: Callable[[Snapshot], tuple[Snapshot, Sequence[Pod]]],
         count: int,
         *,
         is_outdated: bool = False,
@@ -666,7 +669,7 @@ class Manager:
     def _admitted(self, cluster: Snapshot, made: Sequence[Pod], before: Snapshot) -> AdmittedPods:
         """The pods that ResourceQuotas, LimitRanges, and Pod Security let in, in a cluster whose quotas count them."""
         if not self._is_ruled(made):
-            return AdmittedPods(snapshot=cluster, made=tuple(made))
+            return AdmittedPods(snapshot=cluster, made=made)
         quotas = Ledger(cluster, self._setup.release)
         found = admit_pods(cluster, quotas, made, before.storage.claims)
         return replace(found, snapshot=quotas.on(found.snapshot))

@@ -10,8 +10,10 @@ from msgspec.structs import replace
 from kschedx.apiserver.resource_quota import claim_not_created, not_created
 from kschedx.controllers.workloads import Workload
 from kschedx.explain.admission import Ledger
+from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import PersistentVolumeClaim, own_claims
 from kschedx.kube.types import Pod
+from kschedx.snapshot.pods import PodCopies
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -20,8 +22,8 @@ class AdmittedPods(Struct, frozen=True, kw_only=True):
 
     snapshot: Snapshot
     """Without the claims that are refused, or whose pods are."""
-    made: tuple[Pod, ...]
-    refused: tuple[Pod, ...] = ()
+    made: Sequence[Pod]
+    refused: Sequence[Pod] = ()
     refusal: str = ""
     """Why the first of them is, in its controller's words."""
     claims: Mapping[str, tuple[str, str]] = {}
@@ -43,6 +45,12 @@ def admit_pods(
     snapshot: Snapshot, quotas: Ledger, pods: Sequence[Pod], known: Mapping[str, PersistentVolumeClaim]
 ) -> AdmittedPods:
     """The quotas count what they let in. `snapshot` has the claims of the pods, `known` are those of before."""
+    if isinstance(pods, PodCopies) and pods and not snapshot.of(ResourceQuota):
+        words = quotas.take(pods[0])  # what is said of one without claims is said of all
+        refusal = "" if words is None else not_created(pods[0], words)
+        return AdmittedPods(
+            snapshot=snapshot, made=pods[:0] if refusal else pods, refused=pods if refusal else (), refusal=refusal
+        )
     waits: dict[str, tuple[str, str]] = {}
     for number, pod in enumerate(pods):
         refusal = ""
@@ -62,9 +70,8 @@ def admit_pods(
         if refusal:
             others = pods[number:]
             left = without_claims(snapshot, (key for one in others for key in own_claims(one) if key not in known))
-            made = tuple(pods[:number])
-            return AdmittedPods(snapshot=left, made=made, refused=tuple(others), refusal=refusal, claims=waits)
-    return AdmittedPods(snapshot=snapshot, made=tuple(pods), claims=waits)
+            return AdmittedPods(snapshot=left, made=pods[:number], refused=others, refusal=refusal, claims=waits)
+    return AdmittedPods(snapshot=snapshot, made=pods, claims=waits)
 
 
 def without_claims(snapshot: Snapshot, claims: Iterable[str]) -> Snapshot:

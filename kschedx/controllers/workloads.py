@@ -32,8 +32,8 @@ from kschedx.kube.workloads import (
     owned_replica_sets,
     pod_from_workload,
 )
-from kschedx.snapshot.columns import BoolArray
-from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.columns import BoolArray, IntArray, paired, rows_by_group
+from kschedx.snapshot.pods import PodCopies, PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import StorageChange
 
@@ -64,6 +64,18 @@ def _unbound(template: PersistentVolumeClaim, pod: Pod, name: str) -> Persistent
 
 def has_ephemeral_claims(spec: PodSpec) -> bool:
     return any(volume.ephemeral for volume in spec.volumes)
+
+
+def create(run: Run, pods: Sequence[Pod]) -> list[int]:
+    """Add pods; those that name their node are there."""
+    cluster = run.cluster
+    rows = cluster.add_pods(pods)
+    if isinstance(pods, PodCopies):
+        return rows
+    for row, pod in zip(rows, pods, strict=True):
+        if pod.spec.node_name in cluster.snapshot.cluster.index:
+            cluster.place(row, cluster.snapshot.cluster.index[pod.spec.node_name])
+    return rows
 
 
 def evict(run: Run, row: int, *, waits: bool) -> None:
@@ -220,7 +232,27 @@ class Owners:
         inside = unfinished & pods.namespaces.where(lambda name: name == workload.namespace)
         if workload.kind != "Pod":
             inside &= pods.owners.where(lambda owners: any(self._may_belong_to(owner, workload) for owner in owners))
-        return [row for row in inside.nonzero()[0].tolist() if self.of(pods, row) == workload]
+        rows: list[int] = self.rows_by_workload(pods, inside.nonzero()[0]).get(workload, _NO_ROWS).tolist()
+        return rows
+
+    def rows_by_workload(self, pods: PodTable, rows: IntArray) -> dict[Workload, IntArray]:
+        """The workloads of these pods, in the order in which they come, to the rows of each."""
+        key = paired(paired(pods.namespaces.codes[rows], pods.owners.codes[rows]), pods.labels.codes[rows])
+        order, start = rows_by_group(key, int(key.max(initial=-1)) + 1)
+        groups = [order[first:last] for first, last in itertools.pairwise(start.tolist()) if first < last]
+        found: dict[Workload, list[IntArray]] = {}
+        for places in sorted(groups, key=lambda places: int(places[0])):
+            first = self.of(pods, int(rows[places[0]]))
+            if first.kind == "Pod":
+                for place in places:
+                    found.setdefault(self.of(pods, int(rows[place])), []).append(place)
+            else:
+                found.setdefault(first, []).append(places)
+        its = {workload: np.sort(np.hstack(places)) for workload, places in found.items()}
+        return {workload: rows[places] for workload, places in sorted(its.items(), key=lambda one: int(one[1][0]))}
+
+
+_NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 
 
 def _deployments(snapshot: Snapshot) -> Iterator[tuple[tuple[str, str], str]]:
@@ -274,7 +306,7 @@ def has_new_template(snapshot: Snapshot, manifest: Manifest) -> bool:
 
 def new_pods(
     snapshot: Snapshot, setup: Setup, manifest: Manifest, count: int, taken: Iterable[str] = ()
-) -> tuple[Snapshot, list[Pod]]:
+) -> tuple[Snapshot, Sequence[Pod]]:
     """The next pods of a workload as the API server would store them, and the cluster with what is made for them.
 
     `taken` are the names of pods that the workload has. Raises `InputError` with the workload.
@@ -296,34 +328,28 @@ def template_pod(snapshot: Snapshot, setup: Setup, manifest: Manifest) -> tuple[
     return subject.snapshot, subject.pod
 
 
-def copy_pod(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, list[Pod]]:
+def copy_pod(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, Sequence[Pod]]:
     """More pods of the same template, which wait, under names that are not taken, and the cluster with the claims that
     each has for itself."""
-    has_claims = bool(pod.spec.resource_claims) or any(volume.ephemeral for volume in pod.spec.volumes)
-    spec, status = replace(pod.spec, node_name=""), type(pod.status)()
-    base = pod.metadata.name.removesuffix("-new")
+    prefix = f"{pod.metadata.name.removesuffix('-new')}-new"
+    taken, numbers = snapshot.pods.rows, itertools.count(1)
+    free = (number for number in numbers if f"{pod.metadata.namespace}/{prefix}{number}" not in taken)
+    like = Pod(
+        metadata=replace(pod.metadata, creation_timestamp=None, deletion_timestamp=None),
+        spec=replace(pod.spec, node_name=""),
+        status=type(pod.status)(),
+    )
+    copies = PodCopies(like, prefix, np.fromiter(itertools.islice(free, count), dtype=np.int64, count=count))
+    if not (pod.spec.resource_claims or any(volume.ephemeral for volume in pod.spec.volumes)):
+        return snapshot, copies
     made: list[Pod] = []
-    number = 0
-    while len(made) < count:
-        number += 1
-        key = f"{pod.metadata.namespace}/{base}-new{number}"
-        if key in snapshot.pods.rows:
-            continue
-        metadata = replace(
-            pod.metadata,
-            name=f"{base}-new{number}",
-            uid=f"new/{key}",
-            creation_timestamp=None,
-            deletion_timestamp=None,
-        )
-        another = Pod(metadata=metadata, spec=spec, status=status)
-        if has_claims:
-            snapshot, another = with_own_claims(snapshot, pod, another)
-        made.append(another)
+    for another in copies:
+        snapshot, its_own = with_own_claims(snapshot, pod, another)
+        made.append(its_own)
     return snapshot, made
 
 
-def one_or_copies(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, list[Pod]]:
+def one_or_copies(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, Sequence[Pod]]:
     """The pod itself where one is wanted and its name is not taken, else copies of it. The cluster has its claims."""
     if count == 1 and pod.key not in snapshot.pods.rows:
         return snapshot, [pod]

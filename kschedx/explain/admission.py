@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.admission import (
     DEFAULT_TOLERATION_SECONDS,
     PRIORITY,
+    AdmissionChange,
     AdmissionContext,
     Admitted,
     PodSecurity,
@@ -42,9 +43,8 @@ from kschedx.apiserver.resource_quota import (
 )
 from kschedx.apiserver.security_context import KubeletFields, KubeletSpec
 from kschedx.errors import NotAdmittedError, nearest
-from kschedx.explain import notes
 from kschedx.explain.missing_kinds import require_for_admission
-from kschedx.explain.notes import AdmissionNote, PodSecurityUnread
+from kschedx.explain.notes import ROUTINE, Note, note
 from kschedx.kube.decoding import decode, encoded, is_stored
 from kschedx.kube.field_errors import ValidationOptions
 from kschedx.kube.kinds import KINDS
@@ -62,16 +62,29 @@ _OWN_USERS = "UserNamespacesPodSecurityStandards"
 _OPENSHIFT = "node.openshift.io/os_id"
 
 
+UNREAD = "pod-security"
+"""The id of the note that it cannot be known whether a pod keeps to its namespace's Pod Security Standard."""
+
+
 def enforced(
     snapshot: Snapshot, namespace: str, release: Release, maker: Mapping[str, object] | None = None
-) -> PodSecurity | PodSecurityUnread | None:
+) -> PodSecurity | Note | None:
     """What a new pod is held against; None where every pod is let in. `maker` is the workload whose template it has."""
     standards, wanted = standards_of(release), _policy(snapshot, namespace).enforce
     if standards is None or wanted.level is Level.PRIVILEGED:
         return None
     is_cut = snapshot.source.is_slim and maker is not None and _is_cut(maker)
     if is_cut or _OPENSHIFT in snapshot.cluster.label_keys:
-        return PodSecurityUnread(namespace=namespace, level=str(wanted.level), is_cut=is_cut)
+        why = "SecurityContextConstraints, not evaluated here, change the pod first"
+        if is_cut:
+            why = "the snapshot lacks parts of the template"
+        return note(
+            UNREAD,
+            f"namespace {namespace} enforces Pod Security {wanted.level}, and {why}: the API server may refuse the pod "
+            "(--dry-run=server asks it)",
+            namespace=namespace,
+            level=str(wanted.level),
+        )
     return PodSecurity(wanted=wanted, standards=standards)
 
 
@@ -409,21 +422,28 @@ def admission_notes(
     release: Release,
     plugins: Sequence[str],
     maker: Mapping[str, object] | None = None,
-) -> tuple[AdmissionNote, ...]:
+) -> tuple[Note, ...]:
     """What admission changed, a note for each object that wanted it, and what it could not know."""
     pod = admitted.pod
     security = () if pod.metadata.creation_timestamp else _pod_security(snapshot, manifest, pod, release, maker)
     return (*_unknown(snapshot, pod, plugins), *security, *_changes(admitted))
 
 
-def _unknown(snapshot: Snapshot, pod: Pod, plugins: Sequence[str]) -> Iterator[AdmissionNote]:
+def _unknown(snapshot: Snapshot, pod: Pod, plugins: Sequence[str]) -> Iterator[Note]:
     name = pod.spec.runtime_class_name
     if name is not None and not _knows_runtime_classes(snapshot) and not pod.metadata.creation_timestamp:
-        yield notes.RuntimeClassUnknown(runtime_class=name)
+        lacking = "its overhead, node selector, and tolerations do not count"
+        yield note("missing-kind", f"RuntimeClass {name} is not in the snapshot: {lacking}")
     for annotation in snapshot.namespace_annotations.get(pod.metadata.namespace, {}):
         plugin = PLUGIN_OF_ANNOTATION.get(annotation, "")
         if plugin and plugin not in plugins:
-            yield notes.AdmissionPluginOff(namespace=pod.metadata.namespace, annotation=annotation, plugin=plugin)
+            yield note(
+                "admission-plugin-off",
+                f"namespace {pod.metadata.namespace} has the annotation {annotation}: it applies only if the API "
+                f"server runs {plugin}, which is off by default",
+                plugin=plugin,
+                annotation=annotation,
+            )
 
 
 def _pod_security(
@@ -432,39 +452,79 @@ def _pod_security(
     pod: Pod,
     release: Release,
     maker: Mapping[str, object] | None,
-) -> Iterator[AdmissionNote]:
+) -> Iterator[Note]:
     namespace = pod.metadata.namespace
     standard = enforced(snapshot, namespace, release, maker)
-    if isinstance(standard, PodSecurityUnread):
+    if isinstance(standard, Note):
         yield standard
         return
     kubelet = decode(encoded(manifest, "pod"), KubeletFields).spec
     refusal = None if standard is None else standard.refusal(pod, kubelet)
     if refusal is not None:
-        yield notes.PodSecurityRefusesMore(namespace=namespace, refusal=refusal)
+        yield note(
+            "pod-security-refuses-more",
+            f"namespace {namespace} refuses new pods of this template ({refusal}): the running pods are older than its "
+            "label, or a webhook changes them",
+            namespace=namespace,
+            refusal=refusal,
+        )
         return
     warning = warned(snapshot, pod, kubelet, release, maker)
     if warning:
-        yield notes.PodSecurityWarning(namespace=namespace, warning=warning)
+        yield security_warning(namespace, warning)
 
 
-def _changes(admitted: Admitted) -> Iterator[AdmissionNote]:
+def security_warning(namespace: str, warning: str, workload: str = "") -> Note:
+    """What the API server warns of and lets in: the pod, or a kind of workload whose pods it refuses."""
+    if workload:
+        text = f"kubectl apply only warns: it creates the {workload}, but its pods are refused"
+    else:
+        text = f"kubectl apply warns but admits the pod: {warning}"
+    return note("pod-security-warning", text, namespace=namespace, warning=warning)
+
+
+def _changes(admitted: Admitted) -> Iterator[Note]:
     spec = admitted.pod.spec
     for (plugin, source), group in groupby(admitted.changes, key=lambda change: (change.plugin, change.source)):
         changes = tuple(group)
         if plugin == PRIORITY:
             if spec.priority_class_name:
                 is_default = any(change.item == "priorityClassName" for change in changes)
-                yield (notes.DefaultPriority if is_default else notes.NamedPriority)(
-                    plugin=plugin,
-                    source=f"PriorityClass {spec.priority_class_name}",
-                    changes=changes,
-                    priority=spec.priority,
-                )
-        elif plugin == DEFAULT_TOLERATION_SECONDS:
-            yield notes.AdmittedAsEveryPod(plugin=plugin, source=source, changes=changes)
+                named, is_routine = f"PriorityClass {spec.priority_class_name}", not is_default
+                told = f"{', the global default,' if is_default else ''} set priority {spec.priority}"
+                yield _admitted(plugin, named, changes, told, is_routine=is_routine)
         else:
-            yield notes.Admitted(plugin=plugin, source=source, changes=changes)
+            told = f" {'; '.join(_clauses(changes))}"
+            yield _admitted(plugin, source, changes, told, is_routine=plugin == DEFAULT_TOLERATION_SECONDS)
+
+
+def _admitted(plugin: str, source: str, changes: Sequence[AdmissionChange], told: str, *, is_routine: bool) -> Note:
+    """What one plugin changed because of one object: `LimitRange shop/defaults`, empty where the plugin needs none."""
+    changed = [
+        {"container": one.container, "item": one.item, "before": one.before, "after": one.after} for one in changes
+    ]
+    text = f"{source or plugin}{told}"
+    return note(ROUTINE if is_routine else "admission", text, plugin=plugin, source=source, changes=changed)
+
+
+def _clauses(changes: Sequence[AdmissionChange]) -> Iterator[str]:
+    """`set requests.cpu 100m, limits.cpu 500m on container web`, `added toleration kata:NoSchedule op=Exists`."""
+    containers_of: dict[str, list[str]] = {}
+    for container, group in groupby(changes, key=lambda change: change.container):
+        values = ", ".join(f"{change.item} {change.after}" for change in group if change.item != "toleration")
+        if values:
+            containers_of.setdefault(values, []).append(container)
+    for values, containers in containers_of.items():
+        names = ", ".join(filter(None, containers))
+        where = f" on container{'s' if len(containers) > 1 else ''} {names}" if names else ""
+        yield f"set {values}{where}"
+    tolerations = [change for change in changes if change.item == "toleration"]
+    for verb, texts in (
+        ("added", [change.after for change in tolerations if change.after]),
+        ("dropped", [change.before for change in tolerations if change.before]),
+    ):
+        if texts:
+            yield f"{verb} toleration{'s' if len(texts) > 1 else ''} {', '.join(texts)}"
 
 
 # Pods that could not be created, by the events of their controllers.

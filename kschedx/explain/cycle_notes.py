@@ -5,52 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from msgspec import Struct
 
-from kschedx.errors import InputError
+from kschedx.errors import InputError, nearest
 from kschedx.explain.events import contrasts, recorded
 from kschedx.explain.missing_kinds import missing_notes
 from kschedx.explain.node_groups import account
-from kschedx.explain.notes import (
-    BoundByHand,
-    CapacitySelectorInvalid,
-    ClaimClassMissing,
-    ClaimResizing,
-    ClaimVolumeMissing,
-    Consequence,
-    CSINodesWithoutNode,
-    CycleNote,
-    EmptyKind,
-    EqualVolumes,
-    ExtenderFailed,
-    ExtenderNote,
-    ExtendersNotAsked,
-    FilesLeftOut,
-    FinishedPods,
-    Gated,
-    KeepsAccount,
-    MissingKind,
-    MixedArchitectures,
-    NodesDroppedSilently,
-    NodesWithoutCSINode,
-    NominatedNodeFirst,
-    Note,
-    NotMeasured,
-    NotReadyNodes,
-    OrphanedPods,
-    OtherOperatingSystem,
-    RecordedEvent,
-    Sampling,
-    SelectedNodeMissing,
-    SelectorRefusal,
-    SelectorsRefused,
-    SingleFeasibleNode,
-    StorageNote,
-    Tie,
-    UnknownPlugins,
-    UnlikelyAmount,
-    VolumeBoundElsewhere,
-    WholeNodesAnswered,
-)
+from kschedx.explain.notes import Note, note, unknown_plugins
 from kschedx.findings import HostPortConflict, InsufficientResource, NodeAffinityMismatch, TooManyPods
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.framework.extenders import Trace
@@ -62,21 +23,30 @@ from kschedx.kube.types import Node, Pod
 from kschedx.kube.typos import unlikely_quantities
 from kschedx.plugins.node_volume_limits.attached import is_counted
 from kschedx.releases import Release
+from kschedx.render.wording import count, listed
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.snapshot import Snapshot
 
+RECORDED = "recorded-event"
+"""The id of the note about the event that the cluster's own kube-scheduler wrote."""
+_SHOWN_OBJECTS = 3
 OS_LABEL, ARCH_LABEL = "kubernetes.io/os", "kubernetes.io/arch"
 
 # Notes on amounts that are hardly meant.
 
 
-def amount_notes(pod: Pod) -> Iterator[UnlikelyAmount]:
+def amount_notes(pod: Pod) -> Iterator[Note]:
     for one in unlikely_quantities(pod.spec):
-        yield UnlikelyAmount(
+        if one.resource == "cpu":
+            really = f"{one.is_really:,} processors"
+        else:
+            really = f"{one.is_really:,} bytes" if one.is_really else "less than a byte"
+        yield note(
+            "unlikely-amount",
+            f"container {one.container}: {one.written} of {one.resource} is {really}: did you mean {one.meant}?",
             container=one.container,
             resource=one.resource,
             amount=one.written,
-            is_really=one.is_really,
             meant=one.meant,
         )
 
@@ -84,17 +54,18 @@ def amount_notes(pod: Pod) -> Iterator[UnlikelyAmount]:
 # Device selectors that the API server would not store, in objects that it has not stored yet.
 
 
-def device_notes(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[SelectorsRefused]:
+def device_notes(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[Note]:
     """None for a pod without device claims."""
     if not pod.spec.resource_claims:
         return
-    refusals = tuple(_selector_refusals(snapshot, pod, release))
+    refusals = list(_selector_refusals(snapshot, pod, release))
     if refusals:
-        yield SelectorsRefused(refusals=refusals)
+        others = f"; and {len(refusals) - _SHOWN_OBJECTS} more" if len(refusals) > _SHOWN_OBJECTS else ""
+        yield note("selector-refused", f"the API server refuses {'; '.join(refusals[:_SHOWN_OBJECTS])}{others}")
 
 
-def _selector_refusals(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[SelectorRefusal]:
-    """What has a creation timestamp was admitted, by the API server that it comes from."""
+def _selector_refusals(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[str]:
+    """As the API server words them. What has a creation timestamp was admitted before."""
     from kschedx.plugins.dynamic_resources.claims import claim_refusals, class_refusals  # most pods claim no device
     from kschedx.plugins.dynamic_resources.pools import DeviceFeatures
 
@@ -102,17 +73,17 @@ def _selector_refusals(snapshot: Snapshot, pod: Pod, release: Release) -> Iterat
     for one in snapshot.devices.classes.values():
         if not one.metadata.creation_timestamp:
             for field, told in class_refusals(one, features):
-                yield SelectorRefusal(object=f"DeviceClass {one.name}", field=field, error=told)
+                yield f"DeviceClass {one.name}: {field}: {told.splitlines()[0]}"
     for claim in snapshot.devices.claims.values():
         if not claim.metadata.creation_timestamp and claim.metadata.namespace == pod.metadata.namespace:
             for field, told in claim_refusals(claim, features):
-                yield SelectorRefusal(object=f"ResourceClaim {claim.key}", field=field, error=told)
+                yield f"ResourceClaim {claim.key}: {field}: {told.splitlines()[0]}"
 
 
 # What does not fit together about the storage that a pod uses.
 
 
-def storage_notes(snapshot: Snapshot, pod: Pod) -> tuple[StorageNote, ...]:
+def storage_notes(snapshot: Snapshot, pod: Pod) -> tuple[Note, ...]:
     """In the order of the pod's volumes, then what concerns the cluster; none for a pod without volumes."""
     if not any(map(is_counted, pod.spec.volumes)):
         return ()
@@ -127,39 +98,62 @@ def storage_notes(snapshot: Snapshot, pod: Pod) -> tuple[StorageNote, ...]:
     )
 
 
-def _missing_kinds(snapshot: Snapshot, pod: Pod, *, lacks_claims: bool) -> Iterator[StorageNote]:
+def _missing_kinds(snapshot: Snapshot, pod: Pod, *, lacks_claims: bool) -> Iterator[Note]:
     """A dump without a kind looks like a cluster that has none of it, unless it says that it is complete."""
     source = snapshot.source
     if lacks_claims and not source.kinds.get("PersistentVolumeClaim"):
-        is_known = source.is_complete("PersistentVolumeClaim", pod.metadata.namespace)
-        yield (EmptyKind if is_known else MissingKind)(kind="PersistentVolumeClaim")
+        if source.is_complete("PersistentVolumeClaim", pod.metadata.namespace):
+            yield note("empty-kind", "the cluster has no PersistentVolumeClaims, so those of the pod do not exist")
+        else:
+            yield note("missing-kind", "the snapshot has no PersistentVolumeClaims: the dump may lack them")
     if not source.kinds.get("CSINode"):
-        yield (EmptyKind if source.is_complete("CSINode") else MissingKind)(kind="CSINode")
+        if source.is_complete("CSINode"):
+            yield note("empty-kind", "the cluster has no CSINodes: kube-scheduler applies no volume limit")
+        else:
+            yield note("missing-kind", "the snapshot has no CSINodes: no volume limit is applied")
 
 
-def _claim(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator[StorageNote]:
-    storage = snapshot.storage
+def _claim(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator[Note]:
+    storage, key = snapshot.storage, claim.key
     bound = claim.spec.volume_name
     if bound:
         volume = storage.volumes.get(bound)
         if volume is None:
-            yield ClaimVolumeMissing(claim=claim.key, volume=bound)
+            text = f'claim {key} names volume "{bound}", which does not exist: pods that use it stay pending'
+            yield note("claim-volume-missing", text)
         elif volume.spec.claim_ref is not None and not is_bound_to(volume, claim):
             other = f"{volume.spec.claim_ref.namespace}/{volume.spec.claim_ref.name}"
-            yield VolumeBoundElsewhere(claim=claim.key, volume=bound, other=other)
+            whose = f"claim {other}" if other != key else "an earlier claim of that name (with another uid)"
+            yield note(
+                "volume-bound-elsewhere",
+                f"claim {key} names volume {bound}, but the volume names {whose}: kube-scheduler trusts the claim; "
+                "the volume controller will set the claim to Lost",
+            )
     elif claim.storage_class and claim.storage_class not in storage.classes:
-        yield ClaimClassMissing(claim=claim.key, storage_class=claim.storage_class, known=tuple(storage.classes))
+        hint = nearest(claim.storage_class, tuple(storage.classes))
+        yield note(
+            "claim-class-missing",
+            f'claim {key} names storage class "{claim.storage_class}", which does not exist'
+            f"{f' ({hint})' if hint else ''}: kube-scheduler waits until the claim is bound",
+        )
     for one in claim.status.conditions:
         if bound and one.type in RESIZING and one.status == "True":
             size = str(claim.spec.resources.requests.get("storage", ""))
-            yield ClaimResizing(claim=claim.key, size=size, condition=one.type, message=one.message)
+            mounts = "its file system grows when a pod mounts it again" if one.type == "FileSystemResizePending" else ""
+            why = f": {one.message or mounts}" if one.message or mounts else ""
+            text = f"claim {key} is being expanded to {size}, {one.type}{why}"
+            yield note("claim-resizing", text, claim=key, size=size, condition=one.type)
     selected = claim.selected_node
     if not bound and selected is not None and selected not in snapshot.cluster.index:
-        yield SelectedNodeMissing(claim=claim.key, node=selected)
+        yield note(
+            "selected-node-missing",
+            f'the volume of claim {key} is to be provisioned for node "{selected}", which does not exist: '
+            "kube-scheduler selects no other node until the provisioner gives up",
+        )
     yield from _equal_volumes(snapshot, claim)
 
 
-def _equal_volumes(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator[StorageNote]:
+def _equal_volumes(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator[Note]:
     """kube-scheduler lists volumes in no order, so equal ones are a matter of chance."""
     storage_class = snapshot.storage.classes.get(claim.storage_class)
     if claim.spec.volume_name or storage_class is None or not storage_class.waits_for_first_consumer:
@@ -176,21 +170,28 @@ def _equal_volumes(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator
     for fitting in by_reach.values():
         equal = tuple(volume.name for volume in fitting if volume.size == fitting[0].size)
         if len(equal) > 1 and not search.prebound:
-            yield EqualVolumes(claim=claim.key, volumes=equal)
+            names = listed(equal, _SHOWN_OBJECTS)
+            yield note(
+                "equal-volumes",
+                f"{len(equal):,} volumes of equal size fit claim {claim.key} ({names}): "
+                "kube-scheduler may bind any of them",
+            )
             return
 
 
-def _csi_nodes(snapshot: Snapshot) -> Iterator[StorageNote]:
+def _csi_nodes(snapshot: Snapshot) -> Iterator[Note]:
     index, csi_nodes = snapshot.cluster.index, snapshot.storage.csi_nodes
     gone = tuple(name for name in csi_nodes if name not in index)
     if gone:
-        yield CSINodesWithoutNode(csi_nodes=gone)
+        named = f"{count(len(gone), 'CSINode')} without a node ({listed(gone, _SHOWN_OBJECTS)})"
+        yield note("csi-node-without-node", f"{named}: ignored by kube-scheduler")
     bare = tuple(name for name in index if name not in csi_nodes)
     if bare and csi_nodes:
-        yield NodesWithoutCSINode(nodes=bare)
+        named = f"{count(len(bare), 'node')} without a CSINode ({listed(bare, _SHOWN_OBJECTS)})"
+        yield note("node-without-csi-node", f"{named}: kube-scheduler applies no volume limit there")
 
 
-def _capacities(snapshot: Snapshot, claims: Sequence[PersistentVolumeClaim]) -> Iterator[StorageNote]:
+def _capacities(snapshot: Snapshot, claims: Sequence[PersistentVolumeClaim]) -> Iterator[Note]:
     for name in dict.fromkeys(claim.storage_class for claim in claims if not claim.spec.volume_name):
         for capacity in snapshot.storage.capacities_of_class.get(name, ()):
             if capacity.node_topology is None:
@@ -198,64 +199,104 @@ def _capacities(snapshot: Snapshot, claims: Sequence[PersistentVolumeClaim]) -> 
             try:
                 compile_selector(capacity.node_topology)
             except InputError as error:
-                yield CapacitySelectorInvalid(capacity=capacity.key, error=str(error))
+                yield note(
+                    "capacity-selector-invalid",
+                    f"CSIStorageCapacity {capacity.key} has an invalid nodeTopology ({error}): kube-scheduler treats "
+                    "it as accessible from no node",
+                )
 
 
 # What a reader has to know of the HTTP extenders of a configuration.
 
 
-def extender_notes(cycle: Cycle) -> Iterator[ExtenderNote]:
+def extender_notes(cycle: Cycle) -> Iterator[Note]:
     yield from _not_asked(cycle)
     trace = cycle.extenders
     if trace is not None and trace.called:
         yield from _failures(trace)
         if trace.silent:
-            yield NodesDroppedSilently(nodes=tuple(trace.silent))
+            omitted = count(len(trace.silent), "node")
+            text = f"extenders omitted {omitted} without a reason: kube-scheduler counts such nodes under no reason"
+            yield note("extender-silent", text, nodes=tuple(trace.silent))
         yield from _whole(trace)
 
 
-def _not_asked(cycle: Cycle) -> Iterator[ExtendersNotAsked]:
+def _not_asked(cycle: Cycle) -> Iterator[Note]:
     """Who would have had a say; the sentence on the screen says it where that leaves the answer open."""
     unasked = [one for one in cycle.unheard if one.kind is UnevaluatedKind.EXTENDER]
     names = tuple(one.name for one in unasked)
     if not unasked:
         return
+    told = f"the extender at {', '.join(names)} was not called"
     if cycle.outcome is Outcome.UNSCHEDULABLE:
         preempts = cycle.post_filter is not None and bool(cycle.post_filter.candidates)
-        choosing = tuple(one.name for one in unasked if preempts and "preemptVerb" in one.where)
-        yield ExtendersNotAsked(extenders=names, stands=True, choosing_victims=choosing)
+        choosing = ", ".join(one.name for one in unasked if preempts and "preemptVerb" in one.where)
+        victims = f"; {choosing} may select other pods to evict" if choosing else ""
+        text = f"{told}: the answer does not depend on it{victims}"
     elif cycle.outcome is not Outcome.ERROR and any(one.stake is not Stake.NOTHING for one in unasked):
-        yield ExtendersNotAsked(extenders=names, stands=False)
+        text = f"{told}: --extenders call calls it from this machine; --extenders FILE reads its answers"
+    else:
+        return
+    yield note("extender-not-asked", text, extenders=names)
 
 
-def _failures(trace: Trace) -> Iterator[ExtenderFailed]:
+def _failures(trace: Trace) -> Iterator[Note]:
     for filtered in trace.filter:
         if filtered.error:
-            then = Consequence.AS_IF_ABSENT if filtered.ignored else Consequence.ENDS_FILTER
+            then = "kube-scheduler ignores it (ignorable)" if filtered.ignored else "the attempt ends"
             yield _failed(trace, filtered.extender, filtered.error, then)
     for scored in trace.scores:
         if scored.error:
-            yield _failed(trace, scored.extender, scored.error, Consequence.NO_SCORES)
+            yield _failed(trace, scored.extender, scored.error, "gives no scores")
     for preempted in trace.preempt:
         if preempted.error:
-            then = Consequence.CANDIDATES_STAY if preempted.ignored else Consequence.NO_EVICTION
+            kept = "kube-scheduler keeps the candidates (ignorable)"
+            then = kept if preempted.ignored else "no pod is evicted"
             yield _failed(trace, preempted.extender, preempted.error, then)
 
 
-def _failed(trace: Trace, extender: int, error: str, then: Consequence) -> ExtenderFailed:
-    return ExtenderFailed(url=trace.urls[extender], extender=extender, error=error, consequence=then)
+def _failed(trace: Trace, extender: int, error: str, then: str) -> Note:
+    """`extender` is its place in the configuration."""
+    text = f"the extender at {trace.urls[extender]} failed and {then}: {error}"
+    return note("extender-failed", text, extender=extender, error=error)
 
 
-def _whole(trace: Trace) -> Iterator[WholeNodesAnswered]:
+def _whole(trace: Trace) -> Iterator[Note]:
     by = [trace.urls[call.extender] for call in trace.filter if call.whole]
     if by and trace.left is not None and len(trace.left) > 1:
-        yield WholeNodesAnswered(extender=by[-1])
+        yield note(
+            "extender-whole-nodes",
+            f"{by[-1]} returns whole nodes: score plugins then see them without pods and images "
+            "(kubernetes/kubernetes issue 141781)",
+            extender=by[-1],
+        )
 
 
 # A pod that names its node itself: kube-scheduler never sees it, and the kubelet of that node decides.
 #
 # Upstream: AdmissionCheck in pkg/scheduler/eventhandlers.go, which pkg/kubelet/lifecycle/predicate.go asks, and whose
 # reasons a refused pod gets in its status.
+
+
+class BoundByHand(Struct, frozen=True, kw_only=True):
+    node: str
+    exists: bool
+    refusals: tuple[str, ...] = ()
+    """Reasons for which the node's kubelet would refuse the pod."""
+
+    @property
+    def is_taken(self) -> bool:
+        """Nothing that is sure keeps the pod from the node."""
+        return self.exists and not self.refusals
+
+    @property
+    def text(self) -> str:
+        bound = f"spec.nodeName binds it to {self.node}, without kube-scheduler"
+        if not self.exists:
+            return f"{bound}; the node does not exist"
+        if self.refusals:
+            return f"{bound}; its kubelet rejects the pod ({', '.join(self.refusals)})"
+        return f"{bound}; resources, ports, node affinity, and NoExecute taints permit it"
 
 
 def bound_by_hand(cycle: Cycle) -> BoundByHand | None:
@@ -326,35 +367,48 @@ ACCOUNTS = ("cacheResyncPeriodSeconds", "discardReservedNodes")
 """Its settings by which it remembers."""
 
 
-def _accounts(cycle: Cycle) -> Iterator[CycleNote]:
+def _accounts(cycle: Cycle) -> Iterator[Note]:
     args = cycle.profile.args.get(NUMA)
     if NUMA in cycle.profile.points.get("filter", ()) and isinstance(args, Mapping):
         settings = [name for name in ACCOUNTS if args.get(name)]
         if settings and any(cycle.snapshot.of(NodeResourceTopology)):
-            yield KeepsAccount(plugin=NUMA, setting=settings[-1])
+            yield note(
+                "plugin-keeps-account",
+                f"{NUMA} also reserves resources in its own cache ({settings[-1]}) until a node reports again; "
+                "no snapshot holds that",
+                plugin=NUMA,
+                setting=settings[-1],
+            )
 
 
-def _of_scheduler(cycle: Cycle) -> Iterator[CycleNote]:
+def _of_scheduler(cycle: Cycle) -> Iterator[Note]:
     left_out = tuple(one for one in cycle.unheard if one.kind is UnevaluatedKind.PLUGIN)
     if left_out:
         settled = cycle.has_no_choice and open_stake(cycle.unheard) is not Stake.FIT
         rejected = cycle.outcome in (Outcome.UNSCHEDULABLE, Outcome.ERROR)
-        yield UnknownPlugins(left_out=left_out, stands=rejected or settled)
+        yield unknown_plugins(left_out, stands=rejected or settled)
     yield from _accounts(cycle)
     if not cycle.release.is_measured:
-        yield NotMeasured(version=cycle.release.version)
+        yield note(
+            "not-measured",
+            "published, not measured: kschedx uses what is published about kube-scheduler "
+            f"{cycle.release.version}, and otherwise the rules of 1.36",
+        )
 
 
-def _of_recorded_event(cycle: Cycle) -> Iterator[RecordedEvent]:
+def _of_recorded_event(cycle: Cycle) -> Iterator[Note]:
     theirs = recorded(cycle.snapshot, cycle.pod)
     if theirs is not None:
         held = (status.message for status in cycle.pre_enqueue if not status.is_success)
         ours = theirs.message if cycle.outcome is Outcome.GATED and theirs.message in held else cycle.message
-        yield RecordedEvent(
-            message=theirs.message,
-            count=theirs.count,
-            last_seen=theirs.last_seen,
-            contrasts=contrasts(theirs, ours, nominated=bool(cycle.pod.status.nominated_node_name)),
+        different = contrasts(theirs, ours, nominated=bool(cycle.pod.status.nominated_node_name))
+        whole, _, fraction = theirs.last_seen.partition(".")
+        times = f", {theirs.count:,} times" if theirs.count > 1 else ""
+        seen = f" (last seen {whole}{'Z' if fraction else ''}{times})" if theirs.last_seen else ""
+        differs = f"differs: {'; '.join(different)}" if different else "is the same"
+        when = {"count": theirs.count, "last_seen": theirs.last_seen} if theirs.last_seen else {}
+        yield note(
+            RECORDED, f"the recorded event{seen} {differs}", message=theirs.message, differences=different, **when
         )
 
 
@@ -363,12 +417,17 @@ def _of_cluster(snapshot: Snapshot) -> Iterator[Note]:
     pods, orphans = snapshot.pods, snapshot.orphans
     if orphans:
         nodes = tuple(dict.fromkeys(pods.node_names[row] for row in orphans))
-        yield OrphanedPods(pods=tuple(pods.key(row) for row in orphans), nodes=nodes)
-    if snapshot.source.left_out:
-        yield FilesLeftOut(files=tuple(snapshot.source.left_out))
+        run, are = ("runs", "is") if len(orphans) == 1 else ("run", "are")
+        where = f"{run} on nodes that do not exist and {are} ignored: {listed(nodes, _SHOWN_OBJECTS)}"
+        keys = tuple(pods.key(row) for row in orphans)
+        yield note("orphans", f"{count(len(orphans), 'pod')} {where}", pods=keys, nodes=nodes)
+    if files := tuple(snapshot.source.left_out):
+        text = f"ignored, no Kubernetes objects in it: {listed(files, _SHOWN_OBJECTS)}"
+        yield note("left-out", text, files=files)
     finished = _finished_pods(snapshot)
     if finished:
-        yield FinishedPods(pods=finished)
+        text = f"{finished:,} finished pods count on their nodes: remove them from the input, as the API server does"
+        yield note("finished-pods", text, pods=finished)
 
 
 def _finished_pods(snapshot: Snapshot) -> int:
@@ -379,47 +438,60 @@ def _finished_pods(snapshot: Snapshot) -> int:
     return int(np.count_nonzero(pods.finished_unstored & (pods.node >= 0)))
 
 
-def _of_course(cycle: Cycle) -> Iterator[CycleNote]:
+def _of_course(cycle: Cycle) -> Iterator[Note]:
     """Which nodes were evaluated, and how one of them is chosen."""
     feasible = cycle.feasible
     if cycle.outcome is Outcome.GATED:
         gates = tuple(gate.name for gate in cycle.pod.spec.scheduling_gates)
         held = (status.plugin for status in cycle.pre_enqueue if not (status.is_success or status.is_skip))
-        yield Gated(gates=gates or (next(held, ""),))
+        by = ", ".join(gates or (next(held, ""),))
+        yield note("gated", f"gated by {by}: the rest is evaluated as if the gates were removed")
     if (bound := bound_by_hand(cycle)) is not None:
-        yield bound
+        yield note("bound-by-hand", bound.text)
     elif cycle.nominated is not None:
-        yield NominatedNodeFirst(node=cycle.pod.status.nominated_node_name)
+        node = cycle.pod.status.nominated_node_name
+        yield note("nominated-node-first", f"kube-scheduler tries the nominated node {node} first, and it fits")
     elif cycle.nodes is not None and feasible is not None and len(feasible):
         wanted = nodes_to_find(cycle.profile.percentage_of_nodes_to_score, len(cycle.nodes))
         if len(feasible) > wanted:
-            yield Sampling(nodes_to_find=wanted, feasible=len(feasible))
+            sampled = f"kube-scheduler samples {wanted:,} of {len(feasible):,} feasible nodes"
+            text = f"{sampled}; kschedx evaluated all of them"
+            yield note("sampling", text, nodes_to_find=wanted, feasible=len(feasible))
         if len(feasible) == 1 and not cycle.release.behaviour.single_node_is_scored:
-            yield SingleFeasibleNode()
+            text = "one node is feasible: kube-scheduler selects it without scoring"
+            yield note("single-feasible-node", text)
     if len(cycle.choice) > 1:
         names = cycle.all_nodes.cluster.names
         tied = tuple(names[row] for row in cycle.choice)
-        yield Tie(nodes=tied, takes_turns=cycle.release.behaviour.best_nodes_take_turns)
+        takes_turns = cycle.release.behaviour.best_nodes_take_turns
+        how = "alternates between them" if takes_turns else "selects one at random"
+        yield note("tie", f"{len(tied):,} nodes have the highest score: kube-scheduler {how}", nodes=tied)
     nodes = cycle.all_nodes.cluster.nodes
     unready = tuple(nodes[row].name for row in cycle.choice if _is_untainted_though_not_ready(nodes[row]))
     if unready:
-        yield NotReadyNodes(nodes=unready)
+        named = f"{unready[0]} is" if len(unready) == 1 else f"{listed(unready, 2)} are"
+        text = f"{named} not ready but not tainted: kube-scheduler checks only taints"
+        yield note("not-ready-node", text, nodes=unready)
     yield from _of_platform(cycle)
 
 
-def _of_platform(cycle: Cycle) -> Iterator[CycleNote]:
+def _of_platform(cycle: Cycle) -> Iterator[Note]:
     """What kube-scheduler leaves to the kubelet: operating system and architecture."""
     nodes, os = cycle.all_nodes.cluster, cycle.pod.spec.os
     for row in cycle.choice[:1] if os is not None and os.name else ():
         actual = nodes.nodes[row].metadata.labels.get(OS_LABEL, os.name if os else "")
         if os is not None and actual != os.name:
-            yield OtherOperatingSystem(node=nodes.names[row], wanted=os.name, actual=actual)
+            runs = f"{nodes.names[row]} runs {actual}, and spec.os names {os.name}"
+            text = f"{runs}: its kubelet rejects the pod; kube-scheduler reads node labels only"
+            yield note("other-operating-system", text, node=nodes.names[row], wanted=os.name, actual=actual)
     if cycle.feasible is not None and cycle.nodes is not None and len(cycle.choice):
         column = nodes.label(ARCH_LABEL)
         rows = {int(column.codes[cycle.nodes.cluster_row(row)]) for row in cycle.feasible}
         found = sorted(value for code in rows if (value := column.values[code]) is not None)
         if len(found) > 1:
-            yield MixedArchitectures(architectures=tuple(found))
+            fit = f"the nodes that fit are {listed(found, 4)}"
+            text = f"{fit}: an image built for one of them alone fails on the others"
+            yield note("mixed-architectures", text, architectures=tuple(found))
 
 
 def _is_untainted_though_not_ready(node: Node) -> bool:
@@ -429,8 +501,5 @@ def _is_untainted_though_not_ready(node: Node) -> bool:
 
 
 def _of_extenders(cycle: Cycle) -> Iterator[Note]:
-    if cycle.extenders is None:
-        return
-    # moved  # most configurations have none
-
-    yield from extender_notes(cycle)
+    if cycle.extenders is not None:
+        yield from extender_notes(cycle)

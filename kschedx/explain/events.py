@@ -14,25 +14,11 @@ from string import Formatter
 
 from msgspec import Struct
 
-from kschedx.explain.notes import (
-    Contrast,
-    FailedAfterwards,
-    FitsHere,
-    FoundHereOnly,
-    Moved,
-    NoPreemptionThere,
-    NotFoundHere,
-    OfUnknownPlugin,
-    OtherCounts,
-    OtherNodeCount,
-    OtherPreemption,
-    OtherRelease,
-    OtherWords,
-)
 from kschedx.framework.interface import Plugin
 from kschedx.framework.registry import IN_TREE, of_packages, plugin_class
 from kschedx.framework.schedule import NO_NODES
 from kschedx.kube.types import Pod
+from kschedx.render.wording import listed
 from kschedx.snapshot.events import CUT, FailedScheduling
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -362,12 +348,17 @@ def _is_same(theirs: FailedScheduling, message: str) -> bool:
     return theirs.message == message
 
 
+_ELSEWHERE = "recorded at another time"
+"""The usual reason for a difference: the pod stays pending, and the cluster goes on."""
+_MOST_TEXTS = 3
+_MOST_LETTERS = 100
+"""Of one text: other schedulers and extenders write what they like."""
 AFTER_THE_CHOICE = re.compile(r"^(running \S+ plugin|binding )")
 """How an event begins that reports no rejection of nodes: a node was found (pkg/scheduler/schedule_one.go)."""
 
 
-def contrasts(theirs: FailedScheduling, ours: str, *, nominated: bool = False) -> tuple[Contrast, ...]:
-    """What is different about the two messages; none where they are equal.
+def contrasts(theirs: FailedScheduling, ours: str, *, nominated: bool = False) -> tuple[str, ...]:
+    """What is different about the two messages, and what that comes from; none where they are equal.
 
     The last message about a pod that is `nominated` to a node may lack the part about preemption, which is then not
     compared.
@@ -375,15 +366,15 @@ def contrasts(theirs: FailedScheduling, ours: str, *, nominated: bool = False) -
     if _is_same(theirs, ours):
         return ()
     if not ours:
-        return (FitsHere(),)
+        return ("kschedx finds a node: recorded at another time, or with another configuration",)
     if AFTER_THE_CHOICE.match(theirs.message):
-        return (FailedAfterwards(message=theirs.message),)
+        return (f"kube-scheduler had selected a node and failed there: {theirs.message}",)
     told, found = parse(theirs.message.removesuffix(CUT)), parse(ours)
     parts = told.parts[:-1] if theirs.is_cut else told.parts  # the last one may be half a text
     says_nothing = nominated and not any(part.stage is Stage.PREEMPTION for part in told.parts)
     ours_told = [part for part in found.parts if not (says_nothing and part.stage is Stage.PREEMPTION)]
     different = [*_counted(told, found), *_unmatched(parts, ours_told, is_cut=theirs.is_cut, speaks=not says_nothing)]
-    return tuple(different) or (() if says_nothing else (OtherRelease(),))
+    return tuple(different) or (() if says_nothing else ("its text is that of another Kubernetes version",))
 
 
 class _Pair(Struct, frozen=True, kw_only=True):
@@ -393,14 +384,13 @@ class _Pair(Struct, frozen=True, kw_only=True):
     ours: EventPart
 
 
-def _counted(told: Event, found: Event) -> Iterator[OtherNodeCount]:
+def _counted(told: Event, found: Event) -> Iterator[str]:
     if told.nodes is not None and found.nodes is not None and told.nodes != found.nodes:
-        yield OtherNodeCount(there=told.nodes, here=found.nodes)
+        counts = f"it counts {told.nodes:,} nodes, the snapshot has {found.nodes:,}"
+        yield f"{counts}: {_ELSEWHERE}, or an incomplete snapshot"
 
 
-def _unmatched(
-    theirs: Sequence[EventPart], ours: Sequence[EventPart], *, is_cut: bool, speaks: bool
-) -> Iterator[Contrast]:
+def _unmatched(theirs: Sequence[EventPart], ours: Sequence[EventPart], *, is_cut: bool, speaks: bool) -> Iterator[str]:
     """The reasons that reject nodes, then preemption, which follows from them, where the event `speaks` of it."""
     pairs = [
         _Pair(theirs=part, ours=other)
@@ -418,33 +408,37 @@ def _unmatched(
 
 def _changes(
     stage: Stage, pairs: Sequence[_Pair], gone: Sequence[EventPart], new: Sequence[EventPart]
-) -> Iterator[Contrast]:
-    moved: list[Moved] = []
+) -> Iterator[str]:
+    moved: list[str] = []
     for ours in dict.fromkeys(pair.ours for pair in pairs if pair.ours.stage is stage):
         same = [pair.theirs for pair in pairs if pair.ours == ours]
         # one text of ours can be several of theirs: older releases name each taint
         if all(part.count is not None for part in same) and ours.count is not None:
             count = sum(part.count or 0 for part in same)
             if count != ours.count:
-                moved.append(Moved(text=ours.text, there=count, here=ours.count))
+                moved.append(f"{count:,} × {_quoted(ours.text)} there, {ours.count:,} here")
     if moved:
-        yield OtherCounts(moved=tuple(moved))
+        yield f"{listed(moved, _MOST_TEXTS)}: {_ELSEWHERE}"
     other = [pair.theirs for pair in pairs if pair.theirs.stage is stage and pair.theirs.text != pair.ours.text]
     if other:
-        yield OtherWords(texts=_texts(other))
+        yield f"{_texts(other)} is the text of another Kubernetes version"
     strange = [part for part in gone if part.stage is stage and not part.is_known]
     if strange:
-        yield OfUnknownPlugin(texts=_texts(strange))
+        yield f"{_texts(strange)} is not of a known plugin: it comes from an extender or another scheduler"
     held = [part for part in gone if part.stage is stage and part.is_known]
     if held:
-        yield NotFoundHere(texts=_texts(held))
+        yield f"{_texts(held)} does not apply now: {_ELSEWHERE}, or with another configuration"
     found = [part for part in new if part.stage is stage]
     if found:
-        yield FoundHereOnly(texts=_texts(found))
+        yield f"{_texts(found)} is new"
 
 
-def _texts(parts: Sequence[EventPart]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(part.text for part in parts))
+def _texts(parts: Sequence[EventPart]) -> str:
+    return listed(dict.fromkeys(_quoted(part.text) for part in parts), _MOST_TEXTS)
+
+
+def _quoted(text: str) -> str:
+    return f'"{text if len(text) <= _MOST_LETTERS else text[: _MOST_LETTERS - 1] + "…"}"'
 
 
 def _preemption(
@@ -454,13 +448,13 @@ def _preemption(
     new: Sequence[EventPart],
     *,
     is_cut: bool,
-) -> Iterator[Contrast]:
+) -> Iterator[str]:
     if not any(part.stage is Stage.PREEMPTION for part in theirs):
         if not is_cut:
-            yield NoPreemptionThere()
+            yield "it has no preemption part: another Kubernetes version, or preemption is off"
         return
     if next(_changes(Stage.PREEMPTION, pairs, gone, new), None) is not None:
-        yield OtherPreemption()
+        yield f"its preemption result differs: {_ELSEWHERE}, or by another Kubernetes version"
 
 
 def _is_same_reason(theirs: EventPart, ours: EventPart) -> bool:

@@ -13,7 +13,7 @@ from kschedx.apiserver.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.events import recorded, rejects_nodes
-from kschedx.explain.notes import KindsForbidden, KindsLacking, KindsNotServed, MissingNote, NamespacesOnly, PodsLacking
+from kschedx.explain.notes import Note, note
 from kschedx.framework.args import LIST_DEFAULTING, PodTopologySpreadArgs
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
@@ -117,35 +117,63 @@ def get_command(kinds: Collection[str], file: str) -> str:
 # --- what is reported
 
 
-def missing_notes(cycle: Cycle) -> Iterator[MissingNote]:
+def missing_notes(cycle: Cycle) -> Iterator[Note]:
     """What was not read and, as far as kschedx knows, does not count for this answer."""
     source = cycle.snapshot.source
     if source.namespaces:
-        yield NamespacesOnly(namespaces=tuple(source.namespaces))
+        only = f"only namespace {', '.join(source.namespaces)} is in this snapshot"
+        text = f"{only}: requests of pods in other namespaces do not count"
+        yield note("other-namespaces", text, namespaces=tuple(source.namespaces))
     if source.may_lack("Pod"):
         yield _pods_lacking(source)
     lacking = tuple(kind for kind in source.lacks if _matters(kind, cycle))
     if lacking:
-        yield KindsLacking(formats=tuple(source.formats), kinds=lacking)
+        text = f"missing or incomplete in {_dumps(source)}: {_with_worth(lacking)}"
+        yield note("dump", text, formats=tuple(source.formats), kinds=lacking)
     forbidden = tuple(kind for kind in _forbidden(cycle.snapshot) if kind in MATTERS)
     if forbidden:
-        yield KindsForbidden(kinds=forbidden)
+        text = f"listing is forbidden for {_with_worth(forbidden)}; this answer does not depend on it"
+        yield note("unread-kind", text, kinds=forbidden, cause=Missing.FORBIDDEN)
     missing = source.missing
     absent = tuple(kind for kind in missing if missing[kind] is Missing.ABSENT and _matters(kind, cycle))
     if absent:
-        yield KindsNotServed(kinds=absent)
+        text = f"the API server serves no {_names(absent)}, so there are none"
+        yield note("unread-kind", text, kinds=absent, cause=Missing.ABSENT)
 
 
-def missing_for_many(snapshot: Snapshot) -> PodsLacking | KindsForbidden | None:
+def missing_for_many(snapshot: Snapshot) -> Note | None:
     """Objects that some pods' answers may depend on."""
     if snapshot.source.may_lack("Pod"):
         return _pods_lacking(snapshot.source)
     kinds = tuple(kind for kind in _forbidden(snapshot) if kind in MATTERS)
-    return KindsForbidden(kinds=kinds, depends=True) if kinds else None
+    if not kinds:
+        return None
+    text = f"listing is forbidden for {_names(kinds)}: pods that use them are undecided"
+    return note("unread-kind", text, kinds=kinds, cause=Missing.FORBIDDEN)
 
 
-def _pods_lacking(source: Source) -> PodsLacking:
-    return PodsLacking(formats=tuple(source.formats), lacking=source.lacks.get("Pod", ""))
+def _pods_lacking(source: Source) -> Note:
+    held = f"{_dumps(source)} does not hold {source.lacks.get('Pod', '') or 'any pod'}"
+    text = f"{held}: nodes may be fuller than shown (details: kschedx doctor)"
+    return note("dump", text, formats=tuple(source.formats), kinds=("Pod",))
+
+
+def _names(kinds: Iterable[str]) -> str:
+    return ", ".join(KINDS[kind].resource for kind in kinds)
+
+
+def _with_worth(kinds: Iterable[str]) -> str:
+    """With what is not known without them."""
+    return ", ".join(f"{KINDS[kind].resource} ({KINDS[kind].leaves})" for kind in kinds)
+
+
+def _dumps(source: Source) -> str:
+    return " and ".join(map(with_article, source.formats)) or "the dump"
+
+
+def with_article(dump: str) -> str:
+    """`a must-gather`, `an oc adm inspect`."""
+    return f"{'an' if dump[:1].lower() in ('a', 'e', 'i', 'o') else 'a'} {dump}"
 
 
 def _matters(kind: str, cycle: Cycle) -> bool:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
 from kschedx.explain.diagnosis import VENDOR_LABELS
 from kschedx.explain.node_groups import account
-from kschedx.explain.notes import RunsAlready
+from kschedx.explain.notes import RunsAlready, runs_already
 from kschedx.framework.cycle import Cycle, Scores
 from kschedx.framework.preemption import RULES
 from kschedx.framework.status import Candidate
@@ -375,14 +375,16 @@ def _bare_pods(cycle: Cycle, row: ClusterRow) -> Iterator[WithoutRequests]:
 # A pod that has a node, and was evaluated as if it had none.
 
 
-def runs_already(cycle: Cycle, node: str) -> RunsAlready:
-    """`node` is the one that the pod has."""
+def on_its_node(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
+    """`node` is the one that the pod has; `not_ready` is why it is not, by its kubelet."""
+    state = f" and is not ready: {not_ready}" if not_ready else ""
+    text = f"it runs on {node}{state}; this shows what scheduling it now would give"
     cluster, pod = cycle.all_nodes.cluster, cycle.pod
     row = cluster.index[node]
     assigned = pod.status.start_time or pod.metadata.creation_timestamp or ""
     at = None if cycle.nodes is None else cycle.nodes.row_of(row)
     if row in (*cycle.choice, *cycle.best) or at is None or cycle.filter is None:
-        return RunsAlready(node=node)
+        return runs_already(text, node=node, not_ready=not_ready)
     findings = account(cycle, at).findings
     behind = None
     if cycle.scores is not None and (scored_at := cycle.scores.nodes.row_of(row)) is not None:
@@ -400,8 +402,10 @@ def runs_already(cycle: Cycle, node: str) -> RunsAlready:
     )
     owner = pod.metadata.controller
     moves = bool(cycle.choice) and owner is not None and owner.kind in _RECREATING
-    return RunsAlready(
+    return runs_already(
+        text,
         node=node,
+        not_ready=not_ready,
         rejected_by=findings[:1],
         behind=behind,
         joined_later=later,

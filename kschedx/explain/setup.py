@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import ConfigError, Place
-from kschedx.explain.notes import Note, ReleaseEmulated, Teller
+from kschedx.explain.notes import Note, note
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Unevaluated, UnevaluatedDocument, unknown_plugins
 from kschedx.framework.scheduler import Scheduler
@@ -24,10 +24,14 @@ if TYPE_CHECKING:
     from kschedx.framework.extenders import Ask
 
 
+_SERVER = "the API server is"
+
+
 class _Told(Struct, frozen=True, kw_only=True):
     """A version that the cluster reports."""
 
-    teller: Teller
+    teller: str
+    """`most kubelets are`."""
     version: str
 
     @property
@@ -56,27 +60,26 @@ def release_to_emulate(snapshot: Snapshot, asked: str | None) -> str | None:
     return told.emulated if told is not None else None
 
 
-def release_note(snapshot: Snapshot, asked: str | None) -> ReleaseEmulated | None:
+def release_note(snapshot: Snapshot, asked: str | None) -> Note | None:
     """A note about a version that only the cluster named."""
     told = _told(snapshot) if asked is None else None
     if told is None:
         return None
     found = resolve(told.emulated)
-    if told.is_known and told.teller is not Teller.SERVER and found.version == VERSIONS[0]:
+    if told.is_known and told.teller != _SERVER and found.version == VERSIONS[0]:
         return None  # what would be emulated anyway
-    return ReleaseEmulated(
-        teller=told.teller,
-        version=told.version,
-        is_known=told.is_known,
-        emulated=found.title,
-        is_measured=found.is_measured,
-    )
+    text = f"{told.teller} {told.version}"
+    text += "" if told.is_known else ", which kschedx does not support"
+    text += f": kschedx emulates kube-scheduler {found.title}"
+    text += "" if told.is_known else " (--kube-version selects another)"
+    key = "server_version" if told.teller == _SERVER else "kubelet_version"
+    return note("release", text, **{key: told.version})
 
 
 def _told(snapshot: Snapshot) -> _Told | None:
     server = snapshot.source.server_version
     if server:
-        return _Told(teller=Teller.SERVER, version=server)
+        return _Told(teller=_SERVER, version=server)
     kubelets = Counter(node.status.node_info.kubelet_version for node in snapshot.cluster.nodes)
     releases: Counter[tuple[int, int]] = Counter()
     for version, count in kubelets.items():
@@ -86,7 +89,7 @@ def _told(snapshot: Snapshot) -> _Told | None:
         return None
     most = max(releases, key=lambda release: (releases[release], release))
     version = max(version for version in kubelets if _minor(version) == most)
-    return _Told(teller=Teller.KUBELETS if len(releases) == 1 else Teller.MOST_KUBELETS, version=version)
+    return _Told(teller="the kubelets are" if len(releases) == 1 else "most kubelets are", version=version)
 
 
 _NONE = (0, 0)

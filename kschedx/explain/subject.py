@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -17,16 +17,7 @@ from kschedx.explain.admission import (
     require_quota,
     require_quota_of_claims,
 )
-from kschedx.explain.notes import (
-    ClaimNote,
-    ClaimNotMade,
-    ClaimsMade,
-    ClaimsOfController,
-    ClaimsOfTemplates,
-    ClaimsOfVolumes,
-    DeviceClaimNotMade,
-    Note,
-)
+from kschedx.explain.notes import CLAIMS_MADE, Note, note
 from kschedx.explain.setup import Setup
 from kschedx.kube.decoding import decode, map_at
 from kschedx.kube.devices import ResourceClaim
@@ -45,7 +36,7 @@ NEW_UID = "new"
 """Of a pod that has claims of its own, which name it."""
 
 
-def with_made(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) -> tuple[Snapshot, tuple[ClaimNote, ...]]:
+def with_made(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) -> tuple[Snapshot, tuple[Note, ...]]:
     """The cluster with what a pod's controller makes before the pod, and its claims as a note.
 
     Of a StatefulSet that is there already, nothing is known of claims that were not listed.
@@ -58,7 +49,18 @@ def with_made(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) -> 
         snapshot = with_applied(snapshot, [*others, *new.values()])
     if not new:
         return snapshot, ()
-    return snapshot, (ClaimsOfController(claims=tuple(new)),)
+    return snapshot, (_claims_note(new, "its controller creates"),)
+
+
+def _claims_note(claims: Iterable[str], by: str) -> Note:
+    names = tuple(claims)
+    return note(CLAIMS_MADE, f"evaluated with the claims that {by}: {', '.join(names)}", claims=names)
+
+
+def claim_not_made(claim: str, refusal: str) -> Note:
+    """Of a generic ephemeral volume: the pod is there, and stays pending. `refusal`: the API server's words."""
+    text = f"claim {claim} is not created for the pod's ephemeral volume: {refusal}"
+    return note("claim-not-made", text, claim=claim, refusal=refusal)
 
 
 def _of(manifest: Mapping[str, object], field: str) -> str:
@@ -67,7 +69,7 @@ def _of(manifest: Mapping[str, object], field: str) -> str:
 
 def with_ephemeral_claims(
     snapshot: Snapshot, pod: Pod, manifest: Mapping[str, object], release: Release
-) -> tuple[Snapshot, Pod, tuple[ClaimNote, ...]]:
+) -> tuple[Snapshot, Pod, tuple[Note, ...]]:
     """The cluster with the claims of the pod's generic ephemeral volumes, the pod that owns them, and notes, also about
     those that are refused."""
     spec = manifest.get("spec")
@@ -76,7 +78,7 @@ def with_ephemeral_claims(
     owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=NEW_UID, controller=True)
     classes = default_class(snapshot.storage.classes.values())
     quotas = Ledger(snapshot, release)
-    refused: list[ClaimNote] = []
+    refused: list[Note] = []
     for volume in volumes if isinstance(volumes, list) else ():
         ephemeral = volume.get("ephemeral")
         template = ephemeral.get("volumeClaimTemplate") if isinstance(ephemeral, dict) else None
@@ -94,19 +96,20 @@ def with_ephemeral_claims(
         if refusal is None:
             made[claim.key] = claim
         else:
-            refused.append(ClaimNotMade(claim=claim.key, refusal=refusal))
+            refused.append(claim_not_made(claim.key, refusal))
     if not made:
         return snapshot, pod, tuple(refused)
     owning = replace(pod, metadata=replace(pod.metadata, uid=NEW_UID))
-    return snapshot.with_new_claims(made), owning, (ClaimsOfVolumes(claims=tuple(made)), *refused)
+    by = "kube-controller-manager creates for its ephemeral volumes"
+    return snapshot.with_new_claims(made), owning, (_claims_note(made, by), *refused)
 
 
 def with_claims_of_templates(
     snapshot: Snapshot, pod: Pod, quotas: Ledger | None = None
-) -> tuple[Snapshot, Pod, tuple[ClaimNote, ...]]:
+) -> tuple[Snapshot, Pod, tuple[Note, ...]]:
     """The cluster with the claims, the pod whose status names them, and what was made, as a note; without those that
     `quotas` refuse."""
-    refused: list[ClaimNote] = []
+    refused: list[Note] = []
     known = {status.name for status in pod.status.resource_claim_statuses}
     made: dict[str, ResourceClaim] = {}
     templates: list[str] = []
@@ -124,7 +127,8 @@ def with_claims_of_templates(
         claim = ResourceClaim(metadata=metadata, spec=spec)
         refusal = None if quotas is None else quotas.take(claim)
         if refusal is not None:
-            refused.append(DeviceClaimNotMade(claim=claim.key, refusal=refusal))
+            text = f"claim {claim.key} is not created from its template: {refusal}"
+            refused.append(note("claim-not-made", text, claim=claim.key, refusal=refusal))
             continue
         made[claim.key] = claim
         templates.append(template)
@@ -133,8 +137,11 @@ def with_claims_of_templates(
         return snapshot, pod, tuple(refused)
     devices = replace(snapshot.devices, claims={**snapshot.devices.claims, **made})
     status = replace(pod.status, resource_claim_statuses=(*pod.status.resource_claim_statuses, *statuses))
-    note = ClaimsOfTemplates(claims=tuple(made), templates=tuple(templates))
-    return snapshot.with_devices(devices), replace(pod, status=status), (note, *refused)
+    text = (
+        f"evaluated with the claims that kube-controller-manager creates: {', '.join(made)} from {', '.join(templates)}"
+    )
+    told = note(CLAIMS_MADE, text, claims=tuple(made), templates=tuple(templates))
+    return snapshot.with_devices(devices), replace(pod, status=status), (told, *refused)
 
 
 class Subject(Struct, frozen=True, kw_only=True):
@@ -200,7 +207,7 @@ def admitted(
     snapshot, pod, of_devices = with_claims_of_templates(snapshot, pod, Ledger(snapshot, setup.release))
     later = (*of_volumes, *of_devices)
     first: Subject | None = None
-    if any(isinstance(one, ClaimsMade) for one in later):
+    if any(one.id == CLAIMS_MADE for one in later):
         first = sent
     elif of_controller:  # made before the pod, which kube-scheduler may see first: it watches each by itself
         first = Subject(snapshot=before, pod=pod)

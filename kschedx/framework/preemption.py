@@ -17,7 +17,7 @@ from msgspec import Struct
 from kschedx.errors import InputError
 from kschedx.findings import Finding
 from kschedx.framework.interface import CycleState, Handle, NotPreparedError, Room, StateKey
-from kschedx.framework.status import SUCCESS, Candidate, Code, FilterOutcome, Status, Verdicts
+from kschedx.framework.status import SUCCESS, Candidate, Code, Rejected, Status, Verdicts
 from kschedx.kube.go_sort import LONGEST_INSERTION, sort_slice
 from kschedx.kube.scalars import LATEST
 from kschedx.kube.selectors import Selector, compile_selector
@@ -30,12 +30,15 @@ from kschedx.snapshot.columns import (
     IntArray,
     TableRow,
     TableRows,
+    cluster_rows,
+    distinct,
     each_cluster_row,
     each_row,
     of_whole,
     rows_by_group,
     rows_where,
 )
+from kschedx.snapshot.moving import MovingPods, Steps
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import PodTable
 
@@ -44,7 +47,7 @@ from kschedx.snapshot.pods import PodTable
 # Upstream: SelectVictimsOnNode and filterPodsWithPDBViolation in pkg/scheduler/framework/plugins/defaultpreemption/
 # default_preemption.go, MoreImportantPod in pkg/scheduler/util/utils.go.
 
-FEW = 16
+FEW = 64
 """Of up to so many nodes the pods are looked up, rather than those of all nodes sorted out."""
 
 
@@ -94,6 +97,7 @@ def potential_victims(
     *,
     ranked_by_start: bool = True,
     exempt: Exempt | None = None,
+    rankings: Rankings | None = None,
 ) -> PotentialVictims:
     """The pods that run on `nodes` and have a lower priority. Of equal priorities the one that started earlier is more
     important where they are `ranked_by_start`, otherwise the one that was loaded first."""
@@ -105,9 +109,15 @@ def potential_victims(
             [pods.on_node(row) for row in each_cluster_row(nodes.rows)] or [np.zeros(0, dtype=np.int64)]
         )
         lower = running[pods.priorities[running] < priority]
+    elif rankings is not None and exempt is None and nodes.gone is None and (np.diff(nodes.rows) > 0).all():
+        lower, node = rankings.below(nodes, priority)
+        index = table_row[node]
+        return _with_budgets(nodes, lower[index >= 0], index[index >= 0], violating)
     else:
         lower = np.flatnonzero((pods.node >= 0) & (pods.priorities < priority))
         lower = lower[table_row[pods.node[lower]] >= 0]
+    if nodes.gone is not None:
+        lower = lower[~nodes.gone[lower]]
     if exempt is not None:
         lower = lower[~exempt(pods, lower)]
     # load order stands in for that of kube-scheduler's cache
@@ -118,7 +128,12 @@ def in_turn(
     nodes: NodeTable, lower: IntArray, index: IntArray, violating: Violating, *, ranked_by_start: bool = True
 ) -> PotentialVictims:
     """Pods on the nodes `index` (rows of the table) in the order in which they are asked; equals as they are given."""
-    pods = nodes.pods
+    order = _by_importance(nodes.pods, lower, index, ranked_by_start=ranked_by_start)
+    return _with_budgets(nodes, lower[order], index[order], violating)
+
+
+def _by_importance(pods: PodTable, lower: IntArray, index: IntArray, *, ranked_by_start: bool = True) -> IntArray:
+    """The order of pods on the nodes `index`: by node, and there the most important first."""
     started = pods.started[lower] if ranked_by_start else np.zeros(len(lower), dtype=np.int64)
     turn = np.arange(len(lower))
     # for a pod that has not started kube-scheduler takes the time at which it looks, and so turns their order around
@@ -126,15 +141,57 @@ def in_turn(
     order = np.lexsort((turn, started, -pods.priorities[lower], index))
     if ranked_by_start:
         _leave_equals_as_sorted(order, index, pods.priorities[lower], started)
-    lower, index = lower[order], index[order]
-    protected = violating(pods, lower, index)
-    order = np.lexsort((~protected, index))
-    return PotentialVictims(
-        pods=lower[order],
-        index=index,
-        violating=protected[order],
-        start=np.searchsorted(index, np.arange(len(nodes) + 1)).astype(np.int64),
-    )
+    return order
+
+
+def _with_budgets(nodes: NodeTable, lower: IntArray, index: IntArray, violating: Violating) -> PotentialVictims:
+    """Of pods in that order those first that disruption budgets protect."""
+    protected = violating(nodes.pods, lower, index)
+    if protected.any():
+        order = np.lexsort((~protected, index))
+        lower, protected = lower[order], protected[order]
+    start = np.searchsorted(index, np.arange(len(nodes) + 1)).astype(np.int64)
+    return PotentialVictims(pods=lower, index=index, violating=protected, start=start)
+
+
+class _Ranking(Struct):
+    """Pods of a lower priority on all nodes, by node, and there the most important first."""
+
+    table: PodTable
+    seen: int
+    """The moves that count."""
+    pods: IntArray
+    nodes: IntArray
+
+
+class Rankings:
+    """Which pods of the cluster are more important than others, for the price of what has moved since it was asked."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Ranking] = {}
+
+    def below(self, nodes: NodeTable, priority: int) -> tuple[IntArray, IntArray]:
+        """Pods of a lower priority and their nodes, as rows of the cluster, by node, the most important first."""
+        pods = nodes.pods
+        steps = pods.steps if isinstance(pods, MovingPods) else ()
+        known = self._known.get(priority)
+        if known is None or known.table is not pods:
+            lower = np.flatnonzero((pods.node >= 0) & (pods.priorities < priority))
+            order = lower[_by_importance(pods, lower, pods.node[lower])]
+            known = self._known[priority] = _Ranking(pods, len(steps), order, pods.node[order])
+        elif known.seen < len(steps) and isinstance(steps, Steps):
+            touched = distinct(steps.since(known.seen)[1])
+            moved = np.zeros(len(nodes.cluster.nodes), dtype=np.bool_)
+            moved[touched[touched < len(moved)]] = True
+            there = [pods.on_node(row) for row in each_cluster_row(ClusterRows(np.flatnonzero(moved)))]
+            lower = np.concatenate([*there, np.zeros(0, dtype=np.int64)])
+            lower = lower[pods.priorities[lower] < priority]
+            lower = lower[_by_importance(pods, lower, pods.node[lower])]
+            stays = ~moved[known.nodes]
+            rows = np.concatenate([known.pods[stays], lower])
+            rows = rows[np.argsort(np.concatenate([known.nodes[stays], pods.node[lower]]), kind="stable")]
+            known.pods, known.nodes, known.seen = rows, pods.node[rows], len(steps)
+        return known.pods, known.nodes
 
 
 def by_importance(pods: PodTable, victims: Sequence[int]) -> list[int]:
@@ -195,6 +252,8 @@ def exceeding(
     Every node counts for itself, since the pod needs only one.
     """
     violating = np.zeros(len(rows), dtype=np.bool_)
+    if not budgets:
+        return violating
     labels, namespaces = pods.labels.take(rows), pods.namespaces.take(rows)
     code_of = {name: code for code, name in enumerate(namespaces.values)}
     order, start = rows_by_group(namespaces.codes, len(code_of))
@@ -284,12 +343,13 @@ def best_candidates(
     rules: Sequence[Rule] = RULES,
     ranks: IntArray | None = None,
 ) -> tuple[Candidate, ...]:
-    """The candidates that no rule distinguishes; kube-scheduler takes any of them. `ranks` (candidate, rule) is what
+    """The candidates that no rule distinguishes; kube-scheduler takes any of them. `ranks` (rule, candidate) is what
     the rules say, where that is known."""
     if ranks is not None:
-        rows = np.arange(len(candidates))
-        for column in ranks.T:
-            rows = rows[column[rows] == column[rows].min()]
+        rows = np.flatnonzero(ranks[0] == ranks[0].min())
+        for numbers in ranks[1:]:
+            numbers = numbers[rows]
+            rows = rows[numbers == numbers.min()]
         return tuple(candidates[row] for row in rows.tolist())
     left = tuple(candidates)
     for rule in rules:
@@ -304,37 +364,96 @@ def best_candidates(
 # What dry runs of one kind of pod came to, node by node, kept while the nodes stay as they are.
 
 
+MOST_AHEAD = 512
+"""How many nodes are tried ahead at a time."""
+
+
 class KeptDryRuns:
     """Arrays are (node,) over the whole cluster. Unlike other values of a CycleState it changes in place: the caller
-    names changed nodes with `forget`."""
+    names what changed with `follow` and `forget`.
+
+    While identical pods preempt others one after the other, the nodes that come next are tried ahead, many at once.
+    """
 
     def __init__(self, count: int) -> None:
+        self._ahead: dict[ClusterRow, tuple[Candidate | None, Status]] = {}
+        """A node's dry run with a pod like `_preemptor` in place of its victims."""
+        self._width = 16
+        """How many nodes are tried ahead; none any more once that was of no use."""
+        self._tried = self._used = 0
+        """How many nodes were tried ahead last, and how many were of use since."""
+        self._preemptor = -1
+        """The row of the pod that is in place of the victims there."""
+        self._goes_on = False
+        """All that has moved since a dry run is that a pod came in place of its victims."""
         self._is_known = np.zeros(count, dtype=np.bool_)
         self._codes: IntArray = np.zeros(count, dtype=np.int64)
         self._reason: IntArray = np.zeros(count, dtype=np.int64)
         self._reasons: list[tuple[str, ...]] = []
         self._candidates = np.full(count, None, dtype=np.object_)
         """A `Candidate` where the code is Success."""
-        self._ranks: IntArray = np.zeros((count, len(RULES)), dtype=np.int64)
+        self._ranks: IntArray = np.zeros((len(RULES), count), dtype=np.int64)
 
     def forget(self, nodes: ClusterRows) -> None:
-        self._is_known[nodes] = False
+        self._is_known[nodes], self._goes_on = False, False
+        for node in each_cluster_row(nodes) if self._ahead else ():
+            self._ahead.pop(node, None)
+
+    def follow(self, pods: PodTable, moved: IntArray, its: ClusterRows, signs: IntArray) -> None:
+        """Let (move,) pods count that came to one node or left it; `its` is the node's row."""
+        node, last = ClusterRow(int(its[0])), int(moved[-1])
+        candidate: Candidate | None = self._candidates[node] if self._is_known[node] else None
+        ahead = self._ahead.get(node)
+        self.forget(its)
+        if candidate is None or signs[-1] < 1 or set(moved[:-1].tolist()) != set(candidate.victims):
+            return
+        if len(moved) > len(candidate.victims) + 1:
+            return
+        self._goes_on = True
+        if self._preemptor < 0 or not pods.is_like(last, self._preemptor):
+            self._preemptor = last
+            self._ahead.clear()
+        elif ahead is not None:
+            self._used += 1
+            self.put({} if ahead[0] is None else {node: ahead[0]}, {node: ahead[1]}, pods)
+
+    def next_ahead(self, nodes: NodeTable, priority: int) -> tuple[PodRows, PodRows]:
+        """The pods that leave the nodes that are tried ahead for a pod of this priority, and those that come."""
+        likely: list[ClusterRow] = []
+        if self._goes_on and nodes.pods.priorities[self._preemptor] >= priority:
+            self._width = min(2 * self._width, MOST_AHEAD) if 2 * self._used >= self._tried else self._width // 4
+            able = nodes.rows[self._is_known[nodes.rows] & (self._codes[nodes.rows] == Code.SUCCESS)]
+            order = np.lexsort(self._ranks[::-1, able])[: self._width]
+            likely = [node for node in each_cluster_row(ClusterRows(able[order])) if node not in self._ahead]
+            self._tried, self._used = len(likely), 0
+        leaving = [(victim, node) for node in likely for victim in self._candidates[node].victims]
+        victims, places = np.array(leaving, dtype=np.int64).reshape(-1, 2).T
+        coming = np.full(len(likely), self._preemptor, dtype=np.int64)
+        return PodRows(pods=victims, nodes=ClusterRows(places)), PodRows(pods=coming, nodes=cluster_rows(likely))
 
     def unknown(self, nodes: NodeTable) -> TableRows:
         """Rows of the table that have to be tried."""
         return rows_where(~self._is_known[nodes.rows])
 
     def put(
-        self, candidates: Mapping[ClusterRow, Candidate], statuses: Mapping[ClusterRow, Status], pods: PodTable
+        self,
+        candidates: Mapping[ClusterRow, Candidate],
+        statuses: Mapping[ClusterRow, Status],
+        pods: PodTable,
+        ahead: ClusterRows | None = None,
     ) -> None:
-        """What came of trying some nodes."""
+        """What came of trying some nodes, of which these were tried `ahead`."""
+        later = frozenset(() if ahead is None else each_cluster_row(ahead))
         for row, status in statuses.items():
+            if row in later:
+                self._ahead[row] = candidates.get(row), status
+                continue
             self._is_known[row] = True
             self._codes[row] = status.code
             self._reason[row] = self._number(status.reasons)
             found = self._candidates[row] = candidates.get(row)
             if found is not None:
-                self._ranks[row] = [rule(found, pods) for rule in RULES]
+                self._ranks[:, row] = [rule(found, pods) for rule in RULES]
 
     def _number(self, reasons: tuple[str, ...]) -> int:
         if reasons not in self._reasons:
@@ -342,15 +461,18 @@ class KeptDryRuns:
         return self._reasons.index(reasons)
 
     def on(self, nodes: NodeTable, untried: Status) -> tuple[tuple[Candidate, ...], IntArray, Verdicts]:
-        """The candidates among nodes that are all known, in node order, (candidate, rule) what the rules of selection
+        """The candidates among nodes that are all known, in node order, (rule, candidate) what the rules of selection
         say of each, and the verdicts of the whole cluster, `untried` for all other nodes."""
-        able = nodes.rows[self._codes[nodes.rows] == Code.SUCCESS]
-        candidates: tuple[Candidate, ...] = tuple(self._candidates[able].tolist())
-        codes = np.full(len(self._codes), untried.code, dtype=np.int64)
-        reason = np.full(len(self._codes), len(self._reasons), dtype=np.int64)
-        codes[nodes.rows], reason[nodes.rows] = self._codes[nodes.rows], self._reason[nodes.rows]
+        if nodes.is_whole:
+            codes, reason = self._codes.copy(), self._reason.copy()
+        else:
+            codes = np.full(len(self._codes), untried.code, dtype=np.int64)
+            reason = np.full(len(self._codes), len(self._reasons), dtype=np.int64)
+            codes[nodes.rows], reason[nodes.rows] = self._codes[nodes.rows], self._reason[nodes.rows]
+        able = np.flatnonzero(codes == 0)
+        candidates: tuple[Candidate, ...] = tuple(self._candidates.take(able).tolist())
         verdicts = Verdicts(codes=codes, reasons=Column(reason, [*self._reasons, untried.reasons]))
-        return candidates, self._ranks[able], verdicts
+        return candidates, self._ranks.take(able, axis=1), verdicts
 
 
 KEPT: StateKey[KeptDryRuns] = StateKey("KeptDryRuns")
@@ -378,7 +500,7 @@ class DryRun(Struct, frozen=True, kw_only=True):
     verdicts: Verdicts
     """(node,) of the whole cluster: Success for a candidate, otherwise why the node is none."""
     ranks: IntArray | None = None
-    """(candidate, rule) what the rules of selection say of each, where that is known already."""
+    """(rule, candidate) what the rules of selection say of each, where that is known already."""
 
 
 class Bounds(Protocol):
@@ -413,32 +535,39 @@ def dry_run(
     nobody: Callable[[str], Status] = lambda _: NO_VICTIMS,
     potential: PotentialVictims | None = None,
     bounds: Bounds | None = None,
+    rankings: Rankings | None = None,
 ) -> DryRun:
     """Evict as few pods as possible from each of `nodes`, which stand as in the cluster, so that `pod` fits there.
 
     Pods that are `exempt` stay whatever their priority is; `nobody` is the status of a node, by name, without any that
-    could go. With `potential` these are the ones that could go, in place of those of lower priority.
+    could go. With `potential` these are the ones that could go, in place of those of lower priority. `rankings` are
+    kept from one dry run to the next.
 
     Where `state` has `KEPT`, only nodes are tried that have changed since; then the verdicts have no findings.
     """
 
-    def run(nodes: NodeTable, potential: PotentialVictims | None) -> _Tried:
+    def run(nodes: NodeTable, potential: PotentialVictims | None, state: CycleState) -> _Tried:
         if potential is None:
             empty_counts = handle.release.behaviour.empty_budget_selector_covers_every_pod
             violating = partial(exceeding, budgets, empty_counts=empty_counts)
-            potential = potential_victims(nodes, pod.priority, violating, exempt=exempt)
-        trial = Trial(handle=handle, state=state.clone(), pod=pod, nodes=nodes, potential=potential, bounds=bounds)
+            potential = potential_victims(nodes, pod.priority, violating, exempt=exempt, rankings=rankings)
+        trial = Trial(handle=handle, state=state, pod=pod, nodes=nodes, potential=potential, bounds=bounds)
         return _tried(trial, nobody)
 
     if potential is not None or KEPT not in state:
-        found = run(nodes, potential)
+        found = run(nodes, potential, state.clone())
         verdicts = _verdicts(nodes, found.statuses, found.explain)
         return DryRun(candidates=tuple(found.candidates.values()), verdicts=verdicts)
     kept = state[KEPT]
     unknown = kept.unknown(nodes)
     if len(unknown):
-        found = run(nodes.take(unknown), None)
-        kept.put(found.candidates, found.statuses, nodes.pods)
+        clone, (leaving, coming) = state.clone(), kept.next_ahead(nodes, pod.priority)
+        part = nodes.take(rows_where(np.isin(nodes.rows, np.concatenate([nodes.rows[unknown], coming.nodes]))))
+        if len(coming):
+            part = handle.remove_pods(clone, pod, part, leaving)
+            part = handle.add_pods(clone, pod, part, coming)
+        found = run(part, None, clone)
+        kept.put(found.candidates, found.statuses, nodes.pods, ahead=coming.nodes)
     candidates, ranks, verdicts = kept.on(nodes, NOT_HELPFUL)
     return DryRun(candidates=candidates, verdicts=verdicts, ranks=ranks)
 
@@ -525,7 +654,9 @@ def _tried(trial: Trial, nobody: Callable[[str], Status]) -> _Tried:
         return _Tried(candidates={}, statuses=statuses)
     outcome = handle.passes_filters(state, pod, world)
     stuck = {world.cluster_row(row): row for row in each_row(rows_where(~outcome.passed))}
-    statuses |= {node: _verdict(outcome, row) for node, row in stuck.items()}
+    numbers, rejections = outcome.rejections
+    verdicts = [_verdict(rejected) for rejected in rejections]
+    statuses |= {node: verdicts[numbers[row]] for node, row in stuck.items()}
 
     passed = outcome.passed
     if trial.bounds is not None:
@@ -594,27 +725,23 @@ def _reprieve_one_by_one(room: Room, fits: TableRows, potential: PotentialVictim
     return evicted
 
 
-def _verdict(outcome: FilterOutcome, index: TableRow) -> Status:
+def _verdict(rejected: Rejected) -> Status:
     """Why the pod does not fit even then; findings are left to `explain`."""
-    nominated = outcome.with_nominated.get(index)
-    code = Code(int(outcome.codes[index]))
-    plugin = outcome.plugins[int(outcome.plugin[index])]
-    if nominated is not None:
-        plugin, reasons = nominated.plugin, nominated.reasons
-    else:
-        reasons = outcome.verdicts[int(outcome.plugin[index])].reasons[index]
-    if not code.is_rejection:
-        reasons = (f'running "{plugin}" filter plugin: {", ".join(reasons)}',)
-    return Status(code=code, reasons=reasons, plugin=plugin)
+    reasons = rejected.reasons
+    if not rejected.code.is_rejection:
+        reasons = (f'running "{rejected.plugin}" filter plugin: {", ".join(reasons)}',)
+    return Status(code=rejected.code, reasons=reasons, plugin=rejected.plugin)
 
 
 def _verdicts(
     nodes: NodeTable, statuses: Mapping[ClusterRow, Status], explain: Callable[[ClusterRow], tuple[Finding, ...]]
 ) -> Verdicts:
     """(node,) of the whole cluster; nodes without a status were not tried."""
-    every = [statuses.get(node, NOT_HELPFUL) for node in map(ClusterRow, range(len(nodes.cluster.nodes)))]
-    return Verdicts(
-        codes=np.array([status.code for status in every], dtype=np.int64),
-        reasons=Column.of(status.reasons for status in every),
-        explain=lambda row: explain(of_whole(row)),
-    )
+    codes = np.full(len(nodes.cluster.nodes), NOT_HELPFUL.code, dtype=np.int64)
+    reason = np.zeros(len(codes), dtype=np.int64)
+    number_of = {NOT_HELPFUL.reasons: 0}
+    if statuses:
+        rows = list(statuses)
+        codes[rows] = [status.code for status in statuses.values()]
+        reason[rows] = [number_of.setdefault(status.reasons, len(number_of)) for status in statuses.values()]
+    return Verdicts(codes=codes, reasons=Column(reason, [*number_of]), explain=lambda row: explain(of_whole(row)))

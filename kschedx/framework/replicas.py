@@ -11,7 +11,8 @@ Arrays are (node,) over the whole cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from heapq import heapify, heappop, heapreplace
 
 import numpy as np
 from msgspec import Struct
@@ -31,7 +32,7 @@ from kschedx.framework.interface import (
 from kschedx.framework.runtime import Framework, is_out_of_bounds, verdicts_of
 from kschedx.framework.status import Code
 from kschedx.kube.types import Pod
-from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, distinct
+from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, distinct, each_cluster_row
 from kschedx.snapshot.moving import Steps
 
 Pick = Callable[[ClusterRows], ClusterRow]
@@ -42,6 +43,8 @@ FEW_TIES = 4
 """With fewer nodes of the highest total, those behind them are evaluated ahead as well."""
 FEW_MOVES = 500
 """Up to so many, to sort the nodes costs less than to count over all of them."""
+EACH = 1_000
+"""After so many replicas progress is shown."""
 _ERROR = Code.ERROR  # to look a member up takes long
 INFEASIBLE = np.int64(-(2**40))
 """Below every total."""
@@ -114,8 +117,8 @@ class Standing:
         """The same with what other plugins score that does not depend on other nodes."""
         self.seen = seen
         """The moves that count."""
-        self.taken: dict[ClusterRow, int] = {}
-        """Replicas that count and are not in the table of nodes yet, by their node."""
+        self.taken = np.zeros(count, dtype=np.int64)
+        """(node,) replicas that count and are not in the table of nodes yet."""
         self._ahead = _Ahead(count)
         self._read_filters(filtering)
         self._read_scores(scoring)
@@ -219,9 +222,7 @@ class Standing:
         likely = likely[~ahead.is_known[likely] & (likely != node)]
         rows = np.concatenate([np.full(depth, node), likely])
         more = np.concatenate([np.arange(depth), np.ones(len(likely), dtype=np.int64)])
-        if self.taken:
-            more += [self.taken.get(row, 0) for row in rows.tolist()]
-        is_full, score = self._with_more(ClusterRows(rows), more)
+        is_full, score = self._with_more(ClusterRows(rows), more + self.taken[rows])
         ahead.is_known[rows] = True
         ahead.is_full[node], ahead.score[node] = is_full[0], score[0]
         ahead.is_full[likely], ahead.score[likely] = is_full[depth:], score[depth:]
@@ -339,6 +340,49 @@ class Replicas:
         self._ties = ClusterRows(np.flatnonzero(totals == totals.max()))
         return self._ties
 
+    def take(self, count: int, ranks: IntArray, seen: Callable[[int], None]) -> tuple[IntArray, bool]:
+        """(replica,) the nodes of up to `count` more replicas, which the caller puts there; a tie goes to the lowest of
+        `ranks` (node,). False where the next one has to be decided by itself. `seen` gets how many there are so far."""
+        nodes, taken, goes_on = np.empty(count, dtype=np.int64), 0, True
+        for node in self._plain(ranks) if not self._following else self._followed(ranks):
+            self._standing.taken[node] += 1
+            goes_on = self.place(node)
+            nodes[taken] = node
+            taken += 1
+            if taken % EACH == 0:
+                seen(taken)
+            if taken == count or not goes_on:
+                break
+        else:
+            goes_on = False
+        self._standing.taken[:] = 0
+        return nodes[:taken], goes_on
+
+    def _followed(self, ranks: IntArray) -> Iterator[ClusterRow]:
+        while (best := self.best()) is not None:
+            yield ClusterRow(int(best[ranks[best].argmin()]))
+
+    def _plain(self, ranks: IntArray) -> Iterator[ClusterRow]:
+        """The same where a replica changes nothing but its own node."""
+        heap = self._ranked(ranks)
+        while heap and len(self._feasible):
+            base, (_, rank, node) = self._base, heap[0]
+            yield node
+            if self._base is base:
+                heapreplace(heap, (-int(base[node]), rank, node))
+            elif np.array_equal(self._base[self._feasible], base[self._feasible]):
+                heappop(heap)
+            else:
+                heap = self._ranked(ranks)
+
+    def _ranked(self, ranks: IntArray) -> list[tuple[int, int, ClusterRow]]:
+        """The feasible nodes as a heap, the one of the next replica first."""
+        self._totals, rows = self._base, self._feasible
+        keys = (-self._base[rows]).tolist(), ranks[rows].tolist(), each_cluster_row(rows)
+        heap = list(zip(*keys, strict=True))
+        heapify(heap)
+        return heap
+
     def place(self, node: ClusterRow) -> bool:
         """A replica is on the node now. False where the next one has to be decided by itself."""
         try:
@@ -367,9 +411,9 @@ class Replicas:
                 break
             node = pick(best)
             placed.append((best, node))
-            taken[node] = taken.get(node, 0) + 1
+            taken[node] += 1
             goes_on = self.place(node)
-        taken.clear()
+        taken[:] = 0
         return placed, goes_on
 
     def _drop(self, node: ClusterRow) -> bool:

@@ -213,6 +213,11 @@ class EquivalenceClass:
         except _NotSharedError:
             return EquivalenceClass(self._framework, pod, placement=self._placement).decide(pod)
 
+    @property
+    def keeps_dry_runs(self) -> bool:
+        """Whether the pod that `decide` was just asked about may preempt pods, which concerns their own nodes alone."""
+        return self.is_shared and KEPT in self._state
+
     def standing(self, row: int) -> Standing | None:
         """What this class shares with others, after a pod, a row of the PodTable, that fits, that `decide` was just
         asked about, and that has not been placed yet. None where each has to be decided by itself."""
@@ -455,12 +460,19 @@ class EquivalenceClass:
             if self._seen < 0 or not self._filtering.is_plain:
                 self._evaluate(pod)
             else:
-                _, touched, signs = steps.since(self._seen)
+                moved, touched, signs = steps.since(self._seen)
                 # nodes that came and are no more have rows behind the others
                 count = len(self._framework.nodes)
                 rows = distinct(touched) if len(touched) < count else np.flatnonzero(np.bincount(touched))
                 rows = rows[rows < count]
-                self._evaluate_touched(pod, ClusterRows(rows), nodes_too=not signs.all())
+                nodes_too = not signs.all()
+                self._evaluate_touched(pod, ClusterRows(rows), nodes_too=nodes_too)
+                if KEPT in self._state:
+                    kept = self._state[KEPT]
+                    if nodes_too or len(rows) != 1 or (touched != rows).any():
+                        kept.forget(ClusterRows(rows))
+                    else:
+                        kept.follow(self._framework.snapshot.pods, moved, ClusterRows(rows), signs)
             self._seen = len(steps)
         if not self._filtering.is_plain:
             raise _NotSharedError
@@ -484,8 +496,6 @@ class EquivalenceClass:
             self._evaluate(pod)
             return
         self._scoring.touch(*self._filtering.positions(rows), nodes_too=nodes_too)
-        if KEPT in self._state:
-            self._state[KEPT].forget(rows)
 
     def _count_nominated(self, pod: Pod) -> None:
         """Let the pods count that are nominated now."""

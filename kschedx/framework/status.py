@@ -273,7 +273,13 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
 
     def count_reasons(self, among: BoolArray | None = None) -> Counter[str]:
         """How many nodes each reason was given for, verdicts only; `among` (node,) leaves the other nodes out."""
-        told = np.ones(len(self.codes), dtype=np.bool_) if among is None else among.copy()
+        return self._counted.copy() if among is None else self._count(among.copy())
+
+    @cached_property
+    def _counted(self) -> Counter[str]:
+        return self._count(np.ones(len(self.codes), dtype=np.bool_))
+
+    def _count(self, told: BoolArray) -> Counter[str]:
         reasons: Counter[str] = Counter()
         for row, status in self.with_nominated.items():
             if told[row]:

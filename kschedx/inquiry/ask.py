@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kschedx.controllers.workloads import SCALED, wanted_replicas
 from kschedx.errors import KschedxError, NotAdmittedError
 from kschedx.explain.admission import without_pods
-from kschedx.explain.notes import DeadlineExceeded
+from kschedx.explain.notes import Note, note
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, stored
 from kschedx.framework.cycle import Outcome
@@ -211,12 +211,16 @@ def waiting_member_of(found: Found, snapshot: Snapshot) -> Pod | None:
     return waiting_member(snapshot, found.workload)
 
 
-def notes_about(found: Found) -> tuple[DeadlineExceeded, ...]:
+def notes_about(found: Found) -> tuple[Note, ...]:
     """What a workload of the cluster says of its rollout."""
     if isinstance(found, Pod) or found.document is not None or found.workload is None:
         return ()
     message = deadline_exceeded(found.workload)
-    return (DeadlineExceeded(workload=title(found.workload), message=message),) if message else ()
+    if not message:
+        return ()
+    workload = title(found.workload)
+    text = f"{workload} exceeded its progress deadline: {message}"
+    return (note("progress-deadline-exceeded", text, workload=workload, message=message),)
 
 
 # What is asked about, and what is beside it in the files, in one queue.

@@ -11,13 +11,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.explain import notes
-from kschedx.explain.cycle_notes import bound_by_hand
+from kschedx.explain.cycle_notes import RECORDED, bound_by_hand
 from kschedx.explain.cycle_notes import notes as notes_of_cycle
-from kschedx.explain.notes import RecordedEvent
+from kschedx.explain.notes import Note
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
-from kschedx.inquiry.document import Covered, NoteDocument
+from kschedx.inquiry.document import Covered
 from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE
 from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
@@ -31,7 +30,6 @@ from kschedx.render.states import (
     row_of,
     state_document,
 )
-from kschedx.render.words.notes import note_facts, note_text
 from kschedx.results import Shown
 
 if TYPE_CHECKING:
@@ -49,24 +47,6 @@ if TYPE_CHECKING:
     from kschedx.karpenter.cluster import KarpenterRemedy as PoolRemedy
     from kschedx.kube.types import Pod
     from kschedx.snapshot.snapshot import Snapshot
-
-
-class Note(Struct, frozen=True, kw_only=True):
-    """What a reader has to know to trust an answer."""
-
-    id: str
-    """Stable."""
-    text: str
-    facts: dict[str, object] = {}
-    """What the text says, for programs."""
-
-    @classmethod
-    def of(cls, found: notes.Note) -> Note:
-        return cls(id=found.id, text=note_text(found), facts=note_facts(found))
-
-    @property
-    def document(self) -> NoteDocument:
-        return {"id": self.id, "text": self.text, **self.facts}
 
 
 # The outcome of the replicas that a workload lacks, one after the other.
@@ -142,7 +122,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     cycle: Cycle
     scheduler: Scheduler
-    first_notes: tuple[notes.Note, ...] = ()
+    first_notes: tuple[Note, ...] = ()
     """How the question was understood, and what the API server would change on the pod's manifest."""
     autoscaler: Autoscaler | None = None
     """The cluster's cluster-autoscaler, where it is known and has something to decide."""
@@ -586,8 +566,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         """What a reader has to know to trust the answer: sampling, a tie, what is missing."""
         of_cycle = notes_of_cycle(self.cycle)
         if self.holding.scheduler is not None:  # the message in the pod is that scheduler's, and shown as such
-            of_cycle = tuple(note for note in of_cycle if not isinstance(note, RecordedEvent))
-        return tuple(map(Note.of, (*self.first_notes, *of_cycle)))
+            of_cycle = tuple(note for note in of_cycle if note.id != RECORDED)
+        return (*self.first_notes, *of_cycle)
 
     def after(self, fix: Fix) -> Explanation:
         """The same pod once a fix of this answer is made. Raises `UndecidableError`."""

@@ -17,7 +17,7 @@ from kschedx.apiserver.workload_validation import fixed_kind, require_same_workl
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, NotChangedError, Place
 from kschedx.explain.admission import counted, recorded_refusal, require_quota_of_maker, with_allowed
 from kschedx.explain.missing_kinds import refuse
-from kschedx.explain.notes import AppliedTogether, ForeignWorkload, ManifestLeftOut, NotApplied, Note, OldVersion
+from kschedx.explain.notes import Note, note
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, admitted
 from kschedx.kube.custom_resources import PodCount, custom_kind
@@ -26,6 +26,7 @@ from kschedx.kube.kinds import kind_of, refuse_unknown
 from kschedx.kube.workloads import (
     MAKING_PODS,
     SHORT_NAMES,
+    ForeignPod,
     Made,
     current_replica_set,
     foreign_pods,
@@ -34,6 +35,7 @@ from kschedx.kube.workloads import (
     made_of,
 )
 from kschedx.releases.release import Release
+from kschedx.render.wording import count, listed
 from kschedx.snapshot.edits import with_applied, with_object
 from kschedx.snapshot.snapshot import Missing, Snapshot
 from kschedx.sources.dumps import LeftOut
@@ -302,7 +304,7 @@ class Manifests:
     def notes(self) -> Iterator[Note]:
         """What counts beside the workloads, and what does not."""
         for one in self._left_out:
-            yield ManifestLeftOut(source=one.source, why=one.why)
+            yield note("left-out", f"ignored: {one.source}, {one.why}", source=one.source)
         names = [
             title(document.value)
             for document in self._documents
@@ -312,15 +314,17 @@ class Manifests:
             and key_of(document.value) not in self._refused
         ]
         if names:
-            yield AppliedTogether(objects=tuple(names))
+            text = f"evaluated as applied together with {listed(names, 4)}"
+            yield note("applied-together", text, objects=tuple(names))
         for error in self._refused.values():
             if error.place.object.partition(" ")[0] not in MAKING_PODS:
-                yield NotApplied(what=error.place.object, refusal=error.message)
+                text = f"{error.place.object} is ignored, the API server refuses it: {error.message}"
+                yield note("not-applied", text, object=error.place.object, refusal=error.message)
 
     def _nothing(self) -> KschedxError:
         """No pod is in the files, and nothing that makes one."""
         counts = Counter(_named(document.value) for document in self._documents)
-        listed = ", ".join(f"{count} × {name}" if count > 1 else name for name, count in sorted(counts.items()))
+        kinds = ", ".join(f"{number} × {name}" if number > 1 else name for name, number in sorted(counts.items()))
         foreign = next((one.value for one in self._documents if is_foreign(one.value)), None)
         hint = ""
         if foreign is not None and kind_and_group(foreign)[1] == _KUSTOMIZE:
@@ -332,7 +336,7 @@ class Manifests:
         place = Place(source=", ".join(self._paths))
         if not counts:
             return InputError("holds no objects", place=place)
-        return InputError(f"no pods or workloads in this file: {listed}", place=place, hint=hint)
+        return InputError(f"no pods or workloads in this file: {kinds}", place=place, hint=hint)
 
 
 def named(target: str, written: Sequence[Written], namespace: str | None) -> list[Written]:
@@ -482,15 +486,6 @@ def _written(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -
     if kind is None:
         pods = foreign_pods(manifest)
         for pod in pods:
-            own_kind, group = kind_and_group(manifest)
-            note = ForeignWorkload(
-                kind=own_kind,
-                group=group,
-                api_version=manifest.get("apiVersion"),
-                path=pod.path,
-                count=pod.count.number,
-                is_exact=not pod.count.undecided,
-            )
             yield Written(
                 manifest=pod.manifest,
                 title=named,
@@ -499,7 +494,7 @@ def _written(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -
                 template=pod.path,
                 count=pod.count,
                 is_one_of_several=len(pods) > 1,
-                notes=(note,),
+                notes=(_foreign_note(manifest, pod),),
             )
         return
     if kind.name not in MAKING_PODS:
@@ -523,11 +518,28 @@ def _written(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -
     )
 
 
-def _version_notes(manifest: Manifest) -> Iterator[OldVersion]:
+def _foreign_note(manifest: Manifest, pod: ForeignPod) -> Note:
+    """Of a pod template in an object that is no kind of Kubernetes' own."""
+    number = pod.count.number
+    kind, group = kind_and_group(manifest)
+    if number is None:
+        told = f"one pod of its template at {pod.path} is explained; replicas are not counted"
+    elif pod.count.undecided:
+        told = f"{count(number, 'pod')} as {pod.path} describes them; its operator may add containers"
+    else:
+        told = f"{count(number, 'pod')} of its template at {pod.path}"
+    pods = {} if number is None else {"pods": number}
+    text = f"{kind} ({group}) is a custom resource: {told}"
+    return note("foreign-workload", text, api_version=manifest.get("apiVersion"), path=pod.path, **pods)
+
+
+def _version_notes(manifest: Manifest) -> Iterator[Note]:
     version = str(manifest.get("apiVersion"))
     since = _NOT_SERVED.get(version)
     if since is not None:
-        yield OldVersion(kind=str(manifest.get("kind")), api_version=version, since=since)
+        served = f"is not served as {version} since Kubernetes {since}"
+        text = f"{manifest.get('kind')} {served}: read as its current version"
+        yield note("old-api-version", text, api_version=version, since=since)
 
 
 def _named(manifest: Mapping[str, object]) -> str:

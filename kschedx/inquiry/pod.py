@@ -14,20 +14,12 @@ from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER, default_pod
 from kschedx.apiserver.security_context import KubeletFields
 from kschedx.controllers.workloads import Owners, wanted_replicas, workload_of
 from kschedx.errors import InputError, NotAdmittedError, NotChangedError, UndecidableError, nearest
-from kschedx.explain.admission import has_siblings, warned
+from kschedx.explain.admission import has_siblings, security_warning, warned
 from kschedx.explain.cycle_notes import amount_notes
 from kschedx.explain.events import AFTER_THE_CHOICE, parse, recorded
 from kschedx.explain.missing_kinds import decide, require_for_decision, require_nodes_and_pods
-from kschedx.explain.notes import (
-    AfterChanges,
-    AutoscalerUnreadable,
-    ClaimsMade,
-    KarpenterUnreadable,
-    Note,
-    PodSecurityWarning,
-    Tried,
-)
-from kschedx.explain.ranking import runs_already
+from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note, note
+from kschedx.explain.ranking import on_its_node
 from kschedx.explain.root_causes import provisioning_reports
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, stored, unassigned
@@ -228,12 +220,12 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             lifecycle = NotChanged(**{**msgspec.structs.asdict(lifecycle), "hint": ""})
         return unscheduled(subject, self.setup, lifecycle, self.fixes(lifecycle))
 
-    def _warning(self, pod: Pod, maker: Mapping[str, object]) -> PodSecurityWarning | None:
+    def _warning(self, pod: Pod, maker: Mapping[str, object]) -> Note | None:
         """That kubectl creates the workload whose pods Pod Security refuses."""
         kubelet = decode(encoded(self.found.manifest, "pod"), KubeletFields).spec
         told = warned(self.snapshot, pod, kubelet, self.setup.release, maker)
         kind, namespace = str(maker.get("kind")), pod.metadata.namespace
-        return PodSecurityWarning(namespace=namespace, warning=told, workload=kind) if told else None
+        return security_warning(namespace, told, kind) if told else None
 
     @property
     def _unadmitted(self) -> Subject:
@@ -281,7 +273,9 @@ def _explained(
     notes: tuple[Note, ...] = (*subject.notes, *amount_notes(subject.pod))
     if subject.first is not None:
         before = setup.scheduler_on(subject.first.snapshot).schedule(subject.first.pod, profile).message
-        notes = tuple(replace(one, first_attempt=before) if isinstance(one, ClaimsMade) else one for one in notes)
+        notes = tuple(
+            replace(one, facts={**one.facts, "firstAttempt": before}) if one.id == CLAIMS_MADE else one for one in notes
+        )
     scheduler = setup.scheduler_on(subject.snapshot)
     snapshot, pod = unassigned(scheduler.snapshot, subject.pod)
     pods = scheduler.snapshot.pods
@@ -290,7 +284,7 @@ def _explained(
     cycle = cycle_of(scheduler, pod, profile)
     if node:
         why = unready_reason(subject.snapshot, subject.pod)
-        notes = (replace(runs_already(cycle, node), not_ready=why), *notes)
+        notes = (on_its_node(cycle, node, why), *notes)
     autoscaler, said = _autoscaler(cycle, subject.snapshot, autoscaling, scheduler)
     karpenter, more = _karpenter(cycle, subject.snapshot, provisioning)
     return Explanation(
@@ -337,7 +331,7 @@ def autoscaler_of(
     try:
         return Autoscaler.of(snapshot, options or AutoscalerOptions(), scheduler), ()
     except InputError as error:
-        return None, (AutoscalerUnreadable(error=str(error)),)
+        return None, (note("autoscaler-unreadable", f"cluster-autoscaler is not evaluated: {error}"),)
 
 
 def _karpenter(
@@ -362,7 +356,7 @@ def karpenter_of(snapshot: Snapshot, options: KarpenterOptions | None) -> tuple[
     try:
         return Karpenter.of(snapshot, options or KarpenterOptions()), ()
     except InputError as error:
-        return None, (KarpenterUnreadable(error=str(error)),)
+        return None, (note("karpenter-unreadable", f"Karpenter is not evaluated: {error}"),)
 
 
 def is_of_another(subject: Subject, setup: Setup) -> bool:
@@ -429,7 +423,7 @@ def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted 
         return unbound
     if (down := scheduler_down(snapshot, subject.pod)) is not None:
         return down
-    if any(isinstance(one, AfterChanges | Tried) for one in changes):
+    if any(one.id in (AFTER_CHANGES, TRIED) for one in changes):
         return None
     if (theirs := _objection(snapshot, pod, setup)) is None:
         return None

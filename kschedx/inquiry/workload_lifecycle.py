@@ -21,7 +21,7 @@ from kschedx.controllers.workloads import (
     workload_of,
 )
 from kschedx.errors import nearest
-from kschedx.explain.notes import RunsAlready
+from kschedx.explain.notes import Note, runs_already
 from kschedx.inquiry.pod_lifecycle import (
     JOB_ENDS,
     JOB_FAILURES,
@@ -184,13 +184,19 @@ def rescaled(snapshot: Snapshot, workload: Workload, replicas: int) -> str:
     return ""
 
 
-def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[RunsAlready, ...]:
+def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
     """That a workload whose pods have no names of their own has as many as it wants, all of them on nodes."""
     rows, pods = _rows(snapshot, workload_of(manifest)), snapshot.pods
     is_short = len(rows) < wanted_replicas(manifest) or any(not pods.node_names[row] for row in rows)
     if is_short or not rows or manifest.get("kind") not in ("Deployment", "ReplicaSet", "ReplicationController"):
         return ()
-    return (RunsAlready(replicas=len(rows), unready=sum(not is_ready(pods[row]) for row in rows)),)
+    unready = sum(not is_ready(pods[row]) for row in rows)
+    if len(rows) == 1:
+        told = f"its only replica has a node{', but is not ready' if unready else ''}"
+    else:
+        not_ready = f", {unready:,} of them not ready" if unready else ""
+        told = f"all of its {len(rows):,} replicas have nodes{not_ready}"
+    return (runs_already(f"{told}; this shows where one more would go"),)
 
 
 def held(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:

@@ -24,9 +24,8 @@ from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import NotAdmittedError, Place
 from kschedx.explain.admission import Ledger
 from kschedx.explain.causes import Taken
-from kschedx.explain.notes import ClaimNotMade
 from kschedx.explain.setup import Setup
-from kschedx.explain.subject import Subject
+from kschedx.explain.subject import Subject, claim_not_made
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.inquiry.daemon_set import DaemonSetAnswer, explain_daemon_set
@@ -416,7 +415,7 @@ class Together:
             snapshot = self._simulation.cluster_before(last)
         pod = snapshot.pods[snapshot.pods.rows[key]]
         claims = self._simulation.simulator.manager.refused_claims
-        own = (ClaimNotMade(claim=claims[key][0], refusal=claims[key][1]),) if key in claims else ()
+        own = (claim_not_made(*claims[key]),) if key in claims else ()
         notes = (*group.subject.notes, *own)
         subject = replace(group.subject, snapshot=snapshot, pod=pod, first=None, notes=notes)
         made = explain(subject, self._setup, autoscaling, provisioning)

@@ -103,8 +103,13 @@ class Surroundings(Protocol):
     def is_active(self, name: str) -> bool: ...
     def inadmissibility(self, workload: Workload, queue: ClusterQueue) -> str: ...
     def bypass_reason(self, job: Job) -> str | None: ...
-    def update(self, job: Job, change: Callable[[], bool], *, reorders: bool = False) -> bool:
-        """Change a Workload and move it accordingly; whether it changed."""
+    def update(
+        self, job: Job, change: Callable[[], bool], *, reorders: bool = False, is_as_submitted: bool = False
+    ) -> bool:
+        """Change a Workload and move it accordingly; whether it changed.
+
+        `is_as_submitted`: Kueue queues it without the adjustments of its requests first.
+        """
 
 
 @dataclass(slots=True)
@@ -170,8 +175,8 @@ class Controllers:
                     return False
                 if job.state == "Pending":
                     job.requeue_at = None
-                    is_adjusted = job.workload != job.submitted  # Kueue queues it as submitted: a change of its spec
-                    return self.around.update(job, lambda: True, reorders=is_adjusted)
+                    is_adjusted = job.workload != job.submitted  # a change of its spec
+                    return self.around.update(job, lambda: True, reorders=is_adjusted, is_as_submitted=True)
             if self._requeue(job, now):
                 return True
         elif self._deactivate(job, now):

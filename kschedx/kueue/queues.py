@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum, unique
@@ -82,11 +82,10 @@ class _Heap:
         if index < last:
             self._fix(index)
 
-    def rebuild(self, local_queue: str = "") -> None:
-        """Move the Workloads, those of one LocalQueue where it is named, to their places."""
+    def rebuild(self) -> None:
+        """Move the Workloads to their places."""
         for job in [*self._jobs]:
-            if local_queue in ("", job.local_queue[1]):
-                self._fix(self._places[job.key])
+            self._fix(self._places[job.key])
 
     def _fix(self, index: int) -> None:
         if not self._down(index):
@@ -206,8 +205,11 @@ class Queue:
         equals = self._equals.get(shape, {}).values()
         return (job for job in equals if job.shape == shape and self.waiting.get(job.key) is job)
 
-    def push(self, job: Job, now: int, *, is_reordered: bool = True) -> None:
-        """Add a Workload that is pending. One that is parked stays so unless its conditions order it otherwise."""
+    def push(self, job: Job, now: int, shapes: Set[bytes | None], *, is_reordered: bool = True) -> None:
+        """Add a Workload that is pending. One that is parked stays so unless its conditions order it otherwise.
+
+        `shapes`: those with which Kueue queues it, one after the other.
+        """
         if self.in_flight == job.key or (job.key in self.parked and not is_reordered):
             return
         self.parked.pop(job.key, None)
@@ -215,15 +217,15 @@ class Queue:
             if not job.backoff_is_over(now):
                 self.parked[job.key] = job
                 return
-            if not self.is_strict and job.shape is not None and job.shape in self.bypassed:
+            if not self.is_strict and shapes <= self.bypassed.keys():
                 self.parked[job.key] = job
                 return
         self.add(job)
 
-    def rebuild(self, local_queue: str) -> None:
-        """The usage of the LocalQueues with this name was sampled."""
+    def rebuild(self) -> None:
+        """The usage of a LocalQueue was sampled."""
         if self._heap is not None:
-            self._heap.rebuild(local_queue)
+            self._heap.rebuild()
 
     def _unqueue(self, key: str) -> None:
         if self.waiting.pop(key, None) is not None and self._heap is not None:
@@ -326,6 +328,11 @@ class Ledger:
         entry.consumed = _sum(_scaled(entry.consumed, 1 - alpha), _scaled(used, alpha))
         entry.since = now
 
+    def is_due(self, key: LocalQueueKey, now: int) -> bool:
+        """Whether its controller samples its usage."""
+        entry = self._entries.get(key)
+        return entry is not None and (self.is_pending(key) or now - entry.since >= self._sampling)
+
     def is_pending(self, key: LocalQueueKey) -> bool:
         entry = self._entries.get(key)
         return entry is not None and any(any(one.values()) for one in entry.penalties.values())
@@ -337,9 +344,6 @@ class Ledger:
         entry = self._entries.get(key)
         if entry is not None:
             entry.penalties.pop(workload, None)
-
-    def state(self) -> object:
-        return [(key, self.share(key)) for key in sorted(self._entries)]
 
     def _alpha(self, elapsed: float) -> float:
         return 0.0 if self._half_life == 0 else 1.0 - math.pow(0.5, elapsed / self._half_life)

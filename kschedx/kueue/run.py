@@ -29,7 +29,7 @@ from kschedx.kube.kueue import (
 from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kueue.amounts import FlavorResource, Requests, Usage, added, minus, quota_amount, shown
 from kschedx.kueue.cache import Cache
-from kschedx.kueue.controllers import PREEMPTED, Controllers, Readiness, readiness
+from kschedx.kueue.controllers import PREEMPTED, Controllers, Readiness, is_stopped, readiness
 from kschedx.kueue.document import (
     Amount,
     ClusterQueueDocument,
@@ -248,7 +248,9 @@ class Run:
             return None
         return queue.bypassed.get(job.shape)
 
-    def update(self, job: Job, change: Callable[[], bool], *, reorders: bool = False) -> bool:
+    def update(
+        self, job: Job, change: Callable[[], bool], *, reorders: bool = False, is_as_submitted: bool = False
+    ) -> bool:
         """Change a Workload, and move it between queue and quota as its state asks."""
         before, was_active, was_admitted = job.state, job.is_active, job.is_admitted
         name = job.admission.cluster_queue if job.admission is not None else ""
@@ -269,7 +271,7 @@ class Run:
             if is_held or was_active:
                 self._free(job)
         elif before == "Pending" and job.state == "Pending":
-            self._enqueue(job, is_reordered=reorders)
+            self._enqueue(job, is_reordered=reorders, is_as_submitted=is_as_submitted)
         elif before == "Pending":
             if queue is not None:
                 queue.remove(job.key)
@@ -284,10 +286,16 @@ class Run:
     def _holds_quota(self, job: Job) -> bool:
         return job.has_quota and job.admission is not None and not job.is_finished and job.is_active
 
-    def _enqueue(self, job: Job, *, is_reordered: bool = True) -> None:
+    def _enqueue(self, job: Job, *, is_reordered: bool = True, is_as_submitted: bool = False) -> None:
         queue = self.queue_of(job)
         if queue is not None and job.is_admissible:
-            queue.push(job, self.now, is_reordered=is_reordered)
+            shapes = {job.shape}
+            if is_as_submitted:
+                shapes.add(job.submitted_shape)
+                is_kept = self.settings.enabled("FlavorFungibilityPreserveScanProgress")
+                if job.progress is not None and not (is_kept and job.progress.matches(job.submitted_shape)):
+                    job.progress = None
+            queue.push(job, self.now, shapes, is_reordered=is_reordered)
 
     def _free(self, job: Job) -> None:
         """Quota is free: what is parked in the whole tree is queued again before the next cycle."""
@@ -356,6 +364,7 @@ class Run:
         """Look at the head of every active queue; None where there is none."""
         if self.has_stopped:
             return None
+        self._end_backoffs()
         heads = [
             (job, name, queue.preemptor == job.key)
             for name, queue in self.queues.items()
@@ -386,10 +395,11 @@ class Run:
             self._controllers.settle(self.jobs[key], self.now)
         if self._ledger is not None:
             for local_key, local in self._local_queues.items():
-                if self._ledger.is_pending(local_key):
+                name = local.spec.cluster_queue
+                is_running = name in self.queues and self.is_active(name) and not is_stopped(local.spec.stop_policy)
+                if is_running and self._ledger.is_due(local_key, self.now):
                     self._ledger.sample(local_key, self._used_by(local_key), self.now)
-                    if (queue := self.queues.get(local.spec.cluster_queue)) is not None:
-                        queue.rebuild(local.metadata.name)
+                    self.queues[name].rebuild()
         self._retry_parked()
         found = {
             entry.job.key: self._head(entry, states[entry.job.key], modes[entry.job.key])
@@ -399,6 +409,12 @@ class Run:
         evicted = self._evictions()
         self.now += 1
         return Cycle(heads=found, evicted=evicted)
+
+    def _end_backoffs(self) -> None:
+        for job in self.jobs.values():
+            if job.requeue_at is not None and job.requeue_at <= self.now:
+                self._controllers.settle(job, self.now)
+        self._retry_parked()
 
     @property
     def not_ready(self) -> list[str]:

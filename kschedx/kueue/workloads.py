@@ -445,6 +445,16 @@ class Job:
         return self._shape
 
     @property
+    def submitted_shape(self) -> bytes | None:
+        """Its shape before its requests are adjusted."""
+        if self.workload == self.submitted:
+            return self.shape
+        unadjusted = copy(self)
+        unadjusted.workload = self.submitted
+        unadjusted.changed()
+        return unadjusted.shape
+
+    @property
     def may_be_partial(self) -> bool:
         sets = self.workload.spec.pod_sets
         return any(one.min_count is not None and one.count > one.min_count for one in sets)

@@ -21,7 +21,7 @@ from kschedx.framework.interface import (
     Texts,
     Touch,
 )
-from kschedx.framework.preemption import NO_VICTIMS, NOT_HELPFUL, DryRun, best_candidates, dry_run
+from kschedx.framework.preemption import NO_VICTIMS, NOT_HELPFUL, DryRun, Rankings, best_candidates, dry_run
 from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, error
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, rows_where
@@ -93,7 +93,7 @@ class Preemptor(PostFilterPlugin):
         worth = codes == Code.UNSCHEDULABLE
         if self.handle.release.behaviour.preemption_tries_nodes_without_status:
             worth |= codes == _NO_STATUS
-        return self.handle.nodes.take(rows_where(worth))
+        return self.handle.nodes if worth.all() else self.handle.nodes.take(rows_where(worth))
 
     def _codes(self, nodes: NodeTable, outcome: FilterOutcome | Status) -> IntArray:
         """(node,) the statuses that PostFilter gets for every node of the cluster; `outcome` is that of `nodes`."""
@@ -162,6 +162,7 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
         self._args = args if isinstance(args, DefaultPreemptionArgs) else DefaultPreemptionArgs()
+        self._rankings = Rankings()
 
     def reads(self, pod: Pod) -> Hashable:
         return WHOLE if pod.spec.scheduling_group is not None else (pod.priority, pod.spec.preemption_policy)
@@ -187,7 +188,7 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
         budgets = snapshot.disruption_budgets
         is_whole = any(one.is_preempted_whole for one in snapshot.pod_groups.values())
         if not is_whole or not behaviour.group_members_are_preempted_together:
-            return dry_run(self.handle, state, pod, nodes, budgets)
+            return dry_run(self.handle, state, pod, nodes, budgets, rankings=self._rankings)
 
         def exempt(pods: PodTable, rows: IntArray) -> BoolArray:
             groups = [whole_group_of(snapshot.pod_groups, pods, int(row)) for row in rows]

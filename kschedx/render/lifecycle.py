@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.notes import ROUTINE, DeadlineExceeded
+from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
 from kschedx.render.fixes import fix_views
@@ -79,7 +79,7 @@ def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes
         then = f"{lead}{then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))}"
     untold = UNTOLD | {"recorded-event"} if isinstance(lifecycle, NotBound) else UNTOLD
     if isinstance(lifecycle, RolloutStalled):
-        untold |= {DeadlineExceeded.id}
+        untold |= {"progress-deadline-exceeded"}
     told = (note.text for note in explanation.notes if note.id not in untold)
     is_queued = isinstance(lifecycle, Suspended) and lifecycle.queue and explanation.is_run
     return View(

@@ -24,7 +24,6 @@ from kschedx.render.terminal import fact_lines, paragraph, text, title_lines
 from kschedx.render.view import Tone, View
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words.causes import because
-from kschedx.render.words.notes import bound_by_hand_text
 from kschedx.render.words.pod import could_prefer, could_reject, how_to_complete, not_in_the_dump
 from kschedx.render.words.root_causes import indecisive_text, root_cause_text
 
@@ -218,7 +217,7 @@ def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Hol
     if holding is not None and holding.scheduler is not None:
         key = f"if kube-scheduler decided instead of {holding.scheduler.title}, {key}"
     if (bound := bound_by_hand(cycle)) is not None:
-        return f"{key}: {bound_by_hand_text(bound)}"
+        return f"{key}: {bound.text}"
     match cycle.outcome:
         case Outcome.SCHEDULED:
             if holding is not None and holding.group is not None and _lacks_room(cycle, holding):

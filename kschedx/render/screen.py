@@ -53,7 +53,6 @@ from kschedx.render.wording import Fact, count, listed, short_names
 from kschedx.render.words import describe
 from kschedx.render.words.causes import main_findings
 from kschedx.render.words.constraints import label_hint_text
-from kschedx.render.words.notes import note_text, since_text
 from kschedx.render.words.resources import hardware_text
 
 MOST_LINES = 30
@@ -140,12 +139,28 @@ def _of_running(explanation: Explanation) -> Iterator[str]:
     for note in explanation.first_notes:
         if not isinstance(note, RunsAlready):
             continue
-        yield note_text(note)
-        if told := since_text(note):
+        yield note.text
+        if told := _since(note):
             yield told
         if note.recreated_by:
             yield f"to move it, delete it; {note.recreated_by} creates it again:"
             yield COMMAND + shell_command("kubectl delete pod {} -n {}", pod.metadata.name, pod.metadata.namespace)
+
+
+def _since(note: RunsAlready) -> str:
+    """Why a pod is on a node that it would not be assigned to now; empty where it would."""
+    if note.rejected_by:
+        told = f"{note.node} would reject it now: {describe(note.rejected_by[0]).headline}"
+        return f"{told}; the cluster has changed since, or spec.nodeName was written by hand"
+    if note.behind is None:
+        return ""
+    if note.joined_later:
+        cause = f"{listed(note.joined_later, 3)} joined after the pod was assigned"
+    elif note.ready_later:
+        cause = f"{listed(note.ready_later, 3)} became ready after the pod was assigned"
+    else:
+        cause = f"{note.node} is {count(note.behind, 'point')} behind"
+    return f"{cause}; kube-scheduler does not move pods that have a node"
 
 
 def _own_event(explanation: Explanation) -> str:

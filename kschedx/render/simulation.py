@@ -19,7 +19,7 @@ from kschedx.controllers.update_strategy import (
     UpdateStrategy,
 )
 from kschedx.controllers.workloads import Workload
-from kschedx.explain.notes import AfterChanges
+from kschedx.explain.notes import AFTER_CHANGES
 from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.pending_pods import SharedFixes
@@ -27,7 +27,7 @@ from kschedx.render.drain import drain_facts, drain_lines, each_lines, several_l
 from kschedx.render.fixes import command_lines, fix_lines, refusal_fixes, story_fix_lines, story_reason
 from kschedx.render.outcome import outcome_tone
 from kschedx.render.screen import explanation_view
-from kschedx.render.states import NoScheduler
+from kschedx.render.states import Lifecycle, NoScheduler, NotChanged
 from kschedx.render.terminal import (
     BAD,
     BLANK,
@@ -46,7 +46,6 @@ from kschedx.render.terminal import (
 from kschedx.render.view import Fix as FixView
 from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, count, listed
-from kschedx.render.words.notes import question_note_text as note_text
 from kschedx.render.words.pod import could_reject
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
@@ -254,6 +253,12 @@ def simulation_tone(simulation: Simulation) -> Tone:
     return outcome_tone(simulation.overall)
 
 
+def _noun(lifecycle: Lifecycle) -> str:
+    if isinstance(lifecycle, NotChanged):
+        return "object"
+    return "workload" if lifecycle.subject.count("/") > 1 else "pod"
+
+
 def simulation_headline(simulation: Simulation) -> str:
     """How many pods have each outcome."""
     placed, pending, undecided = len(simulation.placed), len(simulation.pending), len(simulation.undecided)
@@ -292,7 +297,7 @@ def simulation_headline(simulation: Simulation) -> str:
     if simulation.of_others:
         parts.append(f"{count(len(simulation.of_others), 'pod')} for another scheduler")
     states = Counter(
-        ("workload" if one.lifecycle.subject.count("/") > 1 else "pod", one.state.counted)
+        (_noun(one.lifecycle), one.state.counted)
         for one in simulation.states
         if one.lifecycle is not None and not isinstance(one.lifecycle, NoScheduler)
     )
@@ -576,6 +581,18 @@ def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
     return lines
 
 
+def displaced_text(moved: Sequence[str], waiting: Sequence[str], gone: Sequence[str]) -> str:
+    """`: 3 pods move, shop/web-0 loses its node and stays pending`: what changes do to pods that have nodes. `gone` are
+    those that no controller recreates."""
+    parts = [f"{count(len(moved), 'pod')} {'moves' if len(moved) == 1 else 'move'}"] if moved else []
+    if waiting:
+        lost = "loses its node and stays" if len(waiting) == 1 else "lose their nodes and stay"
+        parts.append(f"{listed(waiting, 2)} {lost} pending")
+    if gone:
+        parts.append(f"{listed(gone, 2)} will not be recreated")
+    return f": {', '.join(parts)}" if parts else ""
+
+
 def fit_fixes(found: Fit) -> tuple[FixView, ...]:
     """What makes room for the next pod."""
     stopped = found.stopped
@@ -585,7 +602,7 @@ def fit_fixes(found: Fit) -> tuple[FixView, ...]:
 
 def fit_details(found: Fit) -> Iterator[str]:
     """The changes that were applied, and how many more nodes would be enough."""
-    yield from (note_text(note) for note in found.setup.notes if isinstance(note, AfterChanges))
+    yield from (note.text for note in found.setup.notes if note.id == AFTER_CHANGES)
     if found.missing:
         yield f"needs {_enough(found)}"
     elif found.wanted is not None and not found.is_enough and not found.refusal and not found.could_reject:

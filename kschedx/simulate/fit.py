@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct, field
@@ -22,12 +21,13 @@ from kschedx.kube.names import PODS
 from kschedx.kube.quantity import value
 from kschedx.kube.selectors import required_node_affinity
 from kschedx.kube.types import Node, Pod
+from kschedx.progress import Phase, say
 from kschedx.results import Shown
 from kschedx.simulate import changes
 from kschedx.simulate.node_changes import another_like
 from kschedx.simulate.simulation import NodeUsage
 from kschedx.simulate.simulator import SimulationOptions, Simulator
-from kschedx.snapshot.columns import ClusterRow
+from kschedx.snapshot.columns import ClusterRow, ClusterRows, each_cluster_row
 from kschedx.snapshot.daemon_sets import daemon_pods, less, overhead
 from kschedx.snapshot.edits import with_only_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot
@@ -36,6 +36,8 @@ Json = dict[str, object]
 
 MOST_COPIES = 5_000
 """Pods that are tried by default; if all fit, the answer says "or more"."""
+SOME = 100
+"""So many are placed one by one before the others are placed at once."""
 SHAPES = 8
 """Kinds of nodes that are tried where some are missing."""
 
@@ -84,13 +86,17 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
     """What would make the wanted number fit, the fewest nodes first."""
     usage_before: NodeUsage
     usage_after: NodeUsage
-    after: Snapshot
-    """The cluster with those that fit."""
+    fill: Callable[[], Snapshot]
     refusal: str = ""
     """Why the API server takes no more than `count`, or fewer than are wanted, in the words of their controller."""
 
     def __repr__(self) -> str:
         return f"<Fit of {self.title}: {self.count} more>"
+
+    @property
+    def after(self) -> Snapshot:
+        """The cluster with those that fit."""
+        return self.fill()
 
     @property
     def count(self) -> int:
@@ -161,14 +167,12 @@ def fit(
     world = with_pods(snapshot, made)
     simulator = Simulator(world, setup, options or SimulationOptions())
     before = NodeUsage(simulator.run.scheduler.nodes)
-    rows = list(range(first, first + most))
-    placed = list(_placed(simulator, rows))
+    rows = range(first, first + most)
+    placed = np.fromiter(_placed(simulator, rows), dtype=np.int64)
     names = simulator.run.cluster.node_names
-    counts = Counter(names[node] for node in placed)
+    counts = {names[node]: number for node, number in enumerate(np.bincount(placed).tolist()) if number}
     after = NodeUsage(simulator.run.scheduler.nodes)
-    left = set(rows[len(placed) :]) | {first + most}
-    kept = np.array([row for row in range(len(world.pods)) if row not in left], dtype=np.int64)
-    filled = with_only_pods(simulator.after, kept)
+    kept = np.arange(first + len(placed))
     stopped: Explanation | None = None
     if len(placed) < most:
         stopped = _explained(simulator, setup, rows[len(placed)])
@@ -187,22 +191,32 @@ def fit(
         missing=missing,
         usage_before=before,
         usage_after=after,
-        after=filled,
+        fill=lambda: with_only_pods(simulator.after, kept),
         refusal=let_in.refusal if len(placed) == most or wanted is not None else "",
     )
 
 
 def _placed(simulator: Simulator, rows: Sequence[int]) -> Iterator[ClusterRow]:
     """The nodes of these pods, until one finds none."""
-    run = simulator.run
-    for number, row in enumerate(rows):
+    run, ranks, number = simulator.run, simulator.ranks, 0
+    while number < len(rows):
+        row = rows[number]
         if not number:
             require_for_decision(run.cycle(row))
+        elif ranks is not None and number == SOME:
+            left = np.asarray(rows[number:], dtype=np.int64)
+            nodes = run.place_like_last(left, ranks, lambda done: say(Phase.SCHEDULING, SOME + done, len(rows), "pods"))
+            yield from each_cluster_row(ClusterRows(nodes))
+            number += len(nodes)
+            if number == len(rows):
+                return
+            row = rows[number]
         decision = run.decide(row)
         if decision.outcome is not Outcome.SCHEDULED:
             return
         node = simulator.pick(decision.choice)
         run.bind(row, node, rows[number + 1] if number + 1 < len(rows) else None)
+        number += 1
         yield node
 
 
@@ -238,7 +252,7 @@ def _missing(simulator: Simulator, rows: Sequence[int], count: int) -> Iterator[
     daemons = daemon_pods(cluster.snapshot, options, but=cluster.pods[rows[0]])
     comparison = compares_taints(simulator.setup)
     for template in shapes(cluster.snapshot.cluster.nodes, cluster.pods[rows[0]])[:SHAPES]:
-        left, added, needed = list(rows), 0, count
+        left, added, needed = rows, 0, count
         while left and needed > 0:
             added += 1
             node = another_like(template, f"{template.name}-missing{added}")

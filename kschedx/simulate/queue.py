@@ -12,18 +12,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import evict, has_ephemeral_claims, is_controlled
+from kschedx.controllers.workloads import create, evict, has_ephemeral_claims, is_controlled
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.missing_kinds import may_be_open
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.moving import Decision, Run, class_numbers, shares_columns
-from kschedx.framework.moving.pod_groups import (
-    Trial,
-    choose_placement,
-    preempt_for_group,
-    shortfall,
-)
+from kschedx.framework.moving.pod_groups import Trial, choose_placement, preempt_for_group, shortfall
 from kschedx.framework.replicas import Pick
 from kschedx.framework.scheduler import queue_order
 from kschedx.framework.status import Candidate
@@ -34,7 +29,7 @@ from kschedx.kube.documents import Document
 from kschedx.kube.types import Pod, PodGroup
 from kschedx.plugins.coscheduling import SENT_AWAY
 from kschedx.progress import Phase, say
-from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, cluster_rows, each_cluster_row
+from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, cluster_rows, each_cluster_row
 from kschedx.snapshot.pod_groups import find_group, group_name, group_priority, members_of
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Missing, Snapshot
@@ -126,12 +121,25 @@ MOST_ROUNDS = 1000
 """A round that changes nothing is the last. Since evictions only go down in priority, queues end long before this; one
 that does not is an error."""
 
+MANY_ALIKE = 10_000
+"""So many identical pods in a row are one step."""
+
 QueuePlace = tuple[tuple[object, ...], int]
 """A pod's place in the queue: the lowest comes first, and the number is its row."""
 
 _SCHEDULED = Outcome.SCHEDULED  # to look a member up takes long
 _LAST = "~"
 """Sorts after every timestamp."""
+
+
+class AlikeDocument(Document, frozen=True):
+    """Identical pods that were decided in a row after the one of a step."""
+
+    pods: int
+    first: str
+    last: str
+    nodes: Mapping[str, int]
+    """How many each node got; the others stay pending with the step's message."""
 
 
 class StepDocument(Document, frozen=True, omit_defaults=True):
@@ -145,6 +153,15 @@ class StepDocument(Document, frozen=True, omit_defaults=True):
     nominated_node: str | None = None
     tied_candidates: tuple[str, ...] | None = None
     victims: tuple[str, ...] | None = None
+    more: AlikeDocument | None = None
+
+
+class AlikePods(Struct, frozen=True):
+    """Identical pods that were decided in a row after another one."""
+
+    pods: IntArray
+    nodes: IntArray
+    """(pod,) -1 for pods that stay pending."""
 
 
 class QueueStep(Struct, frozen=True, kw_only=True):
@@ -168,6 +185,7 @@ class QueueStep(Struct, frozen=True, kw_only=True):
     victim_keys: tuple[str, ...] = ()
     released: Mapping[str, ResourceClaim | None] = {}
     """Device claims that were taken back from the pod, as they are left."""
+    more: AlikePods | None = None
 
     @property
     def preempts(self) -> bool:
@@ -189,11 +207,24 @@ class QueueStep(Struct, frozen=True, kw_only=True):
         return Outcome.UNDECIDED if self.decision is None else self.decision.outcome
 
     @property
+    def more_nodes(self) -> dict[str, int]:
+        """Nodes to how many of `more` each got."""
+        if self.more is None:
+            return {}
+        counts = np.bincount(self.more.nodes[self.more.nodes >= 0])
+        rows = np.flatnonzero(counts)
+        return dict(zip(self.names(each_cluster_row(ClusterRows(rows))), counts[rows].tolist(), strict=True))
+
+    @property
     def document(self) -> StepDocument:
+        more, key = None, self.run.cluster.pods.key
+        if self.more is not None:
+            pods = self.more.pods
+            more = AlikeDocument(len(pods), key(int(pods[0])), key(int(pods[-1])), self.more_nodes)
         if self.decision is not None and self.outcome is Outcome.SCHEDULED:
             assert self.node is not None, "a scheduled pod has a node"
             best = tuple(sorted(self.names(each_cluster_row(self.decision.best))))
-            return StepDocument(self.key, self.outcome, best_nodes=best, node=self.names([self.node])[0])
+            return StepDocument(self.key, self.outcome, best_nodes=best, node=self.names([self.node])[0], more=more)
         return StepDocument(
             self.key,
             self.outcome,
@@ -201,6 +232,7 @@ class QueueStep(Struct, frozen=True, kw_only=True):
             nominated_node=None if self.nominated is None else self.names([self.nominated])[0],
             tied_candidates=tuple(sorted(self.names(self.tied))) if self.nominated is not None else None,
             victims=tuple(sorted(self.victim_keys)) if self.preempts else None,
+            more=more,
         )
 
 
@@ -226,7 +258,7 @@ class Creation(Struct, frozen=True, kw_only=True):
     steps: int
     claims: StorageChange
     contents: Mapping[str, object]
-    pods: tuple[Pod, ...]
+    pods: Sequence[Pod]
 
 
 QueueEvent: TypeAlias = Departure | Deletion | Creation
@@ -248,16 +280,6 @@ def replay(run: Run, event: QueueEvent) -> None:
             assert_never(event)
 
 
-def create(run: Run, pods: Sequence[Pod]) -> list[int]:
-    """Add pods; those that name their node are there."""
-    cluster = run.cluster
-    rows = cluster.add_pods(pods)
-    for row, pod in zip(rows, pods, strict=True):
-        if pod.spec.node_name in cluster.snapshot.cluster.index:
-            cluster.place(row, cluster.snapshot.cluster.index[pod.spec.node_name])
-    return rows
-
-
 class QueueMark(Struct, frozen=True, kw_only=True):
     """How long a queue's record was at one moment."""
 
@@ -275,7 +297,7 @@ class Queue:
 
     def __init__(self, run: Run, pick: Pick, *, recreate: bool = True, known: Callable[[str], bool]) -> None:
         """`recreate`: controllers recreate evicted pods. `known`: whether pods of a schedulerName are scheduled."""
-        self._run, self._sort_key = run, queue_order(run.scheduler)
+        self.move_to(run)
         self._pick = pick
         self._recreate = recreate
         self._known = known
@@ -330,7 +352,8 @@ class Queue:
 
     def is_last(self, rows: Iterable[int]) -> None:
         """These pods have been made only now."""
-        self._created.update(dict.fromkeys(rows, _LAST))
+        for row in rows:
+            self._created[row] = _LAST
 
     def is_first(self, row: int) -> None:
         """This pod has waited for longer than any other of its priority."""
@@ -429,7 +452,7 @@ class Queue:
             steps=len(self.steps),
             claims=StorageChange(claims=claims, volumes=volumes),
             contents=self._run.cluster.other_contents(cluster),
-            pods=tuple(pods),
+            pods=pods,
         )
         self.between.append(event)
         before = len(self._run.cluster.pods)
@@ -442,14 +465,16 @@ class Queue:
         """Take over objects other than pods, nodes, and storage."""
         self.create(cluster, ())
 
-    def run(self, rows: Iterable[int]) -> None:
-        """Let these pods be scheduled, in queue order, with those that are evicted for them and come back.
+    def run(self, rows: Iterable[int], ranks: IntArray | None = None) -> None:
+        """Let these pods be scheduled, in queue order, with those that are evicted for them and come back. With `ranks`
+        (node,), by which ties are settled, many identical pods in a row are one step.
 
         Raises `InputError` where that does not end.
         """
         self._given_up.clear()
         waiting = self._places(rows)
-        self.queued.update(dict.fromkeys(row for _, row in waiting))
+        for _, row in waiting:
+            self.queued[row] = None
         decided = 0
         for _ in range(MOST_ROUNDS):
             behind: list[QueuePlace] = []
@@ -462,7 +487,11 @@ class Queue:
                 if gang is None:
                     placed, again = self._decide(place[1], waiting[at][1] if at < len(waiting) else None)
                     left = [] if placed else [place]
-                    if placed and again is None and not self._is_open:
+                    more = 0 if ranks is None or again is not None else self._join(waiting, at, ranks, decided)
+                    if more:
+                        left += () if placed else waiting[at : at + more]
+                        at, decided = at + more, decided + more
+                    elif placed and again is None and not self._is_open:
                         bound = self._decide_identical(place[1], waiting, at, identical)
                         at, decided = at + bound, decided + bound
                 else:
@@ -483,6 +512,33 @@ class Queue:
         restless = ", ".join(self._run.cluster.pods.key(row) for _, row in waiting[:3])
         told = f"the queue does not end: pods are still created and deleted after {MOST_ROUNDS:,} rounds"
         raise InputError(told, hint=f"waiting: {restless}" if restless else "")
+
+    def _join(self, waiting: Sequence[QueuePlace], at: int, ranks: IntArray, decided: int) -> int:
+        """Decide about many pods that come next and are identical to the one that was decided last, as part of its
+        step. Returns how many."""
+        step, pods = self.steps[-1], self._run.cluster.pods
+        if self._is_open or step.decision is None or step.released or pods.nominations:
+            return 0
+        last = at + MANY_ALIKE - 1
+        if last >= len(waiting) or not all(pods.is_like(step.pod, waiting[end][1]) for end in (at, last)):
+            return 0
+        rows = np.fromiter((row for _, row in waiting[at:]), dtype=np.int64)
+        rows = rows[: pods.count_alike(rows, step.pod)]
+        if len(rows) < MANY_ALIKE:
+            return 0
+        if step.node is not None:
+            left = decided + len(waiting) - at
+            nodes = self._run.place_like_last(
+                rows, ranks, lambda done: say(Phase.SCHEDULING, decided + done, left, "pods")
+            )
+        elif self._run.known_decision(int(rows[0])) is None:
+            return 0
+        else:
+            nodes = np.full(len(rows), -1, dtype=np.int64)
+        if len(nodes):
+            small = nodes.astype(np.min_scalar_type(-len(self._run.cluster.node_names)))
+            self.steps[-1] = replace(step, more=AlikePods(rows[: len(nodes)].astype(np.int32), small))
+        return len(nodes)
 
     def _identical(self, places: Sequence[QueuePlace]) -> Mapping[int, int]:
         """A number for each of these pods, equal for identical ones; without those of which none is like another."""
@@ -694,7 +750,7 @@ class Queue:
         for other, nominated in list(cluster.pods.nominations.items()):
             if nominated == name and priorities[other] < priorities[row]:
                 cluster.nominate(other, None)
-        cluster.nominate(row, node)
+        self._run.nominate(row, node)
         short = self._short(decision)
         self.steps.append(
             QueueStep(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from typing import overload
 
 import numpy as np
 from msgspec import Struct, field
@@ -21,7 +22,7 @@ from kschedx.inquiry.manifests import Written, unknown_pods, written_from
 from kschedx.inquiry.pod import WithoutDecision, cycle_of, explain, objection, unscheduled
 from kschedx.inquiry.pod_lifecycle import scheduler_down
 from kschedx.inquiry.workload_lifecycle import workload_lifecycle
-from kschedx.kube.documents import Document, Json, document
+from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.results import Shown
@@ -31,7 +32,9 @@ from kschedx.simulate.drain import DrainDocument, DrainOutcome, DrainResult
 from kschedx.simulate.goal import GoalResult
 from kschedx.simulate.queue import QueueStep, StepDocument, replay
 from kschedx.simulate.simulator import Simulator
+from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot, SourceDocument
 
 # How full nodes are.
@@ -108,6 +111,50 @@ class NodeUsage:
 # What became of the pods that waited: the queue after it has ended.
 
 
+class PodKeys(Sequence[str]):
+    """`namespace/name` of pods, each of which is a text only while it is read."""
+
+    def __init__(self, pods: PodTable, rows: IntArray) -> None:
+        self.rows, self._pods = rows, pods
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> PodKeys: ...
+    def __getitem__(self, at: int | slice) -> str | PodKeys:
+        return PodKeys(self._pods, self.rows[at]) if isinstance(at, slice) else self._pods.key(int(self.rows[at]))
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == other
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
+class ByPod(Mapping[str, str]):
+    """Pods to texts, which are worked out from their rows."""
+
+    def __init__(self, pods: PodTable, rows: IntArray, text: Callable[[int], str]) -> None:
+        self.pods, self._text, self._rows = PodKeys(pods, rows), text, pods.rows
+        self._has = np.zeros(len(pods), dtype=np.bool_)
+        self._has[rows] = True
+
+    def __len__(self) -> int:
+        return len(self.pods)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.pods)
+
+    def __getitem__(self, key: str) -> str:
+        row = self._rows[key]
+        if not self._has[row]:
+            raise KeyError(key)
+        return self._text(row)
+
+
 class WorkloadResultDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
     """What became of one workload's pods."""
 
@@ -135,9 +182,9 @@ class WorkloadResultDocument(Document, frozen=True, kw_only=True, omit_defaults=
 class WorkloadResult(OfWorkload, Struct, frozen=True, kw_only=True):
     workload: Workload
     pods: int
-    placed: tuple[str, ...]
+    placed: PodKeys
     nodes: Mapping[str, int]
-    pending: tuple[str, ...]
+    pending: PodKeys
     evicted: tuple[str, ...]
     undecided: tuple[str, ...] = ()
     """Of those that are pending."""
@@ -232,12 +279,20 @@ class Simulation(Shown):
     # --- pods
 
     @cached_property
-    def queue(self) -> tuple[str, ...]:
-        """Every pod that was ever in the queue, in its order, and is still in the cluster."""
+    def _queued(self) -> IntArray:
+        """Rows of every pod that was ever in the queue, in its order, and is still in the cluster."""
         simulator, pods = self.simulator, self.run.cluster.pods
+        queued = np.fromiter(simulator.queue.queued, dtype=np.int64)
         left = simulator.deleted - simulator.queue.evicted.keys()
-        keys = (pods.key(row) for row in simulator.queue.queued if row < len(pods) and row not in left)
-        return tuple(dict.fromkeys(keys))
+        rows = queued[(queued < len(pods)) & ~np.isin(queued, np.fromiter(left, dtype=np.int64))]
+        if len(pods.rows) == len(pods):
+            return rows
+        return np.fromiter(dict.fromkeys(pods.rows[pods.key(row)] for row in rows.tolist()), dtype=np.int64)
+
+    @cached_property
+    def queue(self) -> Sequence[str]:
+        """Every pod that was ever in the queue, in its order, and is still in the cluster."""
+        return PodKeys(self.run.cluster.pods, self._queued)
 
     @cached_property
     def evicted(self) -> frozenset[str]:
@@ -245,15 +300,17 @@ class Simulation(Shown):
         return frozenset(map(self.run.cluster.pods.key, self.simulator.queue.evicted))
 
     @cached_property
-    def placed(self) -> Mapping[str, str]:
+    def placed(self) -> ByPod:
         """Pods of the queue that have a node in the end, to its name."""
         pods, names = self.run.cluster.pods, self.run.cluster.node_names
-        return {key: names[node] for key in self.queue if (node := int(pods.node[pods.rows[key]])) >= 0}
+        return ByPod(pods, self._queued[pods.node[self._queued] >= 0], lambda row: names[pods.node[row]])
 
     @cached_property
-    def pending(self) -> tuple[str, ...]:
+    def pending(self) -> PodKeys:
         """Pods of the queue that have none and were not evicted for good, in the order of the queue."""
-        return tuple(key for key in self.queue if key not in self.placed and key not in self.evicted)
+        pods = self.run.cluster.pods
+        evicted = np.array([pods.rows[key] for key in self.evicted], dtype=np.int64)
+        return PodKeys(pods, self._queued[(pods.node[self._queued] < 0) & ~np.isin(self._queued, evicted)])
 
     @property
     def gated(self) -> tuple[str, ...]:
@@ -269,8 +326,11 @@ class Simulation(Shown):
     @cached_property
     def undecided(self) -> Mapping[str, str]:
         """Pods that kschedx cannot decide about, to what it would need."""
-        last = self._last_steps
-        return {key: last[key].undecided for key in self.pending if last[key].decision is None}
+        if all(step.decision is not None for step in self.steps):
+            return {}
+        last = self._last_step
+        rows = self.pending.rows.tolist()
+        return {self.run.cluster.pods.key(row): last(row).undecided for row in rows if last(row).decision is None}
 
     @cached_property
     def states(self) -> tuple[Explanation, ...]:
@@ -338,13 +398,25 @@ class Simulation(Shown):
         return is_reached and not self.pending and not is_refused and all(one.is_done for one in self.drained)
 
     @cached_property
-    def _last_steps(self) -> Mapping[str, QueueStep]:
-        return {step.key: step for step in self.steps}
+    def _last_steps(self) -> IntArray:
+        """(pod,) the number of the last step about each pod of the queue."""
+        pods = self.run.cluster.pods
+        last = np.full(len(pods), -1, dtype=np.int64)
+        for number, step in enumerate(self.steps):
+            row = pods.rows.get(step.key)
+            if row is not None:
+                last[row] = number
+            if step.more is not None:
+                last[step.more.pods] = number
+        return last
+
+    def _last_step(self, row: int) -> QueueStep:
+        return self.steps[int(self._last_steps[row])]
 
     @cached_property
     def messages(self) -> Mapping[str, str]:
         """Pending pods to kube-scheduler's text about the last try."""
-        return {key: self._last_steps[key].message for key in self.pending}
+        return ByPod(self.run.cluster.pods, self.pending.rows, lambda row: self._last_step(row).message)
 
     @cached_property
     def evictions(self) -> Mapping[str, str]:
@@ -373,35 +445,29 @@ class Simulation(Shown):
     @cached_property
     def workloads(self) -> tuple[WorkloadResult, ...]:
         """Those with a pod in the queue, in its order, those that lost one, and those that are refused some."""
-        keys: dict[Workload, list[str]] = {}
-        for key in dict.fromkeys((*self.queue, *sorted(self.evicted))):
-            keys.setdefault(self._workload_of(key), []).append(key)
+        pods, owners = self.run.cluster.pods, Owners(self.run.snapshot)
+        evicted = np.array([pods.rows[key] for key in sorted(self.evicted)], dtype=np.int64)
+        more = evicted[~np.isin(evicted, self._queued)]
+        rows = owners.rows_by_workload(pods, np.concatenate([self._queued, more]))
         for workload in self.refused:
-            keys.setdefault(workload, [])
-        pods, owners = self.run.cluster.pods, self._owners
-        running = Counter(owners.of(pods, row) for row in np.flatnonzero(pods.node >= 0).tolist())
-        return tuple(self._result(workload, its, running[workload]) for workload, its in keys.items())
+            rows.setdefault(workload, more[:0])
+        running = owners.rows_by_workload(pods, np.flatnonzero(pods.node >= 0))
+        return tuple(self._result(workload, its, len(running.get(workload, ()))) for workload, its in rows.items())
 
-    @cached_property
-    def _owners(self) -> Owners:
-        return Owners(self.run.snapshot)
-
-    def _workload_of(self, key: str) -> Workload:
-        pods = self.run.cluster.pods
-        return self._owners.of(pods, pods.rows[key])
-
-    def _result(self, workload: Workload, keys: Sequence[str], running: int) -> WorkloadResult:
-        placed = [key for key in keys if key in self.placed]
-        pending = [key for key in keys if key in self.messages]
+    def _result(self, workload: Workload, rows: IntArray, running: int) -> WorkloadResult:
+        pods, names = self.run.cluster.pods, self.run.cluster.node_names
+        placed = rows[np.isin(rows, self._queued) & (pods.node[rows] >= 0)]
+        pending = PodKeys(pods, rows[np.isin(rows, self.pending.rows)])
         refused = self.refused.get(workload)
+        counts = Counter(pods.node[placed].tolist())
         return WorkloadResult(
             workload=workload,
             pods=running + len(pending),
-            placed=tuple(placed),
-            nodes=Counter(self.placed[key] for key in placed),
-            pending=tuple(pending),
-            evicted=tuple(key for key in keys if key in self.evictions),
-            undecided=tuple(key for key in pending if key in self.undecided),
+            placed=PodKeys(pods, placed),
+            nodes={names[node]: number for node, number in counts.items()},
+            pending=pending,
+            evicted=tuple(key for key in PodKeys(pods, rows) if key in self.evictions) if self.evictions else (),
+            undecided=tuple(key for key in pending if key in self.undecided) if self.undecided else (),
             to_come=self._to_come(workload, running + len(pending)),
             message=self.messages[pending[0]] if pending else "",
             refused=0 if refused is None else refused.number,
@@ -466,6 +532,8 @@ class Simulation(Shown):
         run.release(step.released)
         if step.node is not None:
             run.bind(step.pod, step.node)
+            if step.more is not None:
+                run.cluster.place_many(step.more.pods, step.more.nodes.astype(np.int64))
         else:
             run.cluster.nominate(step.pod, step.nominated)
 
@@ -518,6 +586,7 @@ class Simulation(Shown):
                 "nominated_node": "" if step.nominated is None else step.names([step.nominated])[0],
                 "victims": len(step.victim_keys),
                 "message": step.message,
+                "more": 0 if step.more is None else len(step.more.pods),
             }
             for step in self.steps
         ]
@@ -531,11 +600,28 @@ class Simulation(Shown):
             self,
             **self.cluster_fields,
             steps=tuple(step.document for step in self.steps),
+            placed={key: self.placed[key] for key in self._single(self.placed.pods)},
+            pending=self._single(self.pending),
+            workloads=tuple(
+                part_of(WorkloadResultDocument, one, placed=self._single(one.placed), pending=self._single(one.pending))
+                for one in self.workloads
+            ),
             of_other_schedulers=self.of_others,
             states=tuple(one.state_document for one in self.states),
             evicted=self.evictions,
             nodes={name: NodeChange(before.get(name), after.get(name)) for name in names},
         )
+
+    def _single(self, pods: PodKeys) -> tuple[str, ...]:
+        """Those that have a step of their own."""
+        left = pods.rows[~np.isin(pods.rows, self._joined)]
+        return tuple(PodKeys(self.run.cluster.pods, left))
+
+    @cached_property
+    def _joined(self) -> IntArray:
+        """Rows of pods that share a step with others."""
+        joined = [step.more.pods for step in self.steps if step.more is not None]
+        return np.unique(np.concatenate(joined)) if joined else np.zeros(0, dtype=np.int64)
 
     @property
     def cluster_fields(self) -> Json:

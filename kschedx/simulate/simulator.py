@@ -121,6 +121,11 @@ class Simulator:
             self._by_name = self.run, pick_by_name(self.run)
         return self._by_name[1](rows)
 
+    @property
+    def ranks(self) -> IntArray | None:
+        """(node,) the place of each node where ties are settled by name; None where they are not."""
+        return ranks_by_name(self.run) if self.options.pick is None and self._lots is None else None
+
     # --- the cluster as it stands
 
     @property
@@ -244,23 +249,25 @@ class Simulator:
         """Pods that were pending at first and that are deleted before they can run."""
         return leaving(self.base, self.base.pods.pending)
 
-    def settle(self, only: Collection[str] | None = None, *, excluded: Collection[int] = ()) -> None:
+    def settle(
+        self, only: Collection[str] | None = None, *, excluded: Collection[int] = (), joins: bool = False
+    ) -> None:
         """Schedule pods and sync controllers until nothing changes. `only` are the pods of a question,
-        `namespace/name`; by default all that wait."""
+        `namespace/name`; by default all that wait. `joins`: many identical pods in a row are one step."""
         self.manager.sync()
         rows = None if only is None else {row for key in only if (row := self.row(key)) is not None}
-        self._settle(rows, excluded)
+        self._settle(rows, excluded, joins=joins)
 
     def settle_made(self, excluded: Collection[int] = ()) -> None:
         """The same for pods that were created or evicted here, and for no other that waits."""
         self.manager.sync()
         self._settle(set(), excluded)
 
-    def _settle(self, rows: set[int] | None, excluded: Collection[int]) -> None:
+    def _settle(self, rows: set[int] | None, excluded: Collection[int], *, joins: bool = False) -> None:
         for _ in range(MOST_SYNCS):
             made = self.queue.made
             waiting = [row for row in self.waiting(excluded) if rows is None or row in rows or row in made]
-            self.queue.run(self.queue.order(waiting))
+            self.queue.run(self.queue.order(waiting), self.ranks if joins else None)
             if not self.manager.sync():
                 break
         self.manager.measure()
@@ -313,6 +320,11 @@ class Simulator:
         self.manager.restore(mark.controllers)
 
 
+def ranks_by_name(run: Run) -> IntArray:
+    """(node,) the place of each node in the alphabetical order of their names."""
+    return np.argsort(np.argsort(np.array(run.cluster.node_names, dtype=np.str_)))
+
+
 def pick_by_name(run: Run) -> Pick:
     """The first name in alphabetical order."""
     names: tuple[str, ...] = ()
@@ -321,8 +333,7 @@ def pick_by_name(run: Run) -> Pick:
     def pick(rows: ClusterRows) -> ClusterRow:
         nonlocal names, ranks
         if names is not run.cluster.node_names:
-            names = run.cluster.node_names
-            ranks = np.argsort(np.argsort(np.array(names, dtype=np.str_)))
+            names, ranks = run.cluster.node_names, ranks_by_name(run)
         return ClusterRow(int(rows[ranks[rows].argmin()]))
 
     return pick

@@ -144,13 +144,13 @@ def simulate(
     if only is not None:
         simulator.settle([*only])
         return changed.simulation()
-    simulator.settle()
+    simulator.settle(joins=True)
     if not simulator.snapshot.of(KueueWorkload):
         return changed.simulation()
     from kschedx.simulate.admission import admit_workloads
 
     kueue = admit_workloads(simulator)
-    simulator.settle()
+    simulator.settle(joins=True)
     return changed.simulation(kueue=kueue)
 
 

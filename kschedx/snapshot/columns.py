@@ -117,9 +117,13 @@ class Column(Generic[T]):
 
     def with_row(self, value: T) -> Column[T]:
         """The column with one more row."""
+        return self.with_copies(value, 1)
+
+    def with_copies(self, value: T, count: int) -> Column[T]:
+        """The column with more rows, which all have this value."""
         code = self._code_of(value)
         values = self.values if code < len(self.values) else [*self.values, value]
-        return Column(np.append(self.codes, code), values)
+        return Column(np.concatenate([self.codes, np.full(count, code, dtype=np.int64)]), values)
 
     def where(self, rule: Callable[[T], bool]) -> BoolArray:
         """(row,) whether `rule` holds, evaluated once for each value that occurs."""

@@ -15,13 +15,15 @@ from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, Persis
 from kschedx.kube.types import Labels, Node, Pod, PodSpec, PodStatus
 from kschedx.snapshot.columns import ClusterRow, Column, IntArray
 from kschedx.snapshot.nodes import ClusterNodes
-from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.pods import PodCopies, PodTable
 from kschedx.snapshot.snapshot import Snapshot, of_objects
 
 
 def with_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Snapshot:
     """The cluster with more pods, in the last rows. Their names are not taken."""
     old, index = snapshot.pods, snapshot.cluster.index
+    if isinstance(pods, PodCopies):
+        return replace(snapshot, pods=old.with_pod_copies(pods), _tables={})
     node_names = [pod.spec.node_name for pod in pods]
     finished = [pod.status.phase in ("Succeeded", "Failed") for pod in pods]
     node = [-1 if over else index.get(name, -1) for name, over in zip(node_names, finished, strict=True)]

@@ -26,7 +26,7 @@ from kschedx.snapshot.columns import (
 from kschedx.snapshot.devices import MovingDevices
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
-from kschedx.snapshot.pods import NodeRule, PodTable, Tally
+from kschedx.snapshot.pods import NodeRule, PodCopies, PodTable, Tally
 from kschedx.snapshot.snapshot import Contents, Snapshot
 from kschedx.snapshot.storage import MovingStorage, StorageChange
 
@@ -394,15 +394,14 @@ class MovingCluster:
             self._set_started(pod, None, LATEST)
         self._moved(pod, node, _REMOVE)
 
-    def place_many(self, pods: Sequence[int], nodes: Sequence[ClusterRow]) -> None:
+    def place_many(self, pods: IntArray, nodes: IntArray) -> None:
         """`place` each of these pods on its node, in order."""
-        rows, places = np.array(pods, dtype=np.int64), np.array(nodes, dtype=np.int64)
-        self._remember_many(_PLACE, rows, places)
-        names = self.node_names
-        self.pods.node_names.codes[rows] = [self._code_of_name[names[node]] for node in nodes]
-        for pod in pods:
+        self._remember_many(_PLACE, pods, nodes)
+        codes = {node: self._code_of_name[self.node_names[node]] for node in {*nodes.tolist()}}
+        self.pods.node_names.codes[pods] = [codes[node] for node in nodes.tolist()]
+        for pod in self.pods.nominations.keys() & {*pods.tolist()}:
             self._set_nominated(pod, "")
-        self._moved_many(rows, places, 1)
+        self._moved_many(pods, nodes, 1)
 
     def remove_many(self, pods: Sequence[int]) -> None:
         """`remove` each of these pods, which wait from now on, in order."""
@@ -428,7 +427,7 @@ class MovingCluster:
         """More pods, which wait whatever node they name. Returns their rows, the last ones. A pod that has the name of
         one that was deleted takes its place in `rows`. `snapshot` is another object then."""
         before, first = self.pods, len(self.pods)
-        waiting = [replace(pod, spec=replace(pod.spec, node_name="")) if pod.spec.node_name else pod for pod in pods]
+        waiting = pods if isinstance(pods, PodCopies) else [*map(_unassigned, pods)]
         grown = with_pods(self.snapshot, waiting).pods
         assert isinstance(grown, MovingPods), "pods that are added to moving pods move"
         codes = np.concatenate([before.node_names.codes, np.full(len(pods), self._code_of_name[""], dtype=np.int64)])
@@ -733,9 +732,15 @@ class MovingCluster:
         return replace(self.snapshot, cluster=cluster, pods=pods, storage=storage, devices=devices, _tables={})
 
 
+def _unassigned(pod: Pod) -> Pod:
+    return replace(pod, spec=replace(pod.spec, node_name="")) if pod.spec.node_name else pod
+
+
 def _more_requests(pods: PodTable, more: Sequence[Pod], options: RequestOptions) -> Column[PodRequest]:
     """The requests of these pods, and behind them those of others, counted once for each spec object."""
     known = pods.requests(options)
+    if isinstance(more, PodCopies):
+        return known.with_copies(pod_request(more.like.spec, more.like.status, options), len(more))
     codes: list[int] = []
     values = list(known.values)
     code_of: dict[int, int] = {}

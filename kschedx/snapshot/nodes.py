@@ -515,8 +515,9 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
         mine = place >= 0
         place, pods = place[mine], change.pods[mine]
         requested, nonzero, count = self.requested.copy(), self.nonzero_requested.copy(), self.pod_count.copy()
-        np.add.at(requested, place, sign * self.requests.matrix[pods])
-        np.add.at(nonzero, place, sign * self.requests.nonzero[pods])
+        for sums, amounts in ((requested, self.requests.matrix), (nonzero, self.requests.nonzero)):
+            for column in range(sums.shape[1]):  # all columns at once take five times as long
+                np.add.at(sums[:, column], place, sign * amounts[pods, column])
         np.add.at(count, place, sign)
         return replace(self, requested=requested, nonzero_requested=nonzero, pod_count=count)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol, Self, TypeVar, overload
 
@@ -122,6 +122,77 @@ class Numbers:
         return self._numbers[rows]
 
 
+class PodCopies(Sequence[Pod]):
+    """Pods that wait and differ in a number at the end of their names. Each is an object only while it is looked at."""
+
+    def __init__(self, like: Pod, prefix: str, numbers: IntArray) -> None:
+        """`like` has no node; `numbers` are ascending."""
+        self.like, self.prefix, self.numbers = like, prefix, numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, at: int) -> Pod: ...
+    @overload
+    def __getitem__(self, at: slice) -> PodCopies: ...
+    def __getitem__(self, at: int | slice) -> Pod | PodCopies:
+        if isinstance(at, slice):
+            return PodCopies(self.like, self.prefix, self.numbers[at])
+        name, metadata = f"{self.prefix}{self.numbers[at]}", self.like.metadata
+        return replace(self.like, metadata=replace(metadata, name=name, uid=f"{self.uid_prefix}{self.numbers[at]}"))
+
+    @property
+    def key_prefix(self) -> str:
+        return f"{self.like.metadata.namespace}/{self.prefix}"
+
+    @property
+    def uid_prefix(self) -> str:
+        return f"new/{self.key_prefix}"
+
+
+class _Numbered(Sequence[str]):
+    """Texts, and behind them others that differ in a number at their ends."""
+
+    def __init__(self, texts: Sequence[str], prefix: str, numbers: IntArray) -> None:
+        self._texts, self._prefix, self._numbers = texts, prefix, numbers
+
+    def __len__(self) -> int:
+        return len(self._texts) + len(self._numbers)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        if isinstance(at, slice):
+            return [self[row] for row in range(*at.indices(len(self)))]
+        first = len(self._texts)
+        return self._texts[at] if 0 <= at < first else f"{self._prefix}{self._numbers[at - first if at >= 0 else at]}"
+
+
+class _RowsOfCopies(Mapping[str, int]):
+    """Rows by key of pods, and of copies in the rows behind them."""
+
+    def __init__(self, rows: Mapping[str, int], copies: PodCopies, first: int) -> None:
+        self._rows, self._prefix, self._numbers, self._first = rows, copies.key_prefix, copies.numbers, first
+
+    def __len__(self) -> int:
+        return len(self._rows) + len(self._numbers)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._rows
+        yield from (f"{self._prefix}{number}" for number in self._numbers.tolist())
+
+    def __getitem__(self, key: str) -> int:
+        digits = key.removeprefix(self._prefix)
+        if len(digits) < len(key) and len(digits) < 19 and digits.isascii() and digits.isdigit():
+            at = int(np.searchsorted(self._numbers, int(digits)))
+            if at < len(self._numbers) and str(self._numbers[at]) == digits:
+                return self._first + at
+        return self._rows[key]
+
+
 class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     """Pods as columns of equal length, in the order in which they are listed.
 
@@ -196,6 +267,23 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     def key(self, row: int) -> str:
         """`namespace/name`."""
         return f"{self.namespaces[row]}/{self.names[row]}"
+
+    def count_alike(self, rows: IntArray, row: int) -> int:
+        """How many of these pods, from the first, differ from one in nothing but their names."""
+        alike = np.ones(len(rows), dtype=np.bool_)
+        for codes in self._compared:
+            alike &= codes[rows] == codes[row]
+        return len(rows) if alike.all() else int(alike.argmin())
+
+    def is_like(self, one: int, other: int) -> bool:
+        """Whether two pods differ in nothing but their names, and none is terminating."""
+        is_same = all(int(codes[one]) == int(codes[other]) for codes in self._compared)
+        return is_same and not (self.deletion_timestamps[one] or self.deletion_timestamps[other])
+
+    @property
+    def _compared(self) -> tuple[IntArray, ...]:
+        own = self.specs.codes, self.labels.codes, self.namespaces.codes
+        return *own, self.owners.codes, self.statuses.codes, self.annotations.codes
 
     @_wherever_they_run
     def priorities(self) -> IntArray:
@@ -324,6 +412,33 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
             deletion_timestamps=[*self.deletion_timestamps, *(None for _ in pods)],
             nominated_node_names=[*self.nominated_node_names, *("" for _ in pods)],
             node_names=grown(self.node_names, [pod.spec.node_name for pod in pods]),
+            node=np.concatenate([self.node, np.full(count, -1, dtype=np.int64)]),
+            grouped=None,
+            derived={},
+            _requests={},
+        )
+
+    def with_pod_copies(self, copies: PodCopies) -> Self:
+        """The table with these pods at the end; their names are not taken."""
+        count, like, numbers = len(copies), copies.like, copies.numbers
+        metadata, nothing = like.metadata, [None] * count
+        return replace(
+            self,
+            rows=_RowsOfCopies(self.rows, copies, len(self)),
+            names=_Numbered(self.names, copies.prefix, numbers),
+            namespaces=self.namespaces.with_copies(metadata.namespace, count),
+            uids=_Numbered(self.uids, copies.uid_prefix, numbers),
+            labels=self.labels.with_copies(dict(metadata.labels), count),
+            annotations=self.annotations.with_copies(dict(metadata.annotations), count),
+            owners=self.owners.with_copies(metadata.owner_references, count),
+            specs=self.specs.with_copies(like.spec, count),
+            statuses=self.statuses.with_copies(_kept(like.status), count),
+            phases=self.phases.with_copies(like.status.phase, count),
+            start_times=[*self.start_times, *nothing],
+            creation_timestamps=[*self.creation_timestamps, *nothing],
+            deletion_timestamps=[*self.deletion_timestamps, *nothing],
+            nominated_node_names=[*self.nominated_node_names, *[""] * count],
+            node_names=self.node_names.with_copies("", count),
             node=np.concatenate([self.node, np.full(count, -1, dtype=np.int64)]),
             grouped=None,
             derived={},

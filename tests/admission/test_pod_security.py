@@ -16,7 +16,6 @@ import pytest
 from kschedx.apiserver.pod_security import PREFIX, Level, LevelVersion, policy_of
 from kschedx.errors import NotAdmittedError
 from kschedx.explain.admission import admission_notes, admitted_pod, standards_of
-from kschedx.explain.notes import PodSecurityWarning
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import made_of
 from kschedx.releases import resolve
@@ -42,7 +41,7 @@ def answer(case: Json) -> tuple[int, str, list[str]]:
     except NotAdmittedError as error:
         return (403, error.message, []) if maker is None else (201, "", [error.message])
     notes = admission_notes(snapshot, pod, admitted, release, (), maker)
-    return 201, "", [note.warning for note in notes if isinstance(note, PodSecurityWarning)]
+    return 201, "", [str(note.facts["warning"]) for note in notes if note.id == "pod-security-warning"]
 
 
 PODS = [case for case in CASES if case["manifest"]["kind"] == "Pod"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from kschedx.explain.cycle_notes import amount_notes
-from kschedx.render.words.notes import note_text
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import pod
 
@@ -29,6 +28,6 @@ from tests.builders import pod
 def test_what_was_probably_meant(resource: str, amount: str, told: str | None) -> None:
     containers = [{"name": "main", "resources": {"requests": {resource: amount}, "limits": {resource: amount}}}]
     snapshot = Snapshot.from_objects([pod("web", containers=containers)])
-    assert [note_text(note).removeprefix("container main: ") for note in amount_notes(snapshot.pods[0])] == (
+    assert [note.text.removeprefix("container main: ") for note in amount_notes(snapshot.pods[0])] == (
         [told] if told else []
     )

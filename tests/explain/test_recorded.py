@@ -6,9 +6,8 @@ import pytest
 
 import kschedx
 from kschedx.explain.events import contrasts
-from kschedx.inquiry.explanation import Note
+from kschedx.explain.notes import Note
 from kschedx.render.screen import why_lines
-from kschedx.render.words.notes import contrast_text
 from kschedx.snapshot.events import CUT, NOTE_LENGTH, FailedScheduling
 from tests.builders import Manifest, node, pod
 
@@ -59,8 +58,7 @@ def note(*objects: Manifest) -> Note | None:
 
 
 def differences(theirs: str, ours: str, *, nominated: bool = False) -> list[str]:
-    found = contrasts(FailedScheduling(message=theirs), ours, nominated=nominated)
-    return list(map(contrast_text, found))
+    return list(contrasts(FailedScheduling(message=theirs), ours, nominated=nominated))
 
 
 def message(*objects: Manifest) -> object:

@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 
 from kschedx.explain.cycle_notes import storage_notes
-from kschedx.render.words.notes import note_text
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, evaluate, node, pod
 from tests.storage_builders import DRIVER, ZONE, capacity, claim, csi_driver, csi_node, storage_class, using, volume
@@ -19,7 +18,7 @@ BAD: Manifest = {"matchExpressions": [{"key": ZONE, "operator": "Near"}]}
 def notes(*objects: Manifest) -> dict[str, str]:
     snapshot = Snapshot.from_objects(objects)
     found = storage_notes(snapshot, snapshot.pods[snapshot.pods.rows["default/new"]])
-    return {note.id: note_text(note) for note in found}
+    return {note.id: note.text for note in found}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +86,7 @@ def test_a_cluster_that_was_read_whole_has_none_of_a_kind() -> None:
     whole = replace(dumped.source, complete=frozenset({"PersistentVolumeClaim", "CSINode"}))
     found = storage_notes(replace(dumped, source=whole), dumped.pods[0])
     assert [note.id for note in found] == ["empty-kind", "empty-kind"]
-    assert all("dump" not in text and "is known" not in text for text in map(note_text, found))
+    assert all("dump" not in text and "is known" not in text for text in (note.text for note in found))
 
 
 def test_a_pod_without_volumes_is_not_bothered() -> None:

@@ -34,6 +34,15 @@ from tests.command import kschedx as command
 from tests.fuzz import hostile
 from tests.fuzz.network import BETWEEN
 
+POLICY = """
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: p
+  pluginConfig: [{name: RemoveDuplicates}, {name: RemovePodsViolatingNodeTaints}]
+  plugins: {balance: {enabled: [RemoveDuplicates]}, deschedule: {enabled: [RemovePodsViolatingNodeTaints]}}
+"""
+
 # --- a cluster whose names are others
 
 HOSTILE = (
@@ -124,9 +133,11 @@ def _asked(data: bytes, questions: tuple[tuple[str, ...], ...], columns: int = 1
     with _folder() as folder:
         (folder / "cluster.json").write_bytes(hostile.as_json(found))
         (folder / "pods.json").write_bytes(hostile.as_json(pods[:3]))
+        (folder / "policy.yaml").write_text(POLICY)
         words = {
             "CLUSTER": "cluster.json",
             "PODS": "pods.json",
+            "POLICY": "policy.yaml",
             "NODE": str(nodes[0]["metadata"].get("name")) if nodes else "n",
         }
         return asked, command(*(words.get(word, word) for word in asked), cwd=folder, columns=columns)
@@ -147,6 +158,14 @@ SCREENS = (
     ("drain", "NODE", "-s", "CLUSTER"),
     ("doctor", "-s", "CLUSTER", "-o", "wide"),
     ("simulate", "-s", "CLUSTER"),
+    ("nodes", "-s", "CLUSTER", "-o", "wide"),
+    ("survive", "--each", "node", "-s", "CLUSTER", "-o", "wide"),
+    ("deschedule", "--policy", "POLICY", "-s", "CLUSTER"),
+    ("descheduler-policy", "advise", "-s", "CLUSTER"),
+    ("kueue", "-s", "CLUSTER"),
+    ("drain", "--each", "-s", "CLUSTER"),
+    ("scale-down", "-s", "CLUSTER"),
+    ("fit", "PODS", "-s", "CLUSTER"),
 )
 RECORDER = """#!/bin/sh
 for word in "${0##*/}" "$@"; do printf '%s\\0' "$word" >> "$RECORDED/$$"; done
@@ -215,16 +234,21 @@ _PLACES: tuple[tuple[str, ...], ...] = (
     ("drain", "NODE", "-s", "CLUSTER"),
     ("doctor", "-s", "CLUSTER"),
     ("diff-profiles", "default", "binpack", "--all-pending", "-s", "CLUSTER"),
+    ("nodes", "-s", "CLUSTER"),
+    ("survive", "--each", "node", "-s", "CLUSTER"),
+    ("deschedule", "--policy", "POLICY", "-s", "CLUSTER"),
+    ("kueue", "-s", "CLUSTER"),
+    ("drain", "--each", "-s", "CLUSTER"),
+    ("scale-down", "-s", "CLUSTER"),
+    ("fit", "PODS", "-s", "CLUSTER"),
 )
 VIEWS = (
     *((*asked, "-o", form) for asked in _PLACES for form in ("html", "markdown")),
-    *((*asked, "-o", "svg") for asked in _PLACES[1:2]),
+    *((*asked, "-o", "svg") for asked in (*_PLACES[1:2], *_PLACES[6:8])),
     *((*asked, "-o", form) for asked in (*_PLACES[:2], _PLACES[5]) for form in ("sarif", "junit")),
     *((*asked, "-o", form) for asked in _PLACES[:2] for form in ("json", "yaml")),
     *((*asked, "-o", "wide") for asked in _PLACES),
     ("kueue", "-s", "CLUSTER"),
-    ("fit", "PODS", "-s", "CLUSTER", "-o", "html"),
-    ("scale-down", "-s", "CLUSTER", "-o", "markdown"),
 )
 _OBEYED = re.compile(
     r"##(?:\[|vso\[|teamcity\[)"

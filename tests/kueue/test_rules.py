@@ -30,6 +30,11 @@ from tests.kueue.objects import (
 )
 
 HOST = "kubernetes.io/hostname"
+LEVELS = [{"nodeLabel": "rack"}, {"nodeLabel": HOST}]
+RACKS = [
+    {"apiVersion": KUEUE, "kind": "Topology", "metadata": {"name": "t"}, "spec": {"levels": LEVELS}},
+    flavor("f", topologyName="t", nodeLabels={"pool": "gpu"}),
+]
 AT_N = [{"individual": {"roots": ["n"]}}]
 
 QUEUE = [queue("q"), local("q")]
@@ -238,6 +243,50 @@ def test_usage_orders_a_queue_where_workloads_move(checks: list[str], expected: 
     assert [name for name, _ in outcomes(found)] == expected
 
 
+@pytest.mark.parametrize(
+    ("interval", "expected"),
+    [
+        pytest.param("5m", ["w0", "w1", "w2", "w3"], id="between two samples usage stays as it is"),
+        pytest.param("1s", ["w0", "w1", "w3", "w2"], id="a sample decays the usage of all LocalQueues"),
+    ],
+)
+def test_usage_is_sampled_at_its_interval(interval: str, expected: list[str]) -> None:
+    sharing = {"usageHalfLifeTime": "1s", "usageSamplingInterval": interval}
+    jobs = [("w0", "q", "4"), ("w1", "b", "8"), ("w2", "b", "4"), ("w3", "q", "4")]
+    submitted = [workload(*job, minute=minute) for minute, job in enumerate(jobs)]
+    whole = queue("q", quota("f", "19"), admissionScope={"admissionMode": "UsageBasedAdmissionFairSharing"})
+    found = admit(whole, used("q", "2"), used("b", "2"), *submitted, config={"admissionFairSharing": sharing})
+    assert [name for name, _ in outcomes(found)] == expected
+
+
+BACKOFF = "The workload backoff was finished"
+
+
+@pytest.mark.parametrize(
+    ("second", "is_limit", "heads", "requeued"),
+    [
+        pytest.param(0, False, ["first", "late"], BACKOFF, id="over before the first cycle"),
+        pytest.param(1, False, ["first", "late"], BACKOFF, id="over in the cycle that evaluates it"),
+        pytest.param(2, False, ["first", "late"], BACKOFF, id="over after it: bypassed as its equal"),
+        pytest.param(2, True, ["first", "late"], BACKOFF, id="queued again without the requests of its limits"),
+        pytest.param(9, False, ["first", "late"], "gone", id="later: a queue that starts evaluates it once"),
+    ],
+)
+def test_a_workload_waits_for_its_backoff(second: int, is_limit: bool, heads: list[str], requeued: str) -> None:
+    """`is_limit`: its container has limits alone, from which Kueue takes its requests."""
+    state = {"count": 1, "requeueAt": f"2026-06-01T09:00:0{second}Z"}
+    late = workload("late", cpu="8", minute=1, requeueState=state)
+    if is_limit:
+        late["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "8"}}
+    else:
+        gone = {"status": "False", "reason": "PodsReadyTimeout", "message": "gone", "lastTransitionTime": None}
+        late["status"]["conditions"] = [{"type": "Requeued", **gone}]
+    found = admit(*QUEUE, workload("first", cpu="9"), late)
+    assert [name for name, _ in outcomes(found)] == heads
+    condition = found.workloads["ml/late"].requeued
+    assert is_limit or (condition is not None and condition.message == requeued)
+
+
 def test_usage_does_not_order_a_stopped_queue() -> None:
     jobs = [workload("b1", "b"), workload("q1", minute=1)]
     found = admit(by_usage(stopPolicy="Hold"), used("q", "1"), used("b", "2"), *jobs, **BY_USAGE)
@@ -296,10 +345,8 @@ def test_the_controller_validates_without_limit_range_defaults(is_observed: bool
 
 
 def test_pods_that_must_be_together_need_one_rack_with_room() -> None:
-    levels = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
-    topology = {"apiVersion": KUEUE, "kind": "Topology", "metadata": {"name": "t"}, "spec": {"levels": levels}}
     nodes = [machine(f"n{number}", rack) for number, rack in enumerate(("r1", "r2", "r2"))]
-    objects = [topology, *nodes, flavor("f", topologyName="t", nodeLabels={"pool": "gpu"})]
+    objects = [*RACKS, *nodes]
     objects += [queue("q", quota("f", "9")), local("q")]
     fits, never = workload("fits", cpu="1", count=4), workload("never", cpu="1", count=5, minute=1)
     for one in (fits, never):
@@ -321,8 +368,6 @@ def test_pods_that_must_be_together_need_one_rack_with_room() -> None:
     ids=["beside a worker", "on a node of its own"],
 )
 def test_a_leader_shares_the_rack_of_its_workers(leader: str, expected: Json) -> None:
-    levels = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
-    topology = {"apiVersion": KUEUE, "kind": "Topology", "metadata": {"name": "t"}, "spec": {"levels": levels}}
     nodes = [machine(f"n{number}", rack) for number, rack in enumerate(("r1", "r1", "r2", "r2", "r2"))]
     both = workload("a", count=3)
     group = {"required": "rack", "podSetGroupName": "g"}
@@ -330,8 +375,7 @@ def test_a_leader_shares_the_rack_of_its_workers(leader: str, expected: Json) ->
     workers["topologyRequest"] = group
     lead = workload("lead", cpu=leader)["spec"]["podSets"][0] | {"name": "lead", "topologyRequest": group}
     both["spec"]["podSets"] = [lead, workers]
-    spine = flavor("f", topologyName="t", nodeLabels={"pool": "gpu"})
-    found = admit(topology, *nodes, spine, queue("q", quota("f", "9")), local("q"), both)
+    found = admit(*RACKS, *nodes, queue("q", quota("f", "9")), local("q"), both)
     placed = {one.name: one.topology for one in found.workloads["ml/a"].pod_sets}
     assert {
         name: [(one.values, one.count) for one in topology.domains] for name, topology in placed.items() if topology
@@ -417,6 +461,16 @@ def _replacing(made: Json, other: str) -> Json:
     return made
 
 
+def _preferring(made: Json, **topology: str) -> Json:
+    """Prefers a rack, or nodes."""
+    (pods,) = made["spec"]["podSets"]
+    pods["topologyRequest"] = topology or {"required": "rack"}
+    preference = {"matchExpressions": [{"key": "pool", "operator": "Exists"}]}
+    terms = [{"weight": 1, "preference": preference}]
+    pods["template"]["spec"]["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
+    return made
+
+
 @pytest.mark.parametrize(
     ("objects", "gates", "told"),
     [
@@ -427,8 +481,18 @@ def _replacing(made: Json, other: str) -> Json:
             {"ConcurrentAdmission": True},
             "the feature gate ConcurrentAdmission",
         ),
+        (
+            [*RACKS, *QUEUE, _preferring(workload("a"), preferred="rack")],
+            {"TASBalancedPlacement": True},
+            "the feature gate TASBalancedPlacement",
+        ),
+        (
+            [*RACKS, *QUEUE, _preferring(workload("a"))],
+            {"TASRespectNodeAffinityPreferred": True},
+            "the feature gate TASRespectNodeAffinityPreferred",
+        ),
     ],
-    ids=["devices", "elastic", "concurrent"],
+    ids=["devices", "elastic", "concurrent", "balanced", "preferred nodes"],
 )
 def test_what_is_not_evaluated_is_named(objects: list[Json], gates: dict[str, bool], told: str) -> None:
     with pytest.raises(UndecidableError, match=told):

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from unittest import mock
 
 import numpy as np
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import evict
+from kschedx.controllers.workloads import copy_pod, evict
+from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Decision, Run
+from kschedx.framework.preemption import Rankings, in_turn
 from kschedx.kube.types import Node, Taint
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
+from kschedx.simulate import queue
 from kschedx.simulate.node_changes import cordoned
+from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.columns import ClusterRow, IntArray, each_cluster_row
+from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.moving import MovingCluster
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -204,6 +210,86 @@ def test_replicas_in_a_row_are_decided_like_each_by_itself(seed: int) -> None:
         if dice.random() < 0.05:
             world.move()
     world.check()
+
+
+@settings(deadline=None, max_examples=40, phases=[Phase.generate])
+@given(seed=st.integers(0, 2**32))
+def test_identical_pods_that_share_a_step_go_where_each_goes_by_itself(seed: int) -> None:
+    dice = random.Random(seed)
+    snapshot = Snapshot.from_objects(Dealer(dice).deal())
+    waiting = [pod for row in snapshot.pods.pending if not (pod := snapshot.pods[row]).spec.scheduling_gates]
+    for pod in dice.sample(waiting, min(2, len(waiting))):
+        snapshot = with_pods(*copy_pod(snapshot, pod, dice.choice((5, 40))))
+    setup = Setup.for_cluster(snapshot)
+
+    def outcome(many: int) -> tuple[object, ...]:
+        with mock.patch.object(queue, "MANY_ALIKE", many):
+            found = simulate(snapshot, setup)
+        again = found.cluster_before(len(found.steps) - 1).pods.node.tolist() if found.steps else []
+        pods = found.run.cluster.pods.node.tolist()
+        return dict(found.placed), dict(found.messages), found.evictions, found.usage_after.total(), pods, len(again)
+
+    assert outcome(1) == outcome(10**9)
+
+
+@UNSHRUNK
+@given(SEEDS)
+def test_preemptors_in_a_row_are_decided_like_each_by_itself(seed: int) -> None:
+    world = World(random.Random(seed))
+    dice, run, cluster = world.dice, world.run, world.cluster
+    names = dice.choices(NAMES[len(cluster.node_names) :], k=dice.randrange(6))
+    for name in dict.fromkeys(names):
+        cluster.add_node(Snapshot.from_objects(list(world.dealer.node(name))).cluster.nodes[0])
+    small, large = (
+        {"requests": {"cpu": cpu}} for cpu in (dice.choice(["300m", "700m"]), dice.choice(["600m", "1500m"]))
+    )
+    dealt = [
+        *(builders.pod(f"small-{number}", spec=_spec(small, dice.choice([0, 0, 5]))) for number in range(20)),
+        *(builders.pod(f"large-{number}", spec=_spec(large, 100)) for number in range(12)),
+    ]
+    made = Snapshot.from_objects(dealt)
+    rows = cluster.add_pods([made.pods[row] for row in range(len(made.pods))])
+    for row in rows[:20]:
+        decision = run.decide(row)
+        if decision.outcome is Outcome.SCHEDULED:
+            run.bind(row, dice.choice(list(each_cluster_row(decision.choice))))
+    for row in rows[20:]:
+        while row in cluster.pods.pending:
+            built = cluster.frozen()
+            decision, alone = run.decide(row), run.scheduler.on(built).schedule(built.pods[row])
+            assert told(decision) == told(Decision.of(alone)), cluster.pods.key(row)
+            found = decision.post_filter
+            if decision.outcome is Outcome.SCHEDULED:
+                run.bind(row, dice.choice(list(each_cluster_row(decision.choice))))
+            elif found is None or not found.best:
+                break
+            else:
+                node = found.best[0] if dice.random() < 0.8 else dice.choice(found.best)
+                for victim in next(one.victims for one in found.candidates if one.node == node):
+                    evict(run, victim, waits=dice.random() < 0.5)
+                run.nominate(row, node)
+        if dice.random() < 0.05:
+            world.move()
+    world.check()
+
+
+@UNSHRUNK
+@given(SEEDS)
+def test_rankings_are_those_of_the_cluster_as_it_stands(seed: int) -> None:
+    world, rankings = World(random.Random(seed)), Rankings()
+    for _ in range(8):
+        world.move()
+        nodes = world.run.scheduler.nodes
+        pods, priority = nodes.pods, world.dice.choice([5, 10, 100])
+        lower = np.flatnonzero((pods.node >= 0) & (pods.priorities < priority))
+        anew = in_turn(nodes, lower, pods.node[lower], lambda _, rows, __: np.zeros(len(rows), dtype=np.bool_))
+        ranked, on = rankings.below(nodes, priority)
+        assert ranked.tolist() == anew.pods.tolist()
+        assert on.tolist() == anew.index.tolist()
+
+
+def _spec(resources: Mapping[str, object], priority: int) -> builders.Manifest:
+    return {"containers": [{"name": "main", "image": "main", "resources": resources}], "priority": priority}
 
 
 @UNSHRUNK

@@ -66,7 +66,7 @@ def test_applying_an_immutable_field_is_refused_as_the_api_server_does(tmp_path:
     (state,) = (one.lifecycle for one in found.states)
     assert isinstance(state, NotChanged)
     assert "spec is immutable after creation except" in state.message
-    assert (found.overall, found.pending) == (Outcome.UNSCHEDULABLE, ("default/db",))
+    assert (found.overall, tuple(found.pending)) == (Outcome.UNSCHEDULABLE, ("default/db",))
     written.write_bytes(msgspec.json.encode(claim("data", storage_class=None)))
     assert simulated({"apply": str(written)}).pending == ("default/db",)
 

@@ -53,7 +53,9 @@ def test_moves_add_up_and_can_be_taken_back(seed: int) -> None:
         if dice.random() < 0.3:
             moving.remove_many([one for one in some if moving.pods.node[one] >= 0])
             some = [one for one in some if moving.pods.node[one] < 0]
-            moving.place_many(some, [ClusterRow(dice.randrange(4)) for _ in some])
+            moving.place_many(
+                np.array(some, dtype=np.int64), np.array([dice.randrange(4) for _ in some], dtype=np.int64)
+            )
         elif moving.pods.node[row] < 0:
             moving.place(row, ClusterRow(dice.randrange(4)))
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import signal
@@ -81,9 +82,10 @@ class Clusters(Struct, frozen=True, kw_only=True):
         for allowed in self.snapshots:
             root = Path(allowed).resolve()
             for path in (Path(snapshot), root / snapshot):
-                found = path.resolve()
-                if found == root or (root.is_dir() and root in found.parents and found.exists()):
-                    return str(found)
+                with contextlib.suppress(OSError, ValueError):  # no path has a NUL, or a name of a thousand letters
+                    found = path.resolve()
+                    if found == root or (root.is_dir() and root in found.parents and found.exists()):
+                        return str(found)
         raise InputError(
             f'this server was not started with snapshot "{snapshot}"', hint=nearest(snapshot, self.snapshots)
         )

@@ -8,22 +8,23 @@ came or went, that is a first look again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
+import numpy as np
 from msgspec import Struct
 
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.interface import PermitPlugin
-from kschedx.framework.moving.equivalence import EquivalenceClasses, EquivalenceKey
+from kschedx.framework.moving.equivalence import EquivalenceClasses, EquivalenceKey, shares_columns
 from kschedx.framework.replicas import NotFollowedError, Pick, Replicas, Standing
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import Decision, EquivalenceClass, after_binding
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.devices import ResourceClaim
-from kschedx.kube.types import Pod
-from kschedx.snapshot.columns import ClusterRow, ClusterRows
+from kschedx.kube.types import Pod, PodSpec
+from kschedx.snapshot.columns import ClusterRow, ClusterRows, IntArray, cluster_rows
 from kschedx.snapshot.moving import MovingCluster
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -72,6 +73,10 @@ class Run:
         """The pod of which nothing was known last, and the version of the cluster."""
         self._latest_shared: tuple[EquivalenceKey, int, Decision] | None = None
         """The class of the pod that was decided last and fits nowhere, the version of the cluster, and the decision."""
+        self._decided: tuple[int, EquivalenceClass] | None = None
+        """The pod that was decided last, with its class."""
+        self._preemptor: tuple[int, int, Decision] | None = None
+        """The pod that preempted others last, the version of the cluster since, and the decision that follows."""
 
     @property
     def scheduler(self) -> Scheduler:
@@ -109,6 +114,7 @@ class Run:
         if own is None:
             return Decision.of(self.cycle(row))
         decision = own.decide(self.cluster.pods[row])
+        self._decided = row, own
         may_share = placement is None and own.is_shared and not self.cluster.pods.nominations
         kind = self.kind_of(row) if may_share else None
         if kind is not None and decision.outcome is Outcome.UNSCHEDULABLE:
@@ -118,7 +124,9 @@ class Run:
     def known_decision(self, row: int) -> Decision | None:
         """What `decide` says of a pod of which much is known, since pods came before it that plugins read alike; None
         where it has to look."""
-        series, latest, cluster = self._series, self._latest_shared, self.cluster
+        series, latest, cluster, preemptor = self._series, self._latest_shared, self.cluster, self._preemptor
+        if preemptor is not None and preemptor[:2] == (row, cluster.version):
+            return preemptor[2]
         if latest is not None and latest[1] == cluster.version and self._is_of(latest[0], row):
             return latest[2]
         if self._stood_in is not cluster.snapshot:
@@ -170,12 +178,20 @@ class Run:
         pod = self.cluster.pods[row]
         return self.scheduler.schedule(pod, profile) if own is None else own.cycle(pod)
 
+    def nominate(self, row: int, node: ClusterRow) -> None:
+        """Nominate a pod that was decided last for the node that its victims, and nothing else, have left since."""
+        self.cluster.nominate(row, node)
+        own = None if self._decided is None or self._decided[0] != row else self._decided[1]
+        if own is not None and own.keeps_dry_runs and shares_columns(self.cluster.pods.specs[row]):
+            # the dry run ended with the pod on the node
+            decision = Decision(outcome=_SCHEDULED, best=cluster_rows([node]), nominated=node)
+            self._preemptor = row, self.cluster.version, decision
+
     def bind(self, row: int, node: ClusterRow, then: int | None = None) -> None:
         """Place a pod that was decided last, and fits, with its claims bound and allocated. `then`: the pod that is
         decided next, for which much is known if it is identical."""
         pods = self.cluster.pods
-        spec = pods.specs[row]
-        claims = spec.mounts_storage or spec.resource_claims or self.snapshot.devices.stands_for_request(spec)
+        claims = self._has_claims(pods.specs[row])
         if self._series is not None and not self._is_of(self._series.kind, row):
             self._series = None
         if self._series is None and then is not None and not claims:
@@ -188,6 +204,26 @@ class Run:
             if not self._series.replicas.place(node):
                 self._series = None
 
+    def place_like_last(self, rows: IntArray, ranks: IntArray, seen: Callable[[int], None]) -> IntArray:
+        """Place pods that are identical to the one that was placed last, one after the other; a tie goes to the lowest
+        of `ranks` (node,). Returns the nodes of the first of them, none where each has to be decided by itself. `seen`
+        gets how many there are so far."""
+        series, pods = self._series, self.cluster.pods
+        is_known = series is not None and series.moves == len(pods.steps) and self._stood_in is self.cluster.snapshot
+        if series is None or not (is_known and len(rows)) or pods.nominations:
+            return np.zeros(0, dtype=np.int64)
+        if not self._is_of(series.kind, int(rows[0])) or self._has_claims(pods.specs[int(rows[0])]):
+            return np.zeros(0, dtype=np.int64)
+        nodes, goes_on = series.replicas.take(len(rows), ranks, seen)
+        self.cluster.place_many(rows[: len(nodes)], nodes)
+        series.moves += len(nodes)
+        if not goes_on:
+            self._series = None
+        return nodes
+
+    def _has_claims(self, spec: PodSpec) -> bool:
+        return bool(spec.mounts_storage or spec.resource_claims or self.snapshot.devices.stands_for_request(spec))
+
     def bind_identical(self, rows: Sequence[int], pick: Pick) -> list[tuple[ClusterRows, ClusterRow]]:
         """Decide about pods and place them, one after the other; they wait, and are identical to the one that was bound
         last. For each the nodes that share the highest total, and the one that `pick` takes; fewer than there are pods
@@ -197,7 +233,8 @@ class Run:
             return []
         found, goes_on = series.replicas.place_all(len(rows), pick)
         if found:
-            self.cluster.place_many(rows[: len(found)], [node for _, node in found])
+            nodes = np.array([node for _, node in found], dtype=np.int64)
+            self.cluster.place_many(np.array(rows[: len(found)], dtype=np.int64), nodes)
             series.moves += len(found)
         if not goes_on:
             self._series = None

@@ -10,6 +10,7 @@ from importlib.resources import files
 
 import msgspec
 
+from kschedx.kube.escaping import json_escaped
 from kschedx.render.page.model import Page
 
 _PAGE = """<!doctype html>
@@ -72,12 +73,6 @@ def _hash(content: str) -> str:
 
 
 def _embedded(page: Page) -> str:
-    """JSON that cannot end the element it stands in; nor does it hold what reorders or hides text."""
-    text = msgspec.json.encode(page).decode()
-    text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    return text if text.isascii() else "".join(c if c.isascii() or c.isprintable() else _escaped(c) for c in text)
-
-
-def _escaped(character: str) -> str:
-    units = character.encode("utf-16-be")
-    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+    """JSON that cannot end the element it stands in, and holds nothing that hides text or that a log obeys."""
+    text = json_escaped(msgspec.json.encode(page).decode())
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
+from kschedx.kube.escaping import visible
 from kschedx.render.page import model
 from kschedx.render.view import Tone
 from kschedx.render.wording import count, listed
@@ -104,7 +105,7 @@ def _section(section: model.Section) -> Iterator[str]:
         case model.Table():
             yield f"### {plain(section.title)}"
             yield ""
-            cells = [[plain(str(cell)) for cell in row] for row in section.rows]
+            cells = [[plain(visible(str(cell))) for cell in row] for row in section.rows]
             yield from table([plain(column.label) for column in section.columns], cells, section.left_out)
         case model.Usage():
             yield "### Nodes before and after"
