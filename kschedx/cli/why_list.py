@@ -373,8 +373,9 @@ class Asked:
 
 
 def _alike(item: Item, story: PodAnswer) -> PodAnswer:
-    """The story of a pod that is like this one, as this one's."""
-    return replace(story, pod=item.pod, owner=item.owner, priority=item.priority, command=item.command)
+    """The story of a pod that is like this one, as this one's, on its own node."""
+    nodes = (item.node,) if item.node else story.nodes
+    return replace(story, pod=item.pod, owner=item.owner, priority=item.priority, command=item.command, nodes=nodes)
 
 
 # `kschedx why` for several pods and workloads, that are named or in files.

@@ -225,13 +225,9 @@ def test_what_a_runtime_class_adds_is_neither_dropped_nor_changed(runtime: str, 
     kata = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}, "handler": "kata"}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [affinity]}]}
     rules = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-    me = pod(
-        "me",
-        containers=IMAGE,
-        nodeSelector={"sandbox": "kata-qemu"},
-        runtimeClassName=runtime,
-        **({"affinity": rules} if affinity else {}),
-    )
+    selector = {"sandbox": "kata-qemu"}
+    own = {"affinity": rules} if affinity else {}
+    me = pod("me", spec={"containers": IMAGE, "nodeSelector": selector, "runtimeClassName": runtime, **own})
     near = node("a", labels={"sandbox": "kata-qemv"})
     found = kschedx.explain(kschedx.Snapshot.from_objects([near, {**kata, "scheduling": scheduling}, me]), "default/me")
     assert not any("kata-qemv" in one.title or "stop requiring sandbox=" in one.title for one in found.fixes)
