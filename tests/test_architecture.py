@@ -298,8 +298,23 @@ def test_slow_packages_are_imported_inside_functions() -> None:
 
 # Facts only: what is said of them stands in `render`. An error says itself what is wrong.
 WITHOUT_SENTENCES = ("explain", "fixes")
-FIX_TEXTS = (PACKAGE / "fixes" / "phrases.py", *(PACKAGE / "fixes" / "steps").glob("*.py"))
-NOTES = ("admission", "cycle_notes", "events", "missing_kinds", "notes", "ranking", "setup", "subject")
+FIX_TEXTS = (
+    PACKAGE / "fixes" / "dead_end.py",
+    PACKAGE / "fixes" / "phrases.py",
+    *(PACKAGE / "fixes" / "steps").glob("*.py"),
+)
+NOTES = (
+    "admission",
+    "cycle_notes",
+    "events",
+    "missing_kinds",
+    "notes",
+    "profile_changes",
+    "ranking",
+    "root_causes",
+    "setup",
+    "subject",
+)
 WITH_SENTENCES = {*(PACKAGE / "explain" / f"{module}.py" for module in NOTES), *FIX_TEXTS}
 """Notes and the steps of fixes, each of which is made and worded in one place."""
 SENTENCE = re.compile(r"(?!kubectl |kschedx ).*\b[a-z']{2,}[,:]? [a-z']{2,}", re.DOTALL)

@@ -1,65 +1,39 @@
-"""A change that makes the autoscaler help, as facts. `render/words/autoscaler.py` has its title."""
+"""A change that makes an autoscaler help: what those of cluster-autoscaler and of Karpenter have in common."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Iterable
+from enum import Enum, auto
 
 from msgspec import Struct
 
+from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.types import Taint
 
 
-class RaisePriority(Struct, frozen=True, kw_only=True):
-    """Of the pod."""
-
-    at_least: int
-
-
-class TolerateTaints(Struct, frozen=True, kw_only=True):
-    taints: tuple[Taint, ...]
-
-
-class ResourceAmount(Struct, frozen=True, kw_only=True):
-    resource: str
-    amount: int
-    """In the integers of plugins."""
+class StepKind(Enum):
+    OF_POD = auto()
+    """The pod tolerates taints, or requests less."""
+    ROOM = auto()
+    """A larger group or pool, or a pod that the autoscaler looks at: it comes before other changes of the pod."""
+    NEW_GROUP = auto()
+    OTHER = auto()
 
 
-class RequestAtMost(Struct, frozen=True, kw_only=True):
-    amounts: tuple[ResourceAmount, ...]
+class RemedyStep(Struct, frozen=True, kw_only=True):
+    title: str
+    """`raise the maximum of node group workers from 3 to 4`."""
+    kind: StepKind = StepKind.OTHER
 
 
-class UncordonNode(Struct, frozen=True, kw_only=True):
-    """One that the group's new nodes are modelled on."""
-
-    node: str
+def tolerate(taints: Iterable[Taint]) -> RemedyStep:
+    return RemedyStep(title=f"tolerate {' and '.join(map(str, taints))}", kind=StepKind.OF_POD)
 
 
-class RaiseMaximum(Struct, frozen=True, kw_only=True):
-    group: str
-    before: int
-    after: int
-
-
-class SetFlag(Struct, frozen=True, kw_only=True):
-    """A switch of the autoscaler's own command line."""
-
-    name: str
-
-
-class AddGroup(Struct, frozen=True, kw_only=True):
-    """A group of its own, whose nodes are like those of another one but for these."""
-
-    like: str
-    labels: tuple[tuple[str, str], ...] = ()
-    """Key and value."""
-    without_labels: tuple[str, ...] = ()
-    without_taints: tuple[Taint, ...] = ()
-
-
-RemedyStep: TypeAlias = (
-    RaisePriority | TolerateTaints | RequestAtMost | UncordonNode | RaiseMaximum | SetFlag | AddGroup
-)
+def request_at_most(amounts: Iterable[tuple[str, int]]) -> RemedyStep:
+    """Of resources and amounts, which are in the integers of plugins."""
+    told = (f"{format_quantity(amount, Unit.of(name))} {name}" for name, amount in amounts)
+    return RemedyStep(title=f"lower the request to {' and '.join(told)}", kind=StepKind.OF_POD)
 
 
 class AutoscalerRemedy(Struct, frozen=True, kw_only=True):

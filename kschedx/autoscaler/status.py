@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from kschedx.errors import InputError, Place
+from kschedx.kube.decoding import map_at
 
 if TYPE_CHECKING:
-    from kschedx.sources.yaml import Value
+    pass
 
 
 class Health(StrEnum):
@@ -112,7 +113,7 @@ def _read(text: str) -> AutoscalerStatus:
     return AutoscalerStatus(
         groups=tuple(_group(one, index) for index, one in enumerate(groups)),
         state=str(document.get("autoscalerStatus") or ""),
-        health=_health(_text(_map(document, "clusterWide", "health"), "status")),
+        health=_health(_text(map_at(document, "clusterWide", "health"), "status")),
         time=str(document.get("time") or ""),
         unknown=_unknown(groups),
     )
@@ -123,7 +124,7 @@ def _unknown(groups: Iterable[object]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for entry in groups:
         for part, known in (("health", Health), ("scaleUp", ScaleUp)):
-            word = _text(_map(entry, part), "status") if isinstance(entry, dict) else ""
+            word = _text(map_at(entry, part), "status") if isinstance(entry, dict) else ""
             if word not in set(known):
                 found[word] = None
     return tuple(found)
@@ -135,10 +136,10 @@ _PLACE = Place(object="ConfigMap kube-system/cluster-autoscaler-status", field="
 def _group(entry: object, index: int) -> NodeGroupStatus:
     if not isinstance(entry, dict) or not entry.get("name"):
         raise InputError(f"nodeGroups[{index}] has no name", place=_PLACE)
-    health, scale_up = _map(entry, "health"), _map(entry, "scaleUp")
-    counts = _map(health, "nodeCounts")
-    registered = _map(counts, "registered")
-    backoff = _map(scale_up, "backoffInfo")
+    health, scale_up = map_at(entry, "health"), map_at(entry, "scaleUp")
+    counts = map_at(health, "nodeCounts")
+    registered = map_at(counts, "registered")
+    backoff = map_at(scale_up, "backoffInfo")
     return NodeGroupStatus(
         name=str(entry["name"]),
         target=_number(health, "cloudProviderTarget"),
@@ -149,28 +150,21 @@ def _group(entry: object, index: int) -> NodeGroupStatus:
         backoff_code=_text(backoff, "errorCode"),
         backoff_message=_text(backoff, "errorMessage"),
         ready=_number(registered, "ready"),
-        unready=_number(_map(registered, "unready"), "total"),
+        unready=_number(map_at(registered, "unready"), "total"),
         not_started=_number(registered, "notStarted"),
         registered=_number(registered, "total"),
         long_unregistered=_number(counts, "longUnregistered"),
         unregistered=_number(counts, "unregistered"),
-        scale_down_candidates=_number(_map(entry, "scaleDown"), "candidates"),
+        scale_down_candidates=_number(map_at(entry, "scaleDown"), "candidates"),
     )
 
 
-def _map(value: Mapping[str, Value], *path: str) -> Mapping[str, Value]:
-    for part in path:
-        inner = value.get(part)
-        value = inner if isinstance(inner, dict) else {}
-    return value
-
-
-def _text(value: Mapping[str, Value], key: str) -> str:
+def _text(value: Mapping[str, object], key: str) -> str:
     found = value.get(key)
     return "" if found is None else str(found)
 
 
-def _number(value: Mapping[str, Value], key: str) -> int:
+def _number(value: Mapping[str, object], key: str) -> int:
     found = value.get(key, 0)
     if found is None:
         return 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from kschedx.cli.connection import Reached
-    from kschedx.explain.difference import LeftOut, Summary
+    from kschedx.explain.difference import Summary
     from kschedx.explain.profile_changes import Change, Pair
     from kschedx.explain.setup import Setup
     from kschedx.inquiry.manifests import Manifests, Written
@@ -292,7 +292,7 @@ def _pods(
     return pair, (first, second)
 
 
-def _compare(pair: Pair, rows: list[int], left_out: Mapping[LeftOut, int], jobs: int) -> Summary:
+def _compare(pair: Pair, rows: list[int], left_out: Mapping[str, int], jobs: int) -> Summary:
     """Shared between processes."""
     from kschedx.cli.parallel import results
     from kschedx.inquiry.profile_difference import compare_pods

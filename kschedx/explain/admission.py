@@ -367,11 +367,8 @@ def admitted_pod(
 
 def refused_by_namespace(snapshot: Snapshot, pod: ObjectMeta) -> str | None:
     """Why a namespace that is being deleted takes no new pod (NamespaceLifecycle)."""
-    for one in snapshot.of(Namespace):
-        is_terminating = one.metadata.deletion_timestamp or one.status.phase == "Terminating"
-        if one.metadata.name == (pod.namespace or DEFAULT_NAMESPACE) and is_terminating:
-            return terminating_refusal(pod, one.metadata.name)
-    return None
+    namespace = pod.namespace or DEFAULT_NAMESPACE
+    return terminating_refusal(pod, namespace) if namespace in snapshot.terminating_namespaces else None
 
 
 def _require_namespace(snapshot: Snapshot, pod: Pod) -> None:

@@ -136,6 +136,13 @@ def _claim(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator[Note]:
             f'claim {key} names storage class "{claim.storage_class}", which does not exist'
             f"{f' ({hint})' if hint else ''}: kube-scheduler waits until the claim is bound",
         )
+    storage_class = storage.classes.get(claim.storage_class)
+    if not bound and storage_class is not None and storage_class.refuses_modes(claim):
+        yield note(
+            "access-mode-refused",
+            f"claim {key} requests ReadWriteMany, which {storage_class.provisioner} does not provide for file systems: "
+            "it will not provision the volume, and the pod stays pending",
+        )
     for one in claim.status.conditions:
         if bound and one.type in RESIZING and one.status == "True":
             size = str(claim.spec.resources.requests.get("storage", ""))

@@ -6,7 +6,7 @@ A story is read from a cycle, or from the document that was saved of one (`to_di
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from enum import Enum, StrEnum, auto
+from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -670,15 +670,6 @@ class DifferenceGroup(Struct, frozen=True, kw_only=True):
     """Largest first."""
 
 
-class LeftOut(Enum):
-    """Why a pod that was asked for is not compared."""
-
-    OF_KUBELET = auto()
-    """A static pod."""
-    OF_OTHERS = auto()
-    """Another scheduler's."""
-
-
 class Summary(Struct, frozen=True, kw_only=True):
     """The differences of many pods."""
 
@@ -686,7 +677,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     differences: tuple[Difference, ...]
     undecided: Mapping[str, str] = field(default_factory=dict)
     """Pods that kschedx cannot decide about, with what it would need."""
-    left_out: Mapping[LeftOut, int] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
     """Pods that were asked for and were not compared."""
     repacking: Repacking | None = None
     """What the profiles make of the nodes; None where that was not asked for."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
-from enum import Enum, auto
 from functools import cached_property
 from itertools import pairwise
 
@@ -13,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import UndecidableError
-from kschedx.explain.difference import Difference, LeftOut, Rejection, Story, compare
+from kschedx.explain.difference import Difference, Rejection, Story, compare
 from kschedx.explain.missing_kinds import require_for_decision
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import unassigned
@@ -33,15 +32,6 @@ WEIGHED = frozenset({"score", "priorities"})
 """The points whose plugins have a weight; a Policy has priorities."""
 
 
-class Unspelled(Enum):
-    """What a configuration has no text for."""
-
-    PROFILE = auto()
-    """There is one."""
-    BY_CLUSTER_SIZE = auto()
-    """No percentageOfNodesToScore."""
-
-
 class Change(Struct, frozen=True, kw_only=True):
     """One setting; a side that lacks it is empty."""
 
@@ -53,8 +43,8 @@ class Change(Struct, frozen=True, kw_only=True):
     """The plugin, the gate, or the setting."""
     setting: str = ""
     """`weight`, `position`, the path of an argument; empty where the subject itself comes or goes."""
-    before: str | Unspelled = ""
-    after: str | Unspelled = ""
+    before: str = ""
+    after: str = ""
 
 
 def changes(before: Setup, after: Setup) -> tuple[Change, ...]:
@@ -113,8 +103,8 @@ def _profile(name: str, before: Setup, after: Setup) -> Iterator[Change]:
             profile=name,
             place="scheduler",
             subject="profile",
-            before=Unspelled.PROFILE if first else "",
-            after=Unspelled.PROFILE if second else "",
+            before="a profile" if first else "",
+            after="a profile" if second else "",
         )
         return
     if first.percentage_of_nodes_to_score != second.percentage_of_nodes_to_score:
@@ -131,9 +121,9 @@ def _profile(name: str, before: Setup, after: Setup) -> Iterator[Change]:
         yield from _args(name, plugin, first.args.get(plugin), second.args.get(plugin))
 
 
-def _percentage(profile: Profile) -> str | Unspelled:
+def _percentage(profile: Profile) -> str:
     share = profile.percentage_of_nodes_to_score
-    return f"{share}%" if share else Unspelled.BY_CLUSTER_SIZE
+    return f"{share}%" if share else "by cluster size"
 
 
 def _point(name: str, point: str, before: Profile, after: Profile) -> Iterator[Change]:
@@ -388,7 +378,7 @@ class Pair:
 
     def choose(
         self, *, namespace: str | None = None, labels: Selector | None = None, pending: bool, running: bool
-    ) -> tuple[list[int], dict[LeftOut, int]]:
+    ) -> tuple[list[int], dict[str, int]]:
         """Rows of the pods that are asked for, and why others of them cannot be compared, with their number.
 
         With neither `pending` nor `running` it is both.
@@ -406,7 +396,7 @@ class Pair:
         of_others = ~pods.specs.where(lambda spec: self.knows(spec.scheduler_name)) & ~of_kubelet
         left_out = {
             why: count
-            for why, mask in ((LeftOut.OF_KUBELET, of_kubelet), (LeftOut.OF_OTHERS, of_others))
+            for why, mask in (("static pods", of_kubelet), ("pods of other schedulers", of_others))
             if (count := int(np.count_nonzero(wanted & mask)))
         }
         return np.flatnonzero(wanted & ~of_kubelet & ~of_others).tolist(), left_out

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from enum import Enum, auto
-from typing import TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -19,6 +17,7 @@ from kschedx.framework.status import Candidate
 from kschedx.kube.selectors import compile_node_selector, compile_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, tolerates
 from kschedx.kube.types import Affinity, Node, Pod, PodAffinity, PodAffinityTerm
+from kschedx.render.wording import count, listed
 from kschedx.snapshot.columns import ClusterRow, TableRow, TableRows, each_row
 from kschedx.snapshot.pods import PodTable
 
@@ -122,27 +121,28 @@ def compared(first: ScoredNode, second: ScoredNode) -> tuple[Lead, ...]:
     return tuple(sorted((lead for lead in leads if lead.difference), key=lambda lead: -lead.difference))
 
 
-class Rule(Enum):
-    """What each of preemption's rules compares, in their order."""
+_PREFERRED = (
+    "fewest PodDisruptionBudget violations",
+    "lowest priority of the most important victim",
+    "lowest sum of the victims' priorities",
+    "fewest victims",
+    "latest start of the most important victims",
+)
+"""By each of preemption's rules, in their order."""
 
-    PDB_VIOLATIONS = auto()
-    HIGHEST_PRIORITY = auto()
-    SUM_OF_PRIORITIES = auto()
-    VICTIMS = auto()
-    START = auto()
 
-
-def deciding_rule(candidates: tuple[Candidate, ...], best: tuple[int, ...], pods: PodTable) -> Rule | None:
-    """The rule that leaves only the `best` candidates (node rows); None where there was nothing to choose."""
+def deciding_rule(candidates: tuple[Candidate, ...], best: tuple[int, ...], pods: PodTable) -> str:
+    """What the rule prefers that leaves only the `best` candidates (node rows); empty where there was nothing to
+    choose."""
     left = candidates
-    for rule, measure in zip(Rule, RULES, strict=True):
+    for preferred, measure in zip(_PREFERRED, RULES, strict=True):
         numbers = [measure(candidate, pods) for candidate in left]
         least = min(numbers, default=0)
         remaining = tuple(one for one, number in zip(left, numbers, strict=True) if number == least)
         if len(remaining) == len(best) and len(remaining) < len(left):
-            return rule
+            return preferred
         left = remaining
-    return None
+    return ""
 
 
 # What does not decide, though a reader may expect it to: why a pod is on a node that its author did not mean.
@@ -152,99 +152,14 @@ LEAST_BARE_PODS = 3
 _OF_USAGE = ("NodeResourcesFit", "NodeResourcesBalancedAllocation")
 
 
-class RuleSelectsNothing(Struct, frozen=True, kw_only=True):
-    """A podAffinity or podAntiAffinity term whose selector matches no pod, the pod itself included."""
-
-    rule: str
-    """`podAntiAffinity term 1`."""
-    selector: str
-    """As kubectl writes it."""
-
-
-class CountsOthers(Struct, frozen=True, kw_only=True):
-    """A spread constraint whose selector does not match the pod itself."""
-
-    topology_key: str
-
-
-class OnlyTolerates(Struct, frozen=True, kw_only=True):
-    """The pod tolerates the taint of a node that does not win, and selects no nodes."""
-
-    taint: str
-    node: str
-
-
-class SoftTaint(Struct, frozen=True, kw_only=True):
-    taint: str
-    node: str
-
-
-class UnreservedHardware(Struct, frozen=True, kw_only=True):
-    """The winner has devices that the pod does not request, other nodes have none, and no taint keeps pods away."""
-
-    node: str
-    resource: str
-
-
-class WithoutRequests(Struct, frozen=True, kw_only=True):
-    """The winner leads by its free resources, and most of its pods request none."""
-
-    node: str
-    bare: int
-    pods: int
-
-
-class FilterDisabled(Struct, frozen=True, kw_only=True):
-    profile: str
-    plugins: tuple[str, ...]
-
-
-class EitherTerm(Struct, frozen=True, kw_only=True):
-    """Of the terms of a required node affinity one is enough, and the winner matches no other."""
-
-    node: str
-    matched: tuple[int, ...]
-    terms: int
-
-
-class LooseSpread(Struct, frozen=True, kw_only=True):
-    """A spread constraint that allows the pod in a domain that has more pods than another."""
-
-    topology_key: str
-    max_skew: int
-    domain: str
-    pods: int
-    least: int
-
-
-class OtherProfiles(Struct, frozen=True, kw_only=True):
-    """Profiles of the configuration that a pod without a schedulerName of its own does not use."""
-
-    used: str
-    others: tuple[str, ...]
-
-
-Indecisive: TypeAlias = (
-    RuleSelectsNothing
-    | CountsOthers
-    | OnlyTolerates
-    | SoftTaint
-    | UnreservedHardware
-    | WithoutRequests
-    | FilterDisabled
-    | EitherTerm
-    | LooseSpread
-    | OtherProfiles
-)
-
-
-def indecisive(cycle: Cycle, profiles: Sequence[str] = ()) -> Iterator[Indecisive]:
-    """Of a pod that fits; nothing where the answer is that it does not. `profiles` are those of the configuration."""
+def indecisive(cycle: Cycle, profiles: Sequence[str] = ()) -> Iterator[str]:
+    """A sentence each, of a pod that fits; nothing where the answer is that it does not. `profiles` are those of the
+    configuration."""
     if not cycle.choice or cycle.nodes is None:
         return
     used = cycle.profile.scheduler_name
     if used == DEFAULT_SCHEDULER and (others := tuple(one for one in profiles if one != used)):
-        yield OtherProfiles(used=used, others=others)
+        yield f"the pod's schedulerName is {used}, so that profile {listed(others, 3)} is not used"
     yield from _disabled_filters(cycle)
     yield from _rules_without_pods(cycle)
     winners = [cycle.all_nodes.cluster.nodes[row] for row in cycle.choice]
@@ -256,7 +171,7 @@ def indecisive(cycle: Cycle, profiles: Sequence[str] = ()) -> Iterator[Indecisiv
         if taint.effect == PREFER_NO_SCHEDULE and not any(
             tolerates(one, taint, comparison=comparison) for one in spec.tolerations
         ):
-            yield SoftTaint(taint=str(taint), node=node.name)
+            yield f"the taint {taint} of {node.name} only lowers its score; effect NoSchedule would reject the pod"
     yield from _either_term(cycle, node)
     if len(winners) == 1:
         yield from _loose_spread(cycle, node)
@@ -264,14 +179,15 @@ def indecisive(cycle: Cycle, profiles: Sequence[str] = ()) -> Iterator[Indecisiv
         yield from _bare_pods(cycle, cycle.choice[0])
 
 
-def _disabled_filters(cycle: Cycle) -> Iterator[FilterDisabled]:
+def _disabled_filters(cycle: Cycle) -> Iterator[str]:
     release, enabled = cycle.release, cycle.profile.points.get("filter", ())
     usual = [one.name for one in release.default_plugins if "filter" in release.plugin_points.get(one.name, ())]
     if lacking := tuple(one for one in usual if one not in enabled):
-        yield FilterDisabled(profile=cycle.profile.scheduler_name, plugins=lacking)
+        profile = cycle.profile.scheduler_name
+        yield f"profile {profile} disables a filter of the default profile: {listed(lacking, 4)}"
 
 
-def _rules_without_pods(cycle: Cycle) -> Iterator[RuleSelectsNothing | CountsOthers]:
+def _rules_without_pods(cycle: Cycle) -> Iterator[str]:
     pod, affinity = cycle.pod, cycle.pod.spec.affinity or Affinity()
     for kind, rules in (("podAffinity", affinity.pod_affinity), ("podAntiAffinity", affinity.pod_anti_affinity)):
         rules = rules or PodAffinity()
@@ -282,10 +198,11 @@ def _rules_without_pods(cycle: Cycle) -> Iterator[RuleSelectsNothing | CountsOth
         for number, term in enumerate(terms, start=1):
             if not _selects_any(cycle, pod, term):
                 selector = compile_selector(term.label_selector)
-                yield RuleSelectsNothing(rule=f"{kind} term {number}", selector=str(selector))
+                yield f"{kind} term {number} ({selector}) matches no pod, this pod included: it has no effect"
     for constraint in pod.spec.topology_spread_constraints:
         if not compile_selector(constraint.label_selector).matches(pod.metadata.labels):
-            yield CountsOthers(topology_key=constraint.topology_key)
+            over = f"the spread constraint over {constraint.topology_key}"
+            yield f"{over} does not match the pod itself: it counts other pods"
 
 
 def _selects_any(cycle: Cycle, pod: Pod, term: PodAffinityTerm) -> bool:
@@ -297,7 +214,7 @@ def _selects_any(cycle: Cycle, pod: Pod, term: PodAffinityTerm) -> bool:
     return bool((pods.labels.where(selector.matches) & pods.namespaces.where(lambda name: name in namespaces)).any())
 
 
-def _tolerated_elsewhere(cycle: Cycle, taken: set[str]) -> Iterator[OnlyTolerates]:
+def _tolerated_elsewhere(cycle: Cycle, taken: set[str]) -> Iterator[str]:
     """`taken` are the keys of the winners' taints."""
     chosen = [one for one in cycle.pod.spec.tolerations if one.key and not one.key.startswith("node.kubernetes.io/")]
     if not chosen or cycle.feasible is None or cycle.nodes is None:
@@ -309,11 +226,12 @@ def _tolerated_elsewhere(cycle: Cycle, taken: set[str]) -> Iterator[OnlyTolerate
             if taint.effect not in DO_NOT_SCHEDULE or taint.key in taken:
                 continue
             if any(tolerates(one, taint, comparison=comparison) for one in chosen):
-                yield OnlyTolerates(taint=str(taint), node=node.name)
+                allows = f"the toleration of {taint} allows {node.name} and does not prefer it"
+                yield f"{allows}: the pod has no nodeSelector and no node affinity"
                 return
 
 
-def _either_term(cycle: Cycle, node: Node) -> Iterator[EitherTerm]:
+def _either_term(cycle: Cycle, node: Node) -> Iterator[str]:
     affinity = (cycle.pod.spec.affinity or Affinity()).node_affinity
     required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
     if required is None or len(required.node_selector_terms) < 2:
@@ -321,10 +239,11 @@ def _either_term(cycle: Cycle, node: Node) -> Iterator[EitherTerm]:
     terms = compile_node_selector(required).terms
     matched = tuple(number for number, one in enumerate(terms, start=1) if one.matches(node.metadata.labels, node.name))
     if len(matched) < len(terms):
-        yield EitherTerm(node=node.name, matched=matched, terms=len(terms))
+        which = f"{node.name} matches term {listed(map(str, matched), 3)}, not all of them"
+        yield f"one of the {len(terms)} nodeSelectorTerms is enough: {which}"
 
 
-def _loose_spread(cycle: Cycle, node: Node) -> Iterator[LooseSpread]:
+def _loose_spread(cycle: Cycle, node: Node) -> Iterator[str]:
     pod, pods, cluster = cycle.pod, cycle.snapshot.pods, cycle.all_nodes.cluster
     for one in pod.spec.topology_spread_constraints:
         domain = node.metadata.labels.get(one.topology_key)
@@ -340,12 +259,11 @@ def _loose_spread(cycle: Cycle, node: Node) -> Iterator[LooseSpread]:
                 counts[value] += 1
         least = min(counts.values())
         if counts[domain] > least:
-            yield LooseSpread(
-                topology_key=one.topology_key, max_skew=one.max_skew, domain=domain, pods=counts[domain], least=least
-            )
+            has = f"{domain} has {count(counts[domain], 'matching pod')}, the least of all domains is {least:,}"
+            yield f"maxSkew {one.max_skew} over {one.topology_key} allows one more in {domain}: {has}"
 
 
-def _unreserved(cycle: Cycle, row: ClusterRow) -> Iterator[UnreservedHardware]:
+def _unreserved(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
     cluster = cycle.all_nodes.cluster
     node = cluster.nodes[row]
     if any(taint.effect in DO_NOT_SCHEDULE for taint in node.spec.taints):
@@ -357,11 +275,11 @@ def _unreserved(cycle: Cycle, row: ClusterRow) -> Iterator[UnreservedHardware]:
             continue
         offered = cluster.allocatable[: len(cluster.names), column]
         if offered[row] > 0 and (offered == 0).any():
-            yield UnreservedHardware(node=node.name, resource=name)
+            yield f"{node.name} has {name}, which the pod does not request; no taint keeps such pods off the node"
             return
 
 
-def _bare_pods(cycle: Cycle, row: ClusterRow) -> Iterator[WithoutRequests]:
+def _bare_pods(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
     found, pods, nodes = ranking(cycle, 1), cycle.snapshot.pods, cycle.all_nodes
     if found is None or not any(one.plugin in _OF_USAGE and one.difference > 0 for one in found.leads):
         return
@@ -369,7 +287,8 @@ def _bare_pods(cycle: Cycle, row: ClusterRow) -> Iterator[WithoutRequests]:
     rows = [one for one in pods.on_node(row).tolist() if all(owner.kind != "DaemonSet" for owner in pods.owners[one])]
     bare = sum(not nodes.requests.matrix[one, columns].any() for one in rows)
     if bare >= LEAST_BARE_PODS and 2 * bare >= len(rows):
-        yield WithoutRequests(node=nodes.cluster.names[row], bare=bare, pods=len(rows))
+        bare_pods = f"{bare:,} of {count(len(rows), 'pod')} on {nodes.cluster.names[row]}"
+        yield f"{bare_pods} request no CPU and no memory: kube-scheduler counts requests, not usage"
 
 
 # A pod that has a node, and was evaluated as if it had none.

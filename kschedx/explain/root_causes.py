@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import ClassVar, TypeAlias
 
 import msgspec
 import numpy as np
@@ -33,7 +32,7 @@ from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.devices import DeviceSelector
-from kschedx.kube.quantity import milli_value, value
+from kschedx.kube.quantity import Unit, format_quantities, milli_value, value
 from kschedx.kube.resources import RequestOptions, container_requests
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import OfStatefulSet, PersistentVolumeClaim, own_claims
@@ -41,6 +40,7 @@ from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, Node, Pod, PodAffinity
 from kschedx.kube.workloads import REVISION_HASH, pinned_to
 from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
+from kschedx.render.wording import count, listed
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.events import FailedCreate
@@ -52,214 +52,82 @@ MOST_NODES = 50
 _DRIVER = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 
 
-class RootCause(Struct, frozen=True, kw_only=True, rename="camel"):
-    id: ClassVar[str] = ""
+class RootCause(Struct, frozen=True, kw_only=True):
+    text: str
+    """One sentence."""
 
 
 class ResizePending(RootCause, frozen=True, kw_only=True):
     """kube-scheduler counts the larger of what a pod requests and of what its node has allocated to it."""
 
-    id: ClassVar[str] = "resize-pending"
     pod: str
     node: str
-    reason: str
-    """`Deferred` or `Infeasible`."""
-    resource: str
-    requested: int
-    allocated: int
-    message: str = ""
-
-
-class DaemonSetsFillPodSlots(RootCause, frozen=True, kw_only=True):
-    id: ClassVar[str] = "daemon-sets-fill-pod-slots"
-    node: str
-    daemon_pods: int
-    pods: int
-    allowed: int
 
 
 class NoDevicesPublished(RootCause, frozen=True, kw_only=True):
-    id: ClassVar[str] = "no-devices-published"
-    device_class: str
     driver: str
     """Empty where the class does not name one."""
-    drivers: tuple[str, ...]
-    """Those that publish ResourceSlices."""
 
 
 class PartitionedResource(RootCause, frozen=True, kw_only=True):
-    """Nodes have another resource of the same vendor in place of the one that is requested."""
+    """Nodes have other resources of the same vendor in place of the one that is requested."""
 
-    id: ClassVar[str] = "partitioned-resource"
-    resource: str
-    others: tuple[tuple[str, int, int], ...]
-    """Resource, how much of it all nodes have, on how many nodes."""
-
-
-class UnhealthyDevices(RootCause, frozen=True, kw_only=True):
-    """The node's capacity has more of an extended resource than its allocatable: a device plugin reports so."""
-
-    id: ClassVar[str] = "unhealthy-devices"
-    resource: str
-    node: str
-    capacity: int
-    allocatable: int
-    others: int = 0
-    """Further nodes of which that is true."""
+    others: tuple[str, ...]
 
 
 class DevicePluginDown(RootCause, frozen=True, kw_only=True):
     """Why a node's device plugin publishes nothing."""
 
-    id: ClassVar[str] = "device-plugin-down"
-    resource: str
-    node: str
     pod: str = ""
     """The plugin's pod, `namespace/name`, which is not ready; empty where the node has none."""
-    state: str = ""
-    """`CrashLoopBackOff: no NVIDIA driver found`, `Pending`."""
     daemon_set: str = ""
     """`namespace/name`, which creates no pod for the node."""
     taint: str = ""
     """The taint that it does not tolerate; empty where it does not select the node."""
 
 
-class SelectorMissesPod(RootCause, frozen=True, kw_only=True):
-    """The pod is not selected by its own rule, which selects others."""
-
-    id: ClassVar[str] = "selector-misses-pod"
-    index: int
-    """Of the spread constraint, or of the required podAntiAffinity term."""
-    anti: bool
-    topology_key: str
-    selector: str = ""
-    """Of a term, as kubectl writes it."""
-
-
-class ProvisioningFailed(RootCause, frozen=True, kw_only=True):
-    """Why an unbound claim has no volume, as its provisioner or kube-controller-manager says."""
-
-    id: ClassVar[str] = "provisioning-failed"
-    claim: str
-    message: str
-
-
-class VolumeNotUsable(RootCause, frozen=True, kw_only=True):
-    """The volume that a claim names, or the nearest of its class, and why the claim cannot have it."""
-
-    id: ClassVar[str] = "volume-not-usable"
-    claim: str
-    volume: VolumeCandidate
-    is_named: bool
-
-
 class MembersNotCreated(RootCause, frozen=True, kw_only=True):
     """Why the controller of a gang's pods creates no more of them."""
-
-    id: ClassVar[str] = "members-not-created"
-    owner: str
-    """`Job mpi`."""
-    message: str
-
-
-class OutdatedRevision(RootCause, frozen=True, kw_only=True):
-    """A StatefulSet has a newer template, and gives it to a pod in order only once that is ready."""
-
-    id: ClassVar[str] = "outdated-revision"
-    owner: str
-    """`StatefulSet web`."""
 
 
 class MatchingPodPending(RootCause, frozen=True, kw_only=True):
     """The pod that a podAffinity term selects has no node itself."""
 
-    id: ClassVar[str] = "matching-pod-pending"
     pod: str
-    term: int
-    others: int = 0
 
 
 class SelectorOfNamespace(RootCause, frozen=True, kw_only=True):
     """Admission adds the node selector of a namespace's annotation to each of its pods, or OpenShift's default."""
 
-    id: ClassVar[str] = "selector-of-namespace"
     namespace: str
     annotation: str
     """Which has the selector, or which replaces the default."""
-    selector: str
-    is_default: bool = False
-
-
-class NominatedNodeTaken(RootCause, frozen=True, kw_only=True):
-    """Pods that preemption does not evict were created after this one, and run on its nominated node."""
-
-    id: ClassVar[str] = "nominated-node-taken"
-    node: str
-    pod: str
-    priority: int
-    others: int = 0
 
 
 class PortOfService(RootCause, frozen=True, kw_only=True):
     """Pods of k3s' load balancer hold a host port for each port of a Service."""
 
-    id: ClassVar[str] = "port-of-service"
     ports: tuple[int, ...]
     service: str
     """`namespace/name`."""
-    own_service: str = ""
+    own_service: str
     """That of the pending pod, if it belongs to the load balancer as well."""
 
 
-class NeverPreempts(RootCause, frozen=True, kw_only=True):
-    id: ClassVar[str] = "never-preempts"
-    priority_class: str
-    lower: int
-    """Pods of a lower priority on the nodes that are full."""
-
-
-class Reported(RootCause, frozen=True, kw_only=True):
-    """What an autoscaler wrote into the cluster about the pod."""
-
-    id: ClassVar[str] = "reported"
-    by: str
-    """`cluster-autoscaler` or `Karpenter`."""
-    message: str
-
-
-Cause: TypeAlias = (
-    ResizePending
-    | DaemonSetsFillPodSlots
-    | NoDevicesPublished
-    | PartitionedResource
-    | UnhealthyDevices
-    | DevicePluginDown
-    | SelectorMissesPod
-    | ProvisioningFailed
-    | VolumeNotUsable
-    | MembersNotCreated
-    | OutdatedRevision
-    | MatchingPodPending
-    | SelectorOfNamespace
-    | NominatedNodeTaken
-    | PortOfService
-    | NeverPreempts
-    | Reported
-)
-
-
-def root_causes(diagnosis: Diagnosis) -> tuple[Cause, ...]:
+def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
     """Those of a pod that fits no node, each once; that provisioning fails keeps a pod pending that fits one."""
     snapshot, pod = diagnosis.cycle.snapshot, diagnosis.cycle.pod
     reported = provisioning_reports(snapshot, pod) if snapshot.failed_creates else ()
-    failed = tuple(ProvisioningFailed(claim=claim.key, message=one.message) for claim, one in reported if one)
+    failed = tuple(
+        RootCause(text=f"the last event of claim {claim.key}: {one.message}") for claim, one in reported if one
+    )
     if diagnosis.feasible:
         return failed
     findings = [one for stop in diagnosis.stops for one in stop.status.findings]
     findings += [one for group in diagnosis.groups for one in group.exemplar.findings]
     found = [cause for one in findings for cause in _of(diagnosis, one)]
     cycle = diagnosis.cycle
-    causes: list[Cause] = [*_outdated(cycle), *_taken(cycle), *_services(cycle, findings), *failed, *found]
+    causes: list[RootCause] = [*_outdated(cycle), *_taken(cycle), *_services(cycle, findings), *failed, *found]
     return tuple(dict.fromkeys((*causes, *_reported(cycle))))
 
 
@@ -281,13 +149,18 @@ def newer_revision(snapshot: Snapshot, pod: Pod) -> str:
     return f"StatefulSet {owner.name}" if found.status.update_revision not in ("", revision) else ""
 
 
-def _outdated(cycle: Cycle) -> Iterator[OutdatedRevision]:
+def _outdated(cycle: Cycle) -> Iterator[RootCause]:
     is_stored = cycle.pod.key in cycle.snapshot.pods.rows
     if is_stored and (owner := newer_revision(cycle.snapshot, cycle.pod)):
-        yield OutdatedRevision(owner=owner)
+        text = f"{owner} has a newer revision, and replaces this pod only once it is ready (OrderedReady)"
+        yield RootCause(text=text)
 
 
-def _taken(cycle: Cycle) -> Iterator[NominatedNodeTaken]:
+def _and_more(others: int) -> str:
+    return f" and {count(others, 'more pod')}" if others else ""
+
+
+def _taken(cycle: Cycle) -> Iterator[RootCause]:
     node, pods = cycle.pod.status.nominated_node_name, cycle.snapshot.pods
     if not node or node not in cycle.snapshot.cluster.index or not cycle.pod.metadata.creation_timestamp:
         return
@@ -296,8 +169,8 @@ def _taken(cycle: Cycle) -> Iterator[NominatedNodeTaken]:
     rows = [row for row in np.flatnonzero(is_kept).tolist() if (pods.creation_timestamps[row] or "") > since]
     if rows:
         first = max(rows, key=lambda row: (int(pods.priorities[row]), pods.creation_timestamps[row] or ""))
-        priority = int(pods.priorities[first])
-        yield NominatedNodeTaken(node=node, pod=pods.key(first), priority=priority, others=len(rows) - 1)
+        by = f"{pods.key(first)} (priority {pods.priorities[first]}){_and_more(len(rows) - 1)}"
+        yield RootCause(text=f"nominated node {node} was taken: {by} runs there and is newer")
 
 
 _SERVICE_LABELS = ("svccontroller.k3s.cattle.io/svcnamespace", "svccontroller.k3s.cattle.io/svcname")
@@ -317,7 +190,10 @@ def _services(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[PortOfServi
             ports.setdefault(balanced_service(cycle.snapshot.pods.labels[row]), set()).add(one.port)
     own = balanced_service(cycle.pod.metadata.labels)
     for service in filter(None, ports):
-        yield PortOfService(ports=tuple(sorted(ports[service])), service=service, own_service=own)
+        used = tuple(sorted(ports[service]))
+        numbers = f"host port{'' if len(used) == 1 else 's'} {listed(map(str, used), 4)}"
+        text = f"k3s' load balancer (ServiceLB) uses {numbers} for Service {service}"
+        yield PortOfService(text=text, ports=used, service=service, own_service=own)
 
 
 def _of_namespace(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[SelectorOfNamespace]:
@@ -332,9 +208,11 @@ def _of_namespace(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[Selec
     for annotation, written in ({PROJECT_NODE_SELECTOR: default} if is_default else annotations).items():
         pairs = [tuple(map(str.strip, part.split("="))) for part in written.split(",")]
         if annotation in SELECTOR_ANNOTATIONS and unmatched & {*pairs}:
-            yield SelectorOfNamespace(
-                namespace=namespace, annotation=annotation, selector=written, is_default=is_default
-            )
+            whence = f"comes from annotation {annotation} of namespace {namespace}"
+            if is_default:
+                whence = "is spec.defaultNodeSelector of OpenShift's Scheduler cluster"
+            text = f"node selector {written} {whence}"
+            yield SelectorOfNamespace(text=text, namespace=namespace, annotation=annotation)
 
 
 def provisioning_reports(snapshot: Snapshot, pod: Pod) -> Iterator[tuple[PersistentVolumeClaim, FailedCreate | None]]:
@@ -347,17 +225,17 @@ def provisioning_reports(snapshot: Snapshot, pod: Pod) -> Iterator[tuple[Persist
             yield claim, report if report is not None and report.uid in ("", claim.metadata.uid) else None
 
 
-def _reported(cycle: Cycle) -> Iterator[Reported]:
+def _reported(cycle: Cycle) -> Iterator[RootCause]:
     """An autoscaler's event where the cluster does not have its groups, from which more would be told."""
     snapshot, key = cycle.snapshot, cycle.pod.key
     scaling, provisioning = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
     if scaling is not None and AUTOSCALER_STATUS not in snapshot.config_maps:
-        yield Reported(by="cluster-autoscaler", message=scaling.message)
+        yield RootCause(text=f"cluster-autoscaler reports: {scaling.message}")
     if provisioning is not None and not snapshot.of(NodePool):
-        yield Reported(by="Karpenter", message=provisioning.message)
+        yield RootCause(text=f"Karpenter reports: {provisioning.message}")
 
 
-def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[Cause]:
+def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
     cycle = diagnosis.cycle
     match finding:
         case InsufficientResource():
@@ -381,19 +259,21 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[Cause]:
             made = owner and (owner.kind, cycle.pod.metadata.namespace, owner.name)
             event = cycle.snapshot.failed_creates.get(made) if made else None
             if owner is not None and event is not None and event.uid in ("", owner.uid):
-                yield MembersNotCreated(owner=f"{owner.kind} {owner.name}", message=event.message)
-        case TopologySpreadSkew(itself=0, constraint=constraint, topology_key=key):
-            yield SelectorMissesPod(index=constraint, anti=False, topology_key=key)
+                why = event.message.removeprefix("Error creating: ")
+                yield MembersNotCreated(text=f"{owner.kind} {owner.name} cannot create the others: {why}")
+        case TopologySpreadSkew(itself=0, topology_key=key):
+            missed = f"the labelSelector of the spread constraint over {key} does not match the pod itself"
+            yield RootCause(text=f"{missed}: it counts other pods")
         case PodAffinityUnsatisfied(matches_itself=False):
             yield from _pending_matches(cycle, finding)
         case PodAntiAffinityConflict(term=term) if misses_pod(cycle.pod, term):
-            key, selector = finding.topology_key, finding.selector
-            yield SelectorMissesPod(index=term, anti=True, topology_key=key, selector=selector)
+            missed = f"the labelSelector of podAntiAffinity term {term + 1} ({finding.selector})"
+            yield RootCause(text=f"{missed} does not match the pod itself: it avoids other pods")
         case _:
             return
 
 
-def _unusable(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[VolumeNotUsable]:
+def _unusable(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[RootCause]:
     """Of a claim whose class provisions nothing, so that an existing volume has to match."""
     claim = snapshot.storage.claims.get(finding.claim.claim)
     storage_class = None if claim is None else snapshot.storage.classes.get(claim.storage_class)
@@ -406,17 +286,33 @@ def _unusable(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[VolumeNotUs
         return
     named = claim.spec.volume_name
     found = [one for one in nearest if not named or one.name == named]
-    if found and found[0].lost in ("too-small", "access-modes", "selector", "volume-mode", "bound-to-another-claim"):
-        yield VolumeNotUsable(claim=claim.key, volume=found[0], is_named=bool(named))
+    if found and (why := _why_lost(found[0])):
+        volume = found[0]
+        about = f"volume {volume.name}, which claim {claim.key} names," if named else f"volume {volume.name}"
+        yield RootCause(text=f"{about} {why}")
 
 
-def _never_preempts(diagnosis: Diagnosis) -> Iterator[NeverPreempts]:
+def _why_lost(volume: VolumeCandidate) -> str:
+    """Empty where another reason is the cause."""
+    why = {
+        "access-modes": f"has the access modes {volume.detail}",
+        "bound-to-another-claim": f"is bound to claim {volume.detail}",
+        "selector": "is not selected by the claim",
+        "too-small": f"has only {format_quantities((volume.capacity,), Unit.BYTE)[0]}",
+        "volume-mode": f"has volumeMode {volume.detail}",
+    }
+    return why.get(volume.lost, "")
+
+
+def _never_preempts(diagnosis: Diagnosis) -> Iterator[RootCause]:
     pod, pods = diagnosis.cycle.pod, diagnosis.cycle.snapshot.pods
     if pod.spec.preemption_policy != PREEMPT_NEVER:
         return
     is_there = np.isin(pods.node, [*_rejected(diagnosis, InsufficientResource)])
-    if lower := int(np.count_nonzero(is_there & (pods.priorities < pod.priority))):
-        yield NeverPreempts(priority_class=pod.spec.priority_class_name or "", lower=lower)
+    if np.any(is_there & (pods.priorities < pod.priority)):
+        name = pod.spec.priority_class_name
+        named = f"PriorityClass {name} has" if name else "the pod has"
+        yield RootCause(text=f"{named} preemptionPolicy Never, so that no pod of a lower priority is evicted")
 
 
 def _pending_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[MatchingPodPending]:
@@ -431,7 +327,10 @@ def _pending_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[
         inside &= pods.namespaces.where(lambda name: name in finding.namespaces)
     rows = [row for row in np.flatnonzero(inside).tolist() if pods.key(row) != cycle.pod.key]
     if rows and not any(pods.node_names[row] for row in rows):
-        yield MatchingPodPending(pod=pods.key(rows[0]), term=finding.term, others=len(rows) - 1)
+        key, others = pods.key(rows[0]), len(rows) - 1
+        verb = "have no node themselves" if others else "has no node itself"
+        text = f"podAffinity term {finding.term + 1} selects {key}{_and_more(others)}, which {verb}"
+        yield MatchingPodPending(text=text, pod=key)
 
 
 def misses_pod(pod: Pod, term: int) -> bool:
@@ -476,15 +375,12 @@ def pending_resizes(snapshot: Snapshot, resource: str) -> Iterator[ResizePending
         requested, allocated = _requested(pod, resource), allocated_amount(pod, resource)
         condition = next(one for one in pod.status.conditions if one.type == RESIZE_PENDING)
         if condition.status == "True" and requested > allocated:
-            yield ResizePending(
-                pod=pod.key,
-                node=pods.node_names[row],
-                reason=condition.reason,
-                resource=resource,
-                requested=requested,
-                allocated=allocated,
-                message=condition.message,
-            )
+            needs, has = format_quantities((requested, allocated), Unit.of(resource))
+            name, node = "CPU" if resource == "cpu" else resource, pods.node_names[row]
+            counts = ", which counts," if condition.reason != "Infeasible" else " in vain,"
+            amounts = f"it requests {needs} {name}{counts} and has {has} allocated"
+            text = f"the resize of {pod.key} on {node} is {condition.reason}: {amounts}"
+            yield ResizePending(text=text, pod=pod.key, node=node)
 
 
 def _amount(resource: str, written: object) -> int:
@@ -505,24 +401,21 @@ def allocated_amount(pod: Pod, resource: str, container: str = "") -> int:
     return total
 
 
-def _daemon_pods(diagnosis: Diagnosis) -> Iterator[DaemonSetsFillPodSlots]:
+def _daemon_pods(diagnosis: Diagnosis) -> Iterator[RootCause]:
     """Where most pods of a full node are those of DaemonSets."""
     snapshot, nodes = diagnosis.cycle.snapshot, diagnosis.cycle.all_nodes
-    best: DaemonSetsFillPodSlots | None = None
+    most, text = 0, ""
     for row in _rejected(diagnosis, TooManyPods):
         rows = snapshot.pods.on_node(row).tolist()
         daemons = sum(
             any(one.kind == "DaemonSet" and one.controller for one in snapshot.pods.owners[pod]) for pod in rows
         )
-        if 2 * daemons > len(rows) and (best is None or daemons > best.daemon_pods):
-            best = DaemonSetsFillPodSlots(
-                node=nodes.cluster.names[row],
-                daemon_pods=daemons,
-                pods=len(rows),
-                allowed=int(_amount("pods", snapshot.cluster.nodes[row].status.allocatable.get("pods"))),
-            )
-    if best is not None:
-        yield best
+        if 2 * daemons > len(rows) and daemons > most:
+            allowed = int(_amount("pods", snapshot.cluster.nodes[row].status.allocatable.get("pods")))
+            on_node = f"the {count(len(rows), 'pod')} on {nodes.cluster.names[row]}"
+            most, text = daemons, f"{daemons:,} of {on_node} belong to DaemonSets; the node allows {allowed:,}"
+    if most:
+        yield RootCause(text=text)
 
 
 def driver_of(selectors: Iterable[DeviceSelector]) -> str:
@@ -538,7 +431,10 @@ def unpublished(snapshot: Snapshot, device_class: str) -> Iterator[NoDevicesPubl
     driver = driver_of(found.spec.selectors if found is not None else ())
     if driver in drivers or (drivers and not driver):
         return
-    yield NoDevicesPublished(device_class=device_class, driver=driver, drivers=drivers)
+    of_driver = f" of driver {driver}" if driver else ""
+    others = f"; drivers with ResourceSlices: {listed(drivers, 3)}" if drivers else ""
+    text = f"no ResourceSlice{of_driver} exists: no driver publishes devices for class {device_class}{others}"
+    yield NoDevicesPublished(text=text, driver=driver)
 
 
 def unhealthy_devices(node: Node, resource: str) -> tuple[int, int] | None:
@@ -550,12 +446,13 @@ def unhealthy_devices(node: Node, resource: str) -> tuple[int, int] | None:
     return amounts if amounts[0] > amounts[1] else None
 
 
-def _unhealthy(snapshot: Snapshot, resource: str) -> Iterator[UnhealthyDevices]:
+def _unhealthy(snapshot: Snapshot, resource: str) -> Iterator[RootCause]:
     found = [(node.name, ill) for node in snapshot.cluster.nodes if (ill := unhealthy_devices(node, resource))]
     for name, (capacity, allocatable) in found[:1]:
-        yield UnhealthyDevices(
-            resource=resource, node=name, capacity=capacity, allocatable=allocatable, others=len(found) - 1
-        )
+        more = f" (and {count(len(found) - 1, 'more node')})" if len(found) > 1 else ""
+        amounts = f"capacity {capacity} {resource}, allocatable {allocatable}"
+        reports = "its device plugin reports unhealthy devices, or does not run"
+        yield RootCause(text=f"{name}{more}: {amounts}; {reports}")
 
 
 def _plugins_down(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[DevicePluginDown]:
@@ -583,16 +480,17 @@ def device_plugin_down(
     for one in (*waiting, *([] if row is None else pods.on_node(row).tolist())):
         if is_plugin(pods.names[one]):
             state = _container_state(pods[one])
-            return DevicePluginDown(resource=resource, node=node, pod=pods.key(one), state=state) if state else None
+            text = f"its device plugin {pods.key(one)} on {node} does not run: {state}"
+            return DevicePluginDown(text=text, pod=pods.key(one)) if state else None
     for daemon in daemon_pods(snapshot, options) if row is not None else ():
         owner = next((one.name for one in daemon.pod.metadata.owner_references if one.kind == "DaemonSet"), "")
         if is_plugin(owner):
             spec, taints = daemon.spec, snapshot.cluster.nodes[row].spec.taints if row is not None else ()
-            taint = untolerated(taints, spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
-            name = f"{daemon.pod.metadata.namespace}/{owner}"
-            return DevicePluginDown(
-                resource=resource, node=node, daemon_set=name, taint="" if taint is None else str(taint)
-            )
+            found = untolerated(taints, spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
+            name, taint = f"{daemon.pod.metadata.namespace}/{owner}", "" if found is None else str(found)
+            why = f"it does not tolerate {taint}" if taint else "it does not select the node"
+            text = f"DaemonSet {name} creates no device plugin pod for {node}: {why}"
+            return DevicePluginDown(text=text, daemon_set=name, taint=taint)
     return None
 
 
@@ -623,5 +521,7 @@ def partitioned(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[P
                 amounts[name] += amount
                 nodes[name] += 1
     if amounts:
-        others = tuple((name, amount, nodes[name]) for name, amount in amounts.most_common(4))
-        yield PartitionedResource(resource=finding.resource, others=others)
+        others = amounts.most_common(4)
+        present = [f"{amount:,} {name} on {count(nodes[name], 'node')}" for name, amount in others]
+        text = f"the nodes have {listed(present, 4)} instead of {finding.resource}"
+        yield PartitionedResource(text=text, others=tuple(name for name, _ in others))

@@ -30,7 +30,7 @@ from kschedx.kube.autoscalers import (
     SCALE_DOWN_DISABLED,
     VERTICAL_UPDATES,
 )
-from kschedx.kube.decoding import decode
+from kschedx.kube.decoding import decode, maps_at
 from kschedx.kube.descheduling import ContainerFacts, PodStatusFacts
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS, ResourceKind, kind_of
@@ -338,7 +338,7 @@ def _with_details(status: dict[str, object], more: PodStatusFacts) -> dict[str, 
     """With what the descheduler reads: restarts and states of containers, and conditions with their times."""
     status |= _known({"reason": more.reason, "qosClass": more.qos_class})
     if more.conditions:
-        told = {one.get("type"): one.get("message", "") for one in _dicts(status.get("conditions"))}
+        told = {one.get("type"): one.get("message", "") for one in maps_at(status, "conditions")}
         status["conditions"] = [
             _known(
                 {
@@ -356,7 +356,7 @@ def _with_details(status: dict[str, object], more: PodStatusFacts) -> dict[str, 
         (more.container_statuses, more.init_container_statuses, more.ephemeral_container_statuses),
         strict=True,
     ):
-        known = {one.get("name"): one for one in _dicts(status.get(key))}
+        known = {one.get("name"): one for one in maps_at(status, key)}
         kept = [own | known.get(one.name, {}) for one in found if (own := _container(one)) or one.name in known]
         if kept:
             status[key] = kept
@@ -375,13 +375,9 @@ def _container(one: ContainerFacts) -> dict[str, object]:
     return {"name": one.name, **more} if more else {}
 
 
-def _dicts(value: object) -> list[dict[str, object]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
 def _conditions(conditions: object) -> list[dict[str, object]]:
     """Those that count; of their messages, what kube-scheduler said."""
-    kept = [one for one in _dicts(conditions) if one.get("type") in _CONDITIONS]
+    kept = [one for one in maps_at(conditions) if one.get("type") in _CONDITIONS]
     return [one if one["type"] == "PodScheduled" else {**one, "message": ""} for one in kept]
 
 

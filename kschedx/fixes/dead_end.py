@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -15,13 +15,16 @@ from kschedx.findings import (
     Finding,
     GangTooSmall,
     PodGroupIncomplete,
+    RequirementMatch,
 )
 from kschedx.fixes.node_requirements import contradiction
+from kschedx.fixes.phrases import requirement_text
 from kschedx.fixes.trial import Situation, after_attempt, try_proposal
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.types import PodSpec
+from kschedx.render.wording import count
 
 NOTHING_TO_FIX = (Outcome.SCHEDULED, Outcome.UNDECIDED, Outcome.ERROR)
 MOST_RULES = 2000
@@ -36,77 +39,20 @@ CONTROLLERS: Mapping[str, str] = {
 """Prefixes of gates that a controller lifts when the pod's turn has come: to remove one is to jump a queue."""
 
 
-class GateOfController(Struct, frozen=True, kw_only=True):
-    gate: str
-    controller: str
-
-
-class Contradiction(Struct, frozen=True, kw_only=True):
-    """No node can satisfy both: what the pod, its volumes or the profile ask of one label."""
-
-    first: NodeSelectorRequirement
-    second: NodeSelectorRequirement
-
-
-class OfController(Struct, frozen=True, kw_only=True):
-    """kube-controller-manager has to create or recreate a claim for the pod."""
-
-    claim: str
-
-
-class HeldByOther(Struct, frozen=True, kw_only=True):
-    """What one pod at a time may have is in the hands of a pod that may not go."""
-
-    claim: str
-    holder: str
-
-
-class HeldByPlugin(Struct, frozen=True, kw_only=True):
-    """A PreEnqueue plugin keeps the pod out of the queue, whatever the nodes have."""
-
-    plugin: str
+class DeadEnd(Struct, frozen=True, kw_only=True):
+    text: str
     findings: tuple[Finding, ...] = ()
-
-
-class RefusedByExtender(Struct, frozen=True, kw_only=True):
-    nodes: int
-    """That every plugin lets the pod have."""
-
-
-class GroupIncomplete(Struct, frozen=True, kw_only=True):
-    group: str
-    missing: int
-
-
-class NotSearched(Struct, frozen=True, kw_only=True):
-    """The pod has more conditions than anything is tried for."""
-
-    conditions: int
-    most: int
-
-
-class Untold(Struct, frozen=True, kw_only=True):
+    """What it comes from; their headlines complete the text."""
+    is_untold: bool = False
     """Every change that was tried leaves something that rejects the pod."""
 
 
-DeadEnd = (
-    GateOfController
-    | Contradiction
-    | OfController
-    | HeldByOther
-    | HeldByPlugin
-    | RefusedByExtender
-    | GroupIncomplete
-    | NotSearched
-    | Untold
-)
-
-
-def gate_of_controller(gates: tuple[str, ...]) -> GateOfController | None:
+def gate_of_controller(gates: Iterable[str]) -> tuple[str, str] | None:
+    """The first gate that a controller removes, and the controller."""
     for gate in gates:
         for prefix, controller in CONTROLLERS.items():
             if gate.startswith(prefix):
-                return GateOfController(gate=gate, controller=controller)
+                return gate, controller
     return None
 
 
@@ -116,17 +62,21 @@ def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> DeadEnd | None:
         return None
     rules = conditions_of(cycle.pod.spec)
     if rules > MOST_RULES:
-        return NotSearched(conditions=rules, most=MOST_RULES)
-    gate = gate_of_controller(tuple(gate.name for gate in cycle.pod.spec.scheduling_gates))
-    if gate is not None:
-        return gate
+        has = f"the pod has {rules:,} placement conditions"
+        return DeadEnd(text=f"{has}; kschedx tries fixes for at most {MOST_RULES:,}")
+    kept = gate_of_controller(gate.name for gate in cycle.pod.spec.scheduling_gates)
+    if kept is not None:
+        return DeadEnd(text=f"{kept[1]} removes the gate {kept[0]} once it admits the pod")
     held = [status for status in cycle.pre_enqueue if not (status.is_success or status.is_skip)]
     try:
         found = find_dead_end(try_proposal(scheduler, cycle.profile, after_attempt(cycle), cycle.refused))
     except UndecidableError:
         return None
-    is_untold = isinstance(found, Untold) and held and not cycle.pod.spec.scheduling_gates
-    return HeldByPlugin(plugin=held[0].plugin, findings=held[0].findings) if is_untold else found
+    if not (found.is_untold and held) or cycle.pod.spec.scheduling_gates:
+        return found
+    findings = held[0].findings
+    why = "" if findings else ": its condition is not met"
+    return DeadEnd(text=f"{held[0].plugin} keeps the pod pending{why}", findings=findings)
 
 
 def conditions_of(spec: PodSpec) -> int:
@@ -151,21 +101,39 @@ def find_dead_end(situation: Situation) -> DeadEnd:
     for finding in _findings(situation):
         match finding:
             case ClaimNotFound(ephemeral=True) | ClaimNotOwned():
-                return OfController(claim=finding.claim)
+                return _of_controller(finding.claim)
             case DeviceClaimNotCreated():
-                return OfController(claim=finding.pod_claim)
+                return _of_controller(finding.pod_claim)
             case PodGroupIncomplete():
-                return GroupIncomplete(group=finding.group, missing=max(finding.min_count - finding.pods, 0))
+                return _incomplete(finding.group, finding.min_count - finding.pods)
             case GangTooSmall(gated=0):
-                return GroupIncomplete(group=finding.group, missing=max(finding.min_member - finding.pods, 0))
+                return _incomplete(finding.group, finding.min_member - finding.pods)
             case ClaimInUse():
-                return HeldByOther(claim=finding.claim, holder=finding.holder)
+                one_pod = f"one pod at a time may use the claim {finding.claim}"
+                return DeadEnd(text=f"{one_pod}, and {finding.holder} uses it")
             case _:
                 pass
     if situation.refused:
-        return RefusedByExtender(nodes=len(situation.refused))
+        nodes = count(len(situation.refused), "node")
+        return DeadEnd(text=f"an extender rejects {nodes} that every plugin accepts")
     apart = contradiction(situation)
-    return Untold() if apart is None else Contradiction(first=apart[0], second=apart[1])
+    if apart is None:
+        return DeadEnd(text="the pod stays unschedulable after every change tried", is_untold=True)
+    return DeadEnd(text=f"no node can have both {' and '.join(map(_asked, apart))}")
+
+
+def _of_controller(claim: str) -> DeadEnd:
+    return DeadEnd(text=f"kube-controller-manager has to create the claim {claim} for this pod")
+
+
+def _incomplete(group: str, missing: int) -> DeadEnd:
+    return DeadEnd(text=f"pod group {group} needs {count(max(missing, 0), 'more pod')}")
+
+
+def _asked(one: NodeSelectorRequirement) -> str:
+    return requirement_text(
+        RequirementMatch(key=one.key, operator=one.operator, values=one.values, actual=None, matched=False)
+    )
 
 
 def _findings(situation: Situation) -> tuple[Finding, ...]:

@@ -42,10 +42,6 @@ def delete_pod(key: str) -> str:
     return shell_command("kubectl delete pod {} -n {}", name, namespace)
 
 
-def count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def joined(parts: Iterable[str]) -> str:
     """`a`, `a and b`, `a, b, and c`."""
     *first, last = parts

@@ -151,9 +151,7 @@ def _misspelled(short: Sequence[InsufficientResource], place: Candidate) -> Iter
     if name not in offered and (meant := meant_by(name, offered)):
         yield s.RequestInstead(resource=name, meant=meant)
     for cause in partitioned(place.snapshot, short[0]):
-        parts = (
-            one for one, _, _ in cause.others if one.startswith((f"{name}.", f"{name}-", f"{name}_")) or "/mig-" in one
-        )
+        parts = (one for one in cause.others if one.startswith((f"{name}.", f"{name}-", f"{name}_")) or "/mig-" in one)
         yield from (s.RequestInstead(resource=name, meant=one, is_part=True) for one in parts)
 
 

@@ -287,7 +287,7 @@ def _ungated(cycle: Cycle) -> Proposal:
     if cycle.outcome is not Outcome.GATED or not gates:
         return base
     kept = gate_of_controller(gates)
-    step = s.RemoveGates(gates=gates) if kept is None else s.AwaitController(gates=gates, controller=kept.controller)
+    step = s.RemoveGates(gates=gates) if kept is None else s.AwaitController(gates=gates, controller=kept[1])
     return apply_step(step, base, Ground(cycle.snapshot, cycle.all_nodes.options))
 
 

@@ -434,7 +434,7 @@ def _default_set(storage_class: StorageClass, storage: Storage) -> s.SetDefaultC
 def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable: bool) -> Iterator[s.Step]:
     """The class that is nearly called what the claim says, or the one that a new claim would get; then a new class of
     that name, whose provisioner is unknown."""
-    classes = storage.classes
+    classes = {name: one for name, one in storage.classes.items() if not one.refuses_modes(claim)}
     close = meant_by(claim.storage_class, sorted(classes))
     if not close:  # `gp33` for `gp3`: a digit too many is a slip where only one class is that near
         near = [one for one in classes if is_a_letter_away(claim.storage_class, one)]

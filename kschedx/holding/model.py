@@ -240,6 +240,8 @@ class SharedDevices(Struct, frozen=True, kw_only=True):
     """Of the largest device, in MiB."""
     requested: int = 0
     """Of one device, by the pod, in MiB; 0 for all of it."""
+    fitting: int = 0
+    """Healthy devices with that much memory that no other pod has."""
 
 
 class OtherScheduler(Struct, frozen=True, kw_only=True):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import islice
 from typing import TypeVar
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -17,12 +19,14 @@ from kschedx.holding.model import OtherScheduler, QueueShare, ReservedRoom, Said
 from kschedx.kube.autoscalers import (
     GANG_LEAST,
     GROUP_NAMES,
+    HAMI_DEVICES,
     HAMI_PHASE,
     TASK_GROUP,
     TASK_GROUPS,
     YUNIKORN_APPLICATION,
     YUNIKORN_QUEUE,
 )
+from kschedx.kube.decoding import list_at, map_at
 from kschedx.kube.kueue import Condition
 from kschedx.kube.other_schedulers import (
     DEFAULT_QUOTA,
@@ -212,17 +216,17 @@ def _configured(snapshot: Snapshot) -> Iterator[tuple[str, Mapping[str, object]]
             document = yaml.safe_load(config.data.get(QUEUES_FILE, ""))
         except (yaml.YAMLError, RecursionError):
             continue
-        partitions = _items(_map(document).get("partitions"))
+        partitions = list_at(document, "partitions")
         for partition in partitions[:1]:
-            yield from _below("", _items(_map(partition).get("queues")))
+            yield from _below("", list_at(partition, "queues"))
 
 
-def _below(parent: str, queues: list[object]) -> Iterator[tuple[str, Mapping[str, object]]]:
-    for queue in map(_map, queues):
+def _below(parent: str, queues: Sequence[object]) -> Iterator[tuple[str, Mapping[str, object]]]:
+    for queue in map(map_at, queues):
         name = f"{parent}.{queue.get('name')}" if parent else str(queue.get("name"))
-        yield name, _map(_map(queue.get("resources")).get("max"))
+        yield name, {str(key): value for key, value in map_at(queue, "resources", "max").items()}
         if name.count(".") < MOST_LEVELS:
-            yield from _below(name, _items(queue.get("queues")))
+            yield from _below(name, list_at(queue, "queues"))
 
 
 def _limits(most: Mapping[str, object]) -> tuple[QueueShare, ...]:
@@ -234,14 +238,6 @@ def _limits(most: Mapping[str, object]) -> tuple[QueueShare, ...]:
         except InputError:
             continue
     return tuple(found)
-
-
-def _map(value: object) -> Mapping[str, object]:
-    return {str(key): item for key, item in value.items()} if isinstance(value, dict) else {}
-
-
-def _items(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
 
 
 # Room that Koordinator keeps for a pod, and whether it moves the pod.
@@ -304,6 +300,7 @@ _REGISTER = re.compile(r"hami\.io/node-(?P<kind>[\w-]+)-register")
 class _Device(Struct, frozen=True):
     """A device as HAMi's device plugin registers it in an annotation of its node; newer plugins write JSON."""
 
+    id: str = ""
     devmem: int = 0
     devcore: int = 0
     health: bool = False
@@ -316,7 +313,7 @@ def _shared_devices(snapshot: Snapshot, pod: Pod) -> Iterator[SharedDevices]:
         quota_amount(name, amount) for one in limits for name, amount in one.items() if name.endswith("/gpumem")
     ]
     memory = max(memories, default=0)
-    found = []
+    taken, found = _memory_in_use(snapshot), []
     for node in snapshot.cluster.nodes:
         for key, written in node.metadata.annotations.items():
             match = _REGISTER.fullmatch(key)
@@ -330,9 +327,25 @@ def _shared_devices(snapshot: Snapshot, pod: Pod) -> Iterator[SharedDevices]:
                         healthy=sum(one.health for one in devices),
                         memory=max(one.devmem for one in devices),
                         requested=memory,
+                        fitting=sum(
+                            one.health and one.devmem - taken[one.id] >= (memory or one.devmem) for one in devices
+                        ),
                     )
                 )
     yield from sorted(found, key=lambda one: (-one.memory, one.node, one.kind))
+
+
+def _memory_in_use(snapshot: Snapshot) -> Counter[str]:
+    """Device to the MiB that pods have of it."""
+    taken, pods = Counter[str](), snapshot.pods
+    is_over = pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+    for row in np.flatnonzero((pods.node >= 0) & ~is_over).tolist():
+        written = pods.annotations[row].get(HAMI_DEVICES, "")
+        for one in filter(None, written.replace(";", ":").split(":")):
+            parts = one.split(",")
+            if len(parts) >= 3 and parts[2].isdigit():
+                taken[parts[0]] += int(parts[2])
+    return taken
 
 
 def _registered(written: str) -> Iterator[_Device]:
@@ -342,7 +355,7 @@ def _registered(written: str) -> Iterator[_Device]:
     for one in filter(None, written.split(":")):
         parts = one.split(",")
         if len(parts) >= 7 and parts[2].isdigit() and parts[3].isdigit():
-            yield _Device(devmem=int(parts[2]), devcore=int(parts[3]), health=parts[6] == "true")
+            yield _Device(id=parts[0], devmem=int(parts[2]), devcore=int(parts[3]), health=parts[6] == "true")
 
 
 # Schedulers that are not kube-scheduler, and what their objects say of a pod.

@@ -11,18 +11,7 @@ from msgspec.structs import replace
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.pods import PodOutcome
-from kschedx.autoscaler.remedies import (
-    AddGroup,
-    AutoscalerRemedy,
-    RaiseMaximum,
-    RaisePriority,
-    RemedyStep,
-    RequestAtMost,
-    ResourceAmount,
-    SetFlag,
-    TolerateTaints,
-    UncordonNode,
-)
+from kschedx.autoscaler.remedies import AutoscalerRemedy, RemedyStep, StepKind, request_at_most, tolerate
 from kschedx.autoscaler.sizes import AT_MAXIMUM
 from kschedx.autoscaler.status import AutoscalerStatus, Health, NodeGroupStatus, ScaleUp
 from kschedx.autoscaler.templates import CloudTemplate, Template, daemon_sets
@@ -48,6 +37,8 @@ _PLENTY = 1000
 class _Trial(Struct, frozen=True, kw_only=True):
     step: RemedyStep
     pod: Pod
+    is_maximum: bool = False
+    """The maximum is raised: the size that is then reached completes the title."""
     snapshot: Snapshot | None = None
     status: AutoscalerStatus | None = None
     templates: Mapping[str, CloudTemplate] | None = None
@@ -78,15 +69,13 @@ def _tried(autoscaler: Autoscaler, trial: _Trial) -> AutoscalerRemedy | None:
         return None
     if then.choice is None and then.is_waiting:
         fitting = next(group.name for group in then.groups if group.fits and not group.skipped)
-        return (
-            None if isinstance(trial.step, RaiseMaximum) else AutoscalerRemedy(step=trial.step, group=fitting, nodes=0)
-        )
+        return None if trial.is_maximum else AutoscalerRemedy(step=trial.step, group=fitting, nodes=0)
     if then.choice is None or not then.choice.resizes:
         return None
     first = then.choice.resizes[0]
     step = trial.step
-    if isinstance(step, RaiseMaximum):
-        step = replace(step, after=first.after)
+    if trial.is_maximum:
+        step = replace(step, title=f"{step.title} to {first.after}")
     return AutoscalerRemedy(step=step, group=first.group, nodes=first.after - first.before)
 
 
@@ -94,7 +83,7 @@ def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_
     if scaling.pod.outcome is PodOutcome.EXPENDABLE:
         cutoff = autoscaler.flags.expendable_pods_priority_cutoff
         raised = replace(pod, spec=replace(pod.spec, priority=cutoff))
-        yield _Trial(step=RaisePriority(at_least=cutoff), pod=raised)
+        yield _Trial(step=_room(f"raise the pod's priority to at least {cutoff}"), pod=raised)
     if scaling.pod.outcome is not PodOutcome.CONSIDERED:
         return
     for group in scaling.groups:
@@ -105,8 +94,12 @@ def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_
             groups = autoscaler.status.groups
             larger = (replace(one, max_size=one.target + _PLENTY) if one.name == group.name else one for one in groups)
             status = replace(autoscaler.status, groups=tuple(larger))
-            step = RaiseMaximum(group=group.name, before=group.max_size, after=_PLENTY)
-            yield _Trial(step=step, pod=pod, status=status)
+            step = _room(f"raise the maximum of node group {group.name} from {group.max_size}")
+            yield _Trial(step=step, pod=pod, status=status, is_maximum=True)
+
+
+def _room(title: str) -> RemedyStep:
+    return RemedyStep(title=title, kind=StepKind.ROOM)
 
 
 def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iterator[_Trial]:
@@ -117,7 +110,7 @@ def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iter
     match status.plugin:
         case "TaintToleration":
             taints = tuple(_untolerated(template.node.spec.taints, pod))
-            yield _Trial(step=TolerateTaints(taints=taints), pod=pod_edits.tolerating(pod, taints))
+            yield _Trial(step=tolerate(taints), pod=pod_edits.tolerating(pod, taints))
         case "NodeResourcesFit":
             short = [one for one in status.findings if isinstance(one, InsufficientResource)]
             if len(short) < len(status.findings) or any(one.free * LEAST_SHARE < one.requested for one in short):
@@ -130,9 +123,9 @@ def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iter
                 step = {Unit.MILLI: 10, Unit.BYTE: 1 << 20, Unit.COUNT: 1}[unit]
                 amount = one.free // step * step
                 changed = changed and pod_edits.requesting(changed, one.resource, amount, options)
-                amounts.append(ResourceAmount(resource=one.resource, amount=amount))
+                amounts.append((one.resource, amount))
             if changed is not None:
-                yield _Trial(step=RequestAtMost(amounts=tuple(amounts)), pod=changed)
+                yield _Trial(step=request_at_most(amounts), pod=changed)
         case "NodeUnschedulable" if template.source != "template":
             name = template.source.removeprefix("node/")
             row = autoscaler.snapshot.cluster.index[name]
@@ -145,10 +138,12 @@ def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iter
                     taints=tuple(one for one in node.spec.taints if one.key != "node.kubernetes.io/unschedulable"),
                 ),
             )
-            yield _Trial(step=UncordonNode(node=name), pod=pod, snapshot=autoscaler.snapshot.with_nodes({row: open_}))
+            step_of = RemedyStep(title=f"uncordon {name}, the template of new nodes")
+            yield _Trial(step=step_of, pod=pod, snapshot=autoscaler.snapshot.with_nodes({row: open_}))
             if autoscaler.behaviour.cordoned_templates_can_be_opened:
                 flags = replace(autoscaler.flags, scale_from_unschedulable=True)
-                yield _Trial(step=SetFlag(name="scale-from-unschedulable"), pod=pod, flags=flags)
+                flag = RemedyStep(title="start cluster-autoscaler with --scale-from-unschedulable")
+                yield _Trial(step=flag, pod=pod, flags=flags)
 
 
 def _untolerated(taints: tuple[Taint, ...], pod: Pod) -> Iterator[Taint]:
@@ -193,14 +188,14 @@ def _new_group(
     name = f"{like.name}-new"
     groups = autoscaler.status.groups
     new = NodeGroupStatus(name=name, target=0, max_size=_PLENTY, health=Health.HEALTHY, scale_up=ScaleUp.NO_ACTIVITY)
-    step = AddGroup(
-        like=like.name,
-        labels=tuple(sorted((key, value) for key, value in labels.items() if before.get(key) != value)),
-        without_labels=tuple(sorted(before.keys() - labels.keys())),
-        without_taints=without,
+    differences = (
+        ("with label", [f"{key}={value}" for key, value in sorted(labels.items()) if before.get(key) != value]),
+        ("without label", sorted(before.keys() - labels.keys())),
+        ("without taint", list(map(str, without))),
     )
+    but_for = " and ".join(f"{what} {', '.join(names)}" for what, names in differences if names)
     return _Trial(
-        step=step,
+        step=RemedyStep(title=f"add a node group like {like.name} {but_for}", kind=StepKind.NEW_GROUP),
         pod=pod,
         status=replace(autoscaler.status, groups=(*groups, new)),
         templates={name: CloudTemplate(node=changed, pods=_not_made_anew(autoscaler, template))},

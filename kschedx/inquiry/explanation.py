@@ -542,17 +542,16 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         if self.becomes is Outcome.SCHEDULED or self.lifecycle is not None:
             return ""
         from kschedx.fixes import FixCertainty, why_no_fix
-        from kschedx.fixes.dead_end import Untold
-        from kschedx.render.words.fixes import no_fix_text
+        from kschedx.render.words import headline
 
         if any(fix.certainty is not FixCertainty.PARTIAL or fix.of_group is not None for fix in self.fixes):
             return ""
         if self.holding.kueue is not None and self.holding.kueue.verdict and self.holding.kueue.verdict.remedies:
             return ""
         found = why_no_fix(self.scheduler, self.cycle)
-        if isinstance(found, Untold) and any(fix.feasible_nodes for fix in self.fixes):
+        if found is None or (found.is_untold and any(fix.feasible_nodes for fix in self.fixes)):
             return ""  # another component decides what was tried
-        return "" if found is None else no_fix_text(found)
+        return ": ".join(filter(None, (found.text, "; ".join(map(headline, found.findings)))))
 
     @cached_property
     def holding(self) -> Holding:
@@ -611,11 +610,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         made = explanation_document(self.cycle, fixes, [one.document for one in (*self.notes, *hopeless)])
         if self.autoscaler is not None and self.scaling is not None:
             from kschedx.autoscaler.growth import GroupRemedyDocument, scaling_document
-            from kschedx.render.words.autoscaler import group_remedy_title
 
-            remedies = tuple(
-                GroupRemedyDocument(group_remedy_title(one.step), one.group, one.nodes) for one in self.scaling_remedies
-            )
+            remedies = tuple(GroupRemedyDocument(one.step.title, one.group, one.nodes) for one in self.scaling_remedies)
             made["autoscaler"] = to_json(scaling_document(self.autoscaler, self.scaling, remedies))
         if (bound := bound_by_hand(self.cycle)) is not None:
             made["kubelet"] = to_json(part_of(KubeletDocument, bound))
@@ -640,11 +636,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     def _of_karpenter(self, karpenter: Karpenter, found: PodProvisioning) -> dict[str, object]:
         from kschedx.karpenter.growth import PoolRemedyDocument, provisioning_document
-        from kschedx.render.words.karpenter import pool_remedy_title
 
-        remedies = tuple(
-            PoolRemedyDocument(pool_remedy_title(one.step), one.pool, one.types) for one in self.provisioning_remedies
-        )
+        remedies = tuple(PoolRemedyDocument(one.step.title, one.pool, one.types) for one in self.provisioning_remedies)
         return to_json(provisioning_document(karpenter, found, remedies))
 
 

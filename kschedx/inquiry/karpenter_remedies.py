@@ -8,21 +8,11 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.autoscaler.remedies import RequestAtMost, ResourceAmount, TolerateTaints
+from kschedx.autoscaler.remedies import RemedyStep, StepKind, request_at_most, tolerate
 from kschedx.fixes import pod_edits
 from kschedx.fixes.node_remedies import is_of_provider
 from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts, merge_amounts
-from kschedx.karpenter.cluster import (
-    AllowValues,
-    Karpenter,
-    KarpenterRemedy,
-    LabelPool,
-    Limit,
-    PodProvisioning,
-    PoolVerdict,
-    RaiseLimits,
-    RemedyStep,
-)
+from kschedx.karpenter.cluster import Karpenter, KarpenterRemedy, PodProvisioning, PoolVerdict
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import Incompatible, LimitReached, NodeLimitReached, NotTolerated
@@ -47,6 +37,7 @@ class _Trial(Struct, frozen=True, kw_only=True):
     """As it would be."""
     pool: NodePool | None = None
     """As it would be."""
+    raises_limits: bool = False
 
 
 def remedies(karpenter: Karpenter, found: PodProvisioning, pod: Pod) -> tuple[KarpenterRemedy, ...]:
@@ -59,12 +50,13 @@ def remedies(karpenter: Karpenter, found: PodProvisioning, pod: Pod) -> tuple[Ka
     raised: set[str] = set()
     likely: list[KarpenterRemedy] = []
     for trial in islice(trials, MOST_TRIALS):
-        if isinstance(trial.step, RaiseLimits) and trial.step.pool in raised:
+        limited = trial.pool.name if trial.pool is not None and trial.raises_limits else ""
+        if limited in raised:
             continue
         changed = karpenter if trial.pool is None else karpenter.with_pools({trial.pool.name: trial.pool})
         then = changed.about(trial.pod or pod)
         if then is not None and then.pool and all(one.step != trial.step for one in made):
-            raised |= {trial.step.pool} if isinstance(trial.step, RaiseLimits) else set()
+            raised |= {limited} if limited else set()
             made.append(KarpenterRemedy(step=trial.step, pool=then.pool, types=tuple(one.name for one in then.types)))
         elif then is not None and not then.pool:
             opened = [one for one in then.open_pools if one not in found.open_pools]
@@ -78,13 +70,11 @@ def _trials(found: PodProvisioning, pod: Pod) -> Iterator[_Trial]:
     for verdict in found.pools:
         match verdict.rejection:
             case NotTolerated(taints=taints):
-                yield _Trial(step=TolerateTaints(taints=taints), pod=pod_edits.tolerating(pod, taints))
+                yield _Trial(step=tolerate(taints), pod=pod_edits.tolerating(pod, taints))
             case LimitReached():
                 yield from _raised(verdict, verdict.rejection)
             case NodeLimitReached(limit=limit):
-                more = Limit(resource=NODES, before=str(limit), after=str(limit + 1))
-                step = RaiseLimits(pool=verdict.name, limits=(more,))
-                yield _Trial(step=step, pool=_with_limits(verdict.pool, {NODES: str(limit + 1)}))
+                yield _with_limits(verdict.pool, {NODES: (str(limit), str(limit + 1))})
             case NoInstanceType():
                 yield from _smaller(verdict, verdict.rejection, pod)
             case Incompatible():
@@ -102,20 +92,23 @@ def _raised(verdict: PoolVerdict, rejection: LimitReached) -> Iterator[_Trial]:
             for name in limits
             if (amount := one.capacity.get(name, ZERO)).nano > rejection.remaining[name].nano
         }
-        raised = tuple(
-            Limit(resource=name, before=str(limits[name]), after=str(amount)) for name, amount in needed.items()
-        )
-        changed = {name: str(amount) for name, amount in needed.items()}
-        step = RaiseLimits(pool=verdict.name, limits=raised)
-        yield _Trial(step=step, pool=_with_limits(verdict.pool, changed))
+        yield _with_limits(verdict.pool, {name: (str(limits[name]), str(one)) for name, one in needed.items()})
 
 
 def _size(one: InstanceType) -> tuple[int, int]:
     return one.capacity.get("cpu", ZERO).nano, one.capacity.get("memory", ZERO).nano
 
 
-def _with_limits(pool: NodePool, limits: Mapping[str, str]) -> NodePool:
-    return replace(pool, spec=replace(pool.spec, limits={**pool.spec.limits, **limits}))
+def _with_limits(pool: NodePool, limits: Mapping[str, tuple[str, str]]) -> _Trial:
+    """All limits, before and after, that keep a pool from another node: one alone would not help."""
+    raised = " and ".join(f"from {before} to {after} {name}" for name, (before, after) in limits.items())
+    title = f"raise the {'limit' if len(limits) == 1 else 'limits'} of NodePool {pool.name} {raised}"
+    after = {**pool.spec.limits, **{name: after for name, (_, after) in limits.items()}}
+    return _Trial(step=_room(title), pool=replace(pool, spec=replace(pool.spec, limits=after)), raises_limits=True)
+
+
+def _room(title: str) -> RemedyStep:
+    return RemedyStep(title=title, kind=StepKind.ROOM)
 
 
 def _smaller(verdict: PoolVerdict, rejection: NoInstanceType, pod: Pod) -> Iterator[_Trial]:
@@ -131,15 +124,15 @@ def _smaller(verdict: PoolVerdict, rejection: NoInstanceType, pod: Pod) -> Itera
     for one in sorted(fitting, key=_size, reverse=True)[:1]:
         daemons = verdict.template.overhead(one.name).requests
         short = _short(rejection.pod_requests, daemons, one)
-        asked: list[ResourceAmount] = []
+        asked: list[tuple[str, int]] = []
         changed: Pod | None = pod
         for name, (amount, wanted) in short.items():
             if amount <= 0 or amount * LEAST_SHARE < wanted or name == "pods":
                 return
             changed = changed and pod_edits.requesting(changed, name, amount, _OPTIONS)
-            asked.append(ResourceAmount(resource=name, amount=amount))
+            asked.append((name, amount))
         if changed is not None and asked:
-            yield _Trial(step=RequestAtMost(amounts=tuple(asked)), pod=changed)
+            yield _Trial(step=request_at_most(asked), pod=changed)
 
 
 _OPTIONS = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
@@ -163,13 +156,13 @@ def _defined(verdict: PoolVerdict, rejection: Incompatible) -> Iterator[_Trial]:
         if isinstance(conflict, UnknownLabel) and not is_of_provider(conflict.key):
             wanted = _wanted(verdict, conflict.key)
             if wanted is not None:
-                step = LabelPool(pool=verdict.name, key=conflict.key, value=wanted)
+                step = _room(f"add the label {conflict.key}={wanted} to NodePool {verdict.name}")
                 yield _Trial(step=step, pool=_with_label(verdict.pool, conflict.key, wanted))
         elif isinstance(conflict, NothingInCommon):
             values = _addable(verdict.pool, conflict)
             if values:
-                step_of = AllowValues(pool=verdict.name, key=conflict.key, values=values)
-                yield _Trial(step=step_of, pool=_with_values(verdict.pool, conflict.key, values))
+                step = _room(f"allow {conflict.key} {', '.join(values)} in NodePool {verdict.name}")
+                yield _Trial(step=step, pool=_with_values(verdict.pool, conflict.key, values))
 
 
 def _wanted(verdict: PoolVerdict, key: str) -> str | None:

@@ -14,7 +14,6 @@ from kschedx.explain.difference import (
     Difference,
     Effect,
     Filling,
-    LeftOut,
     Summary,
 )
 from kschedx.explain.profile_changes import Change, Pair
@@ -23,7 +22,6 @@ from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import UnevaluatedDocument
 from kschedx.kube.documents import Document, document, part_of, to_json
 from kschedx.progress import Phase, counted
-from kschedx.render.words.comparison import left_out_text, setting_text
 from kschedx.results import Shown
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -76,9 +74,7 @@ def one_by_one(work: Callable[[int], Answers], parts: Sequence[PairPart]) -> Ite
     yield from map(work, range(len(parts)))
 
 
-def compare_pods(
-    pair: Pair, rows: Sequence[int], left_out: Mapping[LeftOut, int], share: Share = one_by_one
-) -> Summary:
+def compare_pods(pair: Pair, rows: Sequence[int], left_out: Mapping[str, int], share: Share = one_by_one) -> Summary:
     """The outcomes of the pods in these rows of the snapshot under one setup and the other."""
     pods = pair.snapshot.pods
     pair.prepare()
@@ -165,8 +161,8 @@ def difference_document(before: Setup, after: Setup, changes: Iterable[Change], 
             part_of(
                 SettingDocument,
                 one,
-                before=setting_text(one.before) or None,
-                after=setting_text(one.after) or None,
+                before=one.before or None,
+                after=one.after or None,
             )
             for one in changes
         ),
@@ -184,7 +180,7 @@ def pods_document(summary: Summary) -> PodsDocument:
         PodsDocument,
         summary,
         different=len(summary.differences),
-        left_out={left_out_text(why): number for why, number in summary.left_out.items()},
+        left_out=summary.left_out,
         groups=tuple(
             DifferenceGroupDocument(one.effect, one.causes, len(one.differences), one.differences)
             for one in summary.groups

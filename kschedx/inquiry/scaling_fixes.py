@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kschedx.autoscaler.remedies import AutoscalerRemedy, RaiseMaximum, RaisePriority, RequestAtMost, TolerateTaints
+from kschedx.autoscaler.remedies import AutoscalerRemedy, StepKind
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
 from kschedx.fixes.steps import Group
 from kschedx.inquiry.fix import Fix
-from kschedx.karpenter.cluster import AllowValues, KarpenterRemedy, LabelPool, RaiseLimits
+from kschedx.karpenter.cluster import KarpenterRemedy
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.kube.autoscalers import NODE_POOL, NodeClaim
 from kschedx.kube.escaping import shell_command
@@ -35,15 +35,13 @@ _NO_CAPACITY = re.compile(r"insufficient ?capacity|UnfulfillableCapacity|ZonalAl
 
 def makes_room(remedy: AutoscalerRemedy | KarpenterRemedy) -> bool:
     """A larger group or pool, or a pod that the autoscaler looks at: it comes before other changes of the pod."""
-    return isinstance(remedy.step, RaiseMaximum | RaisePriority | RaiseLimits | AllowValues | LabelPool)
+    return remedy.step.kind is StepKind.ROOM
 
 
 def autoscaler_fixes(
     scaling: PodScaling, remedies: Iterable[AutoscalerRemedy], event: ScaleUpEvent | None = None
 ) -> Iterator[Fix]:
     """`event` is what the cluster's autoscaler itself reports about the pod."""
-    from kschedx.render.words.autoscaler import group_remedy_title
-
     if scaling.choice is not None and not scaling.choice.error:
         for one in scaling.choice.resizes[:1]:
             yield _fix(
@@ -52,9 +50,9 @@ def autoscaler_fixes(
     elif scaling.pod.is_on_upcoming:
         yield _fix(f"wait for the node of node group {upcoming_group(scaling)} that is starting")
     for remedy in remedies:
-        of_pod = isinstance(remedy.step, TolerateTaints | RequestAtMost)
+        of_pod = remedy.step.kind is StepKind.OF_POD
         then = f", then cluster-autoscaler adds a node to {remedy.group}" if of_pod else ""
-        yield _fix(f"{group_remedy_title(remedy.step)}{then}")
+        yield _fix(f"{remedy.step.title}{then}")
     is_reported = event is not None and BACKED_OFF in event.message
     for group in scaling.groups:
         is_unknown = group.template is None and is_reported and group.detail
@@ -74,8 +72,6 @@ def upcoming_group(scaling: PodScaling) -> str:
 def karpenter_fixes(
     karpenter: Karpenter, found: PodProvisioning, remedies: Iterable[KarpenterRemedy], pod: Pod
 ) -> Iterator[Fix]:
-    from kschedx.render.words.karpenter import pool_remedy_title
-
     yield from _repaired_pools(karpenter, found, pod)
 
     yield from _claims_under_way(karpenter, found)
@@ -83,9 +79,9 @@ def karpenter_fixes(
     if found.pool:
         yield _fix(f"wait for Karpenter: it adds a node to NodePool {found.pool}, if the cloud has capacity")
     for remedy in remedies:
-        of_pod = isinstance(remedy.step, TolerateTaints | RequestAtMost)
+        of_pod = remedy.step.kind is StepKind.OF_POD
         then = f", then Karpenter adds a node of {remedy.pool}" if of_pod else ""
-        yield _fix(f"{pool_remedy_title(remedy.step)}{then}")
+        yield _fix(f"{remedy.step.title}{then}")
 
 
 def _claims_under_way(karpenter: Karpenter, found: PodProvisioning) -> Iterator[Fix]:

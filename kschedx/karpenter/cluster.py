@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
 from itertools import takewhile
-from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.autoscaler.remedies import RequestAtMost, TolerateTaints
+from kschedx.autoscaler.remedies import RemedyStep
 from kschedx.errors import InputError, Place, nearest
 from kschedx.karpenter.amounts import amounts_of
 from kschedx.karpenter.catalogue import InstanceTypes
@@ -282,10 +281,10 @@ class Karpenter:
         """The round about the pods of the cluster as they are."""
         pods = self.snapshot.pods
         considered = [key for key, looked in self.waiting().items() if looked.outcome is PodEligibility.CONSIDERED]
-        return self.provisioner.run(self.snapshot, [*(pods[pods.rows[key]] for key in considered), *self._buffers])
+        return self.provisioner.run(self.snapshot, [*(pods[pods.rows[key]] for key in considered), *self.buffers])
 
-    @property
-    def _buffers(self) -> tuple[Pod, ...]:
+    @cached_property
+    def buffers(self) -> tuple[Pod, ...]:
         """Virtual pods, which take part in every round."""
         settings = self.settings
         keeps = settings.keeps_buffers and settings.behaviour.knows_buffers
@@ -314,7 +313,7 @@ class Karpenter:
                 for key, one in self.waiting().items()
                 if one.outcome is PodEligibility.CONSIDERED and key != pod.key
             ]
-            result = self.provisioner.run(self.snapshot, [*others, mine, *self._buffers])
+            result = self.provisioner.run(self.snapshot, [*others, mine, *self.buffers])
         return self._told(mine, looked, result)
 
     def _told(self, pod: Pod, looked: Looked, result: RoundResult) -> PodProvisioning:
@@ -482,40 +481,6 @@ def _placeable(spec: PodSpec) -> PodSpec:
 
 
 # Changes that make Karpenter help, as facts. `render/words/karpenter.py` has their titles.
-
-
-class Limit(Struct, frozen=True, kw_only=True):
-    """One of a pool's limits, as it is written."""
-
-    resource: str
-    before: str
-    after: str
-
-
-class RaiseLimits(Struct, frozen=True, kw_only=True):
-    """All that keep a pool from another node: one alone would not help."""
-
-    pool: str
-    limits: tuple[Limit, ...]
-
-
-class LabelPool(Struct, frozen=True, kw_only=True):
-    """Its new nodes get a label that the pod asks for."""
-
-    pool: str
-    key: str
-    value: str
-
-
-class AllowValues(Struct, frozen=True, kw_only=True):
-    """In a pool's requirement on a key."""
-
-    pool: str
-    key: str
-    values: tuple[str, ...]
-
-
-RemedyStep: TypeAlias = TolerateTaints | RequestAtMost | RaiseLimits | LabelPool | AllowValues
 
 
 class KarpenterRemedy(Struct, frozen=True, kw_only=True):

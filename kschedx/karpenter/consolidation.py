@@ -217,6 +217,8 @@ class Consolidator:
         self._prices = {name: self._price(one) for name, one in self._states.items()}
         self._kept: dict[str, str] = {}
         self._by_chance = False
+        self._buffers = {pod.key for pod in karpenter.buffers}
+        """Virtual pods of CapacityBuffers."""
         self._is_newer = karpenter.settings.behaviour.moves_are_balanced
         self._candidates = [
             one for found in disruptions(self._snapshot, self._states) if (one := self._candidate(found)) is not None
@@ -318,6 +320,11 @@ class Consolidator:
 
     def _emptiness(self) -> list[Command]:
         empty = [one for one in self._candidates if one.is_consolidatable and self._is_empty(one)]
+        if self._buffers:
+            for one in empty:
+                if self._buffers & {*self._karpenter.own.existing.get(one.name, ())}:
+                    self._kept[one.name] = f'Node "{one.name}" has buffer pods'
+            empty = [one for one in empty if one.name not in self._kept]
         going = self._within_budgets(empty, Method.EMPTINESS)
         return [self._deleted(Method.EMPTINESS, going)] if going else []
 
@@ -386,7 +393,7 @@ class Consolidator:
         snapshot = replace(self._snapshot, objects={**self._snapshot.objects, NodeClaim: claims})
         waiting = [key for key, one in karpenter.waiting().items() if one.outcome is PodEligibility.CONSIDERED]
         pods = self._snapshot.pods
-        result = karpenter.provisioner.run(snapshot, [pods[pods.rows[key]] for key in waiting])
+        result = karpenter.provisioner.run(snapshot, [*(pods[pods.rows[key]] for key in waiting), *karpenter.buffers])
         self._by_chance |= result.by_chance
         return result
 
@@ -408,7 +415,7 @@ class Consolidator:
         if unplaced:
             return unplaced
         own = {pod.key for one in nodes for pod in one.pods}
-        command, new = self._deleted(method, nodes), [one for one in result.new if own & {*one.pods}]
+        command, new = self._deleted(method, nodes), [one for one in result.new if (own | self._buffers) & {*one.pods}]
         if not new:
             return self._scored(command, nodes)
         if len(new) > 1:

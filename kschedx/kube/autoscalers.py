@@ -51,8 +51,11 @@ TASK_GROUP, TASK_GROUPS = "yunikorn.apache.org/task-group-name", "yunikorn.apach
 """The group of its application that a pod is of, and in JSON all groups of the application."""
 HAMI_PHASE = "hami.io/bind-phase"
 """`allocating`, `success` or `failed`."""
+HAMI_DEVICES = "hami.io/vgpu-devices-allocated"
+"""Per container the parts of devices that the pod has: `GPU-1,NVIDIA,3000,30:;`, in MiB and percent of the cores."""
 OTHER_SCHEDULERS = (
-    *(*GROUP_NAMES, GANG_LEAST, YUNIKORN_QUEUE, YUNIKORN_APPLICATION, TASK_GROUP, TASK_GROUPS, HAMI_PHASE),
+    *(*GROUP_NAMES, GANG_LEAST, YUNIKORN_QUEUE, YUNIKORN_APPLICATION, TASK_GROUP, TASK_GROUPS),
+    *(HAMI_PHASE, HAMI_DEVICES),
     *POD_ANNOTATIONS,
 )
 

@@ -14,6 +14,7 @@ from typing import TypeAlias, cast
 
 from msgspec import Struct
 
+from kschedx.kube.decoding import map_at
 from kschedx.kube.names import is_overcommit_allowed
 
 Fields: TypeAlias = Mapping[str, object]
@@ -62,9 +63,9 @@ def at(value: object, path: str) -> object:
     return value
 
 
-def mapping(value: object, path: str) -> Fields:
-    found = at(value, path)
-    return found if isinstance(found, Mapping) else {}
+def fields_at(value: object, path: str) -> Fields:
+    """The map below a path of keys; empty where there is none."""
+    return map_at(value, *path.split("."))
 
 
 def number(value: object, path: str, default: int) -> int:
@@ -105,7 +106,7 @@ def _groups(path: str, replicas: str = "replicas", template: str = "template", d
 
 def _job_set(manifest: Fields) -> Iterator[tuple[str, int | None]]:
     for where, group in _items(manifest, "spec.replicatedJobs"):
-        job = mapping(group, "template.spec")
+        job = fields_at(group, "template.spec")
         parallelism = number(job, "parallelism", 1)
         at_a_time = min(parallelism, number(job, "completions", parallelism))
         yield f"{where}.template.spec.template", number(group, "replicas", 1) * at_a_time
@@ -115,7 +116,7 @@ def _leader_worker_set(manifest: Fields) -> Iterator[tuple[str, int | None]]:
     """Groups of `size` pods, one of them the leader."""
     below = "spec.leaderWorkerTemplate"
     replicas, size = number(manifest, "spec.replicas", 1), number(manifest, f"{below}.size", 1)
-    has_leader = bool(mapping(manifest, f"{below}.leaderTemplate"))
+    has_leader = bool(fields_at(manifest, f"{below}.leaderTemplate"))
     if has_leader:
         yield f"{below}.leaderTemplate", replicas
     yield f"{below}.workerTemplate", replicas * max(size - has_leader, 0)
@@ -132,7 +133,7 @@ def _ray(below: str) -> Counts:
             if at(group, "suspend") is True:
                 wanted = 0
             yield f"{where}.template", wanted * number(group, "numOfHosts", 1)
-        if mapping(manifest, "spec.submitterPodTemplate"):
+        if fields_at(manifest, "spec.submitterPodTemplate"):
             yield "spec.submitterPodTemplate", 1
 
     return counts
@@ -140,7 +141,7 @@ def _ray(below: str) -> Counts:
 
 def _knative(manifest: Fields) -> Iterator[tuple[str, int | None]]:
     """As many pods as a revision starts with."""
-    annotations = mapping(manifest, "spec.template.metadata.annotations")
+    annotations = fields_at(manifest, "spec.template.metadata.annotations")
 
     def scale(name: str, default: int) -> int:
         for key in (f"autoscaling.knative.dev/{name}", f"autoscaling.knative.dev/{name.replace('-s', 'S')}"):
@@ -153,13 +154,13 @@ def _knative(manifest: Fields) -> Iterator[tuple[str, int | None]]:
 
 
 def _argo_rollout(manifest: Fields) -> Iterator[tuple[str, int | None]]:
-    if not mapping(manifest, "spec.workloadRef"):
+    if not fields_at(manifest, "spec.workloadRef"):
         yield "spec.template", number(manifest, "spec.replicas", 1)
 
 
 def _notebook(manifest: Fields) -> Iterator[tuple[str, int | None]]:
     """One pod, and none while the notebook is stopped."""
-    stopped = "kubeflow-resource-stopped" in mapping(manifest, "metadata.annotations")
+    stopped = "kubeflow-resource-stopped" in fields_at(manifest, "metadata.annotations")
     yield "spec.template", 0 if stopped else 1
 
 
@@ -180,15 +181,15 @@ def _pod_spec(fields: Fields, requests: Fields, **more: object) -> Fields:
 
 def _requests(resources: Fields) -> Fields:
     """A container's requests; its limits stand in for those that are missing."""
-    return {**mapping(resources, "limits"), **mapping(resources, "requests")}
+    return {**fields_at(resources, "limits"), **fields_at(resources, "requests")}
 
 
 def _spark(manifest: Fields) -> Iterator[BuiltPods]:
     """spark.driver and spark.executor: memory with its overhead, cores or coreRequest."""
     is_jvm = str(at(manifest, "spec.type") or "Java") in ("Java", "Scala")
-    common = {"nodeSelector": mapping(manifest, "spec.nodeSelector")}
+    common = {"nodeSelector": fields_at(manifest, "spec.nodeSelector")}
     for part, count in (("driver", 1), ("executor", number(manifest, "spec.executor.instances", 1))):
-        fields = mapping(manifest, f"spec.{part}")
+        fields = fields_at(manifest, f"spec.{part}")
         factor = at(manifest, "spec.memoryOverheadFactor") or (0.1 if is_jvm else 0.4)
         memory = _jvm_bytes(fields.get("memory") or "1g")
         overhead = _jvm_bytes(fields.get("memoryOverhead")) if fields.get("memoryOverhead") else None
@@ -196,13 +197,13 @@ def _spark(manifest: Fields) -> Iterator[BuiltPods]:
             overhead = max(int(memory * float(cast("float | str", factor))), 384 << 20)
         cpu = fields.get("coreRequest") or fields.get("cores") or 1
         requests = {"cpu": str(cpu), **({} if memory is None else {"memory": str(memory + (overhead or 0))})}
-        dynamic = mapping(manifest, "spec.dynamicAllocation").get("enabled") is True
+        dynamic = fields_at(manifest, "spec.dynamicAllocation").get("enabled") is True
         yield BuiltPods(
             part=part,
             path=f"spec.{part}",
             count=None if dynamic and part == "executor" else count,
             spec=_pod_spec({**common, **fields}, requests),
-            labels=mapping(fields, "labels"),
+            labels=fields_at(fields, "labels"),
         )
 
 
@@ -217,7 +218,7 @@ def _jvm_bytes(text: object) -> int | None:
 
 def _flink(manifest: Fields) -> Iterator[BuiltPods]:
     """JobManagers, and TaskManagers with as many slots as the job's parallelism takes."""
-    slots = str(mapping(manifest, "spec.flinkConfiguration").get("taskmanager.numberOfTaskSlots") or "1")
+    slots = str(fields_at(manifest, "spec.flinkConfiguration").get("taskmanager.numberOfTaskSlots") or "1")
     parallelism = at(manifest, "spec.job.parallelism")
     task_managers: int | None = None
     if isinstance(at(manifest, "spec.taskManager.replicas"), int):
@@ -226,10 +227,13 @@ def _flink(manifest: Fields) -> Iterator[BuiltPods]:
         task_managers = math.ceil(parallelism / int(slots))
     wanted = (("jobManager", number(manifest, "spec.jobManager.replicas", 1)), ("taskManager", task_managers))
     for part, count in wanted:
-        resource = mapping(manifest, f"spec.{part}.resource")
+        resource = fields_at(manifest, f"spec.{part}.resource")
         memory = _jvm_bytes(resource.get("memory")) if resource.get("memory") else None
         requests = {"cpu": str(resource.get("cpu") or 1), **({} if memory is None else {"memory": str(memory)})}
-        template = {**mapping(manifest, "spec.podTemplate.spec"), **mapping(manifest, f"spec.{part}.podTemplate.spec")}
+        template = {
+            **fields_at(manifest, "spec.podTemplate.spec"),
+            **fields_at(manifest, f"spec.{part}.podTemplate.spec"),
+        }
         yield BuiltPods(part=part.lower(), path=f"spec.{part}", count=count, spec=_pod_spec(template, requests))
 
 
@@ -238,10 +242,10 @@ def _strimzi(*parts: str) -> Callable[[Fields], Iterator[BuiltPods]]:
 
     def build(manifest: Fields) -> Iterator[BuiltPods]:
         for part in parts:
-            fields = mapping(manifest, part)
+            fields = fields_at(manifest, part)
             if not fields or ("replicas" not in fields and part == "spec.kafka"):
                 continue  # the brokers of a cluster with KafkaNodePools
-            spec = _pod_spec(mapping(fields, "template.pod"), _requests(mapping(fields, "resources")))
+            spec = _pod_spec(fields_at(fields, "template.pod"), _requests(fields_at(fields, "resources")))
             name = part.rpartition(".")[2] if "." in part else ""
             yield BuiltPods(part=name, path=part, count=number(fields, "replicas", 1), spec=spec)
 
@@ -249,7 +253,7 @@ def _strimzi(*parts: str) -> Callable[[Fields], Iterator[BuiltPods]]:
 
 
 def _cloud_native_pg(manifest: Fields) -> Iterator[BuiltPods]:
-    affinity = mapping(manifest, "spec.affinity")
+    affinity = fields_at(manifest, "spec.affinity")
     placing = {key: affinity.get(key) for key in ("nodeSelector", "tolerations")}
     placing["priorityClassName"] = at(manifest, "spec.priorityClassName")
     labels = {"cnpg.io/cluster": str(at(manifest, "metadata.name") or "")}
@@ -257,7 +261,7 @@ def _cloud_native_pg(manifest: Fields) -> Iterator[BuiltPods]:
         key = str(affinity.get("topologyKey") or "kubernetes.io/hostname")
         term = {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
         placing["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    spec = _pod_spec(placing, _requests(mapping(manifest, "spec.resources")))
+    spec = _pod_spec(placing, _requests(fields_at(manifest, "spec.resources")))
     count = number(manifest, "spec.instances", 1)
     yield BuiltPods(part="instance", path="spec", count=count, spec=spec, labels=labels)
 
@@ -266,15 +270,18 @@ def _elastic(main: str, memory: str, label: str, groups: str = "") -> Callable[[
     """Parts with `count` and `podTemplate`, whose container `main` has this memory where nothing is said."""
 
     def build(manifest: Fields) -> Iterator[BuiltPods]:
-        for path, fields in _items(manifest, groups) if groups else [("spec", mapping(manifest, "spec"))]:
-            template = mapping(fields, "podTemplate.spec")
+        for path, fields in _items(manifest, groups) if groups else [("spec", fields_at(manifest, "spec"))]:
+            template = fields_at(fields, "podTemplate.spec")
             written = template.get("containers")
             containers = [one for one in written if isinstance(one, Mapping)] if isinstance(written, list) else []
             own = next((one for one in containers if one.get("name") == main), {"name": main})
-            resources = mapping(own, "resources")
+            resources = fields_at(own, "resources")
             own = {**own, "resources": {**resources, "requests": {"memory": memory, **_requests(resources)}}}
             beside = (one for one in containers if one.get("name") != main)
-            labels = {label: str(at(manifest, "metadata.name") or ""), **mapping(fields, "podTemplate.metadata.labels")}
+            labels = {
+                label: str(at(manifest, "metadata.name") or ""),
+                **fields_at(fields, "podTemplate.metadata.labels"),
+            }
             yield BuiltPods(
                 part=str(fields.get("name") or "") if groups else "",
                 path=path,
@@ -288,20 +295,22 @@ def _elastic(main: str, memory: str, label: str, groups: str = "") -> Callable[[
 
 def _prometheus(manifest: Fields) -> Iterator[BuiltPods]:
     """Prometheus and Alertmanager: the placement stands in `spec`, as a pod has it."""
-    fields = mapping(manifest, "spec")
+    fields = fields_at(manifest, "spec")
     count = number(fields, "replicas", 1) * number(fields, "shards", 1)
-    yield BuiltPods(part="", path="spec", count=count, spec=_pod_spec(fields, _requests(mapping(fields, "resources"))))
+    yield BuiltPods(
+        part="", path="spec", count=count, spec=_pod_spec(fields, _requests(fields_at(fields, "resources")))
+    )
 
 
 def _inference_service(manifest: Fields) -> Iterator[BuiltPods]:
     """Each component is a pod spec; of a model that a runtime serves only the resources are here."""
     for part in ("predictor", "transformer", "explainer"):
-        fields = mapping(manifest, f"spec.{part}")
+        fields = fields_at(manifest, f"spec.{part}")
         if not fields:
             continue
         served = [one for one in fields.values() if isinstance(one, Mapping) and "resources" in one]
         containers = fields.get("containers")
-        requests = _requests(mapping(served[0], "resources")) if served and not containers else {}
+        requests = _requests(fields_at(served[0], "resources")) if served and not containers else {}
         spec = _pod_spec(fields, requests, containers=containers)
         yield BuiltPods(
             part=part, path=f"spec.{part}", count=max(number(fields, "minReplicas", 1), 1), spec=_named(spec)
@@ -322,8 +331,8 @@ def _workflow(manifest: Fields) -> Iterator[BuiltPods]:
             continue
         container = template.get("container") or template.get("script")
         if isinstance(container, Mapping):
-            requests = _requests(mapping(container, "resources"))
-            spec = _pod_spec({**mapping(manifest, "spec"), **template}, requests)
+            requests = _requests(fields_at(container, "resources"))
+            spec = _pod_spec({**fields_at(manifest, "spec"), **template}, requests)
             yield BuiltPods(part="", path=where, count=1, spec=spec)
 
 

@@ -116,6 +116,11 @@ def list_at(value: object, *path: str) -> Sequence[object]:
     return found if isinstance(found, list) else ()
 
 
+def maps_at(value: object, *path: str) -> list[dict[str, object]]:
+    """The maps of the list at a path of an unchecked manifest."""
+    return [one for one in list_at(value, *path) if isinstance(one, dict)]
+
+
 def mapping(given: object, what: str) -> dict[str, Any]:
     """A plain dict, all the way down."""
     if not isinstance(given, Mapping):

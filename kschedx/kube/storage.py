@@ -34,11 +34,20 @@ STORAGE = "storage"
 """The resource name of a volume's size."""
 
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+READ_WRITE_MANY = "ReadWriteMany"
 
 IMMEDIATE = "Immediate"
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 """The provisioner of a class whose volumes are made by hand."""
+
+DISKS = frozenset({
+    "cinder.csi.openstack.org", "disk.csi.azure.com", "ebs.csi.aws.com", "kubernetes.io/aws-ebs",
+    "kubernetes.io/azure-disk", "kubernetes.io/cinder", "kubernetes.io/gce-pd",
+    "pd.csi.storage.gke.io", "rancher.io/local-path",
+})  # fmt: skip
+"""Provisioners that refuse ReadWriteMany for a volume with a file system, as their documentation says; see also
+kubernetes.io/docs/concepts/storage/persistent-volumes, access modes."""
 
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -273,6 +282,11 @@ class StorageClass(Struct, frozen=True, kw_only=True, rename="camel"):
     @property
     def can_provision(self) -> bool:
         return self.provisioner not in ("", NO_PROVISIONER)
+
+    def refuses_modes(self, claim: PersistentVolumeClaim) -> bool:
+        """Whether the provisioner is known to refuse the access modes of a claim."""
+        spec = claim.spec
+        return self.provisioner in DISKS and READ_WRITE_MANY in spec.access_modes and spec.volume_mode == FILESYSTEM
 
     @property
     def is_default(self) -> bool:

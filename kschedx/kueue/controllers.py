@@ -15,7 +15,7 @@ from msgspec import Struct
 from kschedx.kube.kueue import AdmissionCheck, AdmissionCheckState, ClusterQueue, LocalQueue, ResourceFlavor, Workload
 from kschedx.kueue.cache import MULTIKUEUE, PROVISIONING
 from kschedx.kueue.settings import Settings
-from kschedx.kueue.workloads import PENDING, REJECTED, RETRY, Job, checks_for, checks_of, timestamp
+from kschedx.kueue.workloads import PENDING, REJECTED, RETRY, TIMED_EVICTIONS, Job, checks_for, checks_of, timestamp
 
 INADMISSIBLE = "Inadmissible"
 PREEMPTED = "Preempted"
@@ -223,7 +223,7 @@ class Controllers:
             return False
         if found.reason == "Deactivated":
             return self._set_requeued(job, "Reactivated", "The workload was reactivated", now)
-        if found.reason in ("PodsReadyTimeout", "AdmissionCheck"):
+        if found.reason in TIMED_EVICTIONS:
             if job.requeue_at is not None and job.requeue_at > now:
                 return False
             job.requeue_at = None

@@ -76,6 +76,8 @@ class Wait(StrEnum):
     PODS_READY = "podsReady"
     """Kueue admits nothing before the pods of other Workloads are ready (waitForPodsReady.blockAdmission)."""
     CHECKS = "checks"
+    BACKOFF = "backoff"
+    """It was evicted, and Kueue queues it again at a set time."""
     TURN = "turn"
     """Kueue admits it in one of its next cycles."""
 
@@ -106,6 +108,8 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     """The Workloads with pods that are not ready, for which Kueue waits."""
     checks: tuple[str, ...] = ()
     """Admission checks that are not ready."""
+    requeue_at: str = ""
+    """When its backoff ends."""
     blocked: str = ""
     """Why it is not evaluated, in Kueue's words."""
     equal_to: str = ""
@@ -182,11 +186,17 @@ def _verdict(run: Run, key: str) -> Verdict:
         return replace(verdict, wait=Wait.CHECKS, checks=checks)
     if job.state != "Pending":
         return verdict
+    requeue_state = job.workload.status.requeue_state if job.is_in_backoff else None
     head, equal = _first_decision(run, job)
     verdict = replace(verdict, head=head, equal_to=equal)
     if run.has_stopped and (head is None or head.message == PODS_NOT_READY):
         return replace(verdict, wait=Wait.PODS_READY, not_ready=tuple(run.not_ready), blocked=PODS_NOT_READY)
-    return _not_looked_at(verdict, run, job) if head is None else replace(verdict, wait=_wait_of(head))
+    if head is None:
+        return _not_looked_at(verdict, run, job)
+    wait = _wait_of(head)
+    if wait is Wait.TURN and requeue_state is not None:
+        return replace(verdict, wait=Wait.BACKOFF, requeue_at=requeue_state.requeue_at or "")
+    return replace(verdict, wait=wait)
 
 
 def decision_of(snapshot: Snapshot, key: str) -> Verdict | None:

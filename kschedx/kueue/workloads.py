@@ -33,6 +33,8 @@ JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
 
 _MOST_CONDITION_TEXT = 32 * 1024
 
+TIMED_EVICTIONS = ("PodsReadyTimeout", "AdmissionCheck")
+"""Reasons of evictions after which a Workload may wait before it is queued again."""
 READY, PENDING, RETRY, REJECTED = "Ready", "Pending", "Retry", "Rejected"
 """States of an admission check."""
 
@@ -248,6 +250,13 @@ class Job:
         spec = replace(workload.spec, active=None if self.is_active else False)
         return replace(workload, spec=spec, status=status)
 
+    @property
+    def is_in_backoff(self) -> bool:
+        """Kueue's controller queues it again once `requeue_at` has passed."""
+        requeued = self.conditions.get("Requeued")
+        is_held = requeued is not None and requeued.status == "False" and requeued.reason in TIMED_EVICTIONS
+        return is_held and self.requeue_at is not None
+
     def backoff_is_over(self, now: int) -> bool:
         requeued = self.conditions.get("Requeued")
         if requeued is not None and requeued.status == "False":
@@ -261,7 +270,7 @@ class Job:
         if (
             evicted is not None
             and evicted.status == "True"
-            and evicted.reason in ("PodsReadyTimeout", "AdmissionCheck")[self.settings.keeps_place_of_creation :]
+            and evicted.reason in TIMED_EVICTIONS[self.settings.keeps_place_of_creation :]
         ):
             return evicted.since * 1000
         if not self.settings.enabled("PrioritySortingWithinCohort"):

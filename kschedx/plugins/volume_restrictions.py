@@ -156,13 +156,17 @@ def _references(spec: PodSpec, claims: frozenset[str]) -> int:
 
 
 def _holders(pod: Pod, nodes: NodeTable, claims: frozenset[str]) -> dict[str, int]:
-    """Claim to the row of the first running pod of the namespace that has it; free claims are absent."""
+    """Claim to the row of the first running pod of the namespace that has it; free claims are absent.
+
+    In a pod group's cycle those count that ran when it began (`usedPVCSet` in pkg/scheduler/backend/cache/snapshot.go).
+    """
     if not claims:
         return {}
     pods = nodes.pods
+    places = pods.node if pods.listed is None else pods.listed
     holders: dict[str, int] = {}
     for row in sorted({row for name in claims for row in pods.claiming(f"{pod.metadata.namespace}/{name}")}):
-        if pods.node[row] < 0:
+        if places[row] < 0:
             continue
         for volume in pods.specs[row].volumes:
             if volume.persistent_volume_claim and volume.persistent_volume_claim.claim_name in claims:

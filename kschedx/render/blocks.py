@@ -9,7 +9,7 @@ from rich.text import Text
 
 from kschedx.explain.diagnosis import Diagnosis, Eviction, EvictionVerdict, Excluded, Holder, NodeDetail, Stop, victims
 from kschedx.explain.node_groups import Blocker, NodeGroup, only_repeats_cordon
-from kschedx.explain.ranking import Rule, deciding_rule
+from kschedx.explain.ranking import deciding_rule
 from kschedx.findings import Finding, InsufficientResource, PluginMessage, TopologySpreadSkew
 from kschedx.findings.topology import HOSTNAME
 from kschedx.framework.cycle import Cycle
@@ -18,24 +18,6 @@ from kschedx.render.terminal import BOLD, DIM, INDENT, LABEL, fact_lines, fits, 
 from kschedx.render.wording import Fact, balance, brief_text, count, listed
 from kschedx.render.words import describe
 from kschedx.render.words.reasons import reason_page
-
-
-def rule_text(rule: Rule) -> str:
-    """What it prefers."""
-    match rule:
-        case Rule.PDB_VIOLATIONS:
-            return "fewest PodDisruptionBudget violations"
-        case Rule.HIGHEST_PRIORITY:
-            return "lowest priority of the most important victim"
-        case Rule.SUM_OF_PRIORITIES:
-            return "lowest sum of the victims' priorities"
-        case Rule.VICTIMS:
-            return "fewest victims"
-        case Rule.START:
-            return "latest start of the most important victims"
-        case _:
-            assert_never(rule)
-
 
 # Preemption: the nodes where evicting pods makes room, and which of them kube-scheduler takes.
 
@@ -68,7 +50,7 @@ def _title(cycle: Cycle) -> str:
     if len(best) > 1:
         return f"{title}: {listed(best, 3)} are equal, kube-scheduler selects any of them"
     rule = deciding_rule(result.candidates, result.best, cycle.snapshot.pods)
-    return f"{title}: {best[0]} is best" + (f" by {rule_text(rule)}" if rule else "")
+    return f"{title}: {best[0]} is best" + (f" by {rule}" if rule else "")
 
 
 def _row(cycle: Cycle, candidate: Candidate, width: int, *, is_best: bool, everything: bool) -> list[Text]:

@@ -338,7 +338,9 @@ def _scheduler(scheduler: OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
             f"{devices.node}: {count(devices.devices, 'device')} ({devices.kind}){sick}, up to {devices.memory:,} MiB"
         )
         short = devices.requested - devices.memory
-        yield Fact(label="devices", items=(told, *([f"short by {short:,} MiB"] if short > 0 else [])))
+        wanted = f"{devices.requested:,} MiB free" if devices.requested else "all memory free"
+        lacks = f"short by {short:,} MiB" if short > 0 else f"{devices.fitting:,} with {wanted}"
+        yield Fact(label="devices", items=(told, lacks))
     yield Fact(label="look at", items=(scheduler.look_at,))
     if cycle.profile.scheduler_name == scheduler.name:
         yield Fact(label="note", items=("kube-scheduler's own answer: --profile default-scheduler",))

@@ -25,7 +25,6 @@ from kschedx.render.words.karpenter import (
     karpenter_sentence,
     pool_facts,
     pool_headline,
-    pool_remedy_title,
     resources_text,
     skipped_pool_text,
 )
@@ -46,11 +45,11 @@ def karpenter_decider(explanation: Explanation) -> Decider | None:
         recorded="" if said is None else _recorded(said.message, found.event),
         fixes=tuple(
             Fix(
-                title=pool_remedy_title(remedy.step),
+                title=remedy.step.title,
                 seen=f"adds a node of {remedy.pool}, {listed(remedy.types, MOST_NAMES) or 'if a type fits'}",
             )
             for remedy in explanation.provisioning_remedies
-            if not any(one.startswith(pool_remedy_title(remedy.step)) for one in told)
+            if not any(one.startswith(remedy.step.title) for one in told)
         ),
         basis=(karpenter_basis(karpenter), f"rules of Karpenter {karpenter_title(karpenter.settings.followed)}"),
     )

@@ -25,7 +25,6 @@ from kschedx.render.view import Tone, View
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words.causes import because
 from kschedx.render.words.pod import could_prefer, could_reject, how_to_complete, not_in_the_dump
-from kschedx.render.words.root_causes import indecisive_text, root_cause_text
 
 SHOWN_REASONS = 6
 
@@ -170,7 +169,7 @@ def causes(diagnosis: Diagnosis) -> tuple[str, ...]:
 
 def roots(diagnosis: Diagnosis) -> tuple[str, ...]:
     """What lies behind the causes: a driver that does not run, a controller that fails."""
-    return tuple(root_cause_text(root) for root in root_causes(diagnosis)[:MOST_ROOT_CAUSES])
+    return tuple(root.text for root in root_causes(diagnosis)[:MOST_ROOT_CAUSES])
 
 
 def indecisive_facts(explanation: Explanation) -> Iterator[Fact]:
@@ -178,7 +177,7 @@ def indecisive_facts(explanation: Explanation) -> Iterator[Fact]:
     setup = explanation.setup
     profiles = () if setup is None or setup.forced_profile is not None else setup.scheduler_names
     for number, one in enumerate(islice(indecisive(explanation.cycle, sorted(profiles)), MOST_ROOT_CAUSES)):
-        yield Fact(label="" if number else "because", items=(indecisive_text(one),))
+        yield Fact(label="" if number else "because", items=(one,))
 
 
 def volume_facts(diagnosis: Diagnosis) -> Iterator[Fact]:

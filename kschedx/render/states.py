@@ -166,6 +166,8 @@ def kueue_wait(verdict: Verdict) -> str:
         case Wait.CHECKS:
             noun = "admission check" if len(verdict.checks) == 1 else "admission checks"
             return f"has quota in Kueue and waits for the {noun} {listed(verdict.checks, 3, conjunction='and')}"
+        case Wait.BACKOFF:
+            return f"waits in Kueue for its backoff, until {verdict.requeue_at}"
         case Wait.TURN:
             return "waits for Kueue's next cycle"
         case Wait.QUOTA | None:

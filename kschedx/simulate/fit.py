@@ -15,10 +15,11 @@ from kschedx.explain.admission import Ledger
 from kschedx.explain.missing_kinds import require_for_decision
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome, Stake, Unevaluated, UnevaluatedDocument
+from kschedx.framework.runtime import request_options
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.documents import Document, document
-from kschedx.kube.names import PODS
-from kschedx.kube.quantity import value
+from kschedx.kube.names import CPU, MEMORY, PODS
+from kschedx.kube.resources import ResourceQuota, node_allocatable, pod_request
 from kschedx.kube.selectors import required_node_affinity
 from kschedx.kube.types import Node, Pod
 from kschedx.progress import Phase, say
@@ -152,7 +153,7 @@ def fit(
     """
     if wanted is not None and wanted > changes.MOST_COUNT:
         raise InputError(f"found {wanted:,}, at most {changes.MOST_COUNT:,} are tried", place=Place(object="replicas"))
-    most = MOST_COPIES if wanted is None else min(wanted, _most_pods(snapshot))
+    most = MOST_COPIES if wanted is None else min(wanted, _most_pods(snapshot, pod, setup))
     known, quotas = snapshot.storage.claims, Ledger(snapshot, setup.release)
     if manifest is not None and manifest.get("kind") == "StatefulSet":
         taken = [name.partition("/")[2] for name in snapshot.pods.rows]
@@ -227,12 +228,20 @@ def _explained(simulator: Simulator, setup: Setup, row: int) -> Explanation:
     return Explanation(scheduler.schedule(pod, setup.profile_of(pod)), scheduler, setup.notes)
 
 
-def _most_pods(snapshot: Snapshot) -> int:
-    """More pods than all nodes and one more can take by the number of pods that they allow."""
-    allowed = [node.status.allocatable.get(PODS) for node in snapshot.cluster.nodes]
-    numbers = [value(one) for one in allowed if one is not None]
-    if len(numbers) < len(allowed):
-        return changes.MOST_COUNT
+def _most_pods(snapshot: Snapshot, pod: Pod, setup: Setup) -> int:
+    """More pods than all nodes and one more can take by what NodeResourcesFit compares. A quota is asked about as many
+    as the nodes allow by number, since its refusal comes first."""
+    has_quota = any(quota.metadata.namespace == pod.metadata.namespace for quota in snapshot.of(ResourceQuota))
+    is_compared = "NodeResourcesFit" in setup.profile_of(pod).points.get("filter", ()) and not has_quota
+    fresh = pod_request(pod.spec, type(pod.status)(), request_options(setup.release))  # a copy was never resized
+    needed = fresh.amounts if is_compared else {}
+    numbers = []
+    for node in snapshot.cluster.nodes:
+        if PODS not in node.status.allocatable:
+            return changes.MOST_COUNT
+        amounts, allowed = node_allocatable(node.status.allocatable)
+        rooms = [amounts.get(name, 0) // needed[name] for name in (CPU, MEMORY) if needed.get(name)]
+        numbers.append(min([allowed, *rooms]))
     return sum(numbers) + max(numbers, default=0) + 1
 
 

@@ -25,6 +25,7 @@ from kschedx.framework.config.document import DEFAULT_SCHEDULER_NAME, Profile
 from kschedx.framework.config.origins import expanded
 from kschedx.framework.interface import ScorePlugin
 from kschedx.framework.registry import plugin_class
+from kschedx.kube.decoding import maps_at
 from kschedx.kube.documents import Document, document, part_of
 from kschedx.kube.names import CPU, MEMORY
 from kschedx.progress import Phase, counted
@@ -88,7 +89,7 @@ class Candidate(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
             shape = [{"utilization": 0, "score": 0}, {"utilization": FILLS_TO, "score": 10}]
             written["requestedToCapacityRatio"] = {"shape": [*shape, {"utilization": 100, "score": 0}]}
         if self.resources is not None:
-            others = [one for one in _list(written.get("resources")) if one.get("name") not in (CPU, MEMORY)]
+            others = [one for one in maps_at(written.get("resources")) if one.get("name") not in (CPU, MEMORY)]
             own = [{"name": name, "weight": weight} for name, weight in zip((CPU, MEMORY), self.resources, strict=True)]
             written["resources"] = [*own, *others]
         if self.strategy or self.resources:
@@ -100,7 +101,7 @@ class Candidate(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
             enabled = [{"name": name, "weight": to} for name, to in self.weights if to]
             disabled = [{"name": name} for name, to in self.weights if not to]
             for key, more in (("enabled", enabled), ("disabled", disabled)):
-                entries = [one for one in _list(score.pop(key, None)) if one.get("name") not in changed]
+                entries = [one for one in maps_at(score.pop(key, None)) if one.get("name") not in changed]
                 if entries or more:
                     score[key] = [*entries, *more]
         return document
@@ -436,7 +437,7 @@ def _is_tunable(name: str) -> bool:
 def _profile_in(document: dict[str, object], scheduler_name: str) -> dict[str, object]:
     """The profile of that name, which can be changed. A configuration without profiles has the default one."""
     profiles = document.setdefault("profiles", [{"schedulerName": scheduler_name}])
-    its = (one for one in _list(profiles) if one.get("schedulerName", DEFAULT_SCHEDULER_NAME) == scheduler_name)
+    its = (one for one in maps_at(profiles) if one.get("schedulerName", DEFAULT_SCHEDULER_NAME) == scheduler_name)
     return next(its)
 
 
@@ -444,7 +445,7 @@ def _args_in(profile: dict[str, object], plugin: str) -> dict[str, object]:
     """The arguments of a plugin in `pluginConfig`, which can be changed."""
     entries = profile.setdefault("pluginConfig", [])
     assert isinstance(entries, list)
-    entry = next((one for one in _list(entries) if one.get("name") == plugin), None)
+    entry = next((one for one in maps_at(entries) if one.get("name") == plugin), None)
     if entry is None:
         entry = {"name": plugin}
         entries.append(entry)
@@ -455,10 +456,6 @@ def _map_in(parent: dict[str, object], key: str) -> dict[str, object]:
     found = parent.setdefault(key, {})
     assert isinstance(found, dict)
     return found
-
-
-def _list(value: object) -> list[dict[str, object]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 # --- the document

@@ -328,6 +328,13 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         """`namespace/name` to those that describe the cluster-autoscaler."""
         return {f"{one.metadata.namespace}/{one.metadata.name}": one for one in self.of(ConfigMap)}
 
+    @cached_property
+    def terminating_namespaces(self) -> frozenset[str]:
+        """Those that are being deleted."""
+        found = self.of(Namespace)
+        terminating = (one for one in found if one.metadata.deletion_timestamp or one.status.phase == "Terminating")
+        return frozenset(one.metadata.name for one in terminating)
+
     def of(self, record: type[R]) -> tuple[R, ...]:
         """The objects of the kind that has this record, as they were read."""
         return of_record(self.objects, record)

@@ -290,6 +290,30 @@ def test_a_phone_shows_rows_as_cards(page: Page, tmp_path: Path) -> None:
     assert page.run("document.querySelector('.row.body [data-label=why]').offsetHeight > 0")
 
 
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize(
+    "asked", [("why", "--all-pending"), ("nodes",), ("diff-profiles", "default", "binpack", "--all")]
+)
+def test_no_text_of_a_row_is_cut(page: Page, tmp_path: Path, asked: tuple[str, ...], width: int) -> None:
+    page.resize(width, 900)
+    page.open(answered(tmp_path, *asked, "-s", "fixtures/web-rollout/cluster", "-s", "fixtures/zone-full/pod.yaml"))
+    cut = "[...document.querySelectorAll('.row.body, .row.body > *')].filter((one) => one.offsetHeight && "
+    cut += "(one.scrollHeight > one.offsetHeight || one.scrollWidth > one.offsetWidth)).map((one) => one.innerText)"
+    assert page.text(".row.body")
+    assert page.run(cut) == []
+
+
+def test_a_heat_map_by_zone_or_pool_has_one_color_for_each_plugin(page: Page, tmp_path: Path, cluster: Path) -> None:
+    (tmp_path / "pod.yaml").write_text(yaml.safe_dump(pod("web", "12", nodeSelector={"karpenter.sh/nodepool": "gpu"})))
+    page.open(answered(tmp_path, "why", str(tmp_path / "pod.yaml"), "-s", str(cluster)))
+    assert len(page.text(".heatrow")) == 3
+    page.click("[aria-label='heat map by'] button:nth-of-type(2)")
+    assert sorted(row.split(" ")[0] for row in page.text(".heatrow > .label")) == sorted(POOLS)
+    color = "[...document.querySelectorAll('.heatbar button')].find((one) => one.innerText.startsWith('%s'))"
+    color += ".style.borderBottomColor"
+    assert page.run(color % "NodeAffinity") == "rgb(176, 118, 0)"
+
+
 ROWS = "[...document.querySelectorAll('.grid')].map((one) => [Number(one.getAttribute('aria-rowcount')) - 1, "
 ROWS += "one.querySelectorAll('.row.body').length])"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kschedx.explain.diagnosis import Diagnosis, EvictionVerdict, eviction, holders, label_hint
 from kschedx.explain.node_groups import account, node_groups
-from kschedx.explain.ranking import Rule, deciding_rule, ranking
+from kschedx.explain.ranking import deciding_rule, ranking
 from kschedx.framework.cycle import Cycle
 from kschedx.snapshot.columns import TableRow
 from tests.builders import Manifest, evaluate, node, pod
@@ -251,7 +251,7 @@ def test_the_rule_that_decides_between_candidates() -> None:
     result = cycle.post_filter
     assert result is not None
     rule = deciding_rule(result.candidates, result.best, cycle.snapshot.pods)
-    assert rule is Rule.HIGHEST_PRIORITY
+    assert rule == "lowest priority of the most important victim"
 
 
 def test_no_rule_decides_where_there_is_a_single_candidate() -> None:
@@ -260,4 +260,4 @@ def test_no_rule_decides_where_there_is_a_single_candidate() -> None:
     result = cycle.post_filter
     assert result is not None
     assert len(result.candidates) == 1
-    assert deciding_rule(result.candidates, result.best, cycle.snapshot.pods) is None
+    assert deciding_rule(result.candidates, result.best, cycle.snapshot.pods) == ""

@@ -9,7 +9,6 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.root_causes import root_causes
 from kschedx.render.words import headline
 from kschedx.render.words.resources import hardware_text
-from kschedx.render.words.root_causes import root_cause_text
 from tests.builders import Manifest, evaluate, node, pod
 
 OFFERS = {"cpu": "8", "memory": "8Gi", "pods": "110"}
@@ -107,7 +106,7 @@ def test_a_device_plugin_that_does_not_run(
     hardware = node("a", labels={"nvidia.com/gpu.present": "true"}, taints=taints)
     me = pod("me", containers=asks, tolerations=[{"key": "team", "operator": "Exists"}])
     found = kschedx.explain(kschedx.Snapshot.from_objects([hardware, node("b"), plugin, me]), "default/me")
-    texts = [root_cause_text(one) for one in root_causes(Diagnosis(found.cycle))]
+    texts = [one.text for one in root_causes(Diagnosis(found.cycle))]
     assert [one for one in texts if "plugin" in one] == ([] if told is None else texts)
     assert told is None or texts[0].startswith(told)
     assert found.fixes[0].title.startswith(fix)

@@ -7,7 +7,6 @@ import pytest
 import kschedx
 from kschedx.explain.ranking import indecisive
 from kschedx.render.outcome import MOST_ROOT_CAUSES
-from kschedx.render.words.root_causes import indecisive_text
 from tests.builders import Manifest, evaluate, node, only, pod
 
 ROOM = {"cpu": "4", "memory": "8Gi", "pods": "9"}
@@ -83,7 +82,7 @@ def apart(app: str, **term: object) -> Manifest:
     ],
 )
 def test_what_does_not_decide(objects: list[Manifest], me: Manifest, told: str | None) -> None:
-    texts = [indecisive_text(one) for one in indecisive(evaluate([*objects, me], "default/me"))]
+    texts = list(indecisive(evaluate([*objects, me], "default/me")))
     assert len(texts) == (told is not None), texts
     assert not told or texts[0].startswith(told)
     assert len(texts) <= MOST_ROOT_CAUSES
@@ -91,7 +90,7 @@ def test_what_does_not_decide(objects: list[Manifest], me: Manifest, told: str |
 
 def test_a_profile_that_lacks_filters_and_one_that_is_not_used() -> None:
     cycle = evaluate([node("a"), pod("me")], "default/me", only("NodeResourcesFit"))
-    first, other = (indecisive_text(one) for one in indecisive(cycle, ("default-scheduler", "packing")))
+    first, other = indecisive(cycle, ("default-scheduler", "packing"))
     assert first == "the pod's schedulerName is default-scheduler, so that profile packing is not used"
     assert other.startswith("profile default-scheduler disables a filter of the default profile: NodeUnschedulable")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from kschedx.explain.profile_changes import Unspelled, changes
+from kschedx.explain.profile_changes import changes
 from kschedx.explain.setup import Setup
 from kschedx.releases import resolve
 
@@ -64,7 +64,7 @@ def enabled(point: str, *plugins: Mapping[str, object]) -> Mapping[str, object]:
         (
             setup(percentageOfNodesToScore=30),
             setup(),
-            [("scheduler", "percentageOfNodesToScore", "", "30%", Unspelled.BY_CLUSTER_SIZE)],
+            [("scheduler", "percentageOfNodesToScore", "", "30%", "by cluster size")],
         ),
         (
             setup(),

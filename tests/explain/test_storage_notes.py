@@ -30,6 +30,11 @@ def notes(*objects: Manifest) -> dict[str, str]:
             "claim-class-missing",
             'did you mean "fast"?',
         ),
+        (
+            [claim("data", modes=("ReadWriteMany",)), storage_class(provisioner="ebs.csi.aws.com")],
+            "access-mode-refused",
+            "ebs.csi.aws.com does not provide",
+        ),
         ([claim("data", volume="pv"), volume("pv", holder="other")], "volume-bound-elsewhere", "default/other"),
         (
             [claim("data", volume="pv"), volume("pv", holder="data", uid="old")],

@@ -110,6 +110,13 @@ def titles(*objects: Manifest) -> list[str]:
                 "create storage class premium",
             ],
         ),
+        (
+            [
+                claim("data", storage_class="premium", modes=["ReadWriteMany"]),
+                storage_class("standard", provisioner="ebs.csi.aws.com", metadata={"annotations": IS_DEFAULT}),
+            ],
+            ["create storage class premium"],
+        ),
         # volumes that are gone or too small
         ([claim("data", volume="gone")], ["restore volume gone"]),
         (

@@ -222,8 +222,27 @@ def test_a_pod_of_hami(register: str) -> None:
     found = told(host, about=about)["scheduler"]
     assert found["title"] == "HAMi"
     assert ("hami.io/bind-phase", "failed") in [(one["type"], one["status"]) for one in found["said"]]
-    expected = {"node": "n", "kind": "nvidia", "devices": 2, "healthy": 1, "memory": 24576, "requested": 30000}
-    assert found["shared"] == [expected]
+    memory = {"memory": 24576, "requested": 30000, "fitting": 0}
+    assert found["shared"] == [{"node": "n", "kind": "nvidia", "devices": 2, "healthy": 1, **memory}]
+
+
+@pytest.mark.parametrize(("limits", "fitting"), [({"gpumem": "8192"}, 2), ({"gpumem": "8193"}, 1), ({}, 1)])
+def test_memory_that_hami_gave_to_other_pods_is_not_free(limits: Json, fitting: int) -> None:
+    """A pod without `gpumem` takes all memory of its devices."""
+    about = pod(gates=(), labels={}, schedulerName="hami-scheduler")
+    amounts = {"gpu": "2", **limits}
+    about["spec"]["containers"][0]["resources"] = {"limits": {f"nvidia.com/{key}": one for key, one in amounts.items()}}
+    host = node("n")
+    register = "GPU-1,10,16384,100,T4,0,true:GPU-2,10,16384,100,T4,0,true:"
+    host["metadata"]["annotations"] = {"hami.io/node-nvidia-register": register}
+    running = [pod(f"old-{phase}", gates=(), labels={}, nodeName="n") for phase in ("Running", "Succeeded")]
+    for one, phase in zip(running, ("Running", "Succeeded"), strict=True):
+        one["metadata"]["annotations"] = {
+            "hami.io/vgpu-devices-allocated": "GPU-1,NVIDIA,4096,30:;GPU-1,NVIDIA,4096,30:;"
+        }
+        one["status"] = {"phase": phase}
+    (found,) = told(host, *running, about=about)["scheduler"]["shared"]
+    assert found["fitting"] == fitting
 
 
 def test_the_status_of_a_volcano_group_is_quoted_for_all_pending_pods() -> None:

@@ -198,6 +198,28 @@ def test_balanced_weighs_savings_against_disruption() -> None:
     assert balanced.kept["a"] == "score 0.19 is below 0.50 (Balanced)"
 
 
+@pytest.mark.parametrize("is_on", [True, False])
+def test_capacity_that_a_buffer_keeps_free_is_not_removed(is_on: bool) -> None:
+    """A virtual pod of 3 cpu has room on the empty node alone; with it, the other node's pod has no room there."""
+    container = {"name": "a", "image": "a", "resources": {"requests": {"cpu": "3"}}}
+    spare = {
+        "apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer",
+        "metadata": {"name": "spare", "namespace": "shop", "uid": "spare"},
+        "spec": {"podTemplateRef": {"name": "chunk"}, "replicas": 1},
+        "status": {"replicas": 1, "conditions": [{"type": "ReadyForProvisioning", "status": "True"}]},
+    }  # fmt: skip
+    chunk = {
+        "apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "chunk", "namespace": "shop"},
+        "template": {"spec": {"containers": [container]}},
+    }  # fmt: skip
+    flags = ("version=1.14", f"feature-gates=CapacityBuffer={str(is_on).lower()}")
+    nodes = (node("a", "medium"), node("b", "small"), pod("x", "b", "1500m"))
+    done = found(pool(), *nodes, spare, chunk, flags=flags)
+    assert [one.nodes for one in of(done, Method.EMPTINESS)] == ([] if is_on else [("a",)])
+    assert [one.nodes for one in of(done, Method.SINGLE_NODE)] == ([] if is_on else [("b",)])
+    assert done.kept.get("a") == ('Node "a" has buffer pods' if is_on else None)
+
+
 def test_the_command_prints_it(tmp_path: Path) -> None:
     cluster, types = tmp_path / "cluster.json", tmp_path / "types.json"
     objects = [pool(), *node("a", "large"), pod("x", "a", "1500m")]

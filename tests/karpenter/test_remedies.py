@@ -5,31 +5,29 @@ from __future__ import annotations
 import pytest
 
 import kschedx
-from kschedx.autoscaler.remedies import RequestAtMost, ResourceAmount
 from kschedx.inquiry.karpenter_remedies import remedies
-from kschedx.karpenter.cluster import AllowValues, LabelPool, Limit, RaiseLimits, RemedyStep
 from tests.karpenter.test_cluster import ZONE, Json, karpenter, node, node_class, pod, pool
 
 ONE_ZONE = {"key": ZONE, "operator": "In", "values": ["eu-1a"]}
 
 
-def steps(pool: Json, pod: Json, *zones: str) -> list[RemedyStep]:
+def steps(pool: Json, pod: Json, *zones: str) -> list[str]:
     made = karpenter(pool, node(), node_class(*(zones or ("eu-1a",))), pod)
     waiting = made.snapshot.pods[made.snapshot.pods.rows["default/web"]]
     found = made.about(waiting)
     assert found is not None
-    return [one.step for one in remedies(made, found, waiting)]
+    return [one.step.title for one in remedies(made, found, waiting)]
 
 
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ("6", [RequestAtMost(amounts=(ResourceAmount(resource="cpu", amount=4000),))]),
-        ("8", [RequestAtMost(amounts=(ResourceAmount(resource="cpu", amount=4000),))]),
+        ("6", ["lower the request to 4 cpu"]),
+        ("8", ["lower the request to 4 cpu"]),
         ("8010m", []),
     ],
 )
-def test_a_request_is_cut_to_the_largest_type_and_not_below_half(asked: str, told: list[RemedyStep]) -> None:
+def test_a_request_is_cut_to_the_largest_type_and_not_below_half(asked: str, told: list[str]) -> None:
     assert steps(pool(), pod(asked)) == told
 
 
@@ -39,17 +37,15 @@ def test_a_request_is_cut_to_the_largest_type_and_not_below_half(asked: str, tol
 )
 def test_all_limits_are_raised_by_what_the_smallest_type_needs(limits: dict[str, str], after: dict[str, str]) -> None:
     [step] = steps(pool(limits=limits), pod())
-    raised = tuple(Limit(resource=name, before=limits[name], after=after[name]) for name in limits)
-    assert step == RaiseLimits(pool="general", limits=raised)
+    raised = " and ".join(f"from {limits[name]} to {after[name]} {name}" for name in limits)
+    assert step == f"raise the {'limit' if len(limits) == 1 else 'limits'} of NodePool general {raised}"
 
 
 def test_a_pool_gets_the_label_or_the_value_that_the_pod_asks_for() -> None:
-    assert steps(pool(), pod(nodeSelector={"team": "a"})) == [LabelPool(pool="general", key="team", value="a")]
+    assert steps(pool(), pod(nodeSelector={"team": "a"})) == ["add the label team=a to NodePool general"]
     assert steps(pool(), pod(nodeSelector={"eks.amazonaws.com/nodegroup": "a"})) == []
     elsewhere = pod(nodeSelector={ZONE: "eu-1b"})
-    assert steps(pool("general", ONE_ZONE), elsewhere, "eu-1a", "eu-1b") == [
-        AllowValues(pool="general", key=ZONE, values=("eu-1b",))
-    ]
+    assert steps(pool("general", ONE_ZONE), elsewhere, "eu-1a", "eu-1b") == [f"allow {ZONE} eu-1b in NodePool general"]
     assert steps(pool("general", ONE_ZONE), elsewhere) == []
 
 

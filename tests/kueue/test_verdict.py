@@ -9,6 +9,7 @@ import pytest
 from kschedx.kueue.overview import overview
 from kschedx.kueue.settings import Settings
 from kschedx.kueue.verdict import RemedyKind, Verdict, Wait, judge
+from kschedx.kueue.workloads import timestamp
 from tests.builders import node
 from tests.command import kschedx
 from tests.kueue.objects import KUEUE, NAMESPACE, TAINT, Json, check, flavor, local, queue, quota, snapshot, workload
@@ -155,6 +156,15 @@ def test_a_workload_with_quota_waits_for_its_checks() -> None:
     one["status"]["conditions"] = one["status"]["conditions"][:1]
     found = verdict(check("budget"), queue("q", admissionChecks=["budget"]), local("q"), one)
     assert (found.wait, found.checks) == (Wait.CHECKS, ("budget",))
+
+
+@pytest.mark.parametrize(("now", "wait"), [("2026-06-01T09:00:00Z", Wait.BACKOFF), ("2026-06-01T09:06:00Z", Wait.TURN)])
+def test_an_evicted_workload_waits_for_its_backoff(now: str, wait: Wait) -> None:
+    gone = {"type": "Requeued", "status": "False", "reason": "PodsReadyTimeout", "message": "gone"}
+    one = workload("a", requeueState={"requeueAt": "2026-06-01T09:05:00Z"}, conditions=[gone])
+    found = judge(snapshot(*FULL, one), "ml/a", now=timestamp(now))
+    assert found is not None
+    assert found.wait is wait
 
 
 def test_a_wish_replaces_a_topology_that_has_no_room() -> None:

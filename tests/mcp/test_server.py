@@ -20,7 +20,7 @@ from mcp.types import CallToolResult, TextContent
 
 from kschedx.cli.connection import Connection
 from kschedx.cli.mcp.server import BOUNDS, Answers, Clusters, Detail, _result, server
-from kschedx.cli.mcp.tools import TOOLS, tool
+from kschedx.cli.mcp.tools import TOOLS, LeftOut, bounded, size, tool
 from kschedx.cli.worker import Captured, Worker
 from kschedx.progress import Phase, Step, say
 from tests.command import ROOT
@@ -217,6 +217,12 @@ def test_a_long_screen_is_cut_to_whole_lines(detail: Detail) -> None:
     assert len(shown) <= BOUNDS[detail].text + 60
     assert shown.splitlines()[-1].endswith(" more lines; detail: full shows more)")
     assert len(structured(result)["notes"]) <= BOUNDS[detail].notes + 60
+
+
+def test_a_map_of_numbers_is_cut_like_a_list() -> None:
+    made, left_out = bounded({"nodes": {f"node-{number}": number for number in range(1_000)}}, 2_000)
+    assert size(made) <= 2_000
+    assert left_out == (LeftOut(path="/nodes", kept=len(made["nodes"]), of=1_000),)
 
 
 def test_an_answer_that_takes_too_long_is_ended_and_the_next_is_given() -> None:

@@ -8,12 +8,10 @@ import pytest
 
 from kschedx.findings import RequirementMatch
 from kschedx.fixes import Fix, FixCertainty
-from kschedx.fixes import dead_end as h
 from kschedx.fixes import steps as s
 from kschedx.kube.devices import ResourceClaim
-from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.types import Taint
-from kschedx.render.words.fixes import fix_commands, fix_title, no_fix_text
+from kschedx.render.words.fixes import fix_commands, fix_title
 from kschedx.snapshot.columns import ClusterRow
 
 TEAM = Taint(key="team", value="a", effect="NoSchedule")
@@ -178,25 +176,3 @@ def test_a_title_says_every_step_and_what_is_left(found: Fix, words: str) -> Non
 )
 def test_commands_do_all_of_it_or_are_not_told(found: Fix, words: tuple[str, ...]) -> None:
     assert fix_commands(found) == words
-
-
-@pytest.mark.parametrize(
-    ("found", "words"),
-    [
-        (
-            h.Contradiction(
-                first=NodeSelectorRequirement(key="zone", operator="In", values=("a",)),
-                second=NodeSelectorRequirement(key="zone", operator="NotIn", values=("a", "b")),
-            ),
-            "no node can have both zone=a and zone not in (a, b)",
-        ),
-        (h.GroupIncomplete(group="ml/train", missing=1), "pod group ml/train needs 1 more pod"),
-        (
-            h.NotSearched(conditions=12345, most=1000),
-            ("the pod has 12,345 placement conditions; kschedx tries fixes for at most 1,000"),
-        ),
-        (h.RefusedByExtender(nodes=2), "an extender rejects 2 nodes that every plugin accepts"),
-    ],
-)
-def test_why_there_is_none(found: h.DeadEnd, words: str) -> None:
-    assert no_fix_text(found) == words

@@ -15,6 +15,7 @@ from kschedx.simulate.simulation import Simulation
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 from tests.command import kschedx as command
+from tests.storage_builders import claim, volume
 
 GATES = {"GenericWorkload": True, "GangScheduling": True}
 TOLD = {
@@ -313,6 +314,33 @@ def test_a_group_of_many_pods_is_decided() -> None:
     gang = found.holding.group
     assert gang is not None
     assert (gang.undecided, gang.together, len(gang.preempted)) == ("", 70, 70)
+
+
+@pytest.mark.parametrize(
+    ("version", "holder", "placed"),
+    [
+        ("1.36", "", ["gang-0", "gang-1"]),
+        ("1.36", "old", []),
+        ("1.35", "", []),
+    ],
+    ids=["free when the cycle begins", "held when it begins", "before group cycles"],
+)
+def test_members_may_share_a_claim_of_a_single_pod(version: str, holder: str, placed: list[str]) -> None:
+    """kube-scheduler 1.36 lists once for a group's cycle which claims running pods have."""
+    bound = [
+        claim("single", modes=["ReadWriteOncePod"], volume="v"),
+        volume("v", modes=["ReadWriteOncePod"], holder="single"),
+    ]
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "single"}}]
+    waiting: list[dict[str, Any]] = members("gang", 2, version=version)
+    for one in waiting:
+        one["spec"]["volumes"] = volumes
+    groups = [workload({"gang": 2})] if version == "1.35" else [group("gang", 2)]
+    running = [pod(holder, on="a", volumes=volumes)] if holder else []
+    machine = node("a", allocatable={"cpu": "3", "memory": "8Gi", "pods": "110"})
+    snapshot = Snapshot.from_objects([machine, *bound, *groups, *waiting, *running])
+    found = kschedx.simulate(snapshot, kube_version=version, feature_gates=GATES)
+    assert sorted(found.placed) == [f"default/{name}" for name in placed]
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,8 @@ from kschedx.inquiry.target import FILE_ENDINGS
 
 FEWEST = 3
 """Entries that stay of anything that is cut."""
+MOST_FIELDS = 40
+"""Of an object."""
 
 
 class LeftOut(Struct, frozen=True, kw_only=True):
@@ -77,9 +79,12 @@ def _containers(value: object, path: str) -> Iterator[tuple[str, dict[str, Any] 
 
 
 def _is_map(value: Mapping[str, object]) -> bool:
-    """A map by node or pod, rather than an object with fields: its values are objects of the same fields."""
-    shapes = {tuple(item) if isinstance(item, dict) else None for item in value.values()}
-    return len(value) > FEWEST and len(shapes) <= 2 and None not in shapes
+    """A map by node or pod, rather than an object with fields: its values are objects of the same fields, or they are
+    more than an object has and all numbers or all texts."""
+    shapes = {tuple(item) if isinstance(item, dict) else type(item) for item in value.values()}
+    if all(isinstance(shape, tuple) for shape in shapes):
+        return len(value) > FEWEST and len(shapes) <= 2
+    return len(value) > MOST_FIELDS and len(shapes) == 1
 
 
 def _spare(entries: dict[str, Any] | list[Any]) -> int:

@@ -8,12 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.fixes.changes import Change, add_operation
-from kschedx.fixes.phrases import amount_text, count, delete_pod, joined, listed
+from kschedx.fixes.phrases import amount_text, delete_pod, joined, listed
 from kschedx.fixes.pod_edits import ContainerRequest, with_requests
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Cost, Ground, Group, Proposal, Step
 from kschedx.kube.documents import Json, Target
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.render.wording import count
 
 SHOWN_VICTIMS = 3
 

@@ -12,13 +12,14 @@ from kschedx.explain.root_causes import DevicePluginDown
 from kschedx.findings.nodes import CORDON_TAINT
 from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import pod_edits as edit
-from kschedx.fixes.phrases import amount_text, count, joined, listed, resource_name
+from kschedx.fixes.phrases import amount_text, joined, listed, resource_name
 from kschedx.fixes.proposal import ClusterObject, Cost, Ground, Group, Proposal, ResourceAmount, Step
 from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity
 from kschedx.kube.storage import CSINode
 from kschedx.kube.types import Node, Taint
+from kschedx.render.wording import count
 from kschedx.snapshot.columns import ClusterRow
 
 SHOWN_LABELS = 4

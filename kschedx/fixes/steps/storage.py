@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from kschedx.fixes import pod_edits as edit
-from kschedx.fixes.phrases import count, joined
+from kschedx.fixes.phrases import joined
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, SCHEDULER, ClusterObject, Cost, Ground, Group, Proposal, Step
 from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, bound_claim
 from kschedx.kube.types import ObjectMeta, PodResourceClaimStatus
+from kschedx.render.wording import count
 
 # --- claims and volumes
 

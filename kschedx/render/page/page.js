@@ -72,11 +72,11 @@ function tally(values) {
 
 // A sortable, filterable list of rows of which only those in sight are in the page.
 // columns: {label, turned, compare(a, b), cell(row) -> element}; text(row) is what the filter looks into, keep(row) the chips.
+// All rows are as high as the highest that was in sight needs, so that no text is cut.
 // name(row) is what the address keeps of the row that is open, pick(row) the elements of its story; print has all of them.
 function grid({label, template, columns, rows, text, pick, noun, name, keep = () => true}) {
   const story = make("aside", {class: "story", "aria-live": "polite", tabindex: "0"}, `Choose a ${noun}.`);
-  const lines = columns.filter((column) => !column.turned && !column.wide).length;
-  const ROW = PHONE ? 23 * lines + 14 : 26;
+  let ROW = 26;
   if (PHONE) template = "minmax(0, 1fr)";
   const sort_key = `${label}.sort`, word_key = `${label}.q`;
   const at_first = Number(address.get(sort_key) || 0);
@@ -137,6 +137,14 @@ function grid({label, template, columns, rows, text, pick, noun, name, keep = ()
       }), ...(printing && pick ? [make("div", {class: "detail"}, ...pick(row))] : [])));
     }
     canvas.replaceChildren(...made);
+    const needed = printing ? 0 : Math.max(...made.map((one) => one.scrollHeight + one.offsetHeight - one.clientHeight));
+    if (needed > ROW) {
+      const at = frame.scrollTop / ROW;
+      ROW = needed;
+      canvas.style.height = `${shown.length * ROW}px`;
+      frame.scrollTop = at * ROW;
+      draw();
+    }
   }
   function select(row) {
     selected = row;
@@ -157,7 +165,7 @@ function grid({label, template, columns, rows, text, pick, noun, name, keep = ()
     const at = shown.indexOf(row);
     if (at * ROW < frame.scrollTop || (at + 3) * ROW > frame.scrollTop + frame.clientHeight) frame.scrollTop = (at - 3) * ROW;
   }
-  addEventListener("resize", draw);
+  addEventListener("resize", () => { ROW = 26; refresh(); });
   redraws.push(draw);
   requestAnimationFrame(refresh);
   return {
@@ -182,6 +190,11 @@ addEventListener("afterprint", () => { printing = false; redraws.forEach((draw) 
 
 const by = (value) => (a, b) => { const x = value(a), y = value(b); return x < y ? -1 : x > y ? 1 : 0; };
 const cell = (text, kind = "") => make("div", {role: "gridcell", class: kind, title: text}, text);
+// A column as wide as its longest text; a wider window widens columns in proportion to it.
+function column_width(rem, texts, most = WIDEST) {
+  const letters = Math.min(most, texts.reduce((found, text) => Math.max(found, String(text).length), 0) + 3);
+  return `minmax(max(${rem}rem, ${letters}ch), ${letters}fr)`;
+}
 
 const LOOK = {
   "Success": ["c-pass", "·"], "Unschedulable": ["c-reject", "×"], "UnschedulableAndUnresolvable": ["c-never", "■"],
@@ -199,7 +212,6 @@ const DRAW = {
       const line = data.stories[data.story_of[node]][0];
       return line ? `${line[0]} · ${line[2]}` : data.plugins[data.verdict_of[node]];
     };
-    const facet_of = (node) => data.facets.map((facet) => facet.values[facet.of[node]]);
     const chosen = (row) => row.members.some((node) => {
       const reason = address.get("verdicts.reason") || "";
       return (!reason || reason === verdict(node)) && data.facets.every((facet) => {
@@ -227,7 +239,7 @@ const DRAW = {
     const table = grid({
       label: "verdicts", noun: "row", columns, rows: address.has("verdicts.each") ? nodes : groups, pick: tell, keep: chosen,
       name: (row) => data.nodes[row.node],
-      template: `17rem 4rem repeat(${data.plugins.length}, 24px) 34rem`,
+      template: `${column_width(10, groups.map(label), 40)} 4rem repeat(${data.plugins.length}, 24px) ${column_width(14, groups.map((row) => headline(row.node)), 28)}`,
       text: (row) => [row.members.map((node) => data.nodes[node]).join(" "), headline(row.node),
         ...data.stories[data.story_of[row.node]].map((line) => `${line[0]} ${line[2]}`)].join(" "),
     });
@@ -252,10 +264,17 @@ const DRAW = {
     const facets = [chips("reason", "verdicts.reason", tally(all.map(verdict)), again),
       ...data.facets.map((facet) => chips(facet.label, `verdicts.${facet.label}`, tally(all.map((node) => facet.values[facet.of[node]])), again))];
     const map = make("div", {class: "heat"});
+    const places = () => data.facets.find((facet) => facet.label === address.get("verdicts.by")) || data.facets[0];
+    const bases = data.facets.map((facet) => make("button", {type: "button", class: "chip", onclick: () => {
+      remember("verdicts.by", facet === data.facets[0] ? "" : facet.label);
+      paint();
+    }}, facet.label));
     function paint() {
+      const facet = places();
+      bases.forEach((button, at) => button.setAttribute("aria-pressed", String(data.facets[at] === facet)));
       const by_place = new Map();
       for (const node of all) {
-        const place = data.facets.length ? facet_of(node)[0] : "nodes";
+        const place = facet ? facet.values[facet.of[node]] : "nodes";
         if (!by_place.has(place)) by_place.set(place, tally([]));
         const reasons = by_place.get(place);
         reasons.set(verdict(node), (reasons.get(verdict(node)) || 0) + 1);
@@ -265,16 +284,17 @@ const DRAW = {
         return make("div", {class: "heatrow"}, make("span", {class: "label"}, `${place} (${number(total)})`),
           make("span", {class: "heatbar"}, ...[...reasons].sort().map(([reason, many]) => make("button", {
             type: "button", class: reason === "fits" ? "c-pass" : "", title: `${place}: ${reason}, ${plural(many, "node")}`,
-            style: {flexGrow: many, borderBottomColor: reason === "fits" ? "" : colour(data.plugins.indexOf(reason))},
+            style: {flexGrow: many, borderBottomColor: reason === "fits" ? "" : colour(reason)},
             onclick: () => {
               remember("verdicts.reason", address.get("verdicts.reason") === reason ? "" : reason);
-              if (data.facets.length) remember(`verdicts.${data.facets[0].label}`, address.get("verdicts.reason") ? place : "");
+              if (facet) remember(`verdicts.${facet.label}`, address.get("verdicts.reason") ? place : "");
               again();
             }}, `${reason} ${number(many)}`))));
       }));
     }
     paint();
-    section("Nodes", ...facets, map, table.tools, legend, make("div", {class: "split"}, table.frame, table.story));
+    const basis = bases.length > 1 ? make("div", {class: "chips", role: "group", "aria-label": "heat map by"}, make("span", {class: "label"}, "heat map by"), ...bases) : "";
+    section("Nodes", ...facets, basis, map, table.tools, legend, make("div", {class: "split"}, table.frame, table.story));
     table.open(groups.find((row) => !passes(row.node)) || groups[0]);
   },
 
@@ -291,7 +311,7 @@ const DRAW = {
     };
     let fulls = scale();
     const score = (node, at) => make("div", {role: "gridcell", class: "score", title: `${data.plugins[at]}: raw ${number(data.raw[node][at])}, normalized ${number(data.normalized[node][at])} × ${data.weights[at]}`},
-      make("div", {class: "bar"}, make("span", {style: {width: `${100 * Math.abs(value(node, at)) / fulls[at]}%`, background: colour(at)}})),
+      make("div", {class: "bar"}, make("span", {style: {width: `${100 * Math.abs(value(node, at)) / fulls[at]}%`, background: colour(data.plugins[at])}})),
       make("span", {class: "number"}, number(value(node, at))));
     const columns = [
       {label: "node", compare: by((node) => data.nodes[node]), cell: (node) => cell(data.nodes[node])},
@@ -300,13 +320,13 @@ const DRAW = {
         ...data.plugins.map((plugin, at) => {
           const part = data.normalized[node][at] * data.weights[at];
           return make("span", {title: `${plugin} ${data.normalized[node][at]} × ${data.weights[at]} = ${part}`,
-            style: {width: `${Math.max(0, 100 * part / highest)}%`, background: colour(at)}});
+            style: {width: `${Math.max(0, 100 * part / highest)}%`, background: colour(data.plugins[at])}});
         })))},
       ...data.plugins.map((plugin, at) => ({label: `${plugin} × ${data.weights[at]}`, number: true, wide: true,
         compare: by((node) => -value(node, at)), cell: (node) => score(node, at)})),
     ];
     const table = grid({label: "scores", noun: "node", columns, rows, text: (node) => data.nodes[node],
-      template: `18rem 5rem 16rem ${data.plugins.map((plugin) => `${Math.max(plugin.length + 6, 20)}ch`).join(" ")}`});
+      template: `${column_width(10, data.nodes, 40)} 5rem 16rem ${data.plugins.map((plugin) => `${Math.max(plugin.length + 6, 20)}ch`).join(" ")}`});
     const units = ["raw", "normalized", "weighted"].map((name) => make("button", {type: "button", "aria-pressed": name === unit, onclick: () => {
       unit = name;
       remember("scores.unit", unit === "weighted" ? "" : unit);
@@ -316,7 +336,7 @@ const DRAW = {
     }}, name));
     table.tools.prepend(...units);
     const legend = make("div", {class: "legend"}, ...data.plugins.map((plugin, at) =>
-      make("span", {}, make("span", {class: "key", style: {background: colour(at)}}), `${plugin} × ${data.weights[at]}`)));
+      make("span", {}, make("span", {class: "key", style: {background: colour(data.plugins[at])}}), `${plugin} × ${data.weights[at]}`)));
     const best = data.best > 1 ? `${plural(data.best, "node")} share the highest total: kube-scheduler picks one at random` : `${data.nodes[0]} has the highest total`;
     section("Scores", make("p", {}, best), lead(data), table.tools, legend, table.frame);
   },
@@ -340,14 +360,12 @@ const DRAW = {
         cell: ({row}) => cell(typeof row[3 + at] === "number" ? number(row[3 + at]) : row[3 + at], column.is_number ? "number" : ""),
       })),
     ];
-    const width = (at) => Math.min(WIDEST, data.rows.reduce((most, row) => Math.max(most, String(row[at]).length), 0));
-    // A wider window widens columns in proportion to their longest text, which a narrow one never cuts.
-    const column_width = (rem, letters) => `minmax(max(${rem}rem, ${letters}ch), ${letters}fr)`;
+    const width = (at) => column_width(at === 2 ? 14 : 6, data.rows.map((row) => row[at]));
     const key = `${data.title.toLowerCase()}.kind`;
     const table = grid({
       label: data.title.toLowerCase(), noun: data.noun, columns, rows, pick: tell, name: ({row}) => row[2],
       keep: ({row}) => !address.get(key) || address.get(key) === data.kinds[row[1]],
-      template: `${column_width(14, width(2) + 3)} ${data.columns.map((column, at) => column.is_number ? "8rem" : column_width(6, width(3 + at) + 2)).join(" ")}`,
+      template: `${width(2)} ${data.columns.map((column, at) => column.is_number ? "8rem" : width(3 + at)).join(" ")}`,
       text: ({row, detail}) => [row[0], data.kinds[row[1]], ...row.slice(2), ...detail.facts.flat(), ...detail.members, ...detail.fixes.map((fix) => fix.title)].join(" "),
     });
     function values(row) {
@@ -412,7 +430,7 @@ const DRAW = {
     ];
     const worst = (row) => data.states[Math.min(...data.state[row].filter(Boolean))] || "";
     const table = grid({label: "workloads", noun: "workload", columns, rows,
-      template: `minmax(16rem, 22rem) 5rem repeat(${data.columns.length}, minmax(7rem, 12rem))`,
+      template: `${column_width(10, data.rows, 40)} 5rem repeat(${data.columns.length}, minmax(7rem, 12rem))`,
       keep: (row) => !address.get("workloads.state") || worst(row) === address.get("workloads.state"),
       text: (row) => `${data.rows[row]} ${data.columns.map((_, at) => data.states[data.state[row][at]]).join(" ")}`});
     const states = chips("worst", "workloads.state", tally(rows.map(worst).filter(Boolean)), () => table.refresh());
@@ -531,7 +549,7 @@ const DRAW = {
     };
     const some = rows.filter(changed).length ? rows.filter(changed) : rows;
     const table = grid({label: "usage", noun: "node", rows: address.has("usage.each") ? rows : some, name: (node) => data.nodes[node], text: (node) => data.nodes[node],
-      template: `18rem repeat(${data.resources.length}, 16rem)`,
+      template: `${column_width(10, data.nodes, 40)} repeat(${data.resources.length}, 16rem)`,
       columns: [
         {label: "node", compare: by((node) => data.nodes[node]), cell: (node) => cell(data.nodes[node])},
         ...data.resources.map((resource, at) => ({label: resource, compare: by((node) => -(data.after[node][at] ?? -1)), cell: (node) => bar(node, at)})),
@@ -553,7 +571,7 @@ function lead(data) {
   const high = Math.max(...parts.map(([, value]) => Math.abs(value)));
   return make("div", {class: "lead"}, make("p", {class: "label"}, `${data.nodes[0]} over ${data.nodes[second]}: ${data.totals[0] - data.totals[second]} points`),
     ...parts.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])).map(([plugin, value, at]) => make("div", {class: "leadrow"},
-      make("span", {}, plugin), make("span", {class: "bar"}, make("span", {style: {width: `${(100 * Math.abs(value)) / high}%`, background: colour(at)}})),
+      make("span", {}, plugin), make("span", {class: "bar"}, make("span", {style: {width: `${(100 * Math.abs(value)) / high}%`, background: colour(data.plugins[at])}})),
       make("span", {class: "number"}, `${value > 0 ? "+" : ""}${number(value)}`))));
 }
 
@@ -599,12 +617,11 @@ function head(data) {
 const COLOURS = ["#0072b2", "#b07600", "#007a5a", "#b4558c", "#3579a8", "#c14d00", "#7a7000", "#5b2a86", "#6f6f6f", "#1b6ca8", "#8f5c00", "#00684c"];
 const PLUGINS = ["NodeResourcesFit", "NodeAffinity", "TaintToleration", "PodTopologySpread", "InterPodAffinity", "NodeResourcesBalancedAllocation",
   "ImageLocality", "VolumeBinding", "NodeUnschedulable", "NodePorts", "DynamicResources", "VolumeZone"];
-// A plugin has the same color on every page.
-const names = (page.sections.find((one) => one.kind === "scores") || page.sections.find((one) => one.kind === "verdicts") || {plugins: []}).plugins;
-const colour = (at) => {
-  const known = PLUGINS.indexOf(names[at]);
-  return COLOURS[(known < 0 ? at : known) % COLOURS.length];
-};
+// A plugin has the same color on every page; others have one by the letters of their name.
+function colour(plugin) {
+  const known = PLUGINS.indexOf(plugin);
+  return COLOURS[(known < 0 ? [...plugin].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) : known) % COLOURS.length];
+}
 
 async function copied(text) {
   try {

@@ -125,7 +125,7 @@ def pending_view(
         items=tuple(_cause(group, fix_of(group)) for group in groups(answers)),
         list_title="Causes",
         list_noun="cause",
-        list_columns=(("pods", True), ("namespaces", True), ("highest priority", True)),
+        list_columns=(("of", False), ("pods", True), ("namespaces", True), ("highest priority", True)),
         notes=(*notes, *((EACH_ALONE,) if competing and are_several(answers) else ())),
     )
 
@@ -140,7 +140,12 @@ def _cause(group: CauseGroup, fix: str) -> Item:
         title=cause_title(group),
         tone=tone,
         kind=_KINDS.get(tone, "pending"),
-        values=(len(group.answers), len(group.namespaces), max(answer.priority for answer in group.answers)),
+        values=(
+            listed(dict.fromkeys(answer.owner or answer.pod for answer in group.answers), 1),
+            len(group.answers),
+            len(group.namespaces),
+            max(answer.priority for answer in group.answers),
+        ),
         facts=tuple(cause_facts(group)),
         event=first.message if is_event(first) else "",
         fixes=(Fix(title=title, seen=seen),) if fix and tone is not Tone.GOOD else (),

@@ -6,15 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
-from kschedx.autoscaler import remedies
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.growth import AutoscalerGrowth, AutoscalerGrowthStep
 from kschedx.autoscaler.pods import PodOutcome
+from kschedx.autoscaler.remedies import AutoscalerRemedy, StepKind
 from kschedx.autoscaler.sizes import BACKED_OFF, Resize
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, PodResult
 from kschedx.autoscaler.templates import Template
 from kschedx.fixes.node_requirements import own_terms
-from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.types import Pod
 from kschedx.render.wording import amount, count, listed
 from kschedx.render.words import headline
@@ -250,49 +249,8 @@ def _sizes(one: AutoscalerGrowthStep) -> str:
     return f"{more} to {one.group} ({one.before} → {one.after}, maximum {one.maximum})"
 
 
-def group_remedy_title(step: remedies.RemedyStep) -> str:
-    """`raise the maximum of node group workers from 3 to 4`."""
-    match step:
-        case remedies.RaisePriority(at_least=priority):
-            return f"raise the pod's priority to at least {priority}"
-        case remedies.TolerateTaints() | remedies.RequestAtMost():
-            return change_of_pod(step)
-        case remedies.UncordonNode(node=node):
-            return f"uncordon {node}, the template of new nodes"
-        case remedies.RaiseMaximum(group=group, before=before, after=after):
-            return f"raise the maximum of node group {group} from {before} to {after}"
-        case remedies.SetFlag(name=name):
-            return f"start cluster-autoscaler with --{name}"
-        case remedies.AddGroup(like=like):
-            return f"add a node group like {like} {_but_for(step)}"
-        case _:
-            assert_never(step)
-
-
-def change_of_pod(step: remedies.TolerateTaints | remedies.RequestAtMost) -> str:
-    """`request at most 1650m cpu`; Karpenter's remedies have the same steps."""
-    match step:
-        case remedies.TolerateTaints(taints=taints):
-            return f"tolerate {' and '.join(map(str, taints))}"
-        case remedies.RequestAtMost(amounts=amounts):
-            told = (f"{format_quantity(one.amount, Unit.of(one.resource))} {one.resource}" for one in amounts)
-            return f"lower the request to {' and '.join(told)}"
-        case _:
-            assert_never(step)
-
-
-def _but_for(step: remedies.AddGroup) -> str:
-    """`with label disktype=ssd and without taint dedicated=gpu:NoSchedule`."""
-    differences = (
-        ("with label", [f"{key}={value}" for key, value in step.labels]),
-        ("without label", step.without_labels),
-        ("without taint", list(map(str, step.without_taints))),
-    )
-    return " and ".join(f"{what} {', '.join(names)}" for what, names in differences if names)
-
-
-def remedy_text(remedy: remedies.AutoscalerRemedy) -> str:
+def remedy_text(remedy: AutoscalerRemedy) -> str:
     """The title, and what was found when it was tried."""
-    where = "it" if isinstance(remedy.step, remedies.AddGroup) else remedy.group
+    where = "it" if remedy.step.kind is StepKind.NEW_GROUP else remedy.group
     then = f"adds {count(remedy.nodes, 'node')} to {where}" if remedy.nodes else f"the pod fits {where} and is next"
-    return f"{group_remedy_title(remedy.step)} · {then}"
+    return f"{remedy.step.title} · {then}"

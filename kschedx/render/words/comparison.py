@@ -9,39 +9,15 @@ from kschedx.explain.difference import (
     Difference,
     DifferenceGroup,
     Effect,
-    LeftOut,
     Preemption,
     Repacking,
     Side,
     Summary,
 )
-from kschedx.explain.profile_changes import WEIGHED, Change, Unspelled
+from kschedx.explain.profile_changes import WEIGHED, Change
 from kschedx.explain.setup import Setup
 from kschedx.releases import POINTS
 from kschedx.render.wording import count, listed
-
-
-def left_out_text(why: LeftOut) -> str:
-    match why:
-        case LeftOut.OF_KUBELET:
-            return "static pods"
-        case LeftOut.OF_OTHERS:
-            return "pods of other schedulers"
-        case _:
-            assert_never(why)
-
-
-def setting_text(value: str | Unspelled) -> str:
-    match value:
-        case Unspelled.PROFILE:
-            return "a profile"
-        case Unspelled.BY_CLUSTER_SIZE:
-            return "by cluster size"
-        case str():
-            return value
-        case _:
-            assert_never(value)
-
 
 # Differences of configurations and of pods in words, for every kind of output.
 
@@ -110,7 +86,7 @@ def change_rows(changes: Iterable[Change], before: Setup, after: Setup) -> list[
 
 
 def _change(change: Change) -> str:
-    before, after = setting_text(change.before), setting_text(change.after)
+    before, after = change.before, change.after
     if change.place == "behavior" and {before, after} == {"true", "false"}:
         return "new" if after == "true" else "removed"
     if change.setting:
@@ -315,7 +291,7 @@ def not_repacked(summary: Summary) -> str:
 
 def left_out(summary: Summary) -> list[str]:
     """What was asked for and not compared."""
-    told = [f"not compared: {number:,} {left_out_text(why)}" for why, number in summary.left_out.items()]
+    told = [f"not compared: {number:,} {why}" for why, number in summary.left_out.items()]
     if summary.undecided:
         pod, why = next(iter(summary.undecided.items()))
         told.append(f"{count(len(summary.undecided), 'pod')} undecided, {pod} among them: {why}")

@@ -1,21 +1,18 @@
-"""The titles of fixes, joined from those of their steps, and why there is no fix."""
+"""The titles of fixes, joined from those of their steps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
-from kschedx.findings import RequirementMatch
-from kschedx.fixes import Fix, dead_end
+from kschedx.fixes import Fix
 from kschedx.fixes import steps as s
 from kschedx.fixes.owners import Delivery, Owner, Undelivered
-from kschedx.fixes.phrases import listed, requirement_text
+from kschedx.fixes.phrases import listed
 from kschedx.fixes.ranking import Shortfall
 from kschedx.kube.kinds import KINDS
-from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.types import Pod
 from kschedx.render.wording import count
-from kschedx.render.words import describe
 
 SHOWN_LOST = 3
 
@@ -97,37 +94,3 @@ def fix_commands(fix: Fix) -> tuple[str, ...]:
     """kubectl commands that do all of it; empty where a step takes a patch."""
     found = [step.commands() for step in fix.steps]
     return tuple(command for of_step in found for command in of_step) if all(found) else ()
-
-
-def no_fix_text(found: dead_end.DeadEnd) -> str:
-    """Why nothing that was tried helps."""
-    match found:
-        case dead_end.GateOfController():
-            return f"{found.controller} removes the gate {found.gate} once it admits the pod"
-        case dead_end.Contradiction():
-            return f"no node can have both {_asked(found.first)} and {_asked(found.second)}"
-        case dead_end.OfController():
-            return f"kube-controller-manager has to create the claim {found.claim} for this pod"
-        case dead_end.HeldByOther():
-            return f"one pod at a time may use the claim {found.claim}, and {found.holder} uses it"
-        case dead_end.HeldByPlugin():
-            waits = "; ".join(describe(one).headline for one in found.findings) or "its condition is not met"
-            return f"{found.plugin} keeps the pod pending: {waits}"
-        case dead_end.GroupIncomplete():
-            return f"pod group {found.group} needs {count(found.missing, 'more pod', 'more pods')}"
-        case dead_end.RefusedByExtender():
-            return f"an extender rejects {count(found.nodes, 'node')} that every plugin accepts"
-        case dead_end.NotSearched():
-            return (
-                f"the pod has {found.conditions:,} placement conditions; kschedx tries fixes for at most {found.most:,}"
-            )
-        case dead_end.Untold():
-            return "the pod stays unschedulable after every change tried"
-        case _:
-            assert_never(found)
-
-
-def _asked(one: NodeSelectorRequirement) -> str:
-    return requirement_text(
-        RequirementMatch(key=one.key, operator=one.operator, values=one.values, actual=None, matched=False)
-    )

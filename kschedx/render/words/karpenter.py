@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
-from kschedx.autoscaler.remedies import RequestAtMost, TolerateTaints
 from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts
 from kschedx.karpenter.cluster import (
-    AllowValues,
     Karpenter,
-    LabelPool,
     LaunchCertainty,
     PodProvisioning,
     PoolVerdict,
-    RaiseLimits,
-    RemedyStep,
 )
 from kschedx.karpenter.devices import NoDevices
 from kschedx.karpenter.growth import KarpenterGrowth
@@ -37,7 +32,7 @@ from kschedx.kube.autoscalers import NodeClaim, NodeOverlay
 from kschedx.kube.quantity import Unit
 from kschedx.kube.types import NodeCondition, Pod
 from kschedx.render.wording import Fact, amount, count, listed
-from kschedx.render.words.autoscaler import by_name, change_of_pod, most_said
+from kschedx.render.words.autoscaler import by_name, most_said
 
 MOST_NAMES = 3
 _TOLD = ("cpu", "memory", "nvidia.com/gpu", "amd.com/gpu", "pods")
@@ -395,22 +390,6 @@ _PASSED_OVER = {
     PodEligibility.NO_POOLS: "without a usable NodePool",
     PodEligibility.WAITING: "waiting for a NodeClaim to launch",
 }
-
-
-def pool_remedy_title(step: RemedyStep) -> str:
-    """`raise the limit of general from 64 to 68 cpu`."""
-    match step:
-        case TolerateTaints() | RequestAtMost():
-            return change_of_pod(step)
-        case RaiseLimits(pool=pool, limits=limits):
-            raised = " and ".join(f"from {one.before} to {one.after} {one.resource}" for one in limits)
-            return f"raise the {'limit' if len(limits) == 1 else 'limits'} of NodePool {pool} {raised}"
-        case LabelPool(pool=pool, key=key, value=value):
-            return f"add the label {key}={value} to NodePool {pool}"
-        case AllowValues(pool=pool, key=key, values=values):
-            return f"allow {key} {', '.join(values)} in NodePool {pool}"
-        case _:
-            assert_never(step)
 
 
 def _rejections(growth: KarpenterGrowth) -> str:
