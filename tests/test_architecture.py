@@ -299,8 +299,7 @@ def test_slow_packages_are_imported_inside_functions() -> None:
 # Facts only: what is said of them stands in `render`. An error says itself what is wrong.
 WITHOUT_SENTENCES = ("explain", "fixes")
 FIX_TEXTS = (
-    PACKAGE / "fixes" / "dead_end.py",
-    PACKAGE / "fixes" / "phrases.py",
+    *(PACKAGE / "fixes" / f"{module}.py" for module in ("dead_end", "device_remedies", "phrases", "storage_remedies")),
     *(PACKAGE / "fixes" / "steps").glob("*.py"),
 )
 NOTES = (

@@ -105,9 +105,15 @@ def _command_first(arguments: Sequence[str]) -> list[str]:
         if name not in _BEFORE_COMMAND:
             break
         at += 1 if equals else 1 + _BEFORE_COMMAND[name]
-    if not 0 < at < len(arguments):
-        return list(arguments)
-    return [arguments[at], *arguments[:at], *arguments[at + 1 :]]
+    words = [*arguments[at : at + 1], *arguments[:at], *arguments[at + 1 :]]
+    return _with_own_output(words) if words[:1] == ["fleet"] else words
+
+
+def _with_own_output(words: list[str]) -> list[str]:
+    """`kschedx fleet` with its -o where it reads it, also when it was typed behind the question."""
+    at = next((at for at, word in enumerate(words) if word.partition("=")[0] in ("-o", "--output")), len(words))
+    end = at + (1 if "=" in "".join(words[at : at + 1]) else 2)
+    return [*words[:1], *words[at:end], *words[1:at], *words[end:]]
 
 
 def _called(arguments: Sequence[str] | None) -> int:

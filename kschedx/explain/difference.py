@@ -21,7 +21,7 @@ from kschedx.kube.documents import API_VERSION, Document, document
 from kschedx.snapshot.columns import BoolArray, IntArray
 
 if TYPE_CHECKING:
-    from kschedx.framework.moving import Outlook
+    from kschedx.framework.moving.leave_one_out import Outlook
     from kschedx.framework.runtime import Framework
     from kschedx.framework.status import Rejected
 

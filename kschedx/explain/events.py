@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
-from string import Formatter
 
 from msgspec import Struct
 
@@ -298,6 +297,8 @@ def _plugins() -> Iterator[type[Plugin]]:
 
 def _pattern(text: str) -> re.Pattern[str]:
     """A text as a plugin declares it; at its end there may be a full stop, which events do without."""
+    from string import Formatter
+
     parts = []
     for literal, name, _, _ in Formatter().parse(text.rstrip(".")):
         parts.append(re.escape(literal))

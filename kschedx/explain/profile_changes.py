@@ -20,7 +20,8 @@ from kschedx.framework.args import PluginArgs
 from kschedx.framework.config import Profile
 from kschedx.framework.config.origins import flat, formatted
 from kschedx.framework.cycle import Outcome
-from kschedx.framework.moving import LeaveOneOut, Profiles, Run, class_numbers, shares_columns
+from kschedx.framework.moving import Run, class_numbers, shares_columns
+from kschedx.framework.moving.leave_one_out import LeaveOneOut, Profiles
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import Pod

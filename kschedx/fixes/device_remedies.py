@@ -32,6 +32,7 @@ from kschedx.kube.devices import (
     AllocationMode,
     CELDeviceSelector,
     DeviceClaim,
+    DeviceClass,
     DeviceRequest,
     DeviceSelector,
     ExactDeviceRequest,
@@ -43,6 +44,7 @@ from kschedx.kube.devices import (
 )
 from kschedx.kube.types import ObjectMeta, OwnerReference, PodResourceClaimStatus
 from kschedx.kube.typos import meant_by
+from kschedx.render.wording import count
 
 _TRIED = 3
 """Ways to free the devices of a node, and classes of a claim of which only the name is known; which of them do is for
@@ -78,8 +80,10 @@ def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step
             close = meant_by(finding.device_class, sorted(devices.classes))
             if claim is not None and close:
                 spec = _of_class(claim.spec, finding.device_class, close)
-                yield s.RecreateDeviceClaim(claim=_anew(claim, spec), device_class=close)
-            yield s.CreateDeviceClass(name=finding.device_class)
+                yield _recreated(claim, spec, f" with class {close}")
+            made = DeviceClass(metadata=ObjectMeta(name=finding.device_class))
+            title = f"create device class {finding.device_class}"
+            yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(made,))
         case _:
             claim = devices.claims.get(finding.claim)
             if claim is None:
@@ -88,7 +92,14 @@ def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step
                 yield from _in_use(claim, place)
                 return
             owner = place.as_owner if isinstance(finding, DeviceClaimNotOwned) else None
-            yield s.RecreateDeviceClaim(claim=_anew(claim, claim.spec, owner))
+            yield _recreated(claim, claim.spec, owner=owner)
+
+
+def _recreated(
+    claim: ResourceClaim, spec: ResourceClaimSpec, named: str = "", owner: OwnerReference | None = None
+) -> s.Step:
+    title = f"delete and recreate resource claim {claim.key}{named}"
+    return s.ObjectStep(title=title, objects=(_anew(claim, spec, owner),))
 
 
 def _is_used_by_others(claim: ResourceClaim, place: Candidate) -> bool:
@@ -180,7 +191,7 @@ def _fewer(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
                 yield from _asking_for(key, request.name, 1, place)
 
 
-def _asking_for(key: str, name: str, count: int, place: Candidate) -> Iterator[s.Step]:
+def _asking_for(key: str, name: str, number: int, place: Candidate) -> Iterator[s.Step]:
     claim = place.snapshot.devices.claims.get(key)
     if claim is None or _is_used_by_others(claim, place):
         return
@@ -188,13 +199,13 @@ def _asking_for(key: str, name: str, count: int, place: Candidate) -> Iterator[s
     def changed(request: DeviceRequest) -> DeviceRequest:
         if request.name != name or request.exactly is None:
             return request
-        exactly = replace(request.exactly, allocation_mode=AllocationMode.EXACT_COUNT, count=count)
+        exactly = replace(request.exactly, allocation_mode=AllocationMode.EXACT_COUNT, count=number)
         return replace(request, exactly=exactly)
 
     requests = tuple(map(changed, claim.spec.devices.requests))
     if requests != claim.spec.devices.requests:
         spec = replace(claim.spec, devices=replace(claim.spec.devices, requests=requests))
-        yield s.AskForFewerDevices(claim=_anew(claim, spec), request=name, count=count)
+        yield _changed(claim, spec, f"request {count(number, 'device')} in request {name} of claim {key}")
 
 
 def _wider(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
@@ -212,7 +223,7 @@ def _wider(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
             made = tuple(_unselective(one, some) for one in devices.requests)
             if made != devices.requests:
                 spec = replace(claim.spec, devices=replace(devices, requests=made))
-                yield s.WidenDeviceClaim(claim=_anew(claim, spec), request=", ".join(some))
+                yield _changed(claim, spec, f"remove the selectors of request {', '.join(some)} from claim {key}")
     for short in finding.shortages:
         claim = place.snapshot.devices.claims.get(short.claim) if short.capacity else None
         if claim is not None and not _is_used_by_others(claim, place):
@@ -220,12 +231,17 @@ def _wider(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
             made = tuple(_without_capacity(one, short.request) for one in devices.requests)
             if made != devices.requests:
                 spec = replace(claim.spec, devices=replace(devices, requests=made))
-                yield s.WidenDeviceClaim(claim=_anew(claim, spec), request=short.request, capacity=True)
+                title = f"remove the capacity of request {short.request} from claim {claim.key}"
+                yield _changed(claim, spec, title)
     for key in finding.claims if finding.constraints else ():
         claim = place.snapshot.devices.claims.get(key)
         if claim is not None and claim.spec.devices.constraints and not _is_used_by_others(claim, place):
             spec = replace(claim.spec, devices=replace(claim.spec.devices, constraints=()))
-            yield s.WidenDeviceClaim(claim=_anew(claim, spec))
+            yield _changed(claim, spec, f"remove the constraints from claim {key}")
+
+
+def _changed(claim: ResourceClaim, spec: ResourceClaimSpec, title: str) -> s.Step:
+    return s.ObjectStep(title=title, cost=s.Cost.CONSTRAINT, objects=(_anew(claim, spec),))
 
 
 def _wider_classes(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
@@ -239,7 +255,14 @@ def _wider_classes(finding: InsufficientDevices, place: Candidate) -> Iterator[s
         of_driver = (DeviceSelector(cel=CELDeviceSelector(expression=f'device.driver == "{driver}"')),)
         after = replace(before, spec=replace(before.spec, selectors=of_driver if driver else ()))
         if after != before:
-            yield s.WidenDeviceClass(device_class=after, driver=driver)
+            kept = f" but driver {driver}" if driver else ""
+            yield s.ObjectStep(
+                title=f"remove the selectors of device class {name}{kept}: no device matches them",
+                cost=s.Cost.STOPGAP,
+                costs=("every claim of the class may get other devices",),
+                group=s.Group.CLUSTER,
+                objects=(after,),
+            )
 
 
 def _published(finding: InsufficientDevices, place: Candidate) -> Iterator[s.OfferDevices]:

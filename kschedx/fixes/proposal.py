@@ -114,11 +114,15 @@ class Step(Struct, frozen=True, kw_only=True):
     """One change. Subclasses define `title` and `apply`, and `_cost` or `cost`."""
 
     _cost: ClassVar[Cost] = Cost.POD
-    group: ClassVar[Group] = Group.WORKLOAD
+    _group: ClassVar[Group] = Group.WORKLOAD
 
     @property
     def cost(self) -> Cost:
         return self._cost
+
+    @property
+    def group(self) -> Group:
+        return self._group
 
     @property
     def title(self) -> str:

@@ -28,6 +28,7 @@ from kschedx.findings import (
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_gone
 from kschedx.fixes.phrases import provisioning_text
+from kschedx.fixes.proposal import CONTROLLER_MANAGER
 from kschedx.fixes.trial import Candidate
 from kschedx.kube.decoding import decode
 from kschedx.kube.quantity import Unit, format_quantity
@@ -93,7 +94,8 @@ def _smaller_claim(
     size = format_quantity(largest, Unit.BYTE)
     requests = {**claim.spec.resources.requests, "storage": size}
     smaller = replace(claim, spec=replace(claim.spec, resources=replace(claim.spec.resources, requests=requests)))
-    yield s.ShrinkClaim(claim=smaller, size=size)
+    title = f"lower the request of claim {claim.key} to {size}"
+    yield s.ObjectStep(title=title, cost=s.Cost.CONSTRAINT, objects=(smaller,))
 
 
 def _fewer_volumes(finding: VolumeLimitExceeded, place: Candidate) -> Iterator[s.Step]:
@@ -250,7 +252,9 @@ def give_up_volume(finding: VolumeNodeAffinityMismatch | VolumeZoneMismatch, pla
     """Where no other pod uses it."""
     claim = place.snapshot.storage.claims.get(finding.claim)
     if claim is not None and not any(True for _ in _users(claim, place.snapshot)):
-        yield s.GiveUpVolume(claim=_anew(claim, place), volume=finding.persistent_volume)
+        lost = f"the data on volume {finding.persistent_volume} is lost"
+        title = f"delete and recreate claim {claim.key}; {lost}"
+        yield s.ObjectStep(title=title, cost=s.Cost.DATA, objects=(_anew(claim, place),))
 
 
 def _users(claim: PersistentVolumeClaim, snapshot: Snapshot, *, and_pending: bool = False) -> Iterator[int]:
@@ -290,10 +294,11 @@ def _new_claim(finding: ClaimNotFound, place: Candidate) -> s.Step:
                 }
                 metadata = replace(template.metadata, name=name, namespace=namespace, annotations=annotations)
                 claim = with_default_class(replace(template, metadata=metadata), default)
-                return s.CreateClaim(claim=claim, template_of=owner.name)
+                title = f"create claim {claim.key} from the template of StatefulSet {owner.name}"
+                return s.ObjectStep(title=title, objects=(claim,))
     of_volume = _of_volume(finding.claim, place) if finding.ephemeral else None
     if of_volume is not None:
-        return s.CreateClaim(claim=with_default_class(of_volume, default), is_ephemeral=True)
+        return _created(with_default_class(of_volume, default), is_ephemeral=True)
     chosen = default or next(filter(_waits, snapshot.storage.classes.values()), None)
     claim = PersistentVolumeClaim(
         metadata=ObjectMeta(
@@ -305,7 +310,15 @@ def _new_claim(finding: ClaimNotFound, place: Candidate) -> s.Step:
             storage_class_name=chosen.name if chosen else "",
         ),
     )
-    return s.CreateClaim(claim=claim, is_ephemeral=finding.ephemeral)
+    return _created(claim, is_ephemeral=finding.ephemeral)
+
+
+def _created(claim: PersistentVolumeClaim, *, is_ephemeral: bool) -> s.Step:
+    """`is_ephemeral`: as kube-controller-manager creates it for the pod's ephemeral volume."""
+    of_class = f" of class {claim.storage_class}" if claim.storage_class else " without a class"
+    maker = CONTROLLER_MANAGER if is_ephemeral else ""
+    by = f" ({maker} does this)" if maker else ""
+    return s.ObjectStep(title=f"create claim {claim.key}{of_class}{by}", objects=(claim,), maker=maker)
 
 
 def _of_volume(key: str, place: Candidate) -> PersistentVolumeClaim | None:
@@ -348,10 +361,11 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
     usable = named is not None and (named.spec.claim_ref is None or is_bound_to(named, claim))
     found = named if usable else None if claim.spec.volume_name else free_volume(claim, snapshot)
     if found is not None:
-        yield s.BindClaim(claim=bound_claim(claim, found.name), volume=found.name)
-    if claim.spec.storage_class_name == "" and found is None:  # nothing is provisioned for it
+        title = f"bind claim {claim.key} to volume {found.name}"
+        yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(bound_claim(claim, found.name),))
+    if claim.spec.storage_class_name == "":  # nothing is provisioned for it
         default = default_class(storage.classes.values())
-        if default is not None and default.can_provision:
+        if found is None and default is not None and default.can_provision:
             yield _of_class(claim, default)
     elif finding.cause in ("class-missing", "no-class"):
         may_set = place.situation.scheduler.release.enabled("RetroactiveDefaultStorageClass")
@@ -450,7 +464,8 @@ def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable
         usable = (one for one in classes.values() if one.can_provision)
         yield from (_of_class(claim, one) for one in islice(usable, 1))
     if claim.storage_class and not is_bindable:
-        yield s.CreateStorageClass(storage_class=_new_class(claim.storage_class))
+        title = f"create storage class {claim.storage_class}"
+        yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(_new_class(claim.storage_class),))
 
 
 def _of_class(claim: PersistentVolumeClaim, storage_class: StorageClass, *, is_typo: bool = False) -> s.RecreateClaim:

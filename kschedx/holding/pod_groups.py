@@ -190,17 +190,19 @@ def _alone(scheduler: Scheduler, cycle: Cycle, rows: Iterable[int], attempt: Att
     from kschedx.framework.moving import Run
 
     run = Run(scheduler, cycle.profile)
-    known: dict[EquivalenceKey, tuple[int, tuple[str, ...]]] = {}
+    known: dict[EquivalenceKey, tuple[str, int, tuple[str, ...]]] = {}
     for row in rows:
         pod, kind = run.cluster.pods[row], run.kind_of(row)
         told = None if kind is None else known.get(kind)
         if told is None:
             feasible, reasons = attempt(pod, None)
-            told = len(feasible), reasons
+            told = pod.metadata.name, len(feasible), reasons
         if kind is not None:
             known[kind] = told
         gates = tuple(gate.name for gate in pod.spec.scheduling_gates)
-        yield GangMember(pod=pod.key, gates=gates, feasible=told[0], reasons=told[1])
+        equal, feasible_count, texts = told
+        reasons = tuple(text.replace(f" pod {equal} ", f" pod {pod.metadata.name} ") for text in texts)
+        yield GangMember(pod=pod.key, gates=gates, feasible=feasible_count, reasons=reasons)
 
 
 def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows | None, draw: int) -> GangStatus:

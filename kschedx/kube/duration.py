@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from fractions import Fraction
 
 NANOSECONDS = {
     "ns": 1,
@@ -36,7 +35,7 @@ class Duration(int):
         parts = _PART.findall(unsigned)
         if not parts or "".join(number + unit for number, unit in parts) != unsigned:
             raise ValueError('expected a duration such as "10s" or "1m30s"')
-        total = sum(int(Fraction(number) * NANOSECONDS[unit]) for number, unit in parts)
+        total = sum(map(_nanoseconds, *zip(*parts, strict=True)))
         if total > _LARGEST:
             raise ValueError("expected a duration of less than 292 years")
         return cls(-total if text.startswith("-") else total)
@@ -54,6 +53,12 @@ class Duration(int):
         if hours or minutes:
             text = f"{minutes}m{text}"
         return f"{sign}{hours}h{text}" if hours else sign + text
+
+
+def _nanoseconds(number: str, unit: str) -> int:
+    whole, _, digits = number.partition(".")
+    scale: int = 10 ** len(digits)
+    return int(whole + digits) * NANOSECONDS[unit] // scale
 
 
 def _decimal(value: int, unit: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 import itertools
 import math
@@ -126,6 +125,8 @@ def as_number(value: float) -> int | float:
 
 def _binary(text: str) -> str:
     try:
+        import base64
+
         return base64.b64decode("".join(text.split()), validate=True).decode(errors="replace")
     except binascii.Error:
         raise ValueError("!!binary is not valid base64") from None

@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from kschedx.framework.interface import Touch
-from kschedx.framework.moving import LeaveOneOut, Profiles, Run
+from kschedx.framework.moving import Run
+from kschedx.framework.moving.leave_one_out import LeaveOneOut, Profiles
 from kschedx.framework.scheduler import FrameworkScheduler
 from kschedx.kube.types import Taint
 from kschedx.plugins.image_locality import ImageLocality

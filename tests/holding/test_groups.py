@@ -191,6 +191,22 @@ def test_an_unknown_plugin(point: str, together: int | None, undecided: str) -> 
     assert (group.together, group.undecided) == (together, undecided)
 
 
+def test_each_member_of_coscheduling_is_named_in_its_reason() -> None:
+    labels = {"scheduling.x-k8s.io/pod-group": "g"}
+    about, other = (pod(f"m-{number}", gates=(), labels=labels) for number in range(2))
+    group = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "ml"},
+    }
+    enabled = {"enabled": [{"name": "Coscheduling"}]}
+    plugins = {"multiPoint": enabled, "queueSort": {**enabled, "disabled": [{"name": "*"}]}}
+    snapshot = kschedx.Snapshot.from_objects([node("a"), other, group | {"spec": {"minMember": 3}}])
+    found = kschedx.explain(snapshot, about, config={**CONFIGURATION, "profiles": [{"plugins": plugins}]}).holding.group
+    assert found is not None
+    assert [one.reasons[0].split(" cannot")[0] for one in found.waiting] == ["pre-filter pod m-0", "pre-filter pod m-1"]
+
+
 def workload(min_count: int) -> Json:
     groups = [{"name": "workers", "policy": {"gang": {"minCount": min_count}}}]
     metadata = {"name": "train", "namespace": "ml"}

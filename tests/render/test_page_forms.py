@@ -16,7 +16,7 @@ from kschedx.render.page.markdown import markdown
 from kschedx.render.page.model import Column, Items, Scores, Table, Verdicts, page_of
 from kschedx.render.page.reports import simulation_page
 from kschedx.render.page.svg import svg
-from kschedx.render.view import Item, Tone, View
+from kschedx.render.view import Fix, Item, Tone, View
 from kschedx.render.wording import Fact
 from tests.command import ROOT
 from tests.golden.stories import STORIES, Story
@@ -135,6 +135,20 @@ def test_a_picture_is_well_formed_and_inside_its_frame(story: Story) -> None:
         if "x" in box.attrib:
             assert float(box.attrib["x"]) + float(box.attrib["width"]) <= width
             assert float(box.attrib["y"]) + float(box.attrib["height"]) <= height
+
+
+def test_a_picture_of_many_rows_has_their_fixes_and_whole_texts() -> None:
+    items = tuple(Item(title=f"{'long ' * 20}{number}", fixes=(Fix(title=f"fix of {number}"),)) for number in range(20))
+    view = View(command="kschedx why", headline="much", tone=Tone.BAD, items=items, list_title="Rows")
+    lines = [one.text or "" for one in ElementTree.fromstring(svg(page_of(view, ()))).iter(f"{SVG}text")]
+    assert lines[1:5] == [
+        "  fix 1     fix of 0",
+        "  fix 2     fix of 1",
+        "  fix 3     fix of 2",
+        f"  {'':10}17 more fixes",
+    ]
+    assert [line.split()[-1] for line in lines[6:-1:2]] == [str(number) for number in range(12)]
+    assert lines[-1] == "8 more rows"
 
 
 def test_a_simulation_as_markdown() -> None:

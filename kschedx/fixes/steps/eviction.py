@@ -28,7 +28,7 @@ class Victim(Struct, frozen=True, kw_only=True):
 
 
 class VictimStep(Step, frozen=True, kw_only=True):
-    group = Group.CAPACITY
+    _group = Group.CAPACITY
     victims: tuple[Victim, ...]
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
@@ -40,7 +40,7 @@ class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
     Deployment's only replica."""
 
     _cost = Cost.ROLLOUT
-    group = Group.WORKLOAD
+    _group = Group.WORKLOAD
     owner: str
     kind: str = "Deployment"
     is_single: bool = False
@@ -133,7 +133,7 @@ class MovePods(Step, frozen=True, kw_only=True):
     cordoned meanwhile, so that no replacement comes back; each is open again once its own pods are gone."""
 
     _cost = Cost.MOVE
-    group = Group.CAPACITY
+    _group = Group.CAPACITY
     moves: tuple[Move, ...]
     """Those of one node stand together. The last of them make the room; those before it make room for them."""
 
@@ -262,7 +262,7 @@ class WithdrawResize(Step, frozen=True, kw_only=True):
     """A running pod requests what its node has allocated to it again: until then the larger of the two counts."""
 
     _cost = Cost.REPAIR
-    group = Group.CAPACITY
+    _group = Group.CAPACITY
     pod: str
     """`namespace/name`."""
     node: str

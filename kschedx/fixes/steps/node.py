@@ -30,7 +30,7 @@ class NodeStep(Step, frozen=True, kw_only=True):
     """Changes a node that exists."""
 
     _cost = Cost.NODE
-    group = Group.CLUSTER
+    _group = Group.CLUSTER
     row: ClusterRow
     node: str
 
@@ -48,7 +48,7 @@ class NodeStep(Step, frozen=True, kw_only=True):
 
 class Uncordon(NodeStep, frozen=True, kw_only=True):
     _cost = Cost.REPAIR
-    group = Group.CAPACITY
+    _group = Group.CAPACITY
 
     @property
     def title(self) -> str:
@@ -158,7 +158,7 @@ class RepairNode(NodeStep, frozen=True, kw_only=True):
     """The node is repaired; the components that set the taints remove them then."""
 
     _cost = Cost.REPAIR
-    group = Group.CAPACITY
+    _group = Group.CAPACITY
     faults: tuple[NodeFault, ...]
 
     @property
@@ -191,7 +191,7 @@ class NodeAmount(Struct, frozen=True, kw_only=True):
 class EnlargeNode(NodeStep, frozen=True, kw_only=True):
     """The same node with more of what it has too little of."""
 
-    group = Group.CAPACITY
+    _group = Group.CAPACITY
     amounts: tuple[NodeAmount, ...]
 
     @property
@@ -206,7 +206,7 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
     """A node comes to offer what it has: hardware whose labels it carries, or memory set aside as huge pages."""
 
     _cost = Cost.REPAIR
-    group = Group.CAPACITY
+    _group = Group.CAPACITY
     resource: str
     amounts: tuple[NodeAmount, ...]
     label: str = ""
@@ -239,7 +239,7 @@ class OfferDevices(Step, frozen=True, kw_only=True):
     """A node's devices are published by their driver, which does not run there."""
 
     _cost = Cost.REPAIR
-    group = Group.CAPACITY
+    _group = Group.CAPACITY
     node: str
     label: str
     """`key=value`, which names the hardware."""
@@ -269,7 +269,7 @@ class AddNode(Step, frozen=True, kw_only=True):
     """A new node; `like` is the one that it copies, empty for the smallest one that would do."""
 
     _cost = Cost.NEW_NODE
-    group = Group.CAPACITY
+    _group = Group.CAPACITY
     node: Node
     like: str = ""
     slices: tuple[ResourceSlice, ...] = ()

@@ -9,61 +9,38 @@ from msgspec.structs import replace
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes.phrases import joined
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, SCHEDULER, ClusterObject, Cost, Ground, Group, Proposal, Step
-from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate
+from kschedx.kube.devices import ResourceClaim, ResourceClaimTemplate
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, bound_claim
-from kschedx.kube.types import ObjectMeta, PodResourceClaimStatus
-from kschedx.render.wording import count
+from kschedx.kube.types import PodResourceClaimStatus
 
 # --- claims and volumes
 
 
-class ClaimStep(Step, frozen=True, kw_only=True):
-    """A claim that comes, or that is as it stands here."""
+class ObjectStep(Step, frozen=True, kw_only=True):
+    """Objects that come, or that are as they stand here; an object whose spec cannot be changed is deleted and
+    recreated."""
+
+    title: str
+    cost: Cost = Cost.AROUND
+    costs: tuple[str, ...] = ()
+    group: Group = Group.WORKLOAD
+    objects: tuple[ClusterObject, ...]
+    maker: str = ""
+    """The component that makes them by itself."""
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        return proposal.having(*self.objects)
+
+    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+        yield from ((one, self.maker) for one in self.objects if self.maker)
+
+
+class ClassedClaim(Step, frozen=True, kw_only=True):
+    """A claim, and the volume that the provisioner of its class makes at once."""
 
     _cost = Cost.AROUND
     claim: PersistentVolumeClaim
-
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
-        return proposal.having(self.claim)
-
-
-class CreateClaim(ClaimStep, frozen=True, kw_only=True):
-    """A claim that the pod names and that does not exist."""
-
-    template_of: str = ""
-    """The StatefulSet whose template says what the claim requests."""
-    is_ephemeral: bool = False
-    """As kube-controller-manager creates it for the pod's ephemeral volume."""
-
-    @property
-    def title(self) -> str:
-        claim = self.claim
-        if self.template_of:
-            return f"create claim {claim.key} from the template of StatefulSet {self.template_of}"
-        by = f" ({CONTROLLER_MANAGER} does this)" if self.is_ephemeral else ""
-        of_class = f" of class {claim.storage_class}" if claim.storage_class else " without a class"
-        return f"create claim {claim.key}{of_class}{by}"
-
-    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
-        if self.is_ephemeral:
-            yield self.claim, CONTROLLER_MANAGER
-
-
-class ShrinkClaim(ClaimStep, frozen=True, kw_only=True):
-    """A claim is deleted and recreated with a smaller request: the spec of an unbound claim cannot be changed."""
-
-    _cost = Cost.CONSTRAINT
-    size: str
-
-    @property
-    def title(self) -> str:
-        return f"lower the request of claim {self.claim.key} to {self.size}"
-
-
-class ClassedClaim(ClaimStep, frozen=True, kw_only=True):
-    """A claim, and the volume that the provisioner of its class makes at once."""
-
     volume: PersistentVolume | None = None
     """The pod is tried with the claim bound to it; None where the class waits for the pod."""
     provisioner: str = ""
@@ -142,7 +119,7 @@ class SetClass(ClassedClaim, frozen=True, kw_only=True):
 class SetDefaultClass(Step, frozen=True, kw_only=True):
     """A class becomes the default: the volume controller gives it to every claim that names none and is not bound."""
 
-    group = Group.CLUSTER
+    _group = Group.CLUSTER
     storage_class: StorageClass
     """As it is then."""
     claims: tuple[SetClass, ...]
@@ -166,47 +143,10 @@ class SetDefaultClass(Step, frozen=True, kw_only=True):
             yield from one.makers()
 
 
-class GiveUpVolume(ClaimStep, frozen=True, kw_only=True):
-    """A bound claim is deleted and recreated, bound to nothing."""
-
-    _cost = Cost.DATA
-    volume: str
-
-    @property
-    def title(self) -> str:
-        return f"delete and recreate claim {self.claim.key}; the data on volume {self.volume} is lost"
-
-
-class CreateStorageClass(Step, frozen=True, kw_only=True):
-    """The class that a claim names, with volumes made once a pod that wants them is scheduled."""
-
-    _cost = Cost.AROUND
-    group = Group.CLUSTER
-    storage_class: StorageClass
-
-    @property
-    def title(self) -> str:
-        return f"create storage class {self.storage_class.name}"
-
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
-        return proposal.having(self.storage_class)
-
-
-class BindClaim(ClaimStep, frozen=True, kw_only=True):
-    """An existing volume that no claim has is bound to the claim."""
-
-    group = Group.CLUSTER
-    volume: str
-
-    @property
-    def title(self) -> str:
-        return f"bind claim {self.claim.key} to volume {self.volume}"
-
-
 class ReleaseVolume(Step, frozen=True, kw_only=True):
     """A volume that is kept for a deleted claim may be bound again; its data stays."""
 
-    group = Group.CLUSTER
+    _group = Group.CLUSTER
     volume: PersistentVolume
     """As it is then."""
     holder: str
@@ -234,7 +174,7 @@ class ReleaseVolume(Step, frozen=True, kw_only=True):
 class CreateVolume(Step, frozen=True, kw_only=True):
     """A volume for a claim; `claim` is set where the two are bound to each other beforehand."""
 
-    group = Group.CLUSTER
+    _group = Group.CLUSTER
     volume: PersistentVolume
     claim_key: str
     claim: PersistentVolumeClaim | None
@@ -302,51 +242,6 @@ class CreateDeviceClaim(Step, frozen=True, kw_only=True):
             yield self.claim, CONTROLLER_MANAGER
 
 
-class DeviceClaimStep(Step, frozen=True, kw_only=True):
-    """A ResourceClaim is deleted and recreated: its spec cannot be changed."""
-
-    _cost = Cost.CONSTRAINT
-    claim: ResourceClaim
-
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
-        return proposal.having(self.claim)
-
-
-class AskForFewerDevices(DeviceClaimStep, frozen=True, kw_only=True):
-    request: str
-    count: int
-
-    @property
-    def title(self) -> str:
-        return f"request {count(self.count, 'device')} in request {self.request} of claim {self.claim.key}"
-
-
-class WidenDeviceClaim(DeviceClaimStep, frozen=True, kw_only=True):
-    """Without selectors, without the share of a device, or without what the devices must have in common."""
-
-    request: str = ""
-    """Whose selectors go; empty where the constraints go."""
-    capacity: bool = False
-    """The request's capacity goes."""
-
-    @property
-    def title(self) -> str:
-        of_request = "capacity" if self.capacity else "selectors"
-        what = f"{of_request} of request {self.request}" if self.request else "constraints"
-        return f"remove the {what} from claim {self.claim.key}"
-
-
-class RecreateDeviceClaim(DeviceClaimStep, frozen=True, kw_only=True):
-    _cost = Cost.AROUND
-    device_class: str = ""
-    """The class that the request names then, where that is another."""
-
-    @property
-    def title(self) -> str:
-        named = f" with class {self.device_class}" if self.device_class else ""
-        return f"delete and recreate resource claim {self.claim.key}{named}"
-
-
 class NextAttempt(Step, frozen=True, kw_only=True):
     """kube-scheduler takes device claims back when the pod fits nowhere, and tries again."""
 
@@ -361,39 +256,3 @@ class NextAttempt(Step, frozen=True, kw_only=True):
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
         return replace(proposal, taken_back=dict(self.released))
-
-
-class CreateDeviceClass(Step, frozen=True, kw_only=True):
-    """A DeviceClass that every device is of."""
-
-    _cost = Cost.AROUND
-    group = Group.CLUSTER
-    name: str
-
-    @property
-    def title(self) -> str:
-        return f"create device class {self.name}"
-
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
-        return proposal.having(DeviceClass(metadata=ObjectMeta(name=self.name)))
-
-
-class WidenDeviceClass(Step, frozen=True, kw_only=True):
-    """A DeviceClass whose selectors match no device, with no selector but its driver."""
-
-    _cost = Cost.STOPGAP
-    group = Group.CLUSTER
-    device_class: DeviceClass
-    driver: str
-
-    @property
-    def title(self) -> str:
-        kept = f" but driver {self.driver}" if self.driver else ""
-        return f"remove the selectors of device class {self.device_class.name}{kept}: no device matches them"
-
-    @property
-    def costs(self) -> tuple[str, ...]:
-        return ("every claim of the class may get other devices",)
-
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
-        return proposal.having(self.device_class)

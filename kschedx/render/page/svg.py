@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from kschedx.render.page.model import Items, Page, Scores, Verdicts
+from kschedx.render.page.model import Items, Page, PageFix, Scores, Verdicts
 from kschedx.render.terminal import wrapped
 from kschedx.render.view import Tone
 from kschedx.render.wording import count
@@ -58,6 +58,7 @@ def _lines(page: Page) -> Iterator[tuple[str, str]]:
     for decider in head.deciders:
         yield from _labelled("also", f"{decider.name} {decider.sentence}")
     fixes = [*head.fixes, *(fix for decider in head.deciders for fix in decider.fixes)]
+    fixes = fixes or list(dict.fromkeys(_fixes_of_rows(page)))
     for number, fix in enumerate(fixes[:MOST_FIXES], start=1):
         yield from _labelled(f"fix {number}", " · ".join(filter(None, (fix.title, fix.seen))))
     if len(fixes) > MOST_FIXES:
@@ -66,7 +67,8 @@ def _lines(page: Page) -> Iterator[tuple[str, str]]:
     if rows:
         yield "", ""
     for row in rows[:MOST_ROWS]:
-        yield "", row if len(row) <= COLUMNS else f"{row[: COLUMNS - 1]}…"
+        for number, part in enumerate(wrapped(row, COLUMNS - 2)):
+            yield "", part if number == 0 else f"  {part}"
     if len(rows) > MOST_ROWS:
         yield "soft", count(len(rows) - MOST_ROWS, "more row")
 
@@ -74,6 +76,13 @@ def _lines(page: Page) -> Iterator[tuple[str, str]]:
 def _labelled(label: str, text: str) -> Iterator[tuple[str, str]]:
     for number, row in enumerate(wrapped(text, COLUMNS - 12)):
         yield "", f"  {label if number == 0 else '':10}{row}"
+
+
+def _fixes_of_rows(page: Page) -> Iterator[PageFix]:
+    """Those of an answer about many things, the first row's first."""
+    for section in page.sections:
+        if isinstance(section, Items):
+            yield from (fix for detail in section.detail_of for fix in section.details[detail].fixes)
 
 
 def _rows(page: Page) -> Iterator[str]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 
 import msgspec
 from msgspec import Struct
@@ -30,6 +28,9 @@ class Reason(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 @cache
 def reasons() -> Mapping[str, Reason]:
     """By ID, in the order in which they are listed. Read when they are asked for, as most answers do without."""
+    import tomllib
+    from importlib.resources import files
+
     text = files("kschedx.render.words").joinpath("reasons.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), dict[str, Reason])
 
