@@ -124,7 +124,7 @@ _ROWS = (
     ),
     ResourceKind(
         name="Scheduler", plural="schedulers", group="config.openshift.io", is_namespaced=False, is_optional=True,
-        record=types.SchedulerConfig, addon="OpenShift",
+        record=other_schedulers.SchedulerConfig, addon="OpenShift",
     ),
     ResourceKind(
         name="Service", plural="services", short_names=("svc",),

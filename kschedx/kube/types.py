@@ -515,17 +515,6 @@ class Namespace(Struct, frozen=True, kw_only=True):
     status: NamespaceStatus = NamespaceStatus()
 
 
-class SchedulerConfigSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    default_node_selector: str = ""
-
-
-class SchedulerConfig(Struct, frozen=True, kw_only=True):
-    """config.openshift.io/v1 Scheduler: `cluster` is the only one."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: SchedulerConfigSpec = SchedulerConfigSpec()
-
-
 class ServiceSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     selector: Labels | None = None
 

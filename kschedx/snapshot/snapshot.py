@@ -17,6 +17,7 @@ from kschedx.apiserver.optional_admission import READ_ANNOTATIONS
 from kschedx.kube.decoding import decode
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.kinds import Objects, of_record
+from kschedx.kube.other_schedulers import SchedulerConfig
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.kube.storage import PersistentVolumeClaim, bound_claim, provisioned_at_once
@@ -33,7 +34,6 @@ from kschedx.kube.types import (
     ReplicaSet,
     ReplicationController,
     RuntimeClass,
-    SchedulerConfig,
     Service,
     StatefulSet,
 )
