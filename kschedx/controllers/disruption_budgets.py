@@ -39,6 +39,8 @@ class BudgetStatus(Struct, frozen=True, kw_only=True):
     """How many more may go; below 0 where that many are missing."""
     unready: tuple[str, ...] = ()
     """Pods, `namespace/name`, that do not count as healthy."""
+    pending: tuple[str, ...] = ()
+    """Those of them without a node."""
     failure: str = ""
     """Why its controller cannot count the pods that there should be, so that it allows no disruption."""
 
@@ -76,14 +78,19 @@ class DisruptionBudget:
             return now
         if failure:
             return BudgetStatus(
-                healthy=now.healthy, needed=now.healthy, allowed=0, unready=now.unready, failure=failure
+                healthy=now.healthy,
+                needed=now.healthy,
+                allowed=0,
+                unready=now.unready,
+                pending=now.pending,
+                failure=failure,
             )
         needed = now.needed if status.desired_healthy is None else status.desired_healthy + now.needed - first.needed
         healthy = (
             now.healthy if status.current_healthy is None else status.current_healthy + now.healthy - first.healthy
         )
         allowed = status.disruptions_allowed + now.allowed - first.allowed
-        return BudgetStatus(healthy=healthy, needed=needed, allowed=allowed, unready=now.unready)
+        return BudgetStatus(healthy=healthy, needed=needed, allowed=allowed, unready=now.unready, pending=now.pending)
 
     def _counted(self, snapshot: Snapshot, pods: PodTable, fresh: Collection[int]) -> BudgetStatus:
         """As the controller counts, of pods that run and are ready."""
@@ -97,7 +104,8 @@ class DisruptionBudget:
             if pods.node[row] < 0 or pods.deletion_timestamps[row] or not (row in fresh or is_ready(pods, row))
         )
         healthy, needed = len(rows) - len(unready), self._needed(snapshot, pods, rows)
-        return BudgetStatus(healthy=healthy, needed=needed, allowed=healthy - needed, unready=unready)
+        pending = tuple(key for key in unready if not pods.node_names[pods.rows[key]])
+        return BudgetStatus(healthy=healthy, needed=needed, allowed=healthy - needed, unready=unready, pending=pending)
 
     def _needed(self, snapshot: Snapshot, pods: PodTable, rows: list[int]) -> int:
         """getExpectedPodCount: of how many there should be, the number that has to stay."""

@@ -21,12 +21,14 @@ from kschedx.findings import (
     HostPortConflict,
     InsufficientDevices,
     InsufficientResource,
+    InsufficientStorageCapacity,
     NodeAffinityMismatch,
     PodAffinityUnsatisfied,
     PodAntiAffinityConflict,
     PodGroupIncomplete,
     TooManyPods,
     TopologySpreadSkew,
+    VolumeNodeAffinityMismatch,
 )
 from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle
@@ -35,7 +37,7 @@ from kschedx.kube.devices import DeviceSelector
 from kschedx.kube.quantity import Unit, format_quantities, milli_value, value
 from kschedx.kube.resources import RequestOptions, container_requests
 from kschedx.kube.selectors import compile_selector
-from kschedx.kube.storage import OfStatefulSet, PersistentVolumeClaim, own_claims
+from kschedx.kube.storage import CSINode, OfStatefulSet, PersistentVolumeClaim, own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, Node, Pod, PodAffinity
 from kschedx.kube.workloads import REVISION_HASH, pinned_to
@@ -84,6 +86,10 @@ class DevicePluginDown(RootCause, frozen=True, kw_only=True):
     """`namespace/name`, which creates no pod for the node."""
     taint: str = ""
     """The taint that it does not tolerate; empty where it does not select the node."""
+    layout: str = ""
+    """The MIG configuration that NVIDIA's MIG manager has not applied."""
+    is_failed: bool = False
+    """It does not go on with that by itself."""
 
 
 class MembersNotCreated(RootCause, frozen=True, kw_only=True):
@@ -113,6 +119,30 @@ class PortOfService(RootCause, frozen=True, kw_only=True):
     """That of the pending pod, if it belongs to the load balancer as well."""
 
 
+class VirtualNode(RootCause, frozen=True, kw_only=True):
+    """A node without a machine of its own, which a provider creates for certain pods alone."""
+
+    key: str
+    value: str
+    provider: str
+    node: str = ""
+    """For which a DaemonSet has created the pod; empty where the cluster has no other nodes."""
+
+
+class DriverNotRegistered(RootCause, frozen=True, kw_only=True):
+    """A node without the topology label of a volume, which the driver's node plugin would set."""
+
+    driver: str
+    node: str
+
+
+class CapacityNotPublished(RootCause, frozen=True, kw_only=True):
+    """A storage class of which its driver says nowhere how much room there is, so that it counts as none."""
+
+    driver: str
+    storage_class: str
+
+
 def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
     """Those of a pod that fits no node, each once; that provisioning fails keeps a pod pending that fits one."""
     snapshot, pod = diagnosis.cycle.snapshot, diagnosis.cycle.pod
@@ -127,6 +157,7 @@ def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
     found = [cause for one in findings for cause in _of(diagnosis, one)]
     cycle = diagnosis.cycle
     causes: list[RootCause] = [*_outdated(cycle), *_taken(cycle), *_services(cycle, findings), *failed, *found]
+    causes += [*_virtual(cycle), *_unregistered(diagnosis), *_unpublished_capacity(cycle, findings)]
     return tuple(dict.fromkeys((*causes, *_reported(cycle))))
 
 
@@ -146,6 +177,66 @@ def newer_revision(snapshot: Snapshot, pod: Pod) -> str:
     if found.spec.pod_management_policy == "Parallel" or keeps_its_own:
         return ""
     return f"StatefulSet {owner.name}" if found.status.update_revision not in ("", revision) else ""
+
+
+VIRTUAL_NODES = (
+    ("eks.amazonaws.com/compute-type", "fargate", "EKS Fargate"),
+    ("type", "virtual-kubelet", "Virtual Kubelet"),
+)
+"""The labels of nodes without a machine."""
+ZONE = "topology.kubernetes.io/zone"
+
+
+def _virtual(cycle: Cycle) -> Iterator[VirtualNode]:
+    cluster, owner = cycle.snapshot.cluster, cycle.pod.metadata.controller
+    if owner is not None and owner.kind == "DaemonSet":
+        row = cluster.index.get(name := pinned_to(cycle.pod.spec) or "")
+        nodes = [] if row is None else [cluster.nodes[row]]
+    else:
+        name, nodes = "", list(cluster.nodes)
+    for key, label, provider in VIRTUAL_NODES:
+        if nodes and all(node.metadata.labels.get(key) == label for node in nodes):
+            text = f"{provider} creates each node for a pod that it selects, and it has not selected this pod"
+            if name:
+                text = f"{name} is a node of {provider}, which runs no pods of DaemonSets"
+            yield VirtualNode(text=text, key=key, value=label, provider=provider, node=name)
+
+
+def _unregistered(diagnosis: Diagnosis) -> Iterator[DriverNotRegistered]:
+    """On nodes that are where the volume is, as far as their zone says."""
+    storage, cycle = diagnosis.cycle.snapshot.storage, diagnosis.cycle
+    for group in diagnosis.groups:
+        mismatch = next((one for one in group.exemplar.findings if isinstance(one, VolumeNodeAffinityMismatch)), None)
+        volume = None if mismatch is None else storage.volumes.get(mismatch.persistent_volume)
+        driver = "" if volume is None or volume.spec.csi is None else volume.spec.csi.driver
+        if mismatch is None or not driver or cycle.nodes is None:
+            continue
+        unmet = [one for term in mismatch.terms[:1] for one in term.requirements if not one.matched]
+        keys = {key for one in storage.csi_nodes.values() for key in _topology_keys(one, driver)}
+        for row in group.rows[:MOST_NODES] if len(unmet) == 1 and unmet[0].key in keys else ():
+            node, key = cycle.nodes.node(row), unmet[0].key
+            zone, own = node.metadata.labels.get(ZONE), storage.csi_nodes.get(node.name)
+            is_known = own is not None and any(one.name == driver for one in own.spec.drivers)
+            is_there = zone is None or zone in unmet[0].values
+            if key not in node.metadata.labels and not is_known and is_there:
+                text = f"{driver} is not registered on {node.name}, so that the node has no label {key}"
+                yield DriverNotRegistered(text=text, driver=driver, node=node.name)
+                break
+
+
+def _topology_keys(node: CSINode, driver: str) -> Iterator[str]:
+    for one in node.spec.drivers:
+        yield from one.topology_keys if one.name == driver else ()
+
+
+def _unpublished_capacity(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[CapacityNotPublished]:
+    known = sorted(cycle.snapshot.storage.capacities_of_class)
+    instead = f"; it is published for class {listed(known, 3)}" if known else ""
+    for one in findings:
+        if isinstance(one, InsufficientStorageCapacity) and not one.capacity_count:
+            name = one.claim.storage_class
+            none = f"{one.driver} publishes no CSIStorageCapacity for class {name}, which counts as no storage"
+            yield CapacityNotPublished(text=f"{none}{instead}", driver=one.driver, storage_class=name)
 
 
 def _outdated(cycle: Cycle) -> Iterator[RootCause]:
@@ -458,6 +549,9 @@ def _plugins_down(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterat
             return
 
 
+MIG_LAYOUT, MIG_STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
+
+
 def device_plugin_down(
     snapshot: Snapshot, options: RequestOptions, resource: str, node: str
 ) -> DevicePluginDown | None:
@@ -468,6 +562,11 @@ def device_plugin_down(
         return "device-plugin" in name and any(word in name for word in words)
 
     row = snapshot.cluster.index.get(node)
+    labels = snapshot.cluster.nodes[row].metadata.labels if row is not None else {}
+    layout, state = labels.get(MIG_LAYOUT, ""), labels.get(MIG_STATE, "success")
+    if resource.startswith("nvidia.com/") and layout and state != "success":
+        text = f"the MIG manager has not applied {MIG_LAYOUT}={layout} on {node}: state {state}"
+        return DevicePluginDown(text=text, layout=layout, is_failed=state == "failed")
     waiting = [one for one in pods.pending if pinned_to(pods.specs[one]) == node]
     for one in (*waiting, *([] if row is None else pods.on_node(row).tolist())):
         if is_plugin(pods.names[one]):

@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver import optional_admission
-from kschedx.findings.nodes import CONDITION_OF_TAINT
+from kschedx.findings.nodes import CONDITION_OF_TAINT, MAINTENANCE_ANNOTATIONS
 from kschedx.kube import autoscalers as autoscaler_command
 from kschedx.kube import autoscalers as cluster_api
 from kschedx.kube import descheduling, devices, other_schedulers, storage, types
@@ -57,6 +57,7 @@ ANNOTATIONS = frozenset({
     *OTHER_SCHEDULERS,
     *other_schedulers.KOORDINATOR_ANNOTATIONS,
     *cluster_api.ANNOTATIONS,
+    *MAINTENANCE_ANNOTATIONS,
     *optional_admission.READ_ANNOTATIONS,
     scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY,
     scheduler_plugins.TOLERATION_SECONDS,

@@ -39,6 +39,7 @@ from kschedx.findings.extensions import (
 from kschedx.findings.nodes import (
     HostPortConflict,
     InsufficientResource,
+    Maintenance,
     MissingNodeFeatures,
     NodeAffinityMismatch,
     NodeFinding,
@@ -143,6 +144,7 @@ __all__ = [
     "InsufficientResource",
     "InsufficientStorageCapacity",
     "LostCount",
+    "Maintenance",
     "MissingNodeFeatures",
     "NoMatchingVolume",
     "NodeAffinityMismatch",

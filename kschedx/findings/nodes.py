@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import ClassVar
+from collections.abc import Hashable, Mapping
+from typing import ClassVar, Self
 
 from msgspec import Struct
 
@@ -31,10 +31,46 @@ CONTROL_PLANE = "node-role.kubernetes.io/"
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 
 
+_MAINTENANCE: tuple[tuple[str, str, frozenset[str]], ...] = (
+    ("nvidia.com/gpu-driver-upgrade-state", "driver upgrade of the NVIDIA GPU operator", frozenset({"upgrade-done"})),
+    ("machineconfiguration.openshift.io/state", "update of the Machine Config Operator", frozenset({"Done"})),
+    ("weave.works/kured-reboot-in-progress", "reboot by kured", frozenset()),
+    ("kured.dev/reboot-in-progress", "reboot by kured", frozenset()),
+    ("flatcar-linux-update.v1.flatcar-linux.net/reboot-in-progress", "update of Flatcar", frozenset({"false"})),
+    ("aws-node-termination-handler/action", "maintenance by aws-node-termination-handler", frozenset()),
+)
+"""A label or annotation of a node, what cordons the node for how long it is there, and the values that it has else."""
+MAINTENANCE_ANNOTATIONS = frozenset({*(key for key, _, _ in _MAINTENANCE), "machineconfiguration.openshift.io/reason"})
+_STATES_OF_FAILURE = ("upgrade-failed", "Degraded", "Unreconcilable")
+
+
+class Maintenance(Struct, frozen=True, kw_only=True):
+    """Why a component keeps a node cordoned, which uncordons it when it is done."""
+
+    title: str
+    """`driver upgrade of the NVIDIA GPU operator`."""
+    is_failed: bool = False
+    message: str = ""
+
+    @classmethod
+    def of(cls, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Self | None:
+        for key, title, idle in _MAINTENANCE:
+            state = labels.get(key) or annotations.get(key) or ""
+            if state and state not in idle:
+                message = annotations.get("machineconfiguration.openshift.io/reason", "") if "openshift" in key else ""
+                return cls(title=title, is_failed=state in _STATES_OF_FAILURE, message=message)
+        return None
+
+
 class NodeUnschedulable(Facts, frozen=True, kw_only=True):
     """The node is cordoned, and the pod does not tolerate node.kubernetes.io/unschedulable:NoSchedule."""
 
     reason: ClassVar[str] = "node-unschedulable"
+    maintenance: Maintenance | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        told = super().to_dict()
+        return told if self.maintenance is not None else {"reason": self.reason}
 
     @property
     def distance(self) -> float:
@@ -108,6 +144,12 @@ class NodeAffinityMismatch(Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "node-affinity-mismatch"
     source: str
     terms: tuple[TermMatch, ...]
+    error: str = ""
+    """Why no term is valid, and none matches a node."""
+
+    def to_dict(self) -> dict[str, object]:
+        told = super().to_dict()
+        return told if self.error else {key: value for key, value in told.items() if key != "error"}
 
     @property
     def same_as(self) -> Hashable:

@@ -15,11 +15,13 @@ from msgspec.structs import replace
 from kschedx.apiserver.optional_admission import PROJECT_NODE_SELECTOR
 from kschedx.errors import is_a_letter_away
 from kschedx.explain.diagnosis import names_hardware
-from kschedx.findings import HostPortConflict, NodeAffinityMismatch, RequirementMatch
+from kschedx.findings import HostPortConflict, Maintenance, NodeAffinityMismatch, RequirementMatch
 from kschedx.findings.nodes import CORDON_TAINT
+from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import delete_named
 from kschedx.fixes.node_requirements import (
+    KEPT,
     NEW_NAMES,
     NODE_NAME_FIELD,
     OF_CONTROL_PLANE,
@@ -33,11 +35,13 @@ from kschedx.fixes.node_requirements import (
 )
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.pod_edits import expressions
+from kschedx.fixes.steps.node import NodeFault
 from kschedx.fixes.trial import Candidate, Situation
 from kschedx.kube.autoscalers import NODE_POOL
+from kschedx.kube.kueue import ResourceFlavor, Workload
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
-from kschedx.kube.tolerations import DO_NOT_SCHEDULE, Tolerations, tolerates
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, tolerates
 from kschedx.kube.types import PodSpec, Taint, Toleration
 from kschedx.kube.typos import meant_by
 from kschedx.snapshot.nodes import ClusterNodes
@@ -86,7 +90,8 @@ def states_fact(key: str, snapshot: Snapshot) -> bool:
 
 
 def _keys_of_cluster(snapshot: Snapshot) -> Iterator[str]:
-    """Labels by which runtimes and storage drivers find their nodes."""
+    """Labels by which runtimes, storage drivers, and Kueue's flavors find their nodes."""
+    yield from _flavor_labels(snapshot)
     for runtime in snapshot.runtime_classes.values():
         yield from runtime.scheduling.node_selector if runtime.scheduling is not None else ()
     for storage_class in snapshot.storage.classes.values():
@@ -120,9 +125,24 @@ def _selects(spec: PodSpec, key: str) -> bool:
     return key in spec.node_selector or any(one.key == key for term in terms for one in term.match_expressions)
 
 
+def _flavor_labels(snapshot: Snapshot) -> frozenset[str]:
+    """Labels by which Kueue's flavors find their nodes; Kueue adds them to the pods of Workloads that it admits."""
+    return frozenset(key for one in snapshot.of(ResourceFlavor) for key in one.spec.node_labels)
+
+
+def _is_admitted_by_kueue(place: Candidate) -> bool:
+    metadata = place.pod.metadata
+    return metadata.controller is not None and any(
+        (reference.kind, reference.name) == (metadata.controller.kind, metadata.controller.name)
+        for one in place.snapshot.of(Workload)
+        if one.metadata.namespace == metadata.namespace
+        for reference in one.metadata.owner_references
+    )
+
+
 def comes_back(requirement: RequirementMatch, source: str, place: Candidate) -> bool:
-    """Whether admission or a controller adds a requirement again when you drop it: the pod's RuntimeClass or OpenShift
-    project has it, or the template of the pod's workload does not."""
+    """Whether admission or a controller adds a requirement again when you drop it: the pod's RuntimeClass, OpenShift
+    project, or flavor of Kueue has it, or the template of the pod's workload does not."""
     pod, snapshot = place.pod, place.snapshot
     project = snapshot.namespace_annotations.get(pod.metadata.namespace, {}).get(PROJECT_NODE_SELECTOR, "")
     if requirement.key in (part.partition("=")[0].strip() for part in project.split(",")):
@@ -130,6 +150,8 @@ def comes_back(requirement: RequirementMatch, source: str, place: Candidate) -> 
     runtime = snapshot.runtime_classes.get(pod.spec.runtime_class_name or "")
     if runtime is not None and runtime.scheduling is not None and requirement.key in runtime.scheduling.node_selector:
         return source == "nodeSelector"
+    if requirement.key in _flavor_labels(snapshot) and _is_admitted_by_kueue(place):
+        return True
     owner = template_owner(snapshot, pod)
     return owner is not None and json.encode(requirement.key) not in json.encode(owner.manifest.get("spec"))
 
@@ -153,7 +175,8 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: Candidate) -> Iterat
     unmatched = tuple(replace(r, actual=None) for r in term.requirements if not r.matched)
     if not term.requirements and finding.source == "nodeAffinity":
         unmatched = _invalid(term.index, place)
-    if any(r.key in MADE_FOR and not list(_renamed(r, place.nodes.cluster)) for r in unmatched):
+    cluster = place.nodes.cluster
+    if any(r.key in MADE_FOR and not [*_renamed(r, cluster), *_same_value(r, cluster)] for r in unmatched):
         return
     misspelled = False
     if finding.source != "addedAffinity":
@@ -201,7 +224,8 @@ def _meant(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[Req
     """The value, or the key, that some node has and that is nearly what the pod says."""
     if requirement.operator not in ("In", "=", "Exists"):
         return
-    for key, values in list(_renamed(requirement, cluster)) or _nearly(requirement, cluster):
+    exactly = [*_renamed(requirement, cluster), *_same_value(requirement, cluster)]
+    for key, values in exactly or _nearly(requirement, cluster):
         yield RequirementMatch(key=key, operator=requirement.operator, values=values, actual=None, matched=False)
 
 
@@ -213,6 +237,28 @@ def _renamed(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[t
     values = {value for value in cluster.label(key).values if value is not None}
     if not requirement.values or values.intersection(requirement.values):
         yield key, requirement.values
+
+
+_SAME = {"x86_64": "amd64", "x86-64": "amd64", "x64": "amd64", "aarch64": "arm64", "armv8": "arm64"}
+"""What machines call their architecture themselves, and what Kubernetes calls it."""
+_LISTED = re.compile(r"[,;|\s]+")
+
+
+def _same_value(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The value that nodes have for the same thing: another name of an architecture, a host name with or without its
+    domain, several values that were written as one."""
+    key, written = requirement.key, requirement.values[0] if len(requirement.values) == 1 else ""
+    if not written or requirement.operator not in ("In", "="):
+        return
+    values = {value for value in cluster.label(key).values if value is not None}
+    if key in MADE_FOR and (same := _SAME.get(written.lower(), written.lower())) in values:
+        yield key, (same,)
+    if key == HOSTNAME:
+        hosts = [one for one in values if one.startswith(f"{written}.") or written.startswith(f"{one}.")]
+        yield from ((key, (one,)) for one in hosts if len(hosts) == 1)
+    several = tuple(one for one in _LISTED.split(written) if one)
+    if requirement.operator == "In" and len(several) > 1 and values.intersection(several):
+        yield key, several
 
 
 def _nearly(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -265,7 +311,15 @@ MOST_TAINTS = 50
 
 
 def uncordon(place: Candidate) -> s.Step:
-    return s.Uncordon(row=place.node_row, node=place.node.name)
+    """By hand, or by what has cordoned the node: that would cordon it again, or has not finished its work there."""
+    metadata = place.node.metadata
+    found = Maintenance.of(metadata.labels, metadata.annotations)
+    if found is None:
+        return s.Uncordon(row=place.node_row, node=place.node.name)
+    taint = Taint(key=CORDON_TAINT, effect=NO_SCHEDULE)
+    taint = next((one for one in place.node.spec.taints if one.key == CORDON_TAINT), taint)
+    fault = NodeFault(taint=taint, by=found.title, is_failed=found.is_failed)
+    return s.RepairNode(row=place.node_row, node=place.node.name, faults=(fault,))
 
 
 def taint_remedies(place: Candidate) -> Iterator[s.Step]:
@@ -296,7 +350,7 @@ def taint_remedies(place: Candidate) -> Iterator[s.Step]:
     wrong = _misspelled(missing[0], place) if len(missing) == 1 else None
     if len(open_) == len(missing):
         yield s.Tolerate(taints=missing) if wrong is None else s.TolerateInstead(wrong=wrong, taint=missing[0])
-    if nobody_else or not any(taint.key in OF_CONTROL_PLANE for taint in missing):
+    if nobody_else or not any(taint.key.startswith(KEPT) for taint in missing):
         yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing)
 
 

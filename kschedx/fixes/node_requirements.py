@@ -12,6 +12,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import agents_down
+from kschedx.controllers.workloads import is_of_daemon_set
 from kschedx.findings.nodes import CONDITION_OF_TAINT, CORDON_TAINT
 from kschedx.fixes.steps.node import NodeFault
 from kschedx.framework.args import NodeAffinityArgs
@@ -274,20 +275,23 @@ TAKEN_AWAY_BY: Mapping[str, str] = {
 }
 """Taints of nodes that are unwell or not set up yet, to who takes them away once they are."""
 
+OF_ROLES = ("node-role.kubernetes.io/", "CriticalAddonsOnly")
+"""Taints of nodes that are kept for the control plane or the provider's own pods."""
+OF_VIRTUAL_NODES = ("virtual-kubelet.io/",)
+"""Taints of nodes without a machine, which run a pod as a container of the provider."""
 KEPT = (
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",
-    "node-role.kubernetes.io/",
     "karpenter.sh/",
     "aws-node-termination-handler/",
     "cloud.google.com/impending-node-termination",
     "ToBeDeletedByClusterAutoscaler",
-    "CriticalAddonsOnly",
     "components.gke.io/",
     "eks.amazonaws.com/compute-type",
-    "virtual-kubelet.io/",
     "kubernetes.io/arch",
     "kubernetes.io/os",
+    *OF_ROLES,
+    *OF_VIRTUAL_NODES,
 )
 """Taints of nodes that are unwell, about to go, or kept for the control plane, the provider's own pods or a single pod:
 neither to tolerate nor to remove them is a fix."""
@@ -356,12 +360,24 @@ def is_of_the_kind(taint: Taint) -> bool:
 def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) -> bool:
     """Whether the node is for others than a pod that asks for `requested`: a taint with the name of a resource that the
     node offers reserves it for pods that request that, and one with the name of a label for pods that select it."""
-    if taint.key in selected_keys(pod):
+    if taint.key.startswith(OF_ROLES) and is_of_daemon_set(pod.metadata.owner_references):
+        return False  # an agent may be meant for every node
+    if taint.key in selected_keys(pod) or (taint.key.startswith(OF_VIRTUAL_NODES) and _selects_virtual(pod)):
         return False
     if taint.key.endswith(AGENT_NOT_READY) or taint.key.startswith(KEPT):
         return True
     offered = node.status.allocatable.get(taint.key, "0") != "0"
     return offered and not requested.get(taint.key)
+
+
+def _selects_virtual(pod: Pod) -> bool:
+    """By the label that Virtual Kubelet gives its nodes."""
+    return pod.spec.node_selector.get("type") == "virtual-kubelet" or any(
+        (one.key, "virtual-kubelet" in one.values) == ("type", True)
+        for term in own_terms(pod)
+        if term is not None
+        for one in term.match_expressions
+    )
 
 
 def selected_keys(pod: Pod) -> frozenset[str]:

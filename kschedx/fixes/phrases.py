@@ -98,6 +98,8 @@ STARTS = (
 )  # fmt: skip
 """Words of the kubelet about volumes and networks, and what helps."""
 FAILURES = (
+    (r"^UnexpectedAdmissionError .*maximum request size for shared resources is 1\b",
+     "request one shared device in each container, and create the pod again: {node} gives a container no more"),
     (r"^UnexpectedAdmissionError", "repair the device plugin on {node}, then delete the pod and create it again"),
     (r"^TopologyAffinityError", "make room in one NUMA node of {node}, or relax its topology policy"),
     (r"^Evicted .*ephemeral|^Evicted .*disk", "free disk space on {node}, or request and limit ephemeral-storage"),

@@ -48,7 +48,7 @@ def requesting(pod: Pod, resource: str, amount: int, options: RequestOptions) ->
     for more ask for that, and of the containers the one that asks for most gives way. None where that is not enough."""
     spec = pod.spec
     if spec.resources is not None:
-        return None
+        return _requesting_as_a_whole(pod, spec.resources, resource, amount, options)
     inits = tuple(
         _with_request(c, resource, amount) if _asked(c, resource) > amount else c for c in spec.init_containers
     )
@@ -64,10 +64,29 @@ def requesting(pod: Pod, resource: str, amount: int, options: RequestOptions) ->
     return after if pod_request(after.spec, after.status, options).amounts.get(resource, 0) <= amount else None
 
 
+def _requesting_as_a_whole(
+    pod: Pod, resources: ResourceRequirements, resource: str, amount: int, options: RequestOptions
+) -> Pod | None:
+    """At pod level, where the containers do not request more than is left."""
+    overhead = _asked(Container(resources=ResourceRequirements(requests=pod.spec.overhead)), resource)
+    without = with_spec(pod, replace(pod.spec, resources=None))
+    least = pod_request(without.spec, without.status, options).amounts.get(resource, 0) - overhead
+    if resource not in ("cpu", "memory") or resource not in resources.requests or not least <= amount - overhead > 0:
+        return None
+    return _with_pod_request(pod, resource, amount - overhead)
+
+
+def _with_pod_request(pod: Pod, resource: str, amount: int) -> Pod:
+    resources = pod.spec.resources or ResourceRequirements()
+    requests = {**resources.requests, resource: format_quantity(amount, Unit.of(resource))}
+    return with_spec(pod, replace(pod.spec, resources=replace(resources, requests=requests)))
+
+
 class ContainerRequest(Struct, frozen=True, kw_only=True):
     """What a container requests, and what it requests after a change; milli-units of cpu, units of everything else."""
 
     container: str
+    """Empty for what the pod requests as a whole."""
     resource: str
     before: int
     after: int
@@ -76,6 +95,18 @@ class ContainerRequest(Struct, frozen=True, kw_only=True):
 
 
 VERTICAL = "VerticalPodAutoscaler"
+INJECTED = "Injector"
+"""How the source begins of what a container requests that is in the pod and not in its template."""
+INJECTED_BY = {
+    "istio-proxy": {"cpu": "sidecar.istio.io/proxyCPU", "memory": "sidecar.istio.io/proxyMemory"},
+    "linkerd-proxy": {"cpu": "config.linkerd.io/proxy-cpu-request", "memory": "config.linkerd.io/proxy-memory-request"},
+    "daprd": {"cpu": "dapr.io/sidecar-cpu-request", "memory": "dapr.io/sidecar-memory-request"},
+    "vault-agent": {
+        "cpu": "vault.hashicorp.com/agent-requests-cpu",
+        "memory": "vault.hashicorp.com/agent-requests-mem",
+    },
+}
+"""Container to resource to the annotation of the pod template that says how much of it the injector requests."""
 
 
 def lowered_requests(
@@ -86,7 +117,7 @@ def lowered_requests(
     if lower is None:
         return None
     before, after = (
-        {one.name: _asked(one, resource) for one in (*spec.init_containers, *spec.containers)}
+        {one.name: _asked(one, resource) for one in (*spec.init_containers, *spec.containers, _as_container(spec))}
         for spec in (pod.spec, lower.spec)
     )
     return tuple(
@@ -94,6 +125,11 @@ def lowered_requests(
         for name, asked in before.items()
         if after[name] != asked
     )
+
+
+def _as_container(spec: PodSpec) -> Container:
+    """What the pod requests as a whole, under no name."""
+    return Container(resources=spec.resources or ResourceRequirements())
 
 
 def with_requests(pod: Pod, requests: Iterable[ContainerRequest]) -> Pod:
@@ -106,6 +142,8 @@ def with_requests(pod: Pod, requests: Iterable[ContainerRequest]) -> Pod:
                 container = _with_request(container, resource, amount)
         return container
 
+    for (name, resource), amount in wanted.items():
+        pod = pod if name else _with_pod_request(pod, resource, amount)
     return _with_containers(pod, changed)
 
 

@@ -19,7 +19,7 @@ from kschedx.findings import InsufficientResource, TooManyPods
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import awaiting, can_evict, deletion, is_terminating, stay_gone
 from kschedx.fixes.owners import template_owner
-from kschedx.fixes.pod_edits import VERTICAL, ContainerRequest, amount_of
+from kschedx.fixes.pod_edits import INJECTED, VERTICAL, ContainerRequest, amount_of
 from kschedx.fixes.trial import Candidate, Situation
 from kschedx.kube.autoscalers import has_default_request, vertical_autoscaler
 from kschedx.kube.quantity import Unit
@@ -174,6 +174,8 @@ def _withdrawn_resizes(short: Sequence[InsufficientResource], place: Candidate) 
 def _source(request: ContainerRequest, place: Candidate) -> str:
     """The VerticalPodAutoscaler or the LimitRange that sets what a container requests; empty where the pod's own
     manifest says how much."""
+    if not request.container:
+        return ""
     annotations = place.pod.metadata.annotations
     names = [one.name for one in place.pod.spec.containers]
     index = names.index(request.container) if request.container in names else -1
@@ -182,6 +184,8 @@ def _source(request: ContainerRequest, place: Candidate) -> str:
     owner = template_owner(place.snapshot, place.pod)
     stated = None if owner is None else owner.resources_of(request.container)
     if stated is None:
+        if owner is not None:
+            return f"{INJECTED} {request.container}"
         if not has_default_request(annotations, request.container, request.resource):
             return ""
     elif any(request.resource in (stated.get(side) or ()) for side in ("requests", "limits")):

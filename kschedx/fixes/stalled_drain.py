@@ -48,6 +48,8 @@ class SmallerBudget(Struct, frozen=True, kw_only=True):
     """Of its spec; None for one that is removed."""
     before: Mapping[str, int | str] = {}
     """The same fields as they are."""
+    manager: str = ""
+    """`Cluster pg`, which creates the budget."""
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -144,7 +146,8 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
         return
     namespace, _, name = pod.budget.partition("/")
     known = {(one.metadata.namespace, one.metadata.name): one for one in start.disruption_budgets}
-    spec, standing = known[namespace, name].spec, held[pod.budget]
+    metadata, spec, standing = known[namespace, name].metadata, known[namespace, name].spec, held[pod.budget]
+    manager = "" if metadata.controller is None else f"{metadata.controller.kind} {metadata.controller.name}"
     workload = Owners(start).of(start.pods, start.pods.rows[pod.pod])
     if standing.failure:
         was = {"maxUnavailable": spec.max_unavailable} if spec.max_unavailable is not None else {}
@@ -163,10 +166,11 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
         least = max(standing.healthy - 1, 0)
         if least < spec.min_available:  # a status that is behind its spec can stop the drain too
             before = {"minAvailable": spec.min_available}
-            yield SmallerBudget(namespace=namespace, name=name, fields={"minAvailable": least}, before=before)
+            fewer = {"minAvailable": least}
+            yield SmallerBudget(namespace=namespace, name=name, fields=fewer, before=before, manager=manager)
         return
     fields = {} if spec.min_available is None else {"minAvailable": None}
     fields["maxUnavailable"] = len(standing.unready) + 1
     known_fields = {"minAvailable": spec.min_available, "maxUnavailable": spec.max_unavailable}
     was = {field: value for field, value in known_fields.items() if value is not None}
-    yield SmallerBudget(namespace=namespace, name=name, fields=fields, before=was)
+    yield SmallerBudget(namespace=namespace, name=name, fields=fields, before=was, manager=manager)

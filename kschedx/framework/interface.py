@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from enum import Enum, auto
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
@@ -143,6 +144,8 @@ class Room(Struct, frozen=True, kw_only=True):
     """(node, sum)"""
     used: IntArray
     """(node, sum)"""
+    sums: Callable[[NodeTable], IntArray]
+    """`used` of other tables of the cluster."""
     weights: Callable[[IntArray], IntArray]
     """Rows of the PodTable to (pod, sum) what each pod adds."""
 
@@ -354,6 +357,11 @@ class ScorePlugin(Plugin):
     @abstractmethod
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
         """(node,) int64 raw scores of the feasible nodes."""
+
+    def scorer(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Callable[[NodeTable], IntArray]:
+        """`score` of parts of the cluster while pods come and go, but `nodes`, all of it, do not change. It makes
+        replicas fast, and nothing else depends on it."""
+        return partial(self.score, state, pod)
 
     def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
         """(node,) int64 scores in 0..100. Plugins without NormalizeScore return them as they are."""

@@ -16,7 +16,6 @@ from heapq import heapify, heappop, heapreplace
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from kschedx.framework.columns import Filtering, Scoring
 from kschedx.framework.interface import (
@@ -26,14 +25,16 @@ from kschedx.framework.interface import (
     Plugin,
     PreFilterPlugin,
     PreScorePlugin,
+    Room,
     ScorePlugin,
     Touch,
 )
 from kschedx.framework.runtime import Framework, is_out_of_bounds, verdicts_of
-from kschedx.framework.status import Code
+from kschedx.framework.status import MAX_NODE_SCORE, Code
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, distinct, each_cluster_row
 from kschedx.snapshot.moving import Steps
+from kschedx.snapshot.nodes import NodeTable
 
 Pick = Callable[[ClusterRows], ClusterRow]
 """Takes one of several nodes, given by their rows, that are equally good."""
@@ -103,9 +104,9 @@ class Standing:
         count = len(framework.nodes)
         self.framework, self._pod, self._row, self.state = framework, pod, row, state.clone()
         self._rows = filtering.nodes.rows
-        self._filters: list[FilterPlugin] = []
-        self._scores: list[tuple[ScorePlugin, int]] = []
-        """Filter plugins, and Score plugins with their weights, that read sums."""
+        self._filters: list[tuple[FilterPlugin, Room | None]] = []
+        self._scores: list[tuple[Callable[[NodeTable], IntArray], int]] = []
+        """Filter plugins, and the scores of Score plugins with their weights, that read sums."""
         self.fixed: list[_Normalized] = []
         self.is_refused = np.ones(count, dtype=np.bool_)
         """A plugin rejects the node, whatever comes."""
@@ -131,7 +132,8 @@ class Standing:
             elif column.touch is Touch.NODE and column.runs:
                 if not column.plugin.reads_sums:
                     raise NotFollowedError
-                self._filters.append(column.plugin)
+                plugin = column.plugin
+                self._filters.append((plugin, plugin.room(self.state, self._pod, self.framework.nodes)))
                 self.is_full[self._rows] |= column.codes != 0
                 rejections -= column.codes != 0
         self.is_refused[self._rows] = rejections != 0
@@ -144,7 +146,8 @@ class Standing:
             if column.touch is Touch.NODE:
                 if not (column.is_sum and column.plugin.reads_sums):
                     raise NotFollowedError
-                self._scores.append((column.plugin, column.weight))
+                scorer = column.plugin.scorer(self.state, self._pod, self.framework.nodes)
+                self._scores.append((scorer, column.weight))
                 self._score[self._rows] += column.raw.astype(np.int64) * column.weight
             elif not column.is_sum:
                 raw = np.zeros(len(self.sum), dtype=np.int64)
@@ -158,7 +161,7 @@ class Standing:
         _, nodes, signs = steps.since(self.seen)
         if not signs.all():
             raise NotFollowedError
-        moved = ClusterRows(np.flatnonzero(np.bincount(nodes)) if len(nodes) > FEW_MOVES else distinct(nodes))
+        moved = ClusterRows(np.bincount(nodes).nonzero()[0] if len(nodes) > FEW_MOVES else distinct(nodes))
         rows = ClusterRows(moved[~self.is_refused[moved]])
         if len(rows):
             is_full, score = self._with_more(rows)
@@ -216,7 +219,7 @@ class Standing:
         """Evaluate the node as it is and with more replicas, and with one more those that may take the next ones."""
         ahead = self._ahead
         depth = ahead.depth[node] = min(2 * ahead.depth.get(node, 1), DEPTH)
-        likely = np.flatnonzero(totals == totals.max())
+        likely = (totals == totals.max()).nonzero()[0]
         if len(likely) < FEW_TIES and len(totals) > WIDTH:
             likely = np.argpartition(totals, -WIDTH)[-WIDTH:]
         likely = likely[~ahead.is_known[likely] & (likely != node)]
@@ -230,31 +233,27 @@ class Standing:
 
     def _with_more(self, rows: ClusterRows, more: IntArray | None = None) -> tuple[BoolArray, IntArray]:
         """(row,) whether these nodes are full with so many replicas more than they have, and what they score."""
-        part = self.framework.nodes.at(rows)
-        requests = part.requests
-        nodes = (
-            part
-            if more is None
-            else replace(
-                part,
-                requested=part.requested + more[:, None] * requests.matrix[self._row],
-                nonzero_requested=part.nonzero_requested + more[:, None] * requests.nonzero[self._row],
-                pod_count=part.pod_count + more,
-            )
-        )
+        nodes = self.framework.nodes.at(rows)
+        if more is not None:
+            requests = nodes.requests
+            for sums, each in (
+                (nodes.requested, requests.matrix[self._row]),
+                (nodes.nonzero_requested, requests.nonzero[self._row]),
+            ):
+                sums += more[:, None] * each  # the part's own
+            nodes.pod_count[...] += more
         is_full, score = np.zeros(len(rows), dtype=np.bool_), np.zeros(len(rows), dtype=np.int64)
-        for filtering in self._filters:
-            room = filtering.room(self.state, self._pod, nodes)
+        for plugin, room in self._filters:
             if room is not None:
-                is_full |= (room.used > room.limit).any(axis=1)
+                is_full |= (room.sums(nodes) > room.limit.take(rows, axis=0)).any(axis=1)
                 continue
-            codes = verdicts_of(filtering, self.state, self._pod, nodes).codes
+            codes = verdicts_of(plugin, self.state, self._pod, nodes).codes
             if (codes == _ERROR).any():
                 raise NotFollowedError
             is_full |= codes != 0
-        for plugin, weight in self._scores:
-            raw = plugin.score(self.state, self._pod, nodes)
-            if is_out_of_bounds(int(raw.min()), int(raw.max())):
+        for scores_of, weight in self._scores:
+            raw = scores_of(nodes)
+            if raw.view(np.uint64).max() > MAX_NODE_SCORE:  # or below 0
                 raise NotFollowedError
             score += raw * weight
         return is_full, score
@@ -337,7 +336,7 @@ class Replicas:
             scores = scores * one.weight
             totals = totals + (scores.take(raw - lowest, mode="clip") if is_short else scores)
         self._totals = totals
-        self._ties = ClusterRows(np.flatnonzero(totals == totals.max()))
+        self._ties = ClusterRows((totals == totals.max()).nonzero()[0])
         return self._ties
 
     def take(self, count: int, ranks: IntArray, seen: Callable[[int], None]) -> tuple[IntArray, bool]:
@@ -434,7 +433,7 @@ class Replicas:
         for one in self._following:
             if one.filters and one.following.rejected is not None:
                 passes &= ~one.following.rejected
-        feasible = ClusterRows(np.flatnonzero(passes))
+        feasible = ClusterRows(passes.nonzero()[0])
         if np.array_equal(feasible, self._feasible):
             return
         self._feasible, self._ties = feasible, None

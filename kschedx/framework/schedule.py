@@ -75,7 +75,7 @@ _Counted = tuple[tuple[int, ...], tuple[int, ...]]
 _POINTS = ("preFilter", "filter", "postFilter", "preScore", "score")
 
 
-class Decision(Struct, frozen=True, kw_only=True):
+class Decision(Struct, frozen=True, kw_only=True, gc=False):
     """The outcome of one pod: a Cycle without its trace."""
 
     outcome: Outcome

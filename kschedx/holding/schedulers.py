@@ -54,6 +54,7 @@ from kschedx.kube.quantity import ResourceList, milli_value
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.types import Pod
 from kschedx.kueue.amounts import quota_amount
+from kschedx.snapshot.events import FAILED_SCHEDULING
 from kschedx.snapshot.snapshot import Snapshot
 
 QueueFacts = TypeVar("QueueFacts")
@@ -432,7 +433,7 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
         title=known.title,
         look_at=known.look_at,
         group=f"{pod.metadata.namespace}/{named}" if named else "",
-        said=(*_said_of(pod), *moves_of(snapshot, pod), *_said_of_group(group), *nearest.said),
+        said=(*_said_of(snapshot, pod), *moves_of(snapshot, pod), *_said_of_group(group), *nearest.said),
         queue=nearest.name,
         queue_state=nearest.state,
         queue_shares=nearest.shares,
@@ -451,8 +452,11 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
     return _with_task_group(snapshot, pod, known, found) if found.application else found
 
 
-def _said_of(pod: Pod) -> Iterator[Said]:
-    """Why the pod has no node, as its scheduler wrote it into the pod."""
+def _said_of(snapshot: Snapshot, pod: Pod) -> Iterator[Said]:
+    """Why the pod has no node, as its scheduler wrote it into the pod or reports it in an event."""
+    event = snapshot.failed_scheduling.get(pod.key)
+    if event is not None and all(event.message != one.message for one in pod.status.conditions):
+        yield Said(type=FAILED_SCHEDULING, status="", message=event.message)
     for one in pod.status.conditions:
         if one.type == "PodScheduled" and one.status == "False" and (one.message or one.reason):
             yield Said(type=one.type, status=one.status, reason=one.reason, message=one.message)

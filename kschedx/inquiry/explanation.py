@@ -375,8 +375,17 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     def _of_causes(self) -> Iterator[Fix]:
         """What ends a cause that lies outside the pod, its nodes, and their pods: not tried."""
+        from kschedx.controllers.daemon_set import agents_down
         from kschedx.explain.diagnosis import Diagnosis
-        from kschedx.explain.root_causes import MatchingPodPending, PortOfService, SelectorOfNamespace, root_causes
+        from kschedx.explain.root_causes import (
+            CapacityNotPublished,
+            DriverNotRegistered,
+            MatchingPodPending,
+            PortOfService,
+            SelectorOfNamespace,
+            VirtualNode,
+            root_causes,
+        )
         from kschedx.inquiry.fix import Fix
         from kschedx.kube.escaping import shell_command
         from kschedx.render.wording import listed
@@ -402,6 +411,19 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
                     )
                     instead = f"remove {named} from Service {service}, or route through it instead of a host port"
                     yield Fix.untried(has if own else instead)
+                case VirtualNode(node=node, key=key, value=value) if node and pod.controller is not None:
+                    named = f"DaemonSet {pod.controller.name} off nodes of {cause.provider}"
+                    yield Fix.untried(f"keep {named}: require {key} NotIn [{value}] in its nodeAffinity")
+                case VirtualNode(provider="EKS Fargate"):
+                    selects = f"selects namespace {pod.namespace} and the pod's labels"
+                    yield Fix.untried(f"create a Fargate profile that {selects}, and recreate the pod")
+                case CapacityNotPublished(driver=driver, storage_class=name):
+                    where = f"the parameters of class {name}, and the driver's controller"
+                    yield Fix.untried(f"repair {driver}, so that it publishes capacity for class {name}: check {where}")
+                case DriverNotRegistered(driver=driver, node=node):
+                    agents = agents_down(self.cycle.snapshot, node)
+                    down = f" ({listed(agents, 2)})" if agents else ""
+                    yield Fix.untried(f"repair the node plugin of {driver} on {node}{down}, which then registers it")
                 case _:
                     pass
 

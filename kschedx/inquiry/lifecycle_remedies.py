@@ -44,6 +44,7 @@ from kschedx.render.states import (
     NotBound,
     NotChanged,
     NotScaled,
+    NotSynced,
     OnLostNode,
     Paused,
     Refused,
@@ -63,6 +64,7 @@ Manifest = Mapping[str, object]
 MOST_FIXES = 3
 _ATTACHED = re.compile(r"Multi-Attach error|already (exclusively )?attached|already used by pod")
 _NO_REQUEST = re.compile(r"missing request for (?P<resource>\S+) in container (?P<container>\S+)")
+_NO_METRICS = re.compile(r"(?P<of>custom\.|external\.)?metrics\.k8s\.io")
 _UNDISCOVERED = re.compile(r"(?P<group>[a-z0-9.-]+\.[a-z0-9-]+)/(?P<version>v\d\w*)")
 _HELD_CONTENT = re.compile(r"(?P<finalizer>\S+) in \d+ resource instances")
 _OTHER_PLATFORM = re.compile(r"no match for platform|no matching manifest for|exec format error")
@@ -111,7 +113,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield self._tried("resume the Deployment", (self._maker_change(patch),), commands=(command,))
             case NotChanged():
                 yield self._recreated()
-            case StillActive(job=job):
+            case StillActive(job=job, pod=key):
+                yield from self._started_other(key)
                 command = f"kubectl delete job {quote(job)} {self._in_namespace}"
                 yield self._tried(
                     f"delete Job {job}, so that the next run starts", (self._gone(job),), commands=(command,)
@@ -135,15 +138,14 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                     earlier = replace(self, pod=self.snapshot.pods[row])
                     yield from starmap(earlier._moved, earlier._lost(node))
             case WaitingForOrdinal(predecessor=name):
-                row = self.snapshot.pods.rows.get(f"{self.pod.metadata.namespace}/{name}")
-                before = None if row is None else pod_lifecycle(self.snapshot, self.snapshot.pods[row])
-                if row is not None and isinstance(before, WaitingForKubelet):
-                    yield from replace(self, pod=self.snapshot.pods[row])._starting(before)
+                yield from self._started_other(f"{self.pod.metadata.namespace}/{name}")
             case BeingDeleted(finalizers=finalizers, is_workload=False) if finalizers:
                 yield self._unheld(finalizers)
             case NoScheduler(profiles=profiles, hint=hint, others=others) if hint or not others:
                 known = hint or ("default-scheduler" if "default-scheduler" in profiles else min(profiles, default=""))
                 yield self._patched(f"set schedulerName to {known}", [set_field("/spec/schedulerName", known)])
+            case NotSynced():
+                yield Fix.untried("mend it in the host cluster, whose API server refuses the pod")
             case Refused(message=message) if not isinstance(lifecycle, NotChanged):
                 yield from self._refused(message)
             case NotBound(group=group) if group:
@@ -161,6 +163,13 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield from self._ended(lifecycle)
             case _:
                 return
+
+    def _started_other(self, key: str) -> Iterator[Fix | None]:
+        """For another pod, which a kubelet does not run."""
+        row = self.snapshot.pods.rows.get(key)
+        state = None if row is None else pod_lifecycle(self.snapshot, self.snapshot.pods[row])
+        if row is not None and isinstance(state, WaitingForKubelet):
+            yield from replace(self, pod=self.snapshot.pods[row])._starting(state)
 
     # --- states of the workload
 
@@ -240,6 +249,9 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             return Fix.untried(
                 f"set requests.{found['resource']} of container {found['container']}: {state.autoscaler} needs it"
             )
+        if found := _NO_METRICS.search(state.message):
+            server = "an adapter that serves " + found[0] if found["of"] else "metrics-server"
+            return Fix.untried(f"install or repair {server}: {state.autoscaler} gets no metrics")
         return Fix.untried(f"repair what {state.autoscaler} reports")
 
     def _resized(self, state: ResizeHeld) -> Iterator[Fix]:

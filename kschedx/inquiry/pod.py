@@ -208,7 +208,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         lifecycle = refused(
             subject.pod.key if workload is None else workload.reference,
             error.message,
-            source=str(error.place),
+            source=str(error.place) if error.place.source or error.place.field or error.hint else "",
             hint=error.hint,
             is_workload=workload is not None,
             has_pods=has_siblings(self.snapshot, subject.pod.metadata),

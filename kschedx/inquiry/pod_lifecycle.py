@@ -29,13 +29,14 @@ from kschedx.render.states import (
     Finished,
     Lifecycle,
     NamespaceTerminating,
+    NotSynced,
     OnLostNode,
     ResizeHeld,
     WaitingForKubelet,
     Waits,
     headline,
 )
-from kschedx.snapshot.events import OF_DEVICES, OF_SANDBOX, OF_VOLUMES
+from kschedx.snapshot.events import OF_DEVICES, OF_SANDBOX, OF_VOLUMES, SYNC_ERROR
 from kschedx.snapshot.snapshot import Snapshot
 
 _IMAGE_REASONS = frozenset(
@@ -94,7 +95,37 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
         return Finished(subject=subject, phase=pod.status.phase)
     if node:
         return _by_kubelet(snapshot, pod) or _on_lost_node(snapshot, pod) or _resize_held(pod)
-    return namespace_lifecycle(snapshot, pod.metadata.namespace, subject, is_pod=True)
+    return namespace_lifecycle(snapshot, pod.metadata.namespace, subject, is_pod=True) or _not_synced(snapshot, pod)
+
+
+def _not_synced(snapshot: Snapshot, pod: Pod) -> NotSynced | None:
+    """Of a pod in a virtual cluster, whose nodes say nothing of what the host cluster takes."""
+    event = snapshot.failed_creates.get(("Pod", pod.metadata.namespace, pod.metadata.name))
+    if event is None or event.uid not in ("", pod.metadata.uid):
+        return None
+    message = event.message.removeprefix(f"{SYNC_ERROR}: ")
+    source = f"event {SYNC_ERROR} of vCluster's syncer"
+    return NotSynced(subject=pod.key, message=message, by=refuser(message), source=source)
+
+
+_REFUSERS = (
+    ("exceeded quota", "ResourceQuota"),
+    ("failed quota", "ResourceQuota"),
+    ("violates PodSecurity", "Pod Security"),
+    ("maximum ", "LimitRange"),
+    ("minimum ", "LimitRange"),
+    ("max limit to request ratio", "LimitRange"),
+    ("insufficient quota to match these scopes", "ResourceQuota admission"),
+    ("security context constraint", "SecurityContextConstraints"),
+    ("failed calling webhook", "an admission webhook that does not answer"),
+    ("admission webhook", "an admission webhook"),
+    ("ValidatingAdmissionPolicy", "a ValidatingAdmissionPolicy"),
+)
+"""Words of refusals, and who writes them."""
+
+
+def refuser(message: str) -> str:
+    return next((by for words, by in _REFUSERS if words in message), "the API server")
 
 
 def _owner(pod: Pod) -> str:

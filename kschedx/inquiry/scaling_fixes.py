@@ -21,7 +21,7 @@ from kschedx.kube.autoscalers import NODE_POOL, NodeClaim
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.types import NodeCondition, Pod
 from kschedx.render.states import ComponentDown
-from kschedx.snapshot.events import ScaleUpEvent
+from kschedx.snapshot.events import FAILED_SCALE_UP, ScaleUpEvent
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import PodScaling
@@ -31,6 +31,9 @@ _UPCOMING = re.compile(r"template-node-for-(?P<group>.+)-upcoming-\d+")
 
 
 _NO_CAPACITY = re.compile(r"insufficient ?capacity|UnfulfillableCapacity|ZonalAllocationFailed|stockout", re.IGNORECASE)
+
+
+_OF_QUOTA = re.compile(r"quota|limit ?exceeded", re.IGNORECASE)
 
 
 def makes_room(remedy: AutoscalerRemedy | KarpenterRemedy) -> bool:
@@ -125,6 +128,11 @@ def reported_fixes(event: ScaleUpEvent) -> Iterator[Fix]:
     """By the autoscaler's own event, where the cluster's objects do not show its groups."""
     if event.reason == "TriggeredScaleUp":
         yield _fix("wait for cluster-autoscaler: it reports that it adds a node for the pod")
+    elif event.reason == FAILED_SCALE_UP:
+        ways = "let the node group use other instance types or zones, or add another"
+        if _OF_QUOTA.search(event.message):
+            ways = "raise the quota of the cloud account, or use instance types or zones with quota left"
+        yield _fix(f"{ways}: cluster-autoscaler reports that the cloud refuses the node", group=None)
     elif AT_MAXIMUM in event.message:
         yield _fix("raise the maximum of the node group, which cluster-autoscaler reports as reached")
 

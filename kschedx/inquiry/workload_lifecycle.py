@@ -29,6 +29,7 @@ from kschedx.inquiry.pod_lifecycle import (
     is_ready,
     namespace_lifecycle,
     pod_lifecycle,
+    refuser,
     waiting_container,
 )
 from kschedx.kube import kueue
@@ -50,6 +51,7 @@ from kschedx.render.states import (
     Failed,
     Finished,
     Lifecycle,
+    ManagedElsewhere,
     NamespaceTerminating,
     NoJobStarted,
     NotScaled,
@@ -63,9 +65,10 @@ from kschedx.render.states import (
     UnknownPods,
     UpdateHeld,
     WaitingForOrdinal,
+    headline,
     kueue_wait,
 )
-from kschedx.snapshot.events import OF_CRON_JOBS
+from kschedx.snapshot.events import ALREADY_ACTIVE, OF_CRON_JOBS
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -338,24 +341,6 @@ def refused(
 
 
 _IN_TERMINATING = re.compile(r"unable to create new content in namespace (\S+) because it is being terminated")
-_REFUSERS = (
-    ("exceeded quota", "ResourceQuota"),
-    ("failed quota", "ResourceQuota"),
-    ("violates PodSecurity", "Pod Security"),
-    ("maximum ", "LimitRange"),
-    ("minimum ", "LimitRange"),
-    ("max limit to request ratio", "LimitRange"),
-    ("insufficient quota to match these scopes", "ResourceQuota admission"),
-    ("security context constraint", "SecurityContextConstraints"),
-    ("failed calling webhook", "an admission webhook that does not answer"),
-    ("admission webhook", "an admission webhook"),
-    ("ValidatingAdmissionPolicy", "a ValidatingAdmissionPolicy"),
-)
-"""Words of refusals, and who writes them."""
-
-
-def refuser(message: str) -> str:
-    return next((by for words, by in _REFUSERS if words in message), "the API server")
 
 
 def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
@@ -401,6 +386,8 @@ def _rows(snapshot: Snapshot, workload: Workload) -> list[int]:
     return Owners(snapshot).members(snapshot.pods, workload)
 
 
+JOB_CONTROLLER = "kubernetes.io/job-controller"
+"""In spec.managedBy, the controller of Kubernetes itself (pkg/controller/job/job_controller.go)."""
 _SUSPENDED = (("spec", "suspend"), ("spec", "runPolicy", "suspend"))
 """Where the custom resources of batch work say that they create no pods: JobSet, RayJob, Workflow; Kubeflow's."""
 
@@ -435,6 +422,8 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifec
         return Suspended(subject=subject, kind="Job")
     if job.spec.parallelism == 0:
         return ScaledToZero(subject=subject, field="spec.parallelism")
+    if job.spec.managed_by not in (None, JOB_CONTROLLER) and not _rows(snapshot, workload):
+        return ManagedElsewhere(subject=subject, manager=job.spec.managed_by or "")
     return None
 
 
@@ -443,17 +432,22 @@ def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> 
     if cron_job.spec.suspend:
         return Suspended(subject=subject, kind="CronJob")
     event = snapshot.failed_creates.get(("CronJob", workload.namespace, workload.name))
-    if event is not None and (reason := event.message.partition(": ")[0]) in OF_CRON_JOBS:
+    reason = "" if event is None else event.message.partition(": ")[0]
+    if event is not None and reason in OF_CRON_JOBS - {ALREADY_ACTIVE}:
         return NoJobStarted(subject=subject, reason=reason, message=event.message.removeprefix(f"{reason}: "))
     if cron_job.spec.concurrency_policy != "Forbid":
         return None
     for job in cron_job.status.active:
-        rows = _rows(snapshot, Workload("Job", workload.namespace, job.name))
-        waiting = next((row for row in rows if row in snapshot.pods.pending), None)
-        if waiting is not None:
-            pod = snapshot.pods[waiting]
-            said = next((one.message for one in pod.status.conditions if one.type == "PodScheduled"), "")
-            return StillActive(subject=subject, job=job.name, pod=pod.key, message=said)
+        for row in _rows(snapshot, Workload("Job", workload.namespace, job.name)):
+            pod = snapshot.pods[row]
+            if row in snapshot.pods.pending:
+                said = next((one.message for one in pod.status.conditions if one.type == "PodScheduled"), "")
+                return StillActive(subject=subject, job=job.name, pod=pod.key, message=said)
+            if (state := pod_lifecycle(snapshot, pod)) is not None and not isinstance(state, Finished | Failed):
+                said = headline(state).removeprefix(f"{state.subject} ")
+                return StillActive(subject=subject, job=job.name, pod=pod.key, state=said)
+        if reason == ALREADY_ACTIVE:
+            return StillActive(subject=subject, job=job.name)
     return None
 
 

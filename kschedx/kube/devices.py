@@ -21,6 +21,8 @@ MAX_ALTERNATIVES = 8
 """FirstAvailableDeviceRequestMaxSize."""
 EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
 """The annotation of a claim that kube-scheduler made for a pod's extended resources."""
+IN_MEMORY = "<extended-resources>"
+"""The name of that claim until it is written."""
 
 
 @unique

@@ -10,6 +10,8 @@ from kschedx.kube.selectors import LabelSelector
 from kschedx.kube.types import Labels, ObjectMeta, PodTemplateSpec, Taint, Toleration
 
 KUEUE_GROUP = "kueue.x-k8s.io"
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+"""Dispatches Jobs to worker clusters: the controller of AdmissionChecks, and of Jobs by spec.managedBy."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 GROUP_LABEL = "kueue.x-k8s.io/pod-group-name"
 """The name of the Workload of several pods."""

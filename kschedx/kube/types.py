@@ -652,6 +652,7 @@ class JobControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     parallelism: Int32 | None = None
     completions: Int32 | None = None
     suspend: bool | None = None
+    managed_by: str | None = None
 
 
 class JobController(Struct, frozen=True, kw_only=True):

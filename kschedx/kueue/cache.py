@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from kschedx.kube.kueue import AdmissionCheck, ClusterQueue, ResourceFlavor
+from kschedx.kube.kueue import MULTIKUEUE, AdmissionCheck, ClusterQueue, ResourceFlavor
 from kschedx.kueue.amounts import Requests, Usage, added
 from kschedx.kueue.quota import QueueNode, Tree
 from kschedx.kueue.settings import Settings
 from kschedx.kueue.topology import DomainUsage, FlavorTopology, Placement, Request, TopologyUsage, Values
 from kschedx.kueue.workloads import Job, checks_of
 
-MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 PROVISIONING = "kueue.x-k8s.io/provisioning-request"
 
 PlacementRequests = Mapping[str, Sequence[Request]]

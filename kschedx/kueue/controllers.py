@@ -12,8 +12,16 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from kschedx.kube.kueue import AdmissionCheck, AdmissionCheckState, ClusterQueue, LocalQueue, ResourceFlavor, Workload
-from kschedx.kueue.cache import MULTIKUEUE, PROVISIONING
+from kschedx.kube.kueue import (
+    MULTIKUEUE,
+    AdmissionCheck,
+    AdmissionCheckState,
+    ClusterQueue,
+    LocalQueue,
+    ResourceFlavor,
+    Workload,
+)
+from kschedx.kueue.cache import PROVISIONING
 from kschedx.kueue.settings import Settings
 from kschedx.kueue.workloads import PENDING, REJECTED, RETRY, TIMED_EVICTIONS, Job, checks_for, checks_of, timestamp
 

@@ -207,6 +207,7 @@ def _terms(source: str, selector: CompiledNodeSelector, node: Node | None) -> No
             TermMatch(index=term.index, requirements=tuple(map(_requirement, term.explain(labels, name))))
             for term in selector.terms
         ),
+        error=str(selector.errors[0]) if selector.terms and all(term.errors for term in selector.terms) else "",
     )
 
 

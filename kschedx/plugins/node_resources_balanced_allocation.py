@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import partial
 
 import numpy as np
@@ -14,6 +14,7 @@ from kschedx.kube.resources import pod_request
 from kschedx.kube.types import Pod
 from kschedx.plugins.resource_allocation import (
     Allocation,
+    Offered,
     read_requests,
     scored_devices,
     scored_options,
@@ -54,11 +55,22 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         if not any(request) and self.name not in release.never_skips_score:
             # a profile may leave out PreScore, which skips these pods
             return np.zeros(len(nodes), dtype=np.int64)
-        allocation = Allocation.of(
-            nodes, self._resources, request, with_defaults=False, devices=partial(scored_devices, self.handle)
-        )
+        return self._scored(self._offered(request, nodes).allocation(nodes))
+
+    def scorer(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Callable[[NodeTable], IntArray]:
+        request = state[REQUEST] if REQUEST in state else self._request(pod, nodes)
+        if not any(request):
+            return partial(self.score, state, pod)
+        offered = self._offered(request, nodes)
+        return lambda part: self._scored(offered.at(part.rows).allocation(part))
+
+    def _offered(self, request: tuple[int, ...], nodes: NodeTable) -> Offered:
+        devices = partial(scored_devices, self.handle)
+        return Offered.of(nodes, self._resources, request, with_defaults=False, devices=devices)
+
+    def _scored(self, allocation: Allocation) -> IntArray:
         after = _balance(allocation.requested, allocation)
-        if not release.behaviour.balance_is_compared_with_before:
+        if not self.handle.release.behaviour.balance_is_compared_with_before:
             return after
         before = _balance(allocation.allocated, allocation)
         # both are in 50..100, so their difference becomes 50 (worse) to 100 (better)

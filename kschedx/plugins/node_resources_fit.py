@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -37,6 +37,7 @@ from kschedx.kube.resources import pod_request
 from kschedx.kube.types import Pod
 from kschedx.plugins.resource_allocation import (
     Allocation,
+    Offered,
     amounts,
     least_allocated,
     most_allocated,
@@ -159,14 +160,18 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         places = [known[resource] for resource, _ in checked]
         asked = np.array([amount for _, amount in checked], dtype=np.int64)
         # pods come first
-        limit, used = np.empty((2, len(nodes), 1 + len(places)), dtype=np.int64)
-        limit[:, 0], limit[:, 1:] = nodes.allowed_pods - 1, nodes.allocatable[:, places] - asked
-        used[:, 0], used[:, 1:] = nodes.pod_count, nodes.requested[:, places]
+        limit = np.column_stack([nodes.allowed_pods - 1, nodes.allocatable[:, places] - asked])
+
+        def sums(some: NodeTable) -> IntArray:
+            used = np.empty((len(some), 1 + len(places)), dtype=np.int64)
+            used[:, 0] = some.pod_count
+            used[:, 1:] = some.requested.take(places, axis=1)
+            return used
 
         def weights(rows: IntArray) -> IntArray:
             return np.column_stack([np.ones(len(rows), dtype=np.int64), nodes.requests.matrix[rows][:, places]])
 
-        return Room(limit=limit, used=used, weights=weights)
+        return Room(limit=limit, used=sums(nodes), sums=sums, weights=weights)
 
     def _checked(self, request: Mapping[str, int]) -> Iterator[tuple[str, int]]:
         """The resources to look at, with the amounts: cpu, memory, ephemeral-storage, then the others by name."""
@@ -205,13 +210,20 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        strategy = self._strategy
+        return self._scored(self._offered(state, pod, nodes).allocation(nodes))
+
+    def scorer(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Callable[[NodeTable], IntArray]:
+        offered = self._offered(state, pod, nodes)
+        return lambda part: self._scored(offered.at(part.rows).allocation(part))
+
+    def _offered(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Offered:
         if SCORED not in state:
             state[SCORED] = self._scored_request(pod, nodes)
-        asked = state[SCORED]
-        allocation = Allocation.of(
-            nodes, strategy.resources, asked, with_defaults=True, devices=partial(scored_devices, self.handle)
-        )
+        asked, devices = state[SCORED], partial(scored_devices, self.handle)
+        return Offered.of(nodes, self._strategy.resources, asked, with_defaults=True, devices=devices)
+
+    def _scored(self, allocation: Allocation) -> IntArray:
+        strategy = self._strategy
         if strategy.type == REQUESTED_TO_CAPACITY_RATIO and strategy.requested_to_capacity_ratio is not None:
             shape = strategy.requested_to_capacity_ratio.shape
             return requested_to_capacity_ratio(allocation, strategy.resources, shape)
@@ -221,7 +233,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def score_placement(self, pods: Sequence[Pod], nodes: NodeTable) -> int:
         resources = self._strategy.resources
         asked = np.array([self._scored_request(pod, nodes) for pod in pods], dtype=np.int64).sum(axis=0)
-        each = Allocation.of(nodes, resources, asked.tolist(), with_defaults=True, devices=lambda nodes, name: None)
+        offered = Offered.of(nodes, resources, asked.tolist(), with_defaults=True, devices=lambda nodes, name: None)
+        each = offered.allocation(nodes)
         allocatable, allocated = each.allocatable.sum(axis=0), each.allocated.sum(axis=0)
         whole = Allocation(
             counts=allocatable[np.newaxis] != 0,

@@ -11,7 +11,7 @@ from kschedx import findings
 from kschedx.framework.interface import CycleState, FilterPlugin, Texts, Touch
 from kschedx.framework.status import Code, Verdicts
 from kschedx.kube.tolerations import NO_SCHEDULE, tolerates
-from kschedx.kube.types import Pod, Taint
+from kschedx.kube.types import Node, Pod, Taint
 from kschedx.snapshot.nodes import NodeTable
 
 REASON = "node(s) were unschedulable"
@@ -40,5 +40,10 @@ class NodeUnschedulable(FilterPlugin):
             rejected = nodes.unschedulable
         return Verdicts.first_of(
             (rejected, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON),
-            explain=lambda row: (findings.NodeUnschedulable(),),
+            explain=lambda row: (_cordoned(nodes.cluster.nodes[row]),),
         )
+
+
+def _cordoned(node: Node) -> findings.NodeUnschedulable:
+    metadata = node.metadata
+    return findings.NodeUnschedulable(maintenance=findings.Maintenance.of(metadata.labels, metadata.annotations))

@@ -30,10 +30,9 @@ def amounts(nodes: NodeTable, matrix: IntArray, resource: str) -> IntArray:
 
 def truncated(dividend: IntArray, divisor: IntArray) -> IntArray:
     """Go's `/` on int64 arrays: towards zero, where numpy's `//` goes towards minus infinity."""
-    if min(dividend.min(initial=0), divisor.min(initial=0)) >= 0:
-        return dividend // divisor
-    quotient, rest = np.divmod(dividend, divisor)
-    quotient[(rest != 0) & ((dividend < 0) != (divisor < 0))] += 1
+    quotient: IntArray = dividend // divisor
+    if quotient.min(initial=0) < 0:
+        quotient[(quotient < 0) & (quotient * divisor != dividend)] += 1
     return quotient
 
 
@@ -90,6 +89,23 @@ class Allocation(Struct, frozen=True, kw_only=True):
         """`allocatable`, with 1 in place of 0: a divisor for rows that do not count anyway."""
         return self.allocatable if self.counts_everywhere else np.where(self.counts, self.allocatable, 1)
 
+
+class Offered(Struct, frozen=True, kw_only=True):
+    """What nodes offer of the scored resources, whatever runs on them. Arrays are (resource, node): a resource's
+    numbers lie together, which makes sums over the few resources of many nodes fast."""
+
+    counts: BoolArray
+    """As of an `Allocation`."""
+    allocatable: IntArray
+    request: IntArray
+    """(resource, 1) what the pod asks for."""
+    columns: tuple[tuple[int, bool, int], ...]
+    """Resources whose requests count, with their columns of `nonzero_requested`, where that is said, or of
+    `requested`."""
+    devices: tuple[tuple[int, BoolArray, IntArray], ...]
+    """Resources for which devices stand on some nodes: (node,) on which, and how many of them are taken."""
+    counts_everywhere: bool
+
     @classmethod
     def of(
         cls,
@@ -99,34 +115,62 @@ class Allocation(Struct, frozen=True, kw_only=True):
         *,
         with_defaults: bool,
         devices: DeviceTotals,
-    ) -> Allocation:
+    ) -> Offered:
         """`request[i]` is what the pod asks of `resources[i]`. `with_defaults` counts what pods that ask for no cpu or
         memory are assumed to need. `devices` count where nodes offer none of a resource themselves."""
         nonzero = {CPU: 0, MEMORY: 1} if with_defaults else {}
-        # a resource's numbers lie together, which makes sums over the few resources of many nodes fast
-        allocatable, allocated = np.zeros((2, len(resources), len(nodes)), dtype=np.int64).transpose(0, 2, 1)
-        offered = nodes.allocatable
+        allocatable, offered = np.zeros((len(resources), len(nodes)), dtype=np.int64), nodes.allocatable
+        columns: list[tuple[int, bool, int]] = []
+        taken: list[tuple[int, BoolArray, IntArray]] = []
         for i, resource in enumerate(resources):
             if not request[i] and is_scalar_resource(resource.name):
                 continue
-            allocatable[:, i] = amounts(nodes, offered, resource.name)
-            if resource.name in nonzero:
-                allocated[:, i] = nodes.nonzero_requested[:, nonzero[resource.name]]
-            else:
-                allocated[:, i] = amounts(nodes, nodes.requested, resource.name)
-            found = devices(nodes, resource.name) if not allocatable[:, i].all() else None
+            allocatable[i] = amounts(nodes, offered, resource.name)
+            column = nonzero.get(resource.name, nodes.resources.index.get(resource.name))
+            if column is not None:
+                columns.append((i, resource.name in nonzero, column))
+            found = devices(nodes, resource.name) if not allocatable[i].all() else None
             if found is not None:
-                instead = (allocatable[:, i] == 0) & (found[0] > 0)
-                allocatable[instead, i], allocated[instead, i] = found[0][instead], found[1][instead]
+                instead = (allocatable[i] == 0) & (found[0] > 0)
+                allocatable[i, instead] = found[0][instead]
+                taken.append((i, instead, found[1]))
         counts = allocatable != 0
-        everywhere = bool(counts.all())
-        requested = allocated + np.array(request, dtype=np.int64)
         return cls(
             counts=counts,
             allocatable=allocatable,
-            allocated=allocated if everywhere else np.where(counts, allocated, 0),
-            requested=requested if everywhere else np.where(counts, requested, 0),
-            counts_everywhere=everywhere,
+            request=np.array(request, dtype=np.int64)[:, None],
+            columns=tuple(columns),
+            devices=tuple(taken),
+            counts_everywhere=bool(counts.all()),
+        )
+
+    def at(self, rows: IntArray) -> Offered:
+        """The same of some of the nodes."""
+        return Offered(
+            counts=self.counts.take(rows, axis=1),
+            allocatable=self.allocatable.take(rows, axis=1),
+            request=self.request,
+            columns=self.columns,
+            devices=tuple((one, instead[rows], taken[rows]) for one, instead, taken in self.devices),
+            counts_everywhere=self.counts_everywhere,
+        )
+
+    def allocation(self, nodes: NodeTable) -> Allocation:
+        """With the pods that run on these nodes, and the incoming one."""
+        allocated = np.zeros(self.allocatable.shape, dtype=np.int64)
+        for one, is_nonzero, column in self.columns:
+            allocated[one] = (nodes.nonzero_requested if is_nonzero else nodes.requested)[:, column]
+        for one, instead, taken in self.devices:
+            allocated[one, instead] = taken[instead]
+        requested = allocated + self.request
+        if not self.counts_everywhere:
+            allocated, requested = np.where(self.counts, allocated, 0), np.where(self.counts, requested, 0)
+        return Allocation(
+            counts=self.counts.T,
+            allocatable=self.allocatable.T,
+            allocated=allocated.T,
+            requested=requested.T,
+            counts_everywhere=self.counts_everywhere,
         )
 
 
@@ -178,7 +222,7 @@ def _weighted_mean(scores: IntArray, allocation: Allocation, resources: Sequence
     """(node,) the mean of the (node, resource) scores that count, 0 where none does."""
     if allocation.counts_everywhere:
         weights = np.array([resource.weight for resource in resources], dtype=np.int64)
-        return truncated((scores * weights).sum(axis=1), np.maximum(weights.sum(keepdims=True), 1))
+        return truncated(scores @ weights, np.maximum(weights.sum(keepdims=True), 1))
     total, weight = _weighted_sums(scores, allocation.counts, resources)
     return truncated(total, np.maximum(weight, 1))
 

@@ -86,7 +86,8 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 def untolerated_taint(taint: Taint, tolerations: Sequence[Toleration], node: Node | None = None) -> UntoleratedTaint:
     """The taint, and the toleration that differs from what it would take in the fewest fields, if it shares the key."""
     condition = CONDITION_OF_TAINT.get(taint.key)
-    said = (one for one in node.status.conditions if one.type == condition) if node and condition else iter(())
+    conditions = node.status.conditions if node is not None else ()
+    said = (one for one in conditions if one.type == condition and (one.status == "True") is (condition != "Ready"))
     nearest: tuple[int, list[str]] | None = None
     for index, toleration in enumerate(tolerations):
         if toleration.key != taint.key:

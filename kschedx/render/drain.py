@@ -33,7 +33,7 @@ def drain_remedy_title(found: DrainFix) -> str:
 
 def drain_remedy_commands(found: DrainFix) -> tuple[str, ...]:
     """As kubectl takes them."""
-    return tuple(map(_remedy_command, found.steps))
+    return tuple(_remedy_command(one) for one in found.steps if not (isinstance(one, SmallerBudget) and one.manager))
 
 
 class BudgetFixDocument(Document, frozen=True):
@@ -69,7 +69,8 @@ def _budget_change(step: SmallerBudget) -> str:
         old = ", ".join(f"{field} {value}" for field, value in step.before.items())
         return f"replace {old} of {name} with {field} {value}"
     verb = "lower" if field == "minAvailable" else "raise"
-    return f"{verb} {field} of {name} from {step.before[field]} to {value}"
+    there = f", in {step.manager}, which manages the PDB and undoes other changes of it" if step.manager else ""
+    return f"{verb} {field} of {name} from {step.before[field]} to {value}{there}"
 
 
 def _remedy_command(step: BudgetStep) -> str:
@@ -172,6 +173,10 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None) -> Iter
     for (fate, budget), pods in stopped.items():
         told = _several(budget) if fate is DrainOutcome.BUDGETS else _stopped(budget, drained)
         yield Fact(label="blocked", items=(f"{listed(pods, 3)}: {told}",))
+        if fate is DrainOutcome.BUDGET and (pending := drained.held[budget].pending):
+            namespace, _, name = pending[0].partition("/")
+            ask = shell_command("kschedx why pod/{} -n {}", name, namespace)
+            yield Fact(label="", items=(f"first let {pending[0]} be scheduled: {ask}",))
     stranded = [one.pod for one in drained.pending]
     if stranded:
         verb = "fits" if len(stranded) == 1 else "fit"
@@ -318,8 +323,10 @@ def _stopped(budget: str, drained: DrainResult) -> str:
     if found.failure:
         return f"PDB {budget} allows no disruption (SyncFailed): {found.failure}"
     if found.needed >= found.healthy:
+        is_pending = found.pending == found.unready
         missing = listed(found.unready, 2)
-        not_ready = f": {missing} {'is' if len(found.unready) == 1 else 'are'} not ready" if missing else ""
+        state = f"{'is' if len(found.unready) == 1 else 'are'} {'pending' if is_pending else 'not ready'}"
+        not_ready = f": {missing} {state}" if missing else ""
         now = f"needs {count(found.needed, 'healthy pod')} and has {found.healthy:,}{not_ready}"
     if first:
         return f"PDB {budget} allows {count(first, 'disruption')} at a time; evicted pods are still pending: it {now}"

@@ -9,6 +9,7 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
+from kschedx.kube.kueue import MULTIKUEUE
 from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts
 from kschedx.render.outcome import then_text
@@ -20,6 +21,7 @@ from kschedx.render.states import (
     Failed,
     Finished,
     Lifecycle,
+    ManagedElsewhere,
     NamespaceTerminating,
     NoJobStarted,
     NoScheduler,
@@ -158,12 +160,23 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield f"{listed(pods, 3)} {'is' if len(pods) == 1 else 'are'} not ready, and no other {component} is there"
             if state:
                 yield f"{pods[0]} {state}"
-        case StillActive(pod=pod, message=message):
-            yield f"its pod {pod} is pending{': ' if message else ''}{message}"
+        case StillActive() | ManagedElsewhere():
+            yield from _of_job(lifecycle)
         case Contradicted(finished=finished):
             yield _difference(finished)
         case _:
             assert_never(lifecycle)
+
+
+def _of_job(lifecycle: StillActive | ManagedElsewhere) -> Iterator[str]:
+    if isinstance(lifecycle, ManagedElsewhere):
+        where = (
+            "in a worker cluster: ask there" if lifecycle.manager == MULTIKUEUE else "by that controller, if it runs"
+        )
+        yield f"its pods are created {where}"
+    elif lifecycle.pod:
+        message = f": {lifecycle.message}" if lifecycle.message else ""
+        yield f"its pod {lifecycle.pod} {lifecycle.state or 'is pending'}{message}"
 
 
 def _difference(finished: Sequence[str]) -> str:
@@ -255,7 +268,7 @@ def lifecycle_notes(lifecycle: Lifecycle) -> tuple[str, ...]:
     """What a reader can do to know more."""
     if isinstance(lifecycle, NoScheduler):
         return ("--config FILE gives the configuration of that scheduler; --profile NAME answers for another profile",)
-    if isinstance(lifecycle, StillActive):
+    if isinstance(lifecycle, StillActive) and lifecycle.pod:
         namespace, _, name = lifecycle.pod.partition("/")
         return (f"about that pod: kschedx why pod/{name} -n {namespace}",)
     if isinstance(lifecycle, WaitingForKubelet):

@@ -73,7 +73,13 @@ Block = Callable[[Level], list[Text]]
 
 
 def _nodes_of(explanation: Explanation) -> Sequence[str]:
-    return explanation.cycle.all_nodes.names
+    """To be shown by their short names: none where the pod selects such a name, from which it could not be told."""
+    spec, names = explanation.cycle.pod.spec, explanation.cycle.all_nodes.names
+    affinity = None if spec.affinity is None else spec.affinity.node_affinity
+    required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+    expressions = (one for term in required.node_selector_terms for one in term.match_expressions) if required else ()
+    selected = {*spec.node_selector.values(), *(value for one in expressions for value in one.values)}
+    return () if selected.intersection(short_names(names).values()) else names
 
 
 def why_lines(
@@ -413,7 +419,7 @@ def _hint(explanation: Explanation, diagnosis: Diagnosis, about: str, width: int
     together = SEPARATOR.join(more)
     taken = cycle.snapshot.source.taken
     when = (f"taken {taken.removesuffix('Z').replace('T', ' ')} UTC",) if taken.endswith("Z") else ()
-    note = names_note(cycle.all_nodes.names)
+    note = names_note(_nodes_of(explanation))
     nodes = count(diagnosis.total, "node") + (f" ({note})" if note else "")
     return (f"{seen}, {nodes}", *when, *([together] if more and fits(together, width) else more))
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias, assert_never
 from msgspec import Meta, Struct, to_builtins
 
 from kschedx.kube.documents import Json
+from kschedx.kube.kueue import MULTIKUEUE
 from kschedx.render.wording import listed
 
 if TYPE_CHECKING:
@@ -200,6 +201,14 @@ class NotChanged(Refused, frozen=True, kw_only=True):
     @property
     def effect(self) -> str:
         return f"is not changed: {self.by} refuses the update"
+
+
+class NotSynced(Refused, frozen=True, kw_only=True):
+    """A pod of a virtual cluster, which the host cluster does not take."""
+
+    @property
+    def effect(self) -> str:
+        return f"is not created in the host cluster: {self.by} refuses it there"
 
 
 class WaitingForOrdinal(Facts, frozen=True, kw_only=True):
@@ -447,9 +456,22 @@ class StillActive(Facts, frozen=True, kw_only=True):
 
     job: str
     pod: str = ""
-    """A pod of the Job that is pending, `shop/backup-1-x`."""
+    """A pod of the Job that does not run, `shop/backup-1-x`."""
     message: str = ""
-    """Why, as the cluster says."""
+    """Why it is pending, as the cluster says."""
+    state: str = ""
+    """The headline of a pod that has a node."""
+
+
+class ManagedElsewhere(Facts, frozen=True, kw_only=True):
+    """A Job that the Job controller of this cluster leaves alone."""
+
+    manager: str
+    """In spec.managedBy."""
+
+    @property
+    def by(self) -> str:
+        return "MultiKueue" if self.manager == MULTIKUEUE else self.manager
 
 
 class Decision(Facts, frozen=True, kw_only=True):
@@ -468,6 +490,7 @@ Lifecycle: TypeAlias = (
     | Paused
     | Refused
     | NotChanged
+    | NotSynced
     | WaitingForOrdinal
     | WaitingForKubelet
     | RolloutStalled
@@ -483,6 +506,7 @@ Lifecycle: TypeAlias = (
     | NotBound
     | ComponentDown
     | StillActive
+    | ManagedElsewhere
 )
 """States in which no decision of kube-scheduler answers the question."""
 
@@ -557,9 +581,18 @@ STATES: tuple[StateRow, ...] = (
         NotChanged(subject=_DEPLOYMENT, message="", by="the API server", is_workload=True),
     ),
     _row(
+        "NotSynced", _NOT, "refused by the host cluster", "{s.subject} {s.effect}",
+        NotSynced(subject=_POD, message="", by="ResourceQuota"),
+    ),
+    _row(
         "StillActive", _NOT, "waiting for an earlier Job",
         "{s.subject} starts no Job: {s.job} is still active, and concurrencyPolicy is Forbid",
         StillActive(subject="shop/cj/backup", job="backup-29400"),
+    ),
+    _row(
+        "ManagedElsewhere", _OPEN, "managed by another controller",
+        "{s.subject} gets no pods from this cluster's Job controller: {s.by} manages it (spec.managedBy)",
+        ManagedElsewhere(subject="shop/job/train", manager=MULTIKUEUE),
     ),
     _row(
         "ComponentDown", _NOT, "waiting for the control plane", "{s.subject} {s.effect}: {s.component} does not run",

@@ -164,7 +164,7 @@ class AlikePods(Struct, frozen=True):
     """(pod,) -1 for pods that stay pending."""
 
 
-class QueueStep(Struct, frozen=True, kw_only=True):
+class QueueStep(Struct, frozen=True, kw_only=True, gc=False):
     """One decision. Nodes and pods are rows of the run's."""
 
     run: Run
@@ -477,23 +477,24 @@ class Queue:
             self.queued[row] = None
         decided = 0
         for _ in range(MOST_ROUNDS):
-            behind: list[QueuePlace] = []
-            moved = False
+            behind, moved = list[QueuePlace](), False
             at, identical = 0, self._identical(waiting)
             while at < len(waiting):
                 place, at = waiting[at], at + 1
                 say(Phase.SCHEDULING, decided := decided + 1, decided + len(waiting) - at, "pods")
                 gang = gang_of(self._run, place[1])
+                if gang is None and ranks is None and (bound := self._decide_identical(waiting, at - 1, identical)):
+                    at, decided, moved = at - 1 + bound, decided - 1 + bound, True
+                    continue
                 if gang is None:
                     placed, again = self._decide(place[1], waiting[at][1] if at < len(waiting) else None)
                     left = [] if placed else [place]
                     more = 0 if ranks is None or again is not None else self._join(waiting, at, ranks, decided)
                     if more:
                         left += () if placed else waiting[at : at + more]
-                        at, decided = at + more, decided + more
-                    elif placed and again is None and not self._is_open:
-                        bound = self._decide_identical(place[1], waiting, at, identical)
-                        at, decided = at + bound, decided + bound
+                    elif placed and again is None and ranks is not None:
+                        more = self._decide_identical(waiting, at, identical)
+                    at, decided = at + more, decided + more
                 else:
                     its, others = [place], list[QueuePlace]()
                     for other in waiting[at:]:
@@ -551,17 +552,19 @@ class Queue:
         )
         return {row: number for row, number, shares in numbers if shares and not pods.deletion_timestamps[row]}
 
-    def _decide_identical(self, row: int, waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int]) -> int:
-        """Place the pods that come next in the queue as long as they are identical to the one that was just placed, and
-        fit. How many these are."""
-        number, rows = identical.get(row), list[int]()
-        while number is not None and at < len(waiting) and identical.get(waiting[at][1]) == number:
+    def _decide_identical(self, waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int]) -> int:
+        """Place the pods that come next in the queue as long as they are identical and fit, if pods like them have come
+        before. How many these are."""
+        number, rows = None if at >= len(waiting) else identical.get(waiting[at][1]), list[int]()
+        if number is None or self._may_be_undecidable or self._may_be_open(waiting[at][1]):
+            return 0
+        while at < len(waiting) and identical.get(waiting[at][1]) == number:
             rows.append(waiting[at][1])
             at += 1
-        found = self._run.bind_identical(rows, self._pick) if rows else ()
-        for one, (best, node) in zip(rows, found, strict=False):
-            decision = Decision(outcome=_SCHEDULED, best=ClusterRows(best.astype(self._row_type)))
-            self.steps.append(QueueStep(run=self._run, pod=one, key=self._key(one), decision=decision, node=node))
+        run, small, found = self._run, self._row_type, self._run.bind_identical(rows, self._pick)
+        for one, key, (best, node) in zip(rows, run.cluster.pods.keys(rows[: len(found)]), found, strict=False):
+            decision = Decision(outcome=_SCHEDULED, best=ClusterRows(best.astype(small)))
+            self.steps.append(QueueStep(run=run, pod=one, key=key, decision=decision, node=node))
         return len(found)
 
     def _decide_together(self, gang: QueuedGang, places: list[QueuePlace]) -> tuple[list[QueuePlace], list[int] | None]:

@@ -159,7 +159,7 @@ class LostPodDocument(Document, frozen=True):
     """Its node is not gone: it is preempted by a pod that lost its own."""
 
 
-class LostPod(LostPodDocument, frozen=True):
+class LostPod(LostPodDocument, frozen=True, gc=False):
     is_ready: bool
 
 
@@ -428,21 +428,24 @@ class _Trial:
         }
         rows = {row: name for name, its in nodes.items() for row in its}
         specs = pods.specs.take(np.array([*rows], dtype=np.int64))
-        found = self._moved(failure, places, rows)
+        keys = dict(zip(rows, pods.keys([*rows]), strict=True))
+        found = self._moved(failure, places, rows, keys)
         if self._mode is Mode.OUTAGE:
             stays = {
                 code: toleration_seconds(specs.values[code].tolerations, comparison=self._comparison)
                 for code in {*specs.codes.tolist()}
             }
             seconds = {row: stays[code] for row, code in zip(rows, specs.codes.tolist(), strict=True)}
-            found = replace(found, **self._lifecycle(failure, nodes, seconds))
+            found = replace(found, **self._lifecycle(failure, nodes, keys, seconds))
         self._simulator.revert(self._mark)
         self._simulator.queue.rewind(self._start)
         return found
 
     # --- the failure itself
 
-    def _moved(self, failure: Failure, places: Sequence[ClusterRow], rows: Mapping[int, str]) -> FailureResult:
+    def _moved(
+        self, failure: Failure, places: Sequence[ClusterRow], rows: Mapping[int, str], keys: Mapping[int, str]
+    ) -> FailureResult:
         simulator, drained = self._simulator, tuple[DrainResult, ...]()
         first_row = len(simulator.pods)
         if self._mode is Mode.OUTAGE:
@@ -454,7 +457,7 @@ class _Trial:
             del simulator.drained[before:]
         account = _Account(simulator, failure, first_row, self._start.steps)
         ready, fates = self._is_available, _fates(drained)
-        lost = [(row, account.lost(row, rows[row], bool(ready[row]), fates)) for row in sorted(rows)]
+        lost = [(row, account.lost(row, keys[row], rows[row], bool(ready[row]), fates)) for row in sorted(rows)]
         workloads = self._by_workload([*lost, *account.preempted({*rows})])
         found = FailureResult(failure=failure, workloads=workloads, drained=drained)
         return found if found.survives else self._with_remedies(found, account)
@@ -464,13 +467,11 @@ class _Trial:
         simulator, cluster = self._simulator, self._simulator.run.cluster
         for place in places:
             cluster.replace_node(place, unreachable(cluster.snapshot.cluster.nodes[place]))
-        recreated = []
-        for row in rows:
-            if is_controlled(cluster.pods.owners[row]):
-                recreated.append(row)
-            else:
-                simulator.delete(row)
-        simulator.react(simulator.evict(recreated))
+        lost = np.array([*rows], dtype=np.int64)
+        is_recreated = cluster.pods.owners.take(lost).where(is_controlled)
+        for row in lost[~is_recreated].tolist():
+            simulator.delete(row)
+        simulator.react(simulator.evict(lost[is_recreated].tolist()))
 
     def _by_workload(self, lost: Iterable[tuple[int, LostPod]]) -> tuple[WorkloadLoss, ...]:
         owners, pods = self._simulator.manager.owners, self._simulator.run.cluster.pods
@@ -541,10 +542,14 @@ class _Trial:
     # --- the node lifecycle controller
 
     def _lifecycle(
-        self, failure: Failure, nodes: Mapping[str, Sequence[int]], seconds: Mapping[int, int | None]
+        self,
+        failure: Failure,
+        nodes: Mapping[str, Sequence[int]],
+        keys: Mapping[int, str],
+        seconds: Mapping[int, int | None],
     ) -> dict[str, object]:
         """`nodes` are the pods of each lost node as they were before; `seconds` how long each tolerates the taint."""
-        snapshot, pods = self._simulator.run.snapshot, self._simulator.run.cluster.pods
+        snapshot = self._simulator.run.snapshot
         was = self._simulator.start.cluster.nodes
         is_longer = self._simulator.setup.release.behaviour.nodes_may_be_silent_longer
         grace = GRACE if is_longer else GRACE_BEFORE
@@ -555,7 +560,7 @@ class _Trial:
             for place, name in enumerate(zone.lost):
                 taint = zone.tainted_after(place)
                 times = {
-                    pods.key(row): None if taint is None or (stays := seconds[row]) is None else taint + stays
+                    keys[row]: None if taint is None or (stays := seconds[row]) is None else taint + stays
                     for row in nodes[name]
                 }
                 found.append(NodeEviction(node=name, taint_after=taint, pods=times))
@@ -580,6 +585,8 @@ class _Account:
         self._steps: Sequence[QueueStep] = simulator.queue.steps[first_step:]
         self._last = {step.pod: step for step in self._steps}
         self._first_row = first_row
+        self._deleted = simulator.deleted
+        self._is_controlled = simulator.pods.owners.where(is_controlled)
         self._row_of: dict[str, int] = {}
         """Lost pods that wait to the rows that wait for them."""
 
@@ -589,13 +596,14 @@ class _Account:
         simulator = self._simulator
         pods, owners, found = simulator.pods, simulator.manager.owners, dict[Workload, list[int]]()
         for row in range(self._first_row, len(pods)):
-            if row not in simulator.deleted and not stays_with_node(pods, row):
+            if row not in self._deleted and not stays_with_node(pods, row):
                 found.setdefault(owners.of(pods, row), []).append(row)
         return found
 
     def lost(
         self,
         row: int,
+        key: str,
         node: str,
         is_ready: bool,
         fates: Mapping[str, tuple[DrainOutcome, str]],
@@ -603,7 +611,6 @@ class _Account:
         preempted: bool = False,
     ) -> LostPod:
         simulator, pods = self._simulator, self._simulator.pods
-        key = pods.key(row)
 
         def ends(outcome: PodOutcome, message: str = "", to: str = "") -> LostPod:
             return LostPod(key, node, outcome, to, message, preempted, is_ready)
@@ -611,10 +618,10 @@ class _Account:
         fate, budget = fates.get(key, (None, ""))
         if fate in STAYS:
             return ends(PodOutcome.BLOCKED, budget)
-        if not is_controlled(pods.owners[row]):
+        if not self._is_controlled[row]:
             return ends(PodOutcome.NOT_RECREATED, "no controller recreates it")
         now = pods.rows[key]
-        if now in simulator.deleted:
+        if now in self._deleted:
             workload = simulator.manager.owners.of(pods, row)
             others = self._successors.get(workload)
             if not others:
@@ -655,7 +662,8 @@ class _Account:
                 if row in seen or row >= self._first_row:
                     continue
                 seen.add(row)
-                yield row, self.lost(row, self._node_of(row, step), True, {}, preempted=True)
+                key = self._simulator.pods.key(row)
+                yield row, self.lost(row, key, self._node_of(row, step), True, {}, preempted=True)
 
     def _node_of(self, victim: int, step: QueueStep) -> str:
         """Where a victim ran. One of a pod group runs anywhere."""

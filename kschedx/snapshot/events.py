@@ -16,13 +16,17 @@ KIND = "Event"
 FAILED_SCHEDULING = "FailedScheduling"
 KARPENTER = "karpenter"
 """Under which it reports."""
-OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", "TriggeredScaleUp"})
+FAILED_SCALE_UP = "FailedScaleUp"
+OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", "TriggeredScaleUp", FAILED_SCALE_UP})
+SYNC_ERROR = "SyncError"
+"""Of vCluster's syncer: the host cluster does not take a pod of the virtual cluster."""
 FAILED_CREATE = "FailedCreate"
 """Of a ReplicaSet, StatefulSet, DaemonSet or Job: its pods are refused."""
 OF_CLAIMS = frozenset({"ProvisioningFailed", "FailedBinding"})
 """Why a claim has no volume; the text is the storage system's own."""
+ALREADY_ACTIVE = "JobAlreadyActive"
 OF_CRON_JOBS = frozenset(
-    {"InvalidSchedule", "MissSchedule", "TooManyMissedTimes", "UnknownTimeZone", "UnparseableSchedule"}
+    {ALREADY_ACTIVE, "InvalidSchedule", "MissSchedule", "TooManyMissedTimes", "UnknownTimeZone", "UnparseableSchedule"}
 )
 """Why a CronJob starts no Job (pkg/controller/cronjob/cronjob_controllerv2.go)."""
 OF_VOLUMES = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
@@ -32,7 +36,9 @@ BY_KUBELET = frozenset({*OF_VOLUMES, *OF_SANDBOX, *OF_DEVICES, "Failed", "Unheal
 """Warnings about pods that have a node and do not start."""
 _REPEATS_STATUS = "Error: "
 """How a kubelet's event begins that says no more than the container's status."""
-REASONS = frozenset({FAILED_SCHEDULING, FAILED_CREATE, *OF_CLAIMS, *OF_CRON_JOBS, *OF_AUTOSCALER, *BY_KUBELET})
+_UNMADE = {"PersistentVolumeClaim": OF_CLAIMS, "CronJob": OF_CRON_JOBS, "Pod": frozenset({SYNC_ERROR})}
+"""Kind to why what belongs to an object of it is not made."""
+REASONS = frozenset({FAILED_SCHEDULING, FAILED_CREATE, *OF_AUTOSCALER, *BY_KUBELET}.union(*_UNMADE.values()))
 """The reasons of those that are read."""
 GROUPS = frozenset({"", "events.k8s.io"})
 """Every event is served in both, with fields of other names."""
@@ -138,7 +144,8 @@ class FailedScheduling(Struct, frozen=True, kw_only=True):
 
 
 class FailedCreate(Struct, frozen=True, kw_only=True):
-    """What a controller said last of a pod, a claim's volume, or a CronJob's Job that it could not make."""
+    """What a controller said last of a pod, a claim's volume, a CronJob's Job, or a copy of a pod in the host cluster
+    that it could not make."""
 
     message: str
     count: int = 1
@@ -168,7 +175,7 @@ class FailedSchedulingEvents:
             self._add_scaling(event, f"{about.namespace or 'default'}/{about.name}")
         if event.reason in BY_KUBELET and about.kind == "Pod" and event.is_known and not _repeats(event):
             self._add_warning(event, f"{about.namespace or 'default'}/{about.name}")
-        told = {"PersistentVolumeClaim": OF_CLAIMS, "CronJob": OF_CRON_JOBS}.get(about.kind or "", ())
+        told = _UNMADE.get(about.kind or "", ())
         if (event.reason == FAILED_CREATE or event.reason in told) and about.kind and event.is_known:
             self._add_unmade(event, (about.kind, about.namespace or "default", about.name or ""))
         if event.reason != FAILED_SCHEDULING or about.kind != "Pod" or not event.is_known:

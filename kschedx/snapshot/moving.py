@@ -391,7 +391,7 @@ class MovingCluster:
         self._remember(_REMOVE, pod, node)
         if waits:
             self.pods.node_names.codes[pod] = self._code_of_name[""]
-            self._set_started(pod, None, LATEST)
+            self._set_started([pod], [None], LATEST)
         self._moved(pod, node, _REMOVE)
 
     def place_many(self, pods: IntArray, nodes: IntArray) -> None:
@@ -409,8 +409,7 @@ class MovingCluster:
         places = self.pods.node[rows]
         self._remember_many(_REMOVE, rows, places)
         self.pods.node_names.codes[rows] = self._code_of_name[""]
-        for pod in pods:
-            self._set_started(pod, None, LATEST)
+        self._set_started(pods, [None] * len(pods), LATEST)
         self._moved_many(rows, places, -1)
 
     def nominate(self, pod: int, node: ClusterRow | None) -> None:
@@ -620,21 +619,27 @@ class MovingCluster:
 
     def _undo_moves(self, moves: Sequence[Move | _Moves]) -> None:
         """Undo moves, the last one first, at once."""
-        undone: list[tuple[int, int, int]] = []
+        pods, nodes, signs = list[int](), list[int](), list[int]()
         for move in moves:
             self._undone += 1
+            codes: IntArray | int
+            nominated: Sequence[str]
+            times: Sequence[str | None]
             if isinstance(move, Move):
-                each = iter([(move.pod, move.node, move.node_name_code, move.nominated, move.start_time, move.started)])
+                rows, places, codes = [move.pod], [int(move.node)], move.node_name_code
+                nominated, times = [move.nominated], [move.start_time]
             else:
-                columns = (move.pods.tolist(), move.nodes.tolist(), move.node_name_codes.tolist())
-                each = zip(*columns, move.nominated, move.start_times, move.started.tolist(), strict=True)
-            for pod, node, code, nominated, start_time, started in each:
-                self.pods.node_names.codes[pod] = code
-                self._set_nominated(pod, nominated)
-                self._set_started(pod, start_time, started)
-                undone.append((pod, node, -move.kind))
-        pods, nodes, signs = np.array(undone, dtype=np.int64).T
-        self._moved_many(pods, nodes, signs)
+                rows, places, codes = move.pods.tolist(), move.nodes.tolist(), move.node_name_codes
+                nominated, times = move.nominated, move.start_times
+            self.pods.node_names.codes[rows] = codes
+            if move.kind is _REMOVE:
+                self._set_started(rows, times, move.started)
+            for pod, name in zip(rows, nominated, strict=True):
+                self._set_nominated(pod, name)
+            pods += rows
+            nodes += places
+            signs += [-int(move.kind)] * len(rows)
+        self._moved_many(np.array(pods, dtype=np.int64), np.array(nodes, dtype=np.int64), np.array(signs))
 
     def _remember_many(self, kind: MoveKind, rows: IntArray, places: IntArray) -> None:
         pods = self.pods
@@ -649,11 +654,12 @@ class MovingCluster:
         code, nominated = int(pods.node_names.codes[pod]), pods.nominated_node_names[pod]
         self._undo.append(Move(kind, pod, node, code, nominated, pods.start_times[pod], int(pods.started[pod])))
 
-    def _set_started(self, pod: int, start_time: str | None, started: int) -> None:
-        pods = self.pods
-        assert isinstance(pods.start_times, list)
-        pods.start_times[pod] = start_time
-        pods.started[pod] = started
+    def _set_started(self, pods: Sequence[int], start_times: Sequence[str | None], started: IntArray | int) -> None:
+        table = self.pods
+        assert isinstance(table.start_times, list)
+        for pod, start_time in zip(pods, start_times, strict=True):
+            table.start_times[pod] = start_time
+        table.started[pods] = started
 
     def _set_nominated(self, pod: int, name: str) -> None:
         names = self.pods.nominated_node_names
@@ -687,7 +693,7 @@ class MovingCluster:
     def _moved_many(self, rows: IntArray, places: IntArray, signs: IntArray | int) -> None:
         """`_moved` for many, in order; of a pod that moves more than once the last move counts."""
         pods = self.pods
-        signs = np.broadcast_to(signs, len(rows))
+        signs = np.full(len(rows), signs, dtype=np.int64) if isinstance(signs, int) else signs
         pods.node[rows] = np.where(signs > 0, places, -1)
         for pod, node, sign in zip(rows.tolist(), places.tolist(), signs.tolist(), strict=True):
             pods.on_nodes.moved.setdefault(node, []).append(pod if sign > 0 else ~pod)

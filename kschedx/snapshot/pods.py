@@ -272,6 +272,11 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         """`namespace/name`."""
         return f"{self.namespaces[row]}/{self.names[row]}"
 
+    def keys(self, rows: Sequence[int]) -> list[str]:
+        """The same of many."""
+        spaces, names, codes = self.namespaces.values, self.names, self.namespaces.codes[[*rows]].tolist()
+        return [f"{spaces[code]}/{names[row]}" for code, row in zip(codes, rows, strict=True)]
+
     def count_alike(self, rows: IntArray, row: int) -> int:
         """How many of these pods, from the first, differ from one in nothing but their names."""
         alike = np.ones(len(rows), dtype=np.bool_)

@@ -103,6 +103,13 @@ def test_a_node_that_is_kept_for_others(taint: str) -> None:
     assert told(*nodes, pod("me")) == ["add a node with room for one pod"]
 
 
+def test_an_agent_may_be_meant_for_the_control_plane() -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u", "controller": True}
+    found = told(node("n", taints=[CONTROL_PLANE]), FULL, pod("me", metadata={"ownerReferences": [owner]}))
+    assert f"tolerate {CONTROL_PLANE}" in found
+    assert not any("remove taint" in one for one in found)
+
+
 def test_a_node_that_is_back_in_service() -> None:
     back = node("n", taints=["node.kubernetes.io/out-of-service:NoExecute"])
     at(back, "status")["conditions"] = [{"type": "Ready", "status": "True"}]
@@ -115,9 +122,13 @@ def test_a_taint_with_the_name_of_what_the_pod_asks_for() -> None:
     limits = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
     first, *_ = told(gpu, pod("me", containers=[{"name": "main", "resources": limits}]))
     assert first == "tolerate example.com/gpu=present:NoSchedule"
-    arm = node("arm", taints=["kubernetes.io/arch=arm64:NoSchedule"], labels={"kubernetes.io/arch": "arm64"})
-    first, *_ = told(arm, pod("me", nodeSelector={"kubernetes.io/arch": "arm64"}))
-    assert first == "tolerate kubernetes.io/arch=arm64:NoSchedule"
+    for key, value, taint in (
+        ("kubernetes.io/arch", "arm64", "kubernetes.io/arch=arm64:NoSchedule"),
+        ("type", "virtual-kubelet", "virtual-kubelet.io/provider=azure:NoSchedule"),
+    ):
+        selected = told(node("n", taints=[taint], labels={key: value}), pod("me", nodeSelector={key: value}))
+        assert selected[0] == f"tolerate {taint}"
+        assert not any("remove taint" in one for one in selected), "its provider sets it again"
 
 
 def test_a_cluster_that_is_a_control_plane_alone() -> None:
@@ -264,6 +275,44 @@ def test_a_requirement_that_admission_adds_again_is_not_dropped() -> None:
     assert told(node("n"), runtime, asking) == ["add a node with label example.com/sandbox=true"]
 
 
+def test_a_label_by_which_kueue_finds_the_nodes_of_a_flavor() -> None:
+    group = "kueue.x-k8s.io/v1beta1"
+    flavor = {"apiVersion": group, "kind": "ResourceFlavor", "metadata": {"name": "gold"}}
+    owners = {
+        "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}]
+    }
+    workload: Manifest = {
+        "apiVersion": group,
+        "kind": "Workload",
+        "metadata": {"name": "w", "namespace": "default", **owners},
+    }
+    asking = pod("me", nodeSelector={"pool": "gold"}, metadata=owners)
+    found = told(node("n"), {**flavor, "spec": {"nodeLabels": {"pool": "gold"}}}, workload, asking)
+    assert found == ["add a node with label pool=gold"]
+
+
+def test_what_an_injected_container_requests_is_set_for_its_injector() -> None:
+    own = [{"name": "main", "image": "app:1"}]
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}
+    proxy = {"name": "istio-proxy", "image": "proxy:1", "resources": {"requests": {"cpu": "3"}}}
+    web: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web", "namespace": "default", "uid": "u"},
+        "spec": {"replicas": 1, "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": own}}},
+    }
+    asking = pod("me", labels={"app": "web"}, metadata={"ownerReferences": [owner]}, containers=[*own, proxy])
+    titles = told(node("n", allocatable=SMALL), web, asking)
+    lowered = "set requests.cpu of injected container istio-proxy to 2"
+    assert f"{lowered} by annotation sidecar.istio.io/proxyCPU of the pod template" in titles
+
+
+def test_what_the_pod_requests_as_a_whole_is_lowered_there() -> None:
+    resources = {"requests": {"cpu": "3"}, "limits": {"cpu": "3"}}
+    asking = pod("me", resources=resources, containers=[{"name": "main", "resources": {"requests": {"cpu": "1"}}}])
+    assert "lower requests.cpu of the pod as a whole from 3 to 2" in told(node("n", allocatable=SMALL), asking)
+
+
 def test_a_label_value_that_others_select_is_not_overwritten() -> None:
     web, full = node("web", labels={"pool": "web"}), node("db", labels={"pool": "db"}, allocatable={"pods": "0"})
     asking = pod("me", nodeSelector={"pool": "db"})
@@ -304,6 +353,21 @@ def test_a_pool_that_is_full_is_not_left_by_tolerating_the_taint_of_another() ->
             "add a node with label kubernetes.io/arch=arm64",
         ),
         (
+            {"kubernetes.io/arch": "x86_64"},
+            {"kubernetes.io/arch": "amd64"},
+            "select kubernetes.io/arch=amd64 instead of kubernetes.io/arch=x86_64",
+        ),
+        (
+            {"kubernetes.io/hostname": "n"},
+            {"kubernetes.io/hostname": "n.example.com"},
+            "select kubernetes.io/hostname=n.example.com instead of kubernetes.io/hostname=n",
+        ),
+        (
+            {"kubernetes.io/hostname": "n.example.com"},
+            {"kubernetes.io/hostname": "n"},
+            "select kubernetes.io/hostname=n instead of kubernetes.io/hostname=n.example.com",
+        ),
+        (
             {"beta.kubernetes.io/arch": "arm64"},
             {"kubernetes.io/arch": "amd64"},
             "add a node with label beta.kubernetes.io/arch=arm64",
@@ -312,6 +376,14 @@ def test_a_pool_that_is_full_is_not_left_by_tolerating_the_taint_of_another() ->
 )
 def test_a_label_under_its_old_name(wanted: dict[str, str], there: dict[str, str], first: str) -> None:
     assert told(node("n", labels=there), pod("me", nodeSelector=wanted))[0] == first
+
+
+def test_several_values_that_were_written_as_one() -> None:
+    zone = "topology.kubernetes.io/zone"
+    wanted = {"matchExpressions": [{"key": zone, "operator": "In", "values": ["eu-1a,eu-1b"]}]}
+    rules = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [wanted]}}
+    first, *_ = told(node("n", labels={zone: "eu-1b"}), pod("me", affinity={"nodeAffinity": rules}))
+    assert first == f"select {zone} in (eu-1a, eu-1b) instead of {zone}=eu-1a,eu-1b"
 
 
 def test_a_pod_whose_turn_a_controller_decides() -> None:

@@ -12,11 +12,17 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.render.outcome import causes, roots
 from tests.builders import Manifest, at, node, pod
 from tests.device_builders import DRIVER, claim, claiming, device_class, request
+from tests.storage_builders import DRIVER as DISK
+from tests.storage_builders import capacity, csi_driver, csi_node, in_term, storage_class, volume
 from tests.storage_builders import claim as bound_claim
-from tests.storage_builders import volume
 
 GPU = "nvidia.com/gpu"
 UNHEALTHY = {"capacity": {GPU: "2"}, "allocatable": {GPU: "0", "pods": "9"}}
+PARTITIONING = {
+    "nvidia.com/gpu.present": "true",
+    "nvidia.com/mig.config": "all-1g.10gb",
+    "nvidia.com/mig.config.state": "failed",
+}
 HARDWARE = {"gpu.example.com/model": "a100"}
 
 
@@ -29,6 +35,10 @@ def resized(name: str, on: str, requested: str, allocated: str) -> Manifest:
     condition = {"type": "PodResizePending", "status": "True", "reason": "Deferred", "message": "no room"}
     given = {"name": "main", "allocatedResources": {"cpu": allocated}, "resources": {"requests": {"cpu": allocated}}}
     return {**one, "status": {"phase": "Running", "conditions": [condition], "containerStatuses": [given]}}
+
+
+def kept_by(annotation: str, value: str) -> Manifest:
+    return {**node("a", unschedulable=True), "metadata": {"name": "a", "annotations": {annotation: value}}}
 
 
 def stored(kind: str, name: str, **fields: Any) -> Manifest:
@@ -73,6 +83,27 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
             id="a pending resize",
         ),
         pytest.param(
+            [
+                node("a", labels={"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"}, unschedulable=True),
+                asking("me"),
+            ],
+            "1 node is cordoned: the driver upgrade of the NVIDIA GPU operator has failed",
+            "repair the driver upgrade of the NVIDIA GPU operator on a, which keeps it cordoned",
+            id="a failed driver upgrade",
+        ),
+        pytest.param(
+            [kept_by("weave.works/kured-reboot-in-progress", "2026-01-01T00:00:00Z"), asking("me")],
+            "1 node is cordoned: the reboot by kured is in progress",
+            "wait for the reboot by kured on a, which uncordons it",
+            id="a reboot",
+        ),
+        pytest.param(
+            [kept_by("machineconfiguration.openshift.io/state", "Done"), asking("me")],
+            "1 node is cordoned",
+            "uncordon a",
+            id="a cordon by hand",
+        ),
+        pytest.param(
             [node("a", allocatable={"nvidia.com/mig-1g.10gb": "7", "pods": "9"}), asking("me", **{GPU: "1"})],
             "the nodes have 7 nvidia.com/mig-1g.10gb on 1 node instead of nvidia.com/gpu",
             "request nvidia.com/mig-1g.10gb instead of nvidia.com/gpu",
@@ -98,6 +129,12 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
             "a: capacity 2 nvidia.com/gpu, allocatable 0; its device plugin reports unhealthy devices",
             "repair the device plugin for nvidia.com/gpu on a",
             id="unhealthy devices",
+        ),
+        pytest.param(
+            [node("a", labels=PARTITIONING), asking("me", **{"nvidia.com/mig-1g.10gb": "1"})],
+            "the MIG manager has not applied nvidia.com/mig.config=all-1g.10gb on a: state failed",
+            "repair the MIG manager on a, which applies nvidia.com/mig.config=all-1g.10gb",
+            id="a layout that is not applied",
         ),
         pytest.param(
             [
@@ -164,6 +201,18 @@ PROJECT: Manifest = {
 PORT = [{"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}]
 
 
+FARGATE = "eks.amazonaws.com/compute-type"
+OF_DAEMON_SET = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u", "controller": True}]
+ITS_NODE = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
+PINNED = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [ITS_NODE]}}}
+
+
+def registered(name: str, *topology_keys: str) -> Manifest:
+    """The CSINode of a node, with the driver where it has topology keys."""
+    driver = {"name": DISK, "nodeID": name, "topologyKeys": list(topology_keys)}
+    return {**csi_node(name), "spec": {"drivers": [driver] if topology_keys else []}}
+
+
 def balanced(name: str, service: str, on: str | None = None) -> Manifest:
     """A pod of k3s' load balancer."""
     label = "svccontroller.k3s.cattle.io/svc"
@@ -190,6 +239,51 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             "k3s' load balancer (ServiceLB) uses host port 80 for Service web/traefik",
             "change port 80 of Service web/nginx: Service web/traefik has it",
             id="a port of two Services",
+        ),
+        pytest.param(
+            [
+                node("a", labels={FARGATE: "fargate"}, allocatable={"cpu": "2", "pods": "1"}),
+                asking("app", "a"),
+                pod("me", metadata={"ownerReferences": OF_DAEMON_SET}, affinity=PINNED),
+            ],
+            "a is a node of EKS Fargate, which runs no pods of DaemonSets",
+            f"keep DaemonSet agent off nodes of EKS Fargate: require {FARGATE} NotIn [fargate] in its nodeAffinity",
+            id="a DaemonSet on Fargate",
+        ),
+        pytest.param(
+            [node("a", labels={FARGATE: "fargate"}, taints=[f"{FARGATE}=fargate:NoSchedule"]), asking("me")],
+            "EKS Fargate creates each node for a pod that it selects, and it has not selected this pod",
+            "create a Fargate profile that selects namespace default and the pod's labels, and recreate the pod",
+            id="no Fargate profile",
+        ),
+        pytest.param(
+            [
+                node("a", labels={"csi.example.com/zone": "1"}, allocatable={"pods": "0"}),
+                node("b"),
+                registered("a", "csi.example.com/zone"),
+                registered("b"),
+                bound_claim("data", volume="v"),
+                volume("v", csi=True, reach=in_term("csi.example.com/zone", "1")),
+                pod("me", volumes=DATA),
+            ],
+            f"{DISK} is not registered on b, so that the node has no label csi.example.com/zone",
+            f"repair the node plugin of {DISK} on b, which then registers it",
+            id="a driver that is not registered",
+        ),
+        pytest.param(
+            [
+                node("a"),
+                csi_driver(DISK, storageCapacity=True),
+                storage_class("new", provisioner=DISK),
+                capacity("c", "9Gi", storage_class="old", topology={}),
+                bound_claim("data", storage_class="new", size="1Gi"),
+                pod("me", volumes=DATA),
+            ],
+            f"{DISK} publishes no CSIStorageCapacity for class new, which counts as no storage; "
+            "it is published for class old",
+            f"repair {DISK}, so that it publishes capacity for class new: check the parameters of class new, and the "
+            "driver's controller",
+            id="capacity that is not published",
         ),
     ],
 )

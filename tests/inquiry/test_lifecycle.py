@@ -58,6 +58,13 @@ FORBIDS: Manifest = {
     **workload("CronJob", concurrencyPolicy="Forbid"),
     "status": {"active": [{"kind": "Job", "name": "web-1", "namespace": "default"}]},
 }
+FAILS_TO_PULL = pod(
+    "web-1-x",
+    on="n",
+    metadata=owned("Job", "web-1"),
+    status={"phase": "Pending", "containerStatuses": waiting("ErrImagePull")},
+)
+RUNS_ON = pod("web-1-x", on="n", metadata=owned("Job", "web-1"), status={"phase": "Running"})
 GONE_NODE = pod("x", on="m", metadata={"creationTimestamp": SINCE}, status={"phase": "Pending"})
 TERMINATING: Manifest = {
     "apiVersion": "v1",
@@ -205,6 +212,30 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         "cj/web",
         [FORBIDS, workload("Job", "web-1"), pod("web-1-x", metadata=owned("Job", "web-1"))],
         "default/cj/web starts no Job: web-1 is still active, and concurrencyPolicy is Forbid",
+        1,
+    ),
+    (
+        "cj/web",
+        [FORBIDS, workload("Job", "web-1"), FAILS_TO_PULL],
+        "default/cj/web starts no Job: web-1 is still active, and concurrencyPolicy is Forbid",
+        1,
+    ),
+    (
+        "cj/web",
+        [FORBIDS, reports("CronJob", "web", "JobAlreadyActive", "Not starting job"), RUNS_ON],
+        "default/cj/web starts no Job: web-1 is still active, and concurrencyPolicy is Forbid",
+        1,
+    ),
+    (
+        "job/web",
+        [workload("Job", managedBy="kueue.x-k8s.io/multikueue")],
+        "default/job/web gets no pods from this cluster's Job controller: MultiKueue manages it",
+        3,
+    ),
+    (
+        "pod/x",
+        [pod("x"), reports("Pod", "x", "SyncError", 'Error syncing: pods "x-v" is forbidden: exceeded quota: q')],
+        "default/x is not created in the host cluster: ResourceQuota refuses it there",
         1,
     ),
     ("pod/x", [GONE_NODE], "default/x is scheduled to m and cannot start: the node does not exist", 0),
@@ -748,6 +779,9 @@ def test_an_autoscaler_whose_groups_are_not_in_the_dump_is_quoted(tmp_path: Path
         tmp_path, "pod/x", pod("x", nodeSelector={"pool": "a"}), reports("Pod", "x", "TriggeredScaleUp", "[{g 1->2}]")
     )
     assert "fix 1     wait for cluster-autoscaler" in ran.out
+    failed = reports("Pod", "x", "FailedScaleUp", "Node scale up failed: GCE quota exceeded.")
+    ran = why(tmp_path, "pod/x", pod("x", nodeSelector={"pool": "a"}), failed)
+    assert "fix 1     raise the quota of the cloud account" in ran.out
 
 
 def test_a_node_group_without_template_that_is_backed_off_is_named(tmp_path: Path) -> None:
@@ -944,6 +978,19 @@ def test_a_rollout_waits_for_its_new_pods(tmp_path: Path, is_ready: bool, second
                 ),
             ],
             "set requests.cpu of container app",
+        ),
+        (
+            "deploy/web",
+            [
+                workload("Deployment"),
+                ROLLED_OUT,
+                replica("web-1-a", "ReplicaSet", "web-1"),
+                scaler(
+                    "HorizontalPodAutoscaler",
+                    status=limits("ScalingActive", "False", "X", "could not find it (get pods.metrics.k8s.io)"),
+                ),
+            ],
+            "install or repair metrics-server: HorizontalPodAutoscaler scaler gets no metrics",
         ),
         (
             "pod/x",

@@ -117,3 +117,14 @@ def test_a_pod_with_two_budgets_is_never_evicted() -> None:
         "delete PDB shop/web, since another PDB covers the same pod · the node can be drained",
         "kubectl delete pdb web -n shop",
     ]
+
+
+def test_a_budget_of_an_operator_is_changed_there() -> None:
+    owned = pdb(maxUnavailable=0)
+    at(owned, "metadata")["ownerReferences"] = [
+        {"apiVersion": "x/v1", "kind": "Cluster", "name": "pg", "controller": True}
+    ]
+    there = "in Cluster pg, which manages the PDB and undoes other changes of it"
+    assert told([*nodes(), *deployment("web", "1", HERE), owned]) == [
+        f"raise maxUnavailable of PDB shop/web from 0 to 1, {there} · the node can be drained"
+    ]

@@ -9,13 +9,15 @@ import msgspec
 import pytest
 
 import kschedx
+from kschedx.controllers.workloads import Owners
 from kschedx.errors import InputError
 from kschedx.framework.cycle import Outcome
 from kschedx.render.states import NotChanged
 from kschedx.simulate.drain import DrainOutcome
 from kschedx.simulate.simulation import Simulation
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
+from tests.command import kschedx as kschedx_command
 from tests.device_builders import allocated, device_class
 from tests.simulate.clusters import deployment, nodes
 from tests.storage_builders import claim, storage_class, volume
@@ -156,3 +158,33 @@ def test_a_drain_heeds_budgets_as_they_are_after_the_changes(change: dict[str, o
     simulation = kschedx.simulate(snapshot, changes=[change, {"drain": "node-1"}], namespace="shop")
     (one,) = simulation.drained
     assert len(one.of(DrainOutcome.BUDGET, DrainOutcome.BUDGETS)) == stays
+
+
+CONTROLLED = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "batch", "uid": "batch", "controller": True}
+
+
+@pytest.mark.parametrize(
+    ("owners", "has_deployment", "kind"),
+    [
+        ([], True, "Deployment"),
+        ([], False, "ReplicaSet"),
+        ([CONTROLLED], True, "ReplicaSet"),
+        ([CONTROLLED], False, "ReplicaSet"),
+    ],
+    ids=["adopted", "orphan", "another controller", "another controller alone"],
+)
+def test_the_pods_of_a_replica_set_belong_to_what_controls_it(
+    owners: list[Manifest], has_deployment: bool, kind: str, tmp_path: Path
+) -> None:
+    """Its name alone, which ends with the hash of a template, makes no Deployment of it."""
+    objects = [*nodes(("1", "1")), *deployment("batch", "2", [None, None])]
+    for one in objects:
+        if one["kind"] == "ReplicaSet":
+            at(one, "metadata")["ownerReferences"] = owners
+    kept = [one for one in objects if has_deployment or one["kind"] != "Deployment"]
+    snapshot = Snapshot.from_objects(kept)
+    assert Owners(snapshot).of(snapshot.pods, 0).kind == kind
+    (tmp_path / "pods.json").write_bytes(msgspec.json.encode({"kind": "List", "items": kept[-2:]}))
+    (tmp_path / "cluster.json").write_bytes(msgspec.json.encode({"kind": "List", "items": kept}))
+    asked = kschedx_command("why", "-f", tmp_path / "pods.json", "-s", tmp_path / "cluster.json", "-o", "json")
+    assert (asked.code, asked.err) == (1, "")

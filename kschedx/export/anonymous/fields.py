@@ -17,6 +17,7 @@ from kschedx.export.anonymous import values as changes
 from kschedx.export.anonymous import values as device_texts
 from kschedx.export.anonymous import values as yunikorn
 from kschedx.export.anonymous.values import Json, Names, Record, Replacement, keep_flags
+from kschedx.findings.nodes import MAINTENANCE_ANNOTATIONS
 from kschedx.kube import autoscalers as capi
 from kschedx.kube import autoscalers as karpenter
 from kschedx.kube import descheduling, devices, kueue, other_schedulers, selectors, storage, types
@@ -303,6 +304,7 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     **dict.fromkeys((other_schedulers.QUOTA_RUNTIME, other_schedulers.QUOTA_REQUEST), changes.encoded(changes.amounts)),
     SCALE_DOWN_DISABLED: changes.text(lambda text, _: text if text in ("true", "false") else ""),
     DO_NOT_DISRUPT: changes.text(lambda text, _: text if text in ("true", "false") else ""),
+    **dict.fromkeys(MAINTENANCE_ANNOTATIONS, _message),
     **dict.fromkeys((scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY, scheduler_plugins.TOLERATION_SECONDS), _number),
 }
 """The annotations that are read; no other is kept."""

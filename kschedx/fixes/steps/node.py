@@ -18,11 +18,12 @@ from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity
 from kschedx.kube.storage import CSINode
-from kschedx.kube.types import Node, Taint
+from kschedx.kube.types import LOST_TAINTS, Node, Taint
 from kschedx.render.wording import count
 from kschedx.snapshot.columns import ClusterRow
 
 SHOWN_LABELS = 4
+SHUT_DOWN = "node.cloudprovider.kubernetes.io/shutdown"
 ZONE = "topology.kubernetes.io/zone"
 
 
@@ -123,11 +124,17 @@ class NodeFault(Struct, frozen=True, kw_only=True):
     """Pods of DaemonSets, `namespace/name`, that are not ready on the node."""
     pool: str = ""
     """The NodePool of Karpenter whose startup taint it is."""
+    is_failed: bool = False
+    """What keeps the node cordoned does not go on by itself."""
 
     def title(self, node: str) -> str:
         """`free memory on node-4`, `repair node-4: it is NotReady`."""
         agents = f" ({joined(self.agents[:3])})" if self.agents else ""
         match self.taint.key:
+            case _ if self.taint.key == CORDON_TAINT and self.is_failed:
+                return f"repair the {self.by} on {node}, which keeps it cordoned"
+            case _ if self.taint.key == CORDON_TAINT:
+                return f"wait for the {self.by} on {node}, which uncordons it"
             case "node.kubernetes.io/not-ready" if _NO_NETWORK.search(self.reported):
                 return f"install or repair the CNI plugin on {node}{agents}: it is NotReady"
             case "node.kubernetes.io/not-ready":
@@ -142,7 +149,7 @@ class NodeFault(Struct, frozen=True, kw_only=True):
                 return f"free process IDs on {node}"
             case "node.kubernetes.io/network-unavailable":
                 return f"repair the network of {node}"
-            case "node.cloudprovider.kubernetes.io/shutdown":
+            case _ if self.taint.key == SHUT_DOWN:
                 return f"start {node}: it is shut down"
             case "node.cloudprovider.kubernetes.io/uninitialized" | "karpenter.sh/unregistered":
                 return f"repair {self.by}, so that it initializes {node}"
@@ -163,10 +170,14 @@ class RepairNode(NodeStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        return " and ".join(dict.fromkeys(one.title(self.node) for one in self.faults))
+        is_down = any(one.taint.key == SHUT_DOWN for one in self.faults)
+        told = (one.title(self.node) for one in self.faults if not (is_down and one.taint.key in LOST_TAINTS))
+        return " and ".join(dict.fromkeys(told))
 
     def edit(self, node: Node) -> Node:
         gone = {one.taint for one in self.faults}
+        if any(one.key == CORDON_TAINT for one in gone):
+            node = replace(node, spec=replace(node.spec, unschedulable=False))
         return _without_taints(node, lambda taint: taint in gone)
 
     def repairs(self) -> Iterator[tuple[ClusterRow, Taint, str]]:
@@ -218,6 +229,9 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
+        if self.plugin is not None and self.plugin.layout:
+            verb = "repair" if self.plugin.is_failed else "wait for"
+            return f"{verb} the MIG manager on {self.node}, which applies nvidia.com/mig.config={self.plugin.layout}"
         if self.plugin is not None and self.plugin.pod:
             return f"repair device plugin {self.plugin.pod} on {self.node}"
         if self.plugin is not None and self.plugin.taint:

@@ -326,11 +326,11 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
         defaulted = [self._request(one) for one in self.requests if one.source]
         told = (("lower", explicit), ("set", defaulted))
         title = " and ".join(f"{verb} {' and '.join(requests)}" for verb, requests in told if requests)
-        return f"{title}, then delete the pod" if self.made_by else title
+        return f"{title}, then delete the pod" if self.made_by.startswith(edit.VERTICAL) else title
 
     @property
     def made_by(self) -> str:
-        return next((one.source for one in self.requests if one.source.startswith(edit.VERTICAL)), "")
+        return next((one.source for one in self.requests if one.source.startswith((edit.VERTICAL, edit.INJECTED))), "")
 
     @staticmethod
     def _request(one: edit.ContainerRequest) -> str:
@@ -339,9 +339,14 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
             return (
                 f"maxAllowed.{one.resource} of container {one.container} to {after} in {one.source} (it sets {before})"
             )
+        if one.source.startswith(edit.INJECTED):
+            key = edit.INJECTED_BY.get(one.container, {}).get(one.resource, "")
+            where = f"by annotation {key} of the pod template" if key else "in the configuration of its injector"
+            return f"requests.{one.resource} of injected container {one.container} to {after} {where}"
         if one.source:
             return f"requests.{one.resource} of container {one.container} to {after} ({one.source} sets {before})"
-        return f"requests.{one.resource} of container {one.container} from {before} to {after}"
+        whose = f"container {one.container}" if one.container else "the pod as a whole"
+        return f"requests.{one.resource} of {whose} from {before} to {after}"
 
     def edit(self, pod: Pod, ground: Ground) -> Pod:
         return edit.with_requests(pod, self.requests)

@@ -124,24 +124,31 @@ class Run:
     def known_decision(self, row: int) -> Decision | None:
         """What `decide` says of a pod of which much is known, since pods came before it that plugins read alike; None
         where it has to look."""
-        series, latest, cluster, preemptor = self._series, self._latest_shared, self.cluster, self._preemptor
+        latest, cluster, preemptor = self._latest_shared, self.cluster, self._preemptor
         if preemptor is not None and preemptor[:2] == (row, cluster.version):
             return preemptor[2]
         if latest is not None and latest[1] == cluster.version and self._is_of(latest[0], row):
             return latest[2]
+        series = self._series_with(row)
+        best = None if series is None else series.replicas.best()
+        if best is None:
+            self._unknown = row, cluster.version
+            return None
+        return Decision(outcome=_SCHEDULED, best=best)
+
+    def _series_with(self, row: int) -> _Series | None:
+        """The series that a pod goes on with, or begins; None where nothing is known of it."""
+        cluster = self.cluster
         if self._stood_in is not cluster.snapshot:
             self._stood_in, self._series = cluster.snapshot, None
             self._standings.clear()
-        asked = row, cluster.version
-        if cluster.pods.nominations or cluster.pods.listed is not None or not self._standings or asked == self._unknown:
+        is_unknown = not self._standings or (row, cluster.version) == self._unknown
+        if is_unknown or cluster.pods.nominations or cluster.pods.listed is not None:
             return None
+        series = self._series
         if series is None or series.moves != len(cluster.pods.steps) or not self._is_of(series.kind, row):
             self._series = series = self._next_series(row)
-        best = None if series is None else series.replicas.best()
-        if best is None:
-            self._unknown = asked
-            return None
-        return Decision(outcome=_SCHEDULED, best=best)
+        return series
 
     def _next_series(self, row: int) -> _Series | None:
         """The pods that begin with this one, from what is known of pods like it; None where that is nothing."""
@@ -227,17 +234,24 @@ class Run:
         return bool(spec.mounts_storage or spec.resource_claims or self.snapshot.devices.stands_for_request(spec))
 
     def bind_identical(self, rows: Sequence[int], pick: Pick) -> list[tuple[ClusterRows, ClusterRow]]:
-        """Decide about pods and place them, one after the other; they wait, and are identical to the one that was bound
-        last. For each the nodes that share the highest total, and the one that `pick` takes; fewer than there are pods
-        where `decide` goes on."""
-        series = self._series
-        if series is None or series.moves != len(self.cluster.pods.steps):
+        """Decide about identical pods that wait and have no claims, and place them, one after the other. For each the
+        nodes that share the highest total, and the one that `pick` takes; fewer than there are pods where `decide` goes
+        on."""
+        if not rows:
+            return []
+        latest, asked = self._latest_shared, (rows[0], self.cluster.version)
+        is_unschedulable = latest is not None and latest[1] == self.cluster.version
+        series = None if is_unschedulable else self._series_with(rows[0])
+        if series is None:
+            self._unknown = asked
             return []
         found, goes_on = series.replicas.place_all(len(rows), pick)
         if found:
             nodes = np.array([node for _, node in found], dtype=np.int64)
             self.cluster.place_many(np.array(rows[: len(found)], dtype=np.int64), nodes)
             series.moves += len(found)
+        else:
+            self._unknown = asked
         if not goes_on:
             self._series = None
         return found

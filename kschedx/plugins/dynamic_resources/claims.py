@@ -24,6 +24,7 @@ from kschedx.framework.status import Code, Status
 from kschedx.kube.device_expressions import Features, language
 from kschedx.kube.devices import (
     EXTENDED_RESOURCE_CLAIM,
+    IN_MEMORY,
     AllocationMode,
     AllocationResult,
     DeviceClaim,
@@ -310,9 +311,6 @@ def out_of_reach(claim: ResourceClaim, node: Node, reachable: CompiledNodeSelect
 # Extended resources that devices stand for: what a pod's containers request becomes a claim of its own on each node.
 #
 # Upstream: pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
-
-IN_MEMORY = "<extended-resources>"
-"""The name of the claim until it is written."""
 
 _SPEC_ALONE = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
 

@@ -26,6 +26,7 @@ from kschedx.framework.interface import Handle, NotPreparedError, PostFilterResu
 from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, Verdicts
 from kschedx.kube.device_expressions import language
 from kschedx.kube.devices import (
+    IN_MEMORY,
     MAX_ALTERNATIVES,
     AllocationMode,
     AllocationResult,
@@ -662,7 +663,7 @@ class DeviceDecision:
             is_free = not consumers or (len(consumers) == 1 and consumers[0].uid == self._pod.metadata.uid)
             if claim is not self._extended and is_free:
                 return _helped(REASON_DEALLOCATED, {claim.key: replace(claim, status=ResourceClaimStatus())})
-        if self._extended is not None and self._extended.metadata.name != extended_resources.IN_MEMORY:
+        if self._extended is not None and self._extended.metadata.name != IN_MEMORY:
             return _helped(REASON_DELETED, {self._extended.key: None})
         unreserved = unreserved_by_group(self._pod, self._handle.snapshot) if self._of_groups else None
         if unreserved is not None:

@@ -6,7 +6,7 @@ pkg/scheduler/framework/types.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 import msgspec
 import numpy as np
@@ -227,9 +227,8 @@ class ExistingTerms:
             if (source := affinities.values[pair // width]) is not None
         ]
         self._compiled: dict[int, PodTerms] = {}
-        self._asked: tuple[str, Labels, Mapping[str, str]] | None = None
-        self._answered: tuple[tuple[int, PodTerms], ...] = ()
-        """What `about_pod` said last: one pod is asked about several times, and then others like it."""
+        self._about: dict[Hashable, tuple[tuple[int, PodTerms], ...]] = {}
+        """What `about_pod` said: each plugin asks about a pod, and many are alike."""
         self._naming: dict[str, list[int]] = {}
         self._selecting: list[int] = []
         for number, (source, namespace) in enumerate(self._sources):
@@ -251,12 +250,11 @@ class ExistingTerms:
 
     def about_pod(self, pod: Pod, namespace_labels: Mapping[str, str]) -> tuple[tuple[int, PodTerms], ...]:
         """The same groups with their terms that match a pod, those without any left out."""
-        key = (pod.metadata.namespace, pod.metadata.labels, namespace_labels)
-        if key != self._asked:
-            self._asked = key
+        key = (pod.metadata.namespace, *(frozenset(some.items()) for some in (pod.metadata.labels, namespace_labels)))
+        if key not in self._about:
             found = ((group, its.about(pod, namespace_labels)) for group, its in self.about(pod.metadata.namespace))
-            self._answered = tuple((group, its) for group, its in found if its.every)
-        return self._answered
+            self._about[key] = tuple((group, its) for group, its in found if its.every)
+        return self._about[key]
 
     def listed(self, pods: PodTable, *, is_repelling: bool) -> BoolArray | None:
         """(node,) in a pod group's cycle, the nodes whose pods' terms are read: those with such a pod when it began.

@@ -32,7 +32,7 @@ from kschedx.findings.nodes import TermMatch
 from kschedx.findings.topology import HOSTNAME
 from kschedx.render.wording import balance, count, listed
 from kschedx.render.words import describe
-from kschedx.render.words.constraints import node_condition, requirement_text, unwell_nodes_text
+from kschedx.render.words.constraints import maintenance_text, node_condition, requirement_text, unwell_nodes_text
 from kschedx.render.words.devices import shortage_text
 from kschedx.render.words.resources import offered_nowhere
 from kschedx.render.words.volumes import nearest_text
@@ -142,7 +142,7 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case HostPortConflict():
             return f"host port {finding.port}/{finding.protocol} is in use on {nodes}"
         case NodeUnschedulable():
-            return f"{nodes} {'is' if one else 'are'} cordoned"
+            return f"{nodes} {'is' if one else 'are'} cordoned{maintenance_text(finding.maintenance)}"
         case NodeNameMismatch():
             return f"{nodes} {'is' if one else 'are'} not {finding.wanted} (spec.nodeName)"
         case UntoleratedTaint():
@@ -150,9 +150,7 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
             has = f"{nodes} {'has' if one else 'have'} the taint {finding.key}{value}:{finding.effect}"
             return node_condition(finding, number) or f"{has}{_also_lacking(groups, number)}"
         case NodeAffinityMismatch():
-            failed = _failed(finding)
-            lacks = "does not match" if one else "do not match"
-            return f"{nodes} {lacks} {failed or 'the node affinity'}"
+            return f"{nodes} {'does' if one else 'do'} not match {_affinity(finding)}"
         case TopologySpreadSkew(min_domains=int()):
             exist = f"{count(finding.domain_count, 'domain')} exist{'s' if finding.domain_count == 1 else ''}"
             return f"minDomains {finding.min_domains} over {finding.topology_key} excludes {nodes}: {exist}"
@@ -191,6 +189,13 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case _:
             words = describe(finding)
             return f"{nodes}: {words.headline if number == 1 else words.shared or words.headline}"
+
+
+def _affinity(finding: NodeAffinityMismatch) -> str:
+    """What does not match, and whose it is where it is not the pod's."""
+    by = " (addedAffinity of the scheduler's profile)" if finding.source == "addedAffinity" else ""
+    asked = "the node affinity, which is not valid" if finding.error else _failed(finding) or "the node affinity"
+    return f"{asked}{by}"
 
 
 def _nearest_volume(groups: Sequence[NodeGroup]) -> str:

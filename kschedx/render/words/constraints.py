@@ -71,8 +71,16 @@ SHOWN_LABEL_VALUES = 3
 
 
 @in_words.register
-def _node_unschedulable(_: findings.NodeUnschedulable) -> Words:
-    return Words(headline="the node is cordoned (spec.unschedulable)")
+def _node_unschedulable(finding: findings.NodeUnschedulable) -> Words:
+    return Words(headline=f"the node is cordoned (spec.unschedulable){maintenance_text(finding.maintenance)}")
+
+
+def maintenance_text(found: findings.Maintenance | None) -> str:
+    """`: the driver upgrade of the NVIDIA GPU operator has failed`; empty where no component has cordoned the node."""
+    if found is None:
+        return ""
+    message = f": {found.message}" if found.message else ""
+    return f": the {found.title} {'has failed' if found.is_failed else 'is in progress'}{message}"
 
 
 @in_words.register
@@ -89,6 +97,9 @@ _TROUBLE = {
     "node.kubernetes.io/network-unavailable": ("has", "no network"),
     "node.cloudprovider.kubernetes.io/uninitialized": ("is", "not initialized by the cloud-controller-manager yet"),
     "node.cloudprovider.kubernetes.io/shutdown": ("is", "shut down"),
+    "karpenter.sh/disrupted": ("is", "being removed by Karpenter"),
+    "ToBeDeletedByClusterAutoscaler": ("is", "being removed by cluster-autoscaler"),
+    "node.kubernetes.io/out-of-service": ("is", "out of service"),
 }
 _PLURAL = {"is": "are", "has": "have"}
 
@@ -145,7 +156,8 @@ def _node_affinity_mismatch(finding: findings.NodeAffinityMismatch) -> Words:
             text, label = f"{_none_of(number)} of the profile's addedAffinity {_matches(number)}", "term"
         case _:
             text, label = f"{_none_of(number)} {_matches(number)}", "term"
-    return Words(headline=text, facts=term_facts(finding.terms, label), brief=term_brief(finding.terms))
+    facts = (Fact(label="term", items=(finding.error,)),) if finding.error else term_facts(finding.terms, label)
+    return Words(headline=text, facts=facts, brief=term_brief(finding.terms))
 
 
 def _none_of(terms_count: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kschedx import findings
 from kschedx.errors import nearest
+from kschedx.kube.devices import IN_MEMORY
 from kschedx.render.wording import Brief, Fact, Words, count, in_words, listed
 
 SHOWN = 4
@@ -128,19 +129,25 @@ def shortage_text(short: findings.DeviceShortage, nodes: str, has: str) -> str:
     wanted = "all" if short.wanted is None else f"{short.wanted:,}"
     match short.stage:
         case "none":
-            return f"{nodes} {has} no devices for claim {short.claim} ({wanted} of class {short.device_class})"
+            return f"{nodes} {has} no devices for {_claim(short)} ({wanted} of class {short.device_class})"
         case "other-class":
-            return f"{nodes} {has} no devices of class {short.device_class} for claim {short.claim}"
+            return f"{nodes} {has} no devices of class {short.device_class} for {_claim(short)}"
         case "no-match":
-            return f"no device of {nodes} matches request {short.request} of claim {short.claim}"
+            return f"no device of {nodes} matches request {short.request} of {_claim(short)}"
         case _:
-            free = f"{nodes} {has} too few free devices for claim {short.claim}"
+            free = f"{nodes} {has} too few free devices for {_claim(short)}"
             tainted = f", with tainted devices: {listed(short.taints, 2)}" if short.taints else ""
             return f"{free} ({wanted} of class {short.device_class}){tainted}"
 
 
 def _wants(short: findings.DeviceShortage) -> str:
-    return f"claim {short.claim} requests {_wanted(short)} of class {short.device_class}"
+    verb = "request" if short.claim.endswith(IN_MEMORY) else "requests"
+    return f"{_claim(short)} {verb} {_wanted(short)} of class {short.device_class}"
+
+
+def _claim(short: findings.DeviceShortage) -> str:
+    """kube-scheduler itself makes the claim of extended resources, and gives it a name once it has a node."""
+    return "its extended resources" if short.claim.endswith(IN_MEMORY) else f"claim {short.claim}"
 
 
 def _wanted(short: findings.DeviceShortage) -> str:
