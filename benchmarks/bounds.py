@@ -190,12 +190,14 @@ TOOLS: Mapping[str, dict[str, object]] = {
     "clusters_list": {},
     "event_decode": {"text": "0/5 nodes are available: 5 Insufficient cpu."},
 }
+LIMIT = 120
+"""Seconds of an MCP tool, the default of `--limit`: an error that names it is an answer."""
 TOOL_BOUND = Bound(60, 15, 600)
 TOOL_BOUNDS = {
     "capacity_check": Bound(60, 60, 1_300),
     "dump_check": Bound(60, 60, 1_300),
     "scale_down_explain": Bound(60, 15, 700),
-    "failure_simulate": Bound(60, 120, 1_000),
+    "failure_simulate": Bound(60, LIMIT + 5, 1_000),
 }
 """Those that differ from the others'."""
 LONG = TOOLS.keys() - {"clusters_list"}
@@ -249,7 +251,7 @@ def main(cluster: str, node: str, folder: Path, only: tuple[str, ...]) -> int:
 
 async def _measure_tool(cluster: str, tool: str, arguments: dict[str, object]) -> bool:
     """Whether it exceeds its bound. The characters of an answer are those of its text and its document as JSON."""
-    answers = Answers(Clusters(snapshots=(cluster,)), limit=600)
+    answers = Answers(Clusters(snapshots=(cluster,)), limit=LIMIT)
     try:
         async with Client(server(answers)) as client:
             times, sizes = [], []
@@ -259,12 +261,16 @@ async def _measure_tool(cluster: str, tool: str, arguments: dict[str, object]) -
                 times.append(time.monotonic() - begun)
                 sizes.append(len(result.model_dump_json()))
         worker = answers._worker
-        status = Path(f"/proc/{worker._process.pid}/status").read_text() if worker is not None else ""
+        measured = worker is not None and worker.is_alive  # it is not after --limit
+        status = Path(f"/proc/{worker._process.pid}/status").read_text() if worker is not None and measured else ""
         memory = next((int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM")), 0)
         bound = TOOL_BOUNDS.get(tool, TOOL_BOUND)
-        too_much = result.is_error or bound.exceeded(max(sizes) / 1000, times[1], memory)
+        is_ended = result.is_error and "--limit" in result.model_dump_json()
+        failed = result.is_error and not is_ended
+        too_much = failed or bound.exceeded(max(sizes) / 1000, times[1], memory)
         written = f"{' | '.join(f'{size:,}' for size in sizes)} | {times[0]:.1f} s, {times[1]:.1f} s"
-        print(f"| `{tool}` | {written} | {memory:,.0f} MB{' (too much)' if too_much else ''} |", flush=True)
+        told = " (too much)" if too_much else " (ended by --limit)" if is_ended else ""
+        print(f"| `{tool}` | {written} | {memory:,.0f} MB{told} |", flush=True)
         return too_much
     finally:
         answers.end()

@@ -649,7 +649,7 @@ class Manager:
         managed.created += rows
         if is_outdated:
             managed.outdated |= {*rows}
-        return bool(rows)
+        return bool(rows) and self.workload_of(rows[0]) == managed.workload  # else each sync would create more
 
     def _refuse(self, managed: Managed, count: int, refusal: str, pods: tuple[str, ...] = ()) -> None:
         if managed.rollout is not None and managed.replaced_rows - self._cluster.deleted:

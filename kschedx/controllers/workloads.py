@@ -186,6 +186,7 @@ class Owners:
     """The workload of each pod of a table; a Deployment's where its ReplicaSet says so, by owner or by name."""
 
     def __init__(self, snapshot: Snapshot) -> None:
+        self._stored = snapshot.workloads
         self._deployment_of = dict(_deployments(snapshot))
         self._known: dict[tuple[int, ...], Workload | None] = {}
 
@@ -210,7 +211,10 @@ class Owners:
         if owner.kind == "ReplicaSet":
             deployment = self._deployment_of.get((namespace, owner.name))
             if deployment is None and template and owner.name.endswith(f"-{template}"):
-                deployment = owner.name.removesuffix(f"-{template}")
+                guess = owner.name.removesuffix(f"-{template}")
+                is_stored = ("ReplicaSet", namespace, owner.name) in self._stored
+                if not is_stored or ("Deployment", namespace, guess) in self._stored:  # which adopts it
+                    deployment = guess
             if deployment:
                 return Workload("Deployment", namespace, deployment)
         return Workload(owner.kind, namespace, owner.name)
@@ -256,13 +260,15 @@ _NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 
 
 def _deployments(snapshot: Snapshot) -> Iterator[tuple[tuple[str, str], str]]:
-    """ReplicaSets, by namespace and name, to the Deployments that own them."""
+    """ReplicaSets that have a controller, by namespace and name, to the Deployment that it is; "" for another kind."""
     for (kind, namespace, name), raw in snapshot.workloads.items():
         if kind == "ReplicaSet":
             owners = map_at(msgspec.json.decode(raw), "metadata").get("ownerReferences")
             for owner in owners if isinstance(owners, list) else ():
                 if isinstance(owner, dict) and owner.get("kind") == "Deployment":
                     yield (namespace, name), str(owner.get("name"))
+                elif isinstance(owner, dict) and owner.get("controller"):
+                    yield (namespace, name), ""
 
 
 def wanted_replicas(manifest: Manifest, before: Manifest | None = None) -> int:

@@ -9,19 +9,22 @@ import msgspec
 import pytest
 
 import kschedx
+from kschedx.controllers.workloads import Owners
 from kschedx.errors import InputError
 from kschedx.framework.cycle import Outcome
 from kschedx.render.states import NotChanged
 from kschedx.simulate.drain import DrainOutcome
 from kschedx.simulate.simulation import Simulation
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
+from tests.command import kschedx as kschedx_command
 from tests.device_builders import allocated, device_class
 from tests.simulate.clusters import deployment, nodes
 from tests.storage_builders import claim, storage_class, volume
 
+GROWS: Manifest = {**storage_class("waits"), "allowVolumeExpansion": True}
 STORAGE: list[Manifest] = [
-    *(node("a"), storage_class("waits"), storage_class("other"), claim("data"), claim("spare"), claim("old")),
+    *(node("a"), GROWS, storage_class("other"), claim("data"), claim("spare"), claim("old")),
     *(volume("disk", holder="kept"), claim("kept", volume="disk"), volume("free", storage_class="other")),
     *(claim("used"), claim("classless", storage_class=None)),
     pod("db", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]),
@@ -68,6 +71,26 @@ def test_applying_an_immutable_field_is_refused_as_the_api_server_does(tmp_path:
     assert (found.overall, tuple(found.pending)) == (Outcome.UNSCHEDULABLE, ("default/db",))
     written.write_bytes(msgspec.json.encode(claim("data", storage_class=None)))
     assert simulated({"apply": str(written)}).pending == ("default/db",)
+
+
+@pytest.mark.parametrize(
+    ("expands", "size", "is_refused"), [(None, "20Gi", True), (True, "20Gi", False), (None, "10Gi", False)]
+)
+def test_a_claim_grows_only_if_its_class_allows_it(
+    tmp_path: Path, expands: bool | None, size: str, is_refused: bool
+) -> None:
+    written = tmp_path / "claim.json"
+    written.write_bytes(msgspec.json.encode(claim("kept", size=size)))
+    change = {"set": "pvc/kept:spec.resources.requests.storage=20Gi"}
+    waits = {**storage_class("waits"), **({} if expands is None else {"allowVolumeExpansion": expands})}
+    bound = {**claim("kept", volume="disk"), "status": {"phase": "Bound"}}
+    snapshot = Snapshot.from_objects([node("a"), waits, bound, volume("disk", holder="kept")])
+    found = kschedx.simulate(snapshot, changes=[{"apply": str(written)}])
+    messages = [one.lifecycle.message for one in found.states if isinstance(one.lifecycle, NotChanged)]
+    assert [" ".join(one.split()[-4:]) for one in messages] == ["pvc must support resize"] * is_refused
+    if is_refused:
+        with pytest.raises(InputError, match="must support resize"):
+            kschedx.simulate(snapshot, changes=[change])
 
 
 def test_a_custom_resource_whose_pods_are_not_known_is_undecided(tmp_path: Path) -> None:
@@ -156,3 +179,33 @@ def test_a_drain_heeds_budgets_as_they_are_after_the_changes(change: dict[str, o
     simulation = kschedx.simulate(snapshot, changes=[change, {"drain": "node-1"}], namespace="shop")
     (one,) = simulation.drained
     assert len(one.of(DrainOutcome.BUDGET, DrainOutcome.BUDGETS)) == stays
+
+
+CONTROLLED = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "batch", "uid": "batch", "controller": True}
+
+
+@pytest.mark.parametrize(
+    ("owners", "has_deployment", "kind"),
+    [
+        ([], True, "Deployment"),
+        ([], False, "ReplicaSet"),
+        ([CONTROLLED], True, "ReplicaSet"),
+        ([CONTROLLED], False, "ReplicaSet"),
+    ],
+    ids=["adopted", "orphan", "another controller", "another controller alone"],
+)
+def test_the_pods_of_a_replica_set_belong_to_what_controls_it(
+    owners: list[Manifest], has_deployment: bool, kind: str, tmp_path: Path
+) -> None:
+    """Its name alone, which ends with the hash of a template, makes no Deployment of it."""
+    objects = [*nodes(("1", "1")), *deployment("batch", "2", [None, None])]
+    for one in objects:
+        if one["kind"] == "ReplicaSet":
+            at(one, "metadata")["ownerReferences"] = owners
+    kept = [one for one in objects if has_deployment or one["kind"] != "Deployment"]
+    snapshot = Snapshot.from_objects(kept)
+    assert Owners(snapshot).of(snapshot.pods, 0).kind == kind
+    (tmp_path / "pods.json").write_bytes(msgspec.json.encode({"kind": "List", "items": kept[-2:]}))
+    (tmp_path / "cluster.json").write_bytes(msgspec.json.encode({"kind": "List", "items": kept}))
+    asked = kschedx_command("why", "-f", tmp_path / "pods.json", "-s", tmp_path / "cluster.json", "-o", "json")
+    assert (asked.code, asked.err) == (1, "")
