@@ -223,11 +223,12 @@ class RoundDevices:
         found: dict[str, tuple[ResourceClaim, ...]] = {}
         contributed, is_unknown = Requirements(), False
         answers: dict[tuple[int, ...], tuple[ResourceClaim, ...] | None] = {}
+        pruned: dict[int, bool] = {}
         for name, slices in [(one.name, one.resource_slices) for one in types] or [("", ())]:
             mine = self._mine(host_name, name)
             key = (id(slices), *map(id, mine))
             if key not in answers:
-                search = self._search(host_name, node_name, requirements, new, slices or (), mine, allowed)
+                search = self._search(host_name, node_name, requirements, new, slices or (), mine, allowed, pruned)
                 if isinstance(search, NoDevices):
                     return search
                 answers[key] = None
@@ -240,6 +241,11 @@ class RoundDevices:
                 is_unknown = True
             elif answer is not None:
                 found[name] = answer
+        if True in pruned.values():
+            name = json.dumps(new[min(at for at, is_pruned in pruned.items() if is_pruned)].metadata.name)
+            why = "all instance types pruned, no instance type can satisfy this claim without exceeding the maximum of"
+            text = f"{_PREFIX}validating claim {name}: claim {name}: {why} {MAX_DEVICES_OF_CLAIM} devices"
+            return NoDevices(text=text, is_known=not is_unknown)
         if not found:
             text = f"{_PREFIX}no instance type can satisfy the allocation"
             return NoDevices(text=text, is_known=not is_unknown)
@@ -274,8 +280,10 @@ class RoundDevices:
         own: Sequence[ResourceSlice],
         mine: Sequence[ResourceClaim],
         allowed: frozenset[str],
+        pruned: dict[int, bool],
     ) -> tuple[tuple[ResourceClaim, ...], Requirements] | NoDevices | None:
-        """The claims, allocated, and what their devices require of the node; None where no devices are found."""
+        """The claims, allocated, and what their devices require of the node; None where no devices are found. `pruned`
+        gets for claims, by number, whether every type so far would publish too many devices."""
         slices, node = self._slices(node_name, requirements, own, allowed)
         others = [one.counted for one in self._placed.values() if one.node == host_name]
         swaps = [(claim, None) for claim in others] + [(None, claim) for claim in mine]
@@ -290,6 +298,8 @@ class RoundDevices:
         finally:
             for before, after in reversed(swaps):
                 self._change(after, before)
+        for at in search.with_own:
+            pruned[at] = pruned.get(at, True) and at in search.pruned
         if result is None:
             return None
         made = tuple(
@@ -445,6 +455,10 @@ class _Search(AllocationSearch):
         self._required = [requirements]
         """Of the node, before the first pick and after each."""
         self._wants_all = False
+        self.with_own = set[int]()
+        """Claims, by number, that request all of some devices that the instance type would publish."""
+        self.pruned = set[int]()
+        """Those of them that get none of these, as they would be too many."""
 
     @property
     def needed(self) -> Requirements:
@@ -467,9 +481,22 @@ class _Search(AllocationSearch):
         except FailureError as error:
             raise FailureError(f"validating claim {name}: {error}") from None
 
-    def too_many(self, claim: ResourceClaim, devices: int) -> str:
+    def too_many(self, claim: ResourceClaim, requests: Sequence[Sequence[Checked]], devices: int) -> None:
+        """What an instance type would publish is left out where that is what makes a claim request too many."""
+        everything = [one for alternatives in requests for one in alternatives]
+        devices -= sum(self._is_own(at) for one in everything for at in one.everything)
         name = json.dumps(claim.metadata.name)
-        return f"claim {name} requests {devices} total devices, exceeding maximum of {MAX_DEVICES_OF_CLAIM}"
+        if devices > MAX_DEVICES_OF_CLAIM:
+            told = f"requests {devices} total devices, exceeding maximum of {MAX_DEVICES_OF_CLAIM}"
+            raise FailureError(f"claim {name} {told}")
+        self.pruned.add(len(self.requests) - 1)
+        for one in everything:
+            kept = tuple(at for at in one.everything if not self._is_own(at))
+            one.count -= len(one.everything) - len(kept)
+            one.everything = kept
+
+    def _is_own(self, at: int) -> bool:
+        return _is_of_type(self.devices[at].slice)
 
     def _devices_of(self, at: tuple[int, int, int], number: int, start: int) -> SearchOutcome:
         """A request for all devices that match is met where none does."""
@@ -505,7 +532,10 @@ class _Search(AllocationSearch):
                 raise FailureError(f"{about}: pool {'/'.join(pool.id)} is incomplete (missing slices)")
         self._wants_all = True
         try:
-            return super()._everything(named, wanted, device_class, at)
+            found = super()._everything(named, wanted, device_class, at)
+            if any(map(self._is_own, found.everything)):
+                self.with_own.add(at[0])
+            return found
         except FailureError as error:
             raise FailureError(f"{about}: {error}") from None
         finally:

@@ -184,3 +184,18 @@ def test_all_devices_of_a_node() -> None:
     new = karpenter(*objects, catalogue=types(gpus=2)).own.new
     assert [one.pods for one in new] == [["default/p0"], ["default/p1"]]
     assert len(karpenter(*objects[:2], objects[3], catalogue=types(plain=0, gpus=1)).own.new[0].types) == 2
+
+
+def test_a_type_with_too_many_devices_for_a_claim() -> None:
+    """Its devices do not count for a claim of all of them; where every type has too many, no type is left."""
+    every = {"name": "one", "exactly": {"deviceClassName": "gpu", "allocationMode": "All"}}
+    objects = [device_class(), claim("c", [every]), user("p", "c")]
+    assert len(karpenter(*objects, catalogue=types(gpus=2, many=33)).own.new[0].types) == 2
+    made = karpenter(*objects, catalogue=types(many=33, more=40))
+    found = made.about(made.snapshot.pods[0])
+    assert found is not None
+    told = (
+        "all instance types pruned, no instance type can satisfy this claim without exceeding the maximum of 32 devices"
+    )
+    name = 'claim "c"'
+    assert found.event == f"Failed to schedule pod, allocating dynamic resources, validating {name}: {name}: {told}"

@@ -508,14 +508,14 @@ class AllocationSearch:
                 checked.append(self._checked(claim, wanted, (index, position, alternative)))
             least += min((one.count for one in checked), default=0)
         if least > MAX_DEVICES_OF_CLAIM:
-            raise FailureError(self.too_many(claim, least))
+            self.too_many(claim, requests, least)
         self._picks.append([])
         self._constraints.append([self._constraint(claim, at) for at in range(len(claim.spec.devices.constraints))])
 
-    def too_many(self, claim: ResourceClaim, devices: int) -> str:
-        """The text for a claim that requests more devices than a claim can have."""
+    def too_many(self, claim: ResourceClaim, requests: Sequence[Sequence[Checked]], devices: int) -> None:
+        """A claim requests more devices than a claim can have. Raises `FailureError`."""
         limit = f"exceeds the claim limit of {MAX_DEVICES_OF_CLAIM}"
-        return f"claim {claim.key}: number of requested devices {devices} {limit}"
+        raise FailureError(f"claim {claim.key}: number of requested devices {devices} {limit}")
 
     def _checked(self, claim: ResourceClaim, wanted: DeviceWish, at: tuple[int, int, int]) -> Checked:
         named = f"claim {claim.key}, request {wanted.name}"
