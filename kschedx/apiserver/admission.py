@@ -17,6 +17,7 @@ from kschedx.apiserver.defaulting import default_pod, merge_spread_label_keys, w
 from kschedx.apiserver.limit_range import apply_limit_range, limit_range_refusal
 from kschedx.apiserver.optional_admission import (
     EXTENDED_RESOURCE_TOLERATION,
+    NODE_SELECTOR,
     OPTIONAL_PLUGINS,
     POD_NODE_SELECTOR,
     POD_TOLERATION_RESTRICTION,
@@ -24,6 +25,7 @@ from kschedx.apiserver.optional_admission import (
     PROJECT_NODE_SELECTOR,
     apply_default_tolerations,
     apply_node_selector,
+    project_selector,
     tolerate_extended_resources,
 )
 from kschedx.apiserver.pod_classes import (
@@ -93,6 +95,8 @@ class AdmissionContext(Struct, frozen=True, kw_only=True):
     """By name, defaulted; the built-in ones need not be among them."""
     namespace_annotations: Mapping[str, Labels] = {}
     """Namespace to annotations, for optional plugins."""
+    default_node_selector: str = ""
+    """OpenShift's, of a project that has none of its own."""
     enabled_plugins: Sequence[str] = ()
     """Of `optional_admission.OPTIONAL_PLUGINS`, as after --enable-admission-plugins."""
     pod_security: PodSecurity | None = None
@@ -201,13 +205,18 @@ def _steps(pod: Pod, context: AdmissionContext) -> Iterator[_Step]:
         yield _Step(
             plugin=POD_NODE_SELECTOR,
             source=f"Namespace {namespace}",
-            change=lambda spec: apply_node_selector(spec, annotations),
+            change=lambda spec: apply_node_selector(
+                spec, annotations.get(NODE_SELECTOR, ""), f"metadata.annotations[{NODE_SELECTOR}]"
+            ),
         )
-    if PROJECT_NODE_SELECTOR in annotations:
+    default = context.default_node_selector if namespace in context.namespace_annotations else ""
+    if selector := project_selector(annotations, default):
+        is_own = PROJECT_NODE_SELECTOR in annotations
+        field = f"metadata.annotations[{PROJECT_NODE_SELECTOR}]" if is_own else "spec.defaultNodeSelector"
         yield _Step(
             plugin=PROJECT_NODE_ENVIRONMENT,
-            source=f"Namespace {namespace}",
-            change=lambda spec: apply_node_selector(spec, annotations, PROJECT_NODE_SELECTOR),
+            source=f"Namespace {namespace}" if is_own else "Scheduler cluster",
+            change=lambda spec: apply_node_selector(spec, selector, field, "project"),
         )
     yield _Step(plugin=PRIORITY, source="", change=lambda spec: _prioritized(spec, context.priority_classes))
     yield _Step(plugin=DEFAULT_TOLERATION_SECONDS, source="", change=_with_default_tolerations)

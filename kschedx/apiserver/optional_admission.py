@@ -40,15 +40,21 @@ PLUGIN_OF_ANNOTATION: Mapping[str, str] = {
 READ_ANNOTATIONS = frozenset({*PLUGIN_OF_ANNOTATION, PROJECT_NODE_SELECTOR})
 
 
-def apply_node_selector(spec: PodSpec, annotations: Labels, annotation: str = NODE_SELECTOR) -> PodSpec:
-    """The spec with its namespace's node selector. Raises InputError where the two conflict."""
-    wanted = _labels(annotations.get(annotation, ""), annotation)
+def project_selector(annotations: Labels, default: str) -> str:
+    """What OriginPodNodeEnvironment adds to the pods of a project: its own selector, be it empty, before the cluster's
+    `default`; nothing where PodNodeSelector's annotation is there."""
+    return "" if NODE_SELECTOR in annotations else annotations.get(PROJECT_NODE_SELECTOR, default)
+
+
+def apply_node_selector(spec: PodSpec, selector: str, field: str, whose: str = "namespace") -> PodSpec:
+    """The spec with the node selector that `field` has. Raises InputError where the two conflict."""
+    wanted = _labels(selector, field)
     for key, value in sorted(wanted.items()):
         if spec.node_selector.get(key, value) != value:
             raise InputError(
-                "pod node label selector conflicts with its namespace node label selector",
+                f"pod node label selector conflicts with its {whose} node label selector",
                 place=Place(field=f"spec.nodeSelector[{key}]"),
-                hint=f"the namespace says {key}={value}",
+                hint=f"the {whose} says {key}={value}",
             )
     return replace(spec, node_selector=wanted | spec.node_selector)
 
@@ -92,15 +98,14 @@ def tolerate_extended_resources(spec: PodSpec) -> PodSpec:
     return replace(spec, tolerations=tolerations)
 
 
-def _labels(selector: str, annotation: str) -> Labels:
+def _labels(selector: str, field: str) -> Labels:
     """`key=value,other=value` (ConvertSelectorToLabelsMap)."""
     labels: Labels = {}
     for part in selector.split(",") if selector else ():
         pair = part.split("=")
         key, value = pair[0].strip(), pair[-1].strip()
         if len(pair) != 2 or any(label_key_errors(key)) or any(label_value_errors(value)):
-            place = Place(field=f"metadata.annotations[{annotation}]")
-            raise InputError(f'the namespace\'s node selector is not of the form key=value: "{part}"', place=place)
+            raise InputError(f'the node selector is not of the form key=value: "{part}"', place=Place(field=field))
         labels[key] = value
     return labels
 

@@ -153,10 +153,10 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> Answer | int:
     from kschedx.cli.why_pod import why_one
     from kschedx.errors import InputError
     from kschedx.inquiry.ask import Clusters, notes_about, waiting_member_of
-    from kschedx.inquiry.manifests import Manifests
+    from kschedx.inquiry.manifests import Manifests, Written
     from kschedx.inquiry.target import named_namespace, named_node
 
-    manifests = Manifests.read(wanted.files) if wanted.files else None
+    manifests = Manifests.read(wanted.files, has_target=bool(wanted.names)) if wanted.files else None
     read = question.read_to_decide()
     try:
         reached, changes = _after_changes(question, wanted, read)
@@ -192,7 +192,8 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> Answer | int:
         from kschedx.cli.why_list import why_several
 
         return why_several(question, wanted, clusters, setup, found, queue)
-    setup = replace(setup, notes=(*setup.notes, *notes_about(found[0])))
+    beside = manifests.notes() if manifests is not None and not isinstance(found[0], Written) else ()
+    setup = replace(setup, notes=(*setup.notes, *notes_about(found[0]), *beside))
     if (member := waiting_member_of(found[0], clusters.applied)) is not None and not wanted.tries:
         found = queue = [member]
     return why_one(question, wanted, clusters, setup, found[0], interval, queue)

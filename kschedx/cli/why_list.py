@@ -24,7 +24,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.ask import Clusters, Inquiry, gather, gather_beside
 from kschedx.inquiry.explanation import Explanation, terminating_victims
 from kschedx.inquiry.node import NodeAnswer, Verdict, report_document
-from kschedx.inquiry.pod_lifecycle import pod_lifecycle, scheduler_down
+from kschedx.inquiry.pod_lifecycle import leaving, pod_lifecycle, scheduler_down
 from kschedx.inquiry.target import node_names
 from kschedx.kube.documents import API_VERSION
 from kschedx.kube.escaping import shell_command
@@ -373,8 +373,9 @@ class Asked:
 
 
 def _alike(item: Item, story: PodAnswer) -> PodAnswer:
-    """The story of a pod that is like this one, as this one's."""
-    return replace(story, pod=item.pod, owner=item.owner, priority=item.priority, command=item.command)
+    """The story of a pod that is like this one, as this one's, on its own node."""
+    nodes = (item.node,) if item.node else story.nodes
+    return replace(story, pod=item.pod, owner=item.owner, priority=item.priority, command=item.command, nodes=nodes)
 
 
 # `kschedx why` for several pods and workloads, that are named or in files.
@@ -511,7 +512,7 @@ def _of_group(wanted: Wanted, together: Together, group: ReplicaGroup, one: Pod 
     from kschedx.inquiry.manifests import Written
 
     item = replace(_item(wanted, group.subject, one, partial(together.explain, group)), open_count=group.undecided)
-    nodes = together.nodes(group)
+    nodes = {pod: "" if together.preempts(pod) else node for pod, node in together.nodes(group).items()}
     replicas = tuple(
         Replica(pod=pod, node=node, taken=None if node else together.taken(pod)) for pod, node in nodes.items()
     )
@@ -630,7 +631,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     from kschedx.explain.causes import alike, owner_of
     from kschedx.explain.missing_kinds import depends_on_unread
     from kschedx.explain.subject import stored
-    from kschedx.inquiry.pod import autoscaler_of, explain, karpenter_of, lacking_group
+    from kschedx.inquiry.pod import autoscaler_of, explain, karpenter_of, lacking_group, objection
     from kschedx.inquiry.workload_pods import QueueOutcome
     from kschedx.render.pending import evicted_note
 
@@ -660,13 +661,16 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
             return replace(alone, like=None)
         if in_turn is None or not in_turn.is_queued(pod.key):
             return alone
+        preempts, place = in_turn.preempts(pod.key), in_turn.node(pod.key)
+        if place and not preempts and (said := objection(snapshot, pod, setup)):
+            return replace(alone, like=(kinds[row], said, "disputed") if row in kinds else None)
         return replace(
             alone,
             explain=lambda: replace(in_turn.explanation(pod.key), autoscaler=autoscaler, karpenter=karpenter),
-            node=in_turn.node(pod.key),
+            node="" if preempts else place,
             taken=in_turn.taken(pod.key),
             waits=in_turn.message(pod.key),
-            like=(kinds[row], in_turn.message(pod.key)) if row in kinds else None,
+            like=(kinds[row], in_turn.message(pod.key)) if row in kinds and not preempts else None,
         )
 
     autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.scheduler) if rows else (None, ())
@@ -778,11 +782,8 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
             pods = snapshot.pods
             return Verdict(pod=pods.key(row), priority=int(pods.priorities[row]), findings=(), undecided=str(error))
 
-    queued = [
-        row
-        for row in rows_in_queue_order(snapshot, setup.scheduler)
-        if not isinstance(pod_lifecycle(snapshot, snapshot.pods[row]), BeingDeleted)
-    ]
+    gone = leaving(snapshot, snapshot.pods.pending)
+    queued = [row for row in rows_in_queue_order(snapshot, setup.scheduler) if row not in gone]
     verdicts = list(counted(results(look, queued, processors()), Phase.DECIDING, len(queued), "pods"))
 
     def screen(width: int, wide: bool) -> Sequence[Text]:

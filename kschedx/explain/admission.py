@@ -396,6 +396,7 @@ def _context(
         runtime_classes=snapshot.runtime_classes if _knows_runtime_classes(snapshot) else None,
         priority_classes=snapshot.priority_classes,
         namespace_annotations=snapshot.namespace_annotations,
+        default_node_selector=snapshot.default_node_selector,
         enabled_plugins=tuple(plugins),
         pod_security=pod_security,
         validation=ValidationOptions(

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from kschedx.apiserver.optional_admission import SELECTOR_ANNOTATIONS
+from kschedx.apiserver.optional_admission import PROJECT_NODE_SELECTOR, SELECTOR_ANNOTATIONS
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.findings import (
@@ -103,10 +103,11 @@ class MatchingPodPending(RootCause, frozen=True, kw_only=True):
 
 
 class SelectorOfNamespace(RootCause, frozen=True, kw_only=True):
-    """Admission adds the node selector of a namespace's annotation to each of its pods."""
+    """Admission adds the node selector of a namespace's annotation to each of its pods, or OpenShift's default."""
 
     namespace: str
     annotation: str
+    """Which has the selector, or which replaces the default."""
 
 
 class PortOfService(RootCause, frozen=True, kw_only=True):
@@ -291,10 +292,17 @@ def _of_namespace(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[Selec
     if finding.source != "nodeSelector":
         return
     unmatched = {(one.key, *one.values) for term in finding.terms for one in term.requirements if not one.matched}
-    for annotation, written in cycle.snapshot.namespace_annotations.get(namespace, {}).items():
+    annotations, default = cycle.snapshot.namespace_annotations.get(namespace), cycle.snapshot.default_node_selector
+    if annotations is None:
+        return
+    is_default = bool(default) and not {*SELECTOR_ANNOTATIONS} & {*annotations}
+    for annotation, written in ({PROJECT_NODE_SELECTOR: default} if is_default else annotations).items():
         pairs = [tuple(map(str.strip, part.split("="))) for part in written.split(",")]
         if annotation in SELECTOR_ANNOTATIONS and unmatched & {*pairs}:
-            text = f"node selector {written} comes from annotation {annotation} of namespace {namespace}"
+            whence = f"comes from annotation {annotation} of namespace {namespace}"
+            if is_default:
+                whence = "is spec.defaultNodeSelector of OpenShift's Scheduler cluster"
+            text = f"node selector {written} {whence}"
             yield SelectorOfNamespace(text=text, namespace=namespace, annotation=annotation)
 
 

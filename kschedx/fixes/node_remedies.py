@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from msgspec import json
 from msgspec.structs import replace
 
-from kschedx.apiserver.optional_admission import PROJECT_NODE_SELECTOR
+from kschedx.apiserver.optional_admission import project_selector
 from kschedx.errors import is_a_letter_away
 from kschedx.explain.diagnosis import names_hardware
 from kschedx.findings import HostPortConflict, Maintenance, NodeAffinityMismatch, RequirementMatch
@@ -130,7 +130,7 @@ def _flavor_labels(snapshot: Snapshot) -> frozenset[str]:
     return frozenset(key for one in snapshot.of(ResourceFlavor) for key in one.spec.node_labels)
 
 
-def _is_admitted_by_kueue(place: Candidate) -> bool:
+def _is_admitted_by_kueue(place: Candidate | Situation) -> bool:
     metadata = place.pod.metadata
     return metadata.controller is not None and any(
         (reference.kind, reference.name) == (metadata.controller.kind, metadata.controller.name)
@@ -140,15 +140,19 @@ def _is_admitted_by_kueue(place: Candidate) -> bool:
     )
 
 
-def comes_back(requirement: RequirementMatch, source: str, place: Candidate) -> bool:
-    """Whether admission or a controller adds a requirement again when you drop it: the pod's RuntimeClass, OpenShift
-    project, or flavor of Kueue has it, or the template of the pod's workload does not."""
+def comes_back(requirement: RequirementMatch, source: str, place: Candidate | Situation) -> bool:
+    """Whether admission or a controller adds a requirement again when you drop or change it: the pod's RuntimeClass,
+    OpenShift project, or flavor of Kueue has it, or the template of the pod's workload does not. A RuntimeClass that
+    the dump lacks may."""
     pod, snapshot = place.pod, place.snapshot
-    project = snapshot.namespace_annotations.get(pod.metadata.namespace, {}).get(PROJECT_NODE_SELECTOR, "")
+    annotations = snapshot.namespace_annotations.get(pod.metadata.namespace, {})
+    project = project_selector(annotations, snapshot.default_node_selector)
     if requirement.key in (part.partition("=")[0].strip() for part in project.split(",")):
         return source == "nodeSelector"
-    runtime = snapshot.runtime_classes.get(pod.spec.runtime_class_name or "")
-    if runtime is not None and runtime.scheduling is not None and requirement.key in runtime.scheduling.node_selector:
+    name = pod.spec.runtime_class_name or ""
+    runtime = snapshot.runtime_classes.get(name)
+    scheduling = None if runtime is None else runtime.scheduling
+    if (name and runtime is None) or (scheduling is not None and requirement.key in scheduling.node_selector):
         return source == "nodeSelector"
     if requirement.key in _flavor_labels(snapshot) and _is_admitted_by_kueue(place):
         return True
@@ -180,13 +184,14 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: Candidate) -> Iterat
         return
     misspelled = False
     if finding.source != "addedAffinity":
-        for requirement in unmatched:
+        kept = tuple(one for one in unmatched if comes_back(one, finding.source, place))
+        for requirement in (one for one in unmatched if one not in kept):
             for meant in _meant(requirement, place.nodes.cluster):
                 misspelled = True
                 yield s.SelectInstead(source=finding.source, term=term.index, wrong=requirement, meant=meant)
         if any(r.key == NODE_NAME_FIELD for r in unmatched):
             yield s.DropNodeNames()
-        elif unmatched and not any(comes_back(one, finding.source, place) for one in unmatched):
+        elif unmatched and not kept:
             known = place.nodes.cluster.label_keys
             is_absent = any(names_hardware(one.key) and one.key not in known for one in unmatched)
             price = s.Cost.STOPGAP if is_absent else s.Cost.CONSTRAINT
@@ -288,8 +293,10 @@ def _only_value(written: str, values: set[str]) -> str:
 def without_contradiction(situation: Situation) -> Iterator[s.DropRequirements]:
     """One of two requirements that no node has both of, where it is the pod's own."""
     for one in contradiction(situation) or ():
-        if (value := situation.pod.spec.node_selector.get(one.key)) is not None and one.values == (value,):
-            yield s.DropRequirements(source="nodeSelector", term=0, requirements=(_as_match(one, "="),))
+        asked = _as_match(one, "=")
+        is_own = one.values == (situation.pod.spec.node_selector.get(one.key),)
+        if is_own and not comes_back(asked, "nodeSelector", situation):
+            yield s.DropRequirements(source="nodeSelector", term=0, requirements=(asked,))
         affinity = situation.pod.spec.affinity
         rules = affinity.node_affinity if affinity else None
         required = rules.required_during_scheduling_ignored_during_execution if rules else None

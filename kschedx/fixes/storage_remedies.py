@@ -70,6 +70,7 @@ def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: Candidate) -> 
     if isinstance(finding, NoMatchingVolume):
         yield from released_volumes(claim, place.snapshot)
         yield from _bound_claims(claim, place)
+        yield from _with_modes(claim, place, at_once=False)
     smaller = [] if isinstance(finding, ProvisioningTopologyMismatch) else list(_smaller_claim(finding, claim))
     yield from smaller
     storage_class = place.snapshot.storage.classes.get(claim.storage_class)
@@ -137,6 +138,23 @@ def released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterat
             if VolumeSearch(claim, Storage(volumes={free.name: free}), attributes_classes=True).fitting:
                 yield s.ReleaseVolume(volume=free, holder=key, is_its_own=key == claim.key)
         except SearchError:
+            return
+
+
+def _with_modes(claim: PersistentVolumeClaim, place: Candidate, *, at_once: bool) -> Iterator[s.RecreateClaim]:
+    """The claim with the access modes of the first free volume that has all else; bound `at_once`, or with the pod."""
+    for volume in place.snapshot.storage.volumes_of(claim.storage_class):
+        modes = volume.spec.access_modes
+        if {*claim.spec.access_modes} <= {*modes}:
+            continue
+        kept = tuple(one for one in claim.spec.access_modes if one in modes) or modes[:1]
+        made = replace(_anew(claim, place), spec=replace(claim.spec, access_modes=kept))
+        try:
+            fits = VolumeSearch(made, Storage(volumes={volume.name: volume}), attributes_classes=True).fitting
+        except SearchError:
+            return
+        if fits:
+            yield s.RecreateClaim(claim=made, modes_of=volume.name, is_bound_at_once=at_once)
             return
 
 
@@ -345,7 +363,11 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
     if found is not None:
         title = f"bind claim {claim.key} to volume {found.name}"
         yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(bound_claim(claim, found.name),))
-    if finding.cause in ("class-missing", "no-class") and claim.spec.storage_class_name != "":
+    if claim.spec.storage_class_name == "":  # nothing is provisioned for it
+        default = default_class(storage.classes.values())
+        if found is None and default is not None and default.can_provision:
+            yield _of_class(claim, default)
+    elif finding.cause in ("class-missing", "no-class"):
         may_set = place.situation.scheduler.release.enabled("RetroactiveDefaultStorageClass")
         for step in _with_classes(claim, storage, is_bindable=found is not None):
             if may_set and claim.spec.storage_class_name is None and isinstance(step, s.RecreateClaim):
@@ -357,6 +379,8 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
     if not claim.spec.volume_name and found is None:
         for one in released_volumes(claim, snapshot):
             yield replace(one, claim=bound_claim(claim, one.volume.name))
+    if found is None and not claim.spec.volume_name:
+        yield from _with_modes(claim, place, at_once=True)
     if found is None:
         own = f"{claim.metadata.namespace}-{claim.name}"
         name = (claim.spec.volume_name or own) if named is None else own
@@ -454,7 +478,7 @@ def _of_class(claim: PersistentVolumeClaim, storage_class: StorageClass, *, is_t
     return s.RecreateClaim(
         claim=made,
         storage_class=storage_class.name,
-        wrong_class=claim.storage_class,
+        wrong_class='""' if claim.spec.storage_class_name == "" else claim.storage_class,
         is_typo=is_typo,
         volume=volume_for(made, name, storage_class, bound=True) if at_once else None,
         provisioner=storage_class.provisioner if at_once else "",

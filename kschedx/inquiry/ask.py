@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.controllers.workloads import SCALED, wanted_replicas
 from kschedx.errors import KschedxError, NotAdmittedError
 from kschedx.explain.admission import without_pods
 from kschedx.explain.notes import Note, note
@@ -19,6 +21,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, title, written_from
 from kschedx.inquiry.pod import Admit, WithoutDecision, explain
+from kschedx.inquiry.pod_lifecycle import controller_manager_down
 from kschedx.inquiry.workload_lifecycle import (
     all_replicas,
     deadline_exceeded,
@@ -26,9 +29,9 @@ from kschedx.inquiry.workload_lifecycle import (
     waiting_member,
     workload_lifecycle,
 )
-from kschedx.kube.decoding import decode
+from kschedx.kube.decoding import decode, map_at
 from kschedx.kube.types import ObjectMeta, Pod
-from kschedx.render.states import NamespaceTerminating, Refused, Suspended
+from kschedx.render.states import ComponentDown, NamespaceTerminating, Refused, Suspended, WaitingForOrdinal
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -140,10 +143,14 @@ class Inquiry(Struct, frozen=True, kw_only=True):
 
 
 def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tuple[Written, Explanation]]:
-    """Workloads of the cluster, in one namespace or all, whose pods the API server refuses or a queue holds back."""
+    """Workloads of the cluster, in one namespace or all, whose pods the API server refuses, a queue or an earlier
+    ordinal holds back, or no controller creates."""
     snapshot = inquiry.clusters.applied
     asked: set[tuple[str, str, str]] = set()
     events = {(one.kind, one.namespace, one.name) for one in without_pods(snapshot, within)}
+    events.update(_short_stateful_sets(snapshot))
+    if controller_manager_down(snapshot, "") is not None:
+        events.update(key for key, raw in snapshot.workloads.items() if key[0] in SCALED and _is_short(raw))
     for key, raw in snapshot.workloads.items():
         if within not in (None, key[1]) or not (key in events or any(mark in raw for mark in _STUCK)):
             continue
@@ -160,10 +167,34 @@ def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tup
         except KschedxError:
             continue
         state = made.lifecycle
-        if isinstance(state, Refused | NamespaceTerminating) or (isinstance(state, Suspended) and state.queue):
+        is_queued = isinstance(state, Suspended) and bool(state.queue)
+        if is_queued or isinstance(state, _WITHOUT_PODS):
             yield found, made
 
 
+def _short_stateful_sets(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
+    """Those with some of their pods, and fewer than they want."""
+    pods = snapshot.pods
+    mine = pods.owners.where(lambda owners: any(one.controller and one.kind == "StatefulSet" for one in owners))
+    mine &= ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+    rows = mine.nonzero()[0].tolist()
+    owners = ((row, one.name) for row in rows for one in pods.owners[row] if one.controller)
+    counts = Counter((pods.namespaces[row], name) for row, name in owners)
+    for (namespace, name), number in counts.items():
+        key = "StatefulSet", namespace, name
+        raw = snapshot.workloads.get(key)
+        if raw is not None and number < wanted_replicas(msgspec.json.decode(raw, type=dict[str, object])):
+            yield key
+
+
+def _is_short(raw: bytes) -> bool:
+    """By the replicas that its controller counted last."""
+    manifest = msgspec.json.decode(raw, type=dict[str, object])
+    counted = map_at(manifest, "status").get("replicas")
+    return (counted if isinstance(counted, int) else 0) < wanted_replicas(manifest)
+
+
+_WITHOUT_PODS = (Refused, NamespaceTerminating, WaitingForOrdinal, ComponentDown)
 _STUCK = (b'"ReplicaFailure"', b'"suspend":true')
 
 

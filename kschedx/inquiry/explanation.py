@@ -227,13 +227,17 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     @property
     def overall(self) -> Outcome:
-        """The outcome of all that was asked about: of every replica, where there are several, and of a pod's group."""
+        """The outcome of all that was asked about: of every replica, where there are several, and of a pod's group.
+
+        A pod for which preemption makes room is unschedulable until its victims are gone.
+        """
         if self.lifecycle is not None:
             return _OVERALL[row_of(self.lifecycle).exit_code]
         if self.replicas is None:
             return self.alone
         if self.replicas.fits:
-            return Outcome.UNDECIDED if self.replicas.undecided else Outcome.SCHEDULED
+            now = Outcome.UNSCHEDULABLE if self.replicas.evicted else Outcome.SCHEDULED
+            return Outcome.UNDECIDED if self.replicas.undecided else now
         return Outcome.UNSCHEDULABLE if self.becomes is Outcome.SCHEDULED else self.becomes
 
     @property

@@ -192,8 +192,9 @@ class Manifests:
         """Claims and workloads, by kind, namespace and name, that the API server does not take."""
 
     @classmethod
-    def read(cls, paths: Sequence[str]) -> Manifests:
-        """Raises `InputError` for what cannot be read, and for fields that no API server would take."""
+    def read(cls, paths: Sequence[str], *, has_target: bool = False) -> Manifests:
+        """Raises `InputError` for what cannot be read, and for fields that no API server would take. With a target of
+        its own, a question needs no pods in them."""
         try:
             documents, left_out = read_manifest_documents(paths)
         except InputError as error:
@@ -202,7 +203,8 @@ class Manifests:
         _refuse_faults(documents)
         _give_names(documents)
         found = cls(_once(documents), paths, left_out)
-        if not any(_makes_pods(one.value) or has_unknown_pods(one.value) for one in found._documents):
+        has_pods = any(_makes_pods(one.value) or has_unknown_pods(one.value) for one in found._documents)
+        if not (has_pods or has_target):
             raise found._nothing()
         return found
 
@@ -276,7 +278,7 @@ class Manifests:
 
     def pods(self, cluster: Snapshot, applied: Snapshot) -> list[Written]:
         """The pod of each manifest, workload or template; `cluster` is as it is before anything is applied."""
-        notes = tuple(self._together())
+        notes = tuple(self.notes())
         groups = {kind_and_group(one.value)[1] for one in self._documents if _makes_pods(one.value)}
         found = [one for document in self._documents for one in _written(document, cluster, applied)]
         found += [
@@ -299,7 +301,7 @@ class Manifests:
         claims = (self._refused.get(("PersistentVolumeClaim", namespace, name)) for name in _claim_names(one.manifest))
         return next((one for one in claims if one is not None and not isinstance(one, NotChangedError)), None)
 
-    def _together(self) -> Iterator[Note]:
+    def notes(self) -> Iterator[Note]:
         """What counts beside the workloads, and what does not."""
         for one in self._left_out:
             yield note("left-out", f"ignored: {one.source}, {one.why}", source=one.source)

@@ -38,6 +38,8 @@ MOST_UNCORDONED = 4
 """Further cordoned nodes that are tried together with one."""
 MOST_LOOKS = 200
 """Equivalence classes of pods that are tried; at least one fix is tried, however many there are."""
+MOST_PODS_TRIED = 40_000
+"""Pods that are tried, over all fixes; at least one fix is tried, however many there are."""
 FIRST_PODS = 1_000
 """Pods that are created at first to try a fix; as many again as there are, as long as they fit."""
 MOST_ADDED_NODES = 100
@@ -147,7 +149,8 @@ class SharedFixes:
             return None
         best: SharedFix | None = None
         fixes = [one for one in explanation.fixes if not self._takes_back(one)]
-        few = fixes[: min(MOST_SHARED_FIXES, max(MOST_LOOKS // self._kinds(pods), 1))]
+        most = min(MOST_SHARED_FIXES, MOST_LOOKS // self._kinds(pods), MOST_PODS_TRIED // len(pods))
+        few = fixes[: max(most, 1)]
         for fix in (wider for one in few for wider in (one, *self._more_uncordoned(one))):
             tried = self._tried(explanation, fix, pods)
             if best is None or tried.pods > best.pods:

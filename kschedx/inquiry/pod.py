@@ -48,6 +48,7 @@ from kschedx.render.states import (
     row_of,
 )
 from kschedx.render.words.pod import could_reject
+from kschedx.snapshot.events import FailedScheduling
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -422,18 +423,9 @@ def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted 
         return unbound
     if (down := scheduler_down(snapshot, subject.pod)) is not None:
         return down
-    if setup.forced_profile is not None or any(one.id in (AFTER_CHANGES, TRIED) for one in changes):
+    if any(one.id in (AFTER_CHANGES, TRIED) for one in changes):
         return None
-    if snapshot.source.is_complete("Pod", pod.metadata.namespace) and snapshot.source.is_complete("Node"):
-        return None  # the cluster as it is now, after the event
-    theirs = recorded(snapshot, pod)
-    if theirs is None or pod.status.nominated_node_name:
-        return None
-    there = parse(theirs.message).nodes
-    if there is not None and there < len(snapshot.cluster.nodes):
-        return None  # nodes have come; those that have gone since would not let it fit
-    since = theirs.last_seen
-    if since and any((node.metadata.creation_timestamp or "") > since for node in snapshot.cluster.nodes):
+    if (theirs := _objection(snapshot, pod, setup)) is None:
         return None
     nodes, pods = tuple(cycle.all_nodes.cluster.names[row] for row in cycle.choice), snapshot.pods
     is_finished = pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
@@ -441,6 +433,30 @@ def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted 
     return Contradicted(
         subject=pod.key, message=theirs.message, nodes=nodes, finished=tuple(pods.key(row) for row in ended.tolist())
     )
+
+
+def _objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> FailedScheduling | None:
+    """What the cluster of a dump says of a pod that fits here, unless time or a chosen profile explains it."""
+    if setup.forced_profile is not None or pod.status.nominated_node_name:
+        return None
+    if snapshot.source.is_complete("Pod", pod.metadata.namespace) and snapshot.source.is_complete("Node"):
+        return None  # the cluster as it is now, after the event
+    if (theirs := recorded(snapshot, pod)) is None:
+        return None
+    there = parse(theirs.message).nodes
+    if there is not None and there < len(snapshot.cluster.nodes):
+        return None  # nodes have come; those that have gone since would not let it fit
+    since = theirs.last_seen
+    is_older = since and any((node.metadata.creation_timestamp or "") > since for node in snapshot.cluster.nodes)
+    return None if is_older else theirs
+
+
+def objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:
+    """The text with which the cluster says that a pod which fits here has no node; empty where it does not."""
+    if (unbound := _not_bound(snapshot, pod)) is not None:
+        return unbound.message or unbound.report
+    theirs = _objection(snapshot, pod, setup)
+    return "" if theirs is None else theirs.message
 
 
 def lacking_group(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:

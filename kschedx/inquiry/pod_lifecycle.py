@@ -3,7 +3,7 @@ its kubelet; and whether the component runs that should act."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -30,6 +30,7 @@ from kschedx.render.states import (
     Lifecycle,
     NamespaceTerminating,
     NotSynced,
+    OfEndedJob,
     OnLostNode,
     ResizeHeld,
     WaitingForKubelet,
@@ -62,7 +63,9 @@ _CONFIGURATION_REASONS = frozenset(
 )
 """pkg/kubelet/kuberuntime/kuberuntime_container.go."""
 _UNREACHABLE = "node.kubernetes.io/unreachable"
-JOB_ENDS = ("Complete", "Failed")
+JOB_FAILURES = ("FailureTarget", "Failed")
+JOB_ENDS = ("SuccessCriteriaMet", "Complete", *JOB_FAILURES)
+"""A Job has the first condition of each outcome until its last pods are gone."""
 _BY_REASON = ((OF_VOLUMES, Waits.VOLUMES), (OF_SANDBOX, Waits.NETWORK), (OF_DEVICES, Waits.DEVICES))
 _NAME_LABELS = ("app.kubernetes.io/name", "app", "k8s-app")
 _READINESS = ("PodReadyToStartContainers", "Initialized", "Ready")
@@ -88,14 +91,15 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
             reason=status.reason,
             message=status.message or _end(pod, container),
             node=node,
-            owner="" if _is_of_ended_job(snapshot, pod) else _owner(pod),
+            owner="" if _of_ended_job(snapshot, pod) else _owner(pod),
             container=container,
         )
     if pod.status.phase == "Succeeded":
         return Finished(subject=subject, phase=pod.status.phase)
     if node:
         return _by_kubelet(snapshot, pod) or _on_lost_node(snapshot, pod) or _resize_held(pod)
-    return namespace_lifecycle(snapshot, pod.metadata.namespace, subject, is_pod=True) or _not_synced(snapshot, pod)
+    terminating = namespace_lifecycle(snapshot, pod.metadata.namespace, subject, is_pod=True)
+    return terminating or _of_ended_job(snapshot, pod) or _not_synced(snapshot, pod)
 
 
 def _not_synced(snapshot: Snapshot, pod: Pod) -> NotSynced | None:
@@ -133,14 +137,35 @@ def _owner(pod: Pod) -> str:
     return "" if owner is None else f"{owner.kind} {owner.name}"
 
 
-def _is_of_ended_job(snapshot: Snapshot, pod: Pod) -> bool:
-    """Whether the pod is of a Job that creates no more."""
+def _of_ended_job(snapshot: Snapshot, pod: Pod) -> OfEndedJob | None:
+    """Of a pod of a Job that creates no more."""
     owner = pod.metadata.controller
     raw = None if owner is None else snapshot.workloads.get(("Job", pod.metadata.namespace, owner.name))
     if raw is None or owner is None or owner.kind != "Job":
-        return False
-    conditions = msgspec.json.decode(raw, type=JobController).status.conditions
-    return any(one.type in JOB_ENDS and one.status == "True" for one in conditions)
+        return None
+    for one in msgspec.json.decode(raw, type=JobController).status.conditions:
+        if one.type in JOB_ENDS and one.status == "True":
+            return OfEndedJob(subject=pod.key, job=owner.name, reason=one.reason or one.type, message=one.message)
+    return None
+
+
+def leaving(snapshot: Snapshot, rows: Iterable[int]) -> frozenset[int]:
+    """Of rows of pending pods those that are deleted before they can run: alone, with their namespace, or by the
+    controller of a Job that has ended."""
+    pods = snapshot.pods
+    ending = {one.metadata.name for one in snapshot.of(Namespace) if _is_terminating(one)}
+    of_job = pods.owners.where(lambda owners: any(one.controller and one.kind == "Job" for one in owners))
+    return frozenset(
+        row
+        for row in rows
+        if pods.deletion_timestamps[row]
+        or pods.namespaces[row] in ending
+        or (of_job[row] and _of_ended_job(snapshot, pods[row]) is not None)
+    )
+
+
+def _is_terminating(namespace: Namespace) -> bool:
+    return bool(namespace.metadata.deletion_timestamp) or namespace.status.phase == "Terminating"
 
 
 def _failed_container(pod: Pod) -> str:
@@ -194,7 +219,7 @@ def namespace_lifecycle(
     for one in snapshot.of(Namespace):
         if one.metadata.name == namespace:
             since = one.metadata.deletion_timestamp or ""
-            if not since and one.status.phase != "Terminating":
+            if not _is_terminating(one):
                 return None
             remaining = tuple(
                 condition.message

@@ -24,6 +24,7 @@ from kschedx.errors import nearest
 from kschedx.explain.notes import Note, runs_already
 from kschedx.inquiry.pod_lifecycle import (
     JOB_ENDS,
+    JOB_FAILURES,
     controller_manager_down,
     is_node_lost,
     is_ready,
@@ -168,7 +169,22 @@ def _scaled_to_zero(snapshot: Snapshot, workload: Workload) -> ScaledToZero:
         if _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload) and hpa.spec.min_replicas == 0:
             named = f"HorizontalPodAutoscaler {hpa.metadata.name}"
             return replace(found, autoscaler=named, why="its metrics call for no pods, and minReplicas is 0")
+        if _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload):
+            return replace(found, disabled=f"HorizontalPodAutoscaler {hpa.metadata.name}")
     return found
+
+
+def rescaled(snapshot: Snapshot, workload: Workload, replicas: int) -> str:
+    """What a HorizontalPodAutoscaler does about a workload that is scaled past its bounds; empty where it leaves it."""
+    for hpa in snapshot.of(HorizontalPodAutoscaler):
+        least, most = 1 if hpa.spec.min_replicas is None else hpa.spec.min_replicas, hpa.spec.max_replicas
+        if not replicas or most is None or not _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload):
+            continue
+        field, number = ("maxReplicas", most) if replicas > most else ("minReplicas", least)
+        if replicas > most or replicas < least:
+            named = f"HorizontalPodAutoscaler {hpa.metadata.name}"
+            return f"{named} scales {workload.reference} to {number:,} again: its {field} is {number:,}"
+    return ""
 
 
 def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
@@ -408,7 +424,7 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifec
     job, subject = _converted(manifest, JobController), workload.reference
     for condition in job.status.conditions:
         if condition.type in JOB_ENDS and condition.status == "True":
-            if condition.type == "Failed":
+            if condition.type in JOB_FAILURES:
                 pods = snapshot.pods
                 failed = pods.phases.where(lambda phase: phase == "Failed").nonzero()[0].tolist()
                 mine = (row for row in failed if pods.namespaces[row] == workload.namespace)

@@ -125,13 +125,22 @@ class QueueOutcome:
         """What `why` says of it: of one that found a node, when it did; of another, in the cluster as it is then."""
         simulation = self._simulation
         if pod in simulation.placed:
-            return simulation.explain(self._steps[pod])
+            return simulation.explain(self._preempting.get(pod, self._steps[pod]))
         return simulation.explain_then(pod)
+
+    def preempts(self, pod: str) -> bool:
+        """It went there after preemption made room: until then it is unschedulable."""
+        return pod in self._preempting
 
     @cached_property
     def _steps(self) -> Mapping[str, int]:
         """Pods to the number of their last decision."""
         return {step.key: number for number, step in enumerate(self._simulation.steps)}
+
+    @cached_property
+    def _preempting(self) -> Mapping[str, int]:
+        """Pods to the number of the decision that made room for them."""
+        return {step.key: number for number, step in enumerate(self._simulation.steps) if step.preempts}
 
     @cached_property
     def _alone(self) -> Run:
@@ -343,6 +352,9 @@ class Together:
 
     def taken(self, pod: str) -> Taken | None:
         return self._in_turn.taken(pod)
+
+    def preempts(self, pod: str) -> bool:
+        return self._in_turn.preempts(pod)
 
     def mended(self, pods: Sequence[str]) -> SharedFix | None:
         return self._in_turn.mended(pods)

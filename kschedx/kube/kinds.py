@@ -123,6 +123,10 @@ _ROWS = (
         record=types.Namespace, read_by=("InterPodAffinity",), leaves="which namespaces a namespaceSelector selects",
     ),
     ResourceKind(
+        name="Scheduler", plural="schedulers", group="config.openshift.io", is_namespaced=False, is_optional=True,
+        record=other_schedulers.SchedulerConfig, addon="OpenShift",
+    ),
+    ResourceKind(
         name="Service", plural="services", short_names=("svc",),
         record=types.Service, read_by=_SPREADING, leaves="which pods default spreading counts",
     ),

@@ -307,3 +307,17 @@ class TaskGroup(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 SchedulerGroup = VolcanoPodGroup | KaiPodGroup | KoordinatorPodGroup
+
+
+# OpenShift's configuration of kube-scheduler, of which its API server reads the node selector.
+
+
+class SchedulerConfigSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    default_node_selector: str = ""
+
+
+class SchedulerConfig(Struct, frozen=True, kw_only=True):
+    """config.openshift.io/v1 Scheduler: `cluster` is the only one."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: SchedulerConfigSpec = SchedulerConfigSpec()

@@ -269,6 +269,7 @@ class StorageClass(Struct, frozen=True, kw_only=True, rename="camel"):
     provisioner: str = ""
     volume_binding_mode: str = IMMEDIATE
     allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
+    allow_volume_expansion: bool | None = None
 
     @property
     def name(self) -> str:

@@ -66,13 +66,15 @@ def fixes_block(explanation: Explanation, width: int, limit: int | None = None) 
 def fix_lines(
     fixes: Sequence[FixView], no_fix: str, width: int, limit: int | None = None, about: str = ""
 ) -> list[Text]:
-    """The fixes in at most `limit` lines, the first of them whole; the rest is counted. Without a limit each says whose
-    business it is. `about` is a command that explains the cause, added where it fits."""
+    """The fixes in at most `limit` lines, the first of them whole; the rest is counted. Whose business each is, and
+    `about`, a command that explains the cause, are added where they fit."""
     lines: list[Text] = []
     for number, fix in enumerate(fixes, start=1):
         label = (f"fix {number}" if len(fixes) > 1 else "fix") if number == 1 else f"    {number}"
-        whose = f"{SEPARATOR}{fix.group}" if limit is None and fix.group else ""
-        made = labelled(label, f"{fix.text}{whose}", width, further=2)
+        made = labelled(label, fix.text, width, further=2)
+        if fix.group:
+            told = labelled(label, f"{fix.text}{SEPARATOR}{fix.group}", width, further=2)
+            made = told if limit is None or len(told) == len(made) else made
         made += command_lines(fix.commands, width)
         left = len(fixes) - number + 1
         if lines and limit is not None and len(lines) + len(made) + (left > 1) > limit:

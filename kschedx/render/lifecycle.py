@@ -27,6 +27,7 @@ from kschedx.render.states import (
     NoScheduler,
     NotBound,
     NotScaled,
+    OfEndedJob,
     OnLostNode,
     Paused,
     PodsLeftOut,
@@ -118,6 +119,8 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield from filter(None, (message,))
             if owner:
                 yield f"a failed pod does not start again; {owner} creates another"
+        case OfEndedJob(job=job, message=message):
+            yield from filter(None, (message, f"the Job controller deletes the unfinished pods of Job {job}"))
         case UpdateHeld(pods=pods, why=why):
             yield f"{listed(pods, _MOST_PODS)}: {_HELD['partition' if 'partition' in why else 'OnDelete']}"
         case OnLostNode():
@@ -156,10 +159,8 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
         case NotBound(report=report, provisioner=provisioner):
             if report:
                 yield f"{provisioner or 'the storage driver'} reports: {report}"
-        case ComponentDown(component=component, pods=pods, state=state):
-            yield f"{listed(pods, 3)} {'is' if len(pods) == 1 else 'are'} not ready, and no other {component} is there"
-            if state:
-                yield f"{pods[0]} {state}"
+        case ComponentDown():
+            yield from _down(lifecycle)
         case StillActive() | ManagedElsewhere():
             yield from _of_job(lifecycle)
         case Contradicted(finished=finished):
@@ -177,6 +178,13 @@ def _of_job(lifecycle: StillActive | ManagedElsewhere) -> Iterator[str]:
     elif lifecycle.pod:
         message = f": {lifecycle.message}" if lifecycle.message else ""
         yield f"its pod {lifecycle.pod} {lifecycle.state or 'is pending'}{message}"
+
+
+def _down(found: ComponentDown) -> Iterator[str]:
+    pods = found.pods
+    yield f"{listed(pods, 3)} {'is' if len(pods) == 1 else 'are'} not ready, and no other {found.component} is there"
+    if found.state:
+        yield f"{pods[0]} {found.state}"
 
 
 def _difference(finished: Sequence[str]) -> str:

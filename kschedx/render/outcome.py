@@ -70,6 +70,7 @@ def replicas_sentence(replicas: Replicas, overall: Outcome) -> str:
     if replicas.fits:
         every = {1: "its only pod", 2: "both"}.get(asked, f"all {asked:,}")
         told = f"{every}{which.partition(f'{asked:,}')[2] if asked > 1 else ''} can be scheduled"
+        told += " after preemption" if replicas.evicted else ""
         told += f"; {replicas.undecided}" if replicas.undecided else ""
     elif overall is Outcome.UNDECIDED:
         told = (

@@ -27,7 +27,7 @@ from kschedx.render.drain import drain_facts, drain_lines, each_lines, several_l
 from kschedx.render.fixes import command_lines, fix_lines, refusal_fixes, story_fix_lines, story_reason
 from kschedx.render.outcome import outcome_tone
 from kschedx.render.screen import explanation_view
-from kschedx.render.states import NoScheduler
+from kschedx.render.states import Lifecycle, NoScheduler, NotChanged
 from kschedx.render.terminal import (
     BAD,
     BLANK,
@@ -60,7 +60,7 @@ _BY_NAME = frozenset({ChangeVerb.DELETE, ChangeVerb.SCALE})
 
 
 def change_lines(simulation: Simulation, width: int, most: int) -> list[Text]:
-    """A line for each change that drove pods off their nodes, and for each rollout."""
+    """A line for each change that drove pods off their nodes or that is undone, and for each rollout."""
     lines: list[Text] = []
     told = [*_effects(simulation)]
     for text in told[:most]:
@@ -73,6 +73,8 @@ def change_lines(simulation: Simulation, width: int, most: int) -> list[Text]:
 
 def _effects(simulation: Simulation) -> Iterator[str]:
     for effect in simulation.effects:
+        if effect.undone:
+            yield effect.undone
         if effect.change.verb in _BY_NAME or not (effect.evicted or effect.gone):
             continue
         parts = []
@@ -251,6 +253,12 @@ def simulation_tone(simulation: Simulation) -> Tone:
     return outcome_tone(simulation.overall)
 
 
+def _noun(lifecycle: Lifecycle) -> str:
+    if isinstance(lifecycle, NotChanged):
+        return "object"
+    return "workload" if lifecycle.subject.count("/") > 1 else "pod"
+
+
 def simulation_headline(simulation: Simulation) -> str:
     """How many pods have each outcome."""
     placed, pending, undecided = len(simulation.placed), len(simulation.pending), len(simulation.undecided)
@@ -289,7 +297,7 @@ def simulation_headline(simulation: Simulation) -> str:
     if simulation.of_others:
         parts.append(f"{count(len(simulation.of_others), 'pod')} for another scheduler")
     states = Counter(
-        ("workload" if one.lifecycle.subject.count("/") > 1 else "pod", one.state.counted)
+        (_noun(one.lifecycle), one.state.counted)
         for one in simulation.states
         if one.lifecycle is not None and not isinstance(one.lifecycle, NoScheduler)
     )

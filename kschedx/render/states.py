@@ -91,6 +91,15 @@ class Failed(Facts, frozen=True, kw_only=True):
         return (f" on {self.node}" if self.node else "") + (f": {self.reason}" if self.reason else "")
 
 
+class OfEndedJob(Facts, frozen=True, kw_only=True):
+    """A pending pod whose Job has ended."""
+
+    job: str
+    reason: str
+    """`DeadlineExceeded`, or the condition where that gives none."""
+    message: str = ""
+
+
 class ScaledToZero(Facts, frozen=True, kw_only=True):
     is_open: ClassVar[bool] = True
 
@@ -100,10 +109,14 @@ class ScaledToZero(Facts, frozen=True, kw_only=True):
     """`ScaledObject web`, which keeps it there."""
     why: str = ""
     """By which of the autoscaler's fields."""
+    disabled: str = ""
+    """`HorizontalPodAutoscaler web`, which does nothing while there are no replicas."""
 
     @property
     def told(self) -> str:
-        return f" by {self.autoscaler}: {self.why}" if self.autoscaler else f": {self.field} is 0"
+        if self.autoscaler:
+            return f" by {self.autoscaler}: {self.why}"
+        return f": {self.field} is 0" + (f", which disables {self.disabled}" if self.disabled else "")
 
 
 class Suspended(Facts, frozen=True, kw_only=True):
@@ -485,6 +498,7 @@ Lifecycle: TypeAlias = (
     | BeingDeleted
     | Finished
     | Failed
+    | OfEndedJob
     | ScaledToZero
     | Suspended
     | Paused
@@ -555,6 +569,10 @@ STATES: tuple[StateRow, ...] = (
     _row(
         "Failed", _NOT, "failed", "{s.subject} has failed{s.told}",
         Failed(subject=_POD, reason="OutOfcpu", node="w0"),
+    ),
+    _row(
+        "OfEndedJob", _NOT, "left by a Job that has ended", "{s.subject} is pending, and its Job has ended: {s.reason}",
+        OfEndedJob(subject=_POD, job="train", reason="DeadlineExceeded"),
     ),
     _row(
         "WaitingForKubelet", _FITS, "scheduled and not running", "{s.subject} is scheduled to {s.node} and {s.told}",

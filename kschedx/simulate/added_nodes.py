@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import count, zip_longest
 
+import numpy as np
 from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import compares_taints
@@ -17,6 +18,7 @@ from kschedx.kube.types import Node
 from kschedx.simulate.fit import SHAPES, shapes
 from kschedx.simulate.node_changes import another_like
 from kschedx.simulate.simulator import Simulator
+from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.daemon_sets import DaemonPod, daemon_pods, less, overhead
 from kschedx.snapshot.pods import PodTable
 
@@ -24,6 +26,8 @@ MOST_ADDED = 500
 """Nodes; what fits none of them is reported as not helped."""
 MOST_KINDS = 60
 """Kinds of pods for which kinds of nodes are tried."""
+LEAST_ALIKE = 64
+"""Pods that are compared at first with the one that was placed; twice as many each time that all are like it."""
 
 
 class NodesLike(Document, frozen=True):
@@ -67,16 +71,25 @@ def kind_of(pods: PodTable, row: int) -> tuple[int, ...]:
 
 def left_over(run: Run, rows: Sequence[int]) -> Iterator[int]:
     """The pods that are unschedulable, one after the other; after one of a class is, the others of it are not tried."""
-    pods = run.cluster.pods
+    pods, waiting = run.cluster.pods, np.asarray(rows, dtype=np.int64)
     full: set[tuple[int, ...]] = set()
-    for row in rows:
+    ranks: IntArray = np.arange(len(run.cluster.node_names))
+    at = 0
+    while at < len(waiting):
+        row, at = int(waiting[at]), at + 1
         kind = kind_of(pods, row)
         decision = None if kind in full else run.decide(row)
-        if decision is not None and decision.outcome is Outcome.SCHEDULED:
-            run.bind(row, decision.choice[0])
-        else:
+        if decision is None or decision.outcome is not Outcome.SCHEDULED:
             full.add(kind)
             yield row
+            continue
+        run.bind(row, decision.choice[0], int(waiting[at]) if at < len(waiting) else None)
+        size = LEAST_ALIKE
+        while alike := pods.count_alike(waiting[at : at + size], row):
+            placed = len(run.place_like_last(waiting[at : at + alike], ranks))
+            at, size = at + placed, 2 * size
+            if placed < alike:
+                break
 
 
 class _Addition:

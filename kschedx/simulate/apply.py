@@ -16,7 +16,7 @@ from kschedx.controllers.workloads import Workload, is_controlled, stays_with_no
 from kschedx.errors import InputError, NotAdmittedError, NotChangedError, Place, nearest
 from kschedx.explain.admission import Ledger, counted
 from kschedx.explain.subject import admitted
-from kschedx.inquiry.workload_lifecycle import creates_no_pods, replica_sets_of
+from kschedx.inquiry.workload_lifecycle import creates_no_pods, replica_sets_of, rescaled
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Document
@@ -53,7 +53,7 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 
-class ChangeEffectDocument(Document, frozen=True, kw_only=True):
+class ChangeEffectDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
     """What one change did. Pods are named `namespace/name`."""
 
     text: str = field(name="change")
@@ -63,6 +63,8 @@ class ChangeEffectDocument(Document, frozen=True, kw_only=True):
     """Pods that lost their nodes, and come back under their names."""
     gone: tuple[str, ...]
     """Pods that are gone for good."""
+    undone: str = ""
+    """What an autoscaler does about it."""
 
 
 class ChangeEffect(Struct, frozen=True, kw_only=True):
@@ -70,6 +72,7 @@ class ChangeEffect(Struct, frozen=True, kw_only=True):
     made: tuple[str, ...] = ()
     evicted: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
+    undone: str = ""
 
     @property
     def text(self) -> str:
@@ -84,6 +87,7 @@ class _Made(Struct, frozen=True, kw_only=True):
     """The first row of the pods that were created since."""
     evicted: tuple[str, ...]
     gone: tuple[str, ...]
+    undone: str
 
 
 class Displaced(Struct, frozen=True, kw_only=True):
@@ -146,6 +150,7 @@ class ClusterChanges:
         self._evicted: list[str] = []
         """Pods that lost their nodes, and wait."""
         self._gone: list[str] = []
+        self._undone = ""
         """Pods that were deleted though no change names them."""
         self.workloads: dict[Workload, Manifest | None] = {}
         """What changes applied or scaled, to the manifest of a custom resource."""
@@ -178,12 +183,13 @@ class ClusterChanges:
             made=tuple(key for key in keys if key not in made.evicted),
             evicted=made.evicted,
             gone=made.gone,
+            undone=made.undone,
         )
 
     def apply(self, change: Change) -> None:
         """Raises `InputError` with the change."""
         first_row = len(self._simulator.pods)
-        self._evicted, self._gone = [], []
+        self._evicted, self._gone, self._undone = [], [], ""
         self._manager.left_nodes.clear()
         try:
             self._apply(change)
@@ -192,7 +198,13 @@ class ClusterChanges:
             raise error.at(Place(object=str(change))) from None
         self._gone += map(self._simulator.pods.key, self._manager.left_nodes)
         self._made.append(
-            _Made(change=change, first_row=first_row, evicted=tuple(self._evicted), gone=tuple(self._gone))
+            _Made(
+                change=change,
+                first_row=first_row,
+                evicted=tuple(self._evicted),
+                gone=tuple(self._gone),
+                undone=self._undone,
+            )
         )
 
     def node(self, change: Change) -> Node:
@@ -335,6 +347,7 @@ class ClusterChanges:
     def _scale(self, workload: Workload, replicas: int) -> None:
         workloads.require_scalable(workload.kind)
         self.workloads[workload] = None
+        self._undone = rescaled(self.snapshot, workload, replicas)
         known = None
         if workloads.manifest_of(self.snapshot, workload) is None and not self._manager.members(workload):
             known = self._by_replica_set(workload)

@@ -21,11 +21,12 @@ from kschedx.apiserver.workload_validation import (
     validate_claims,
     validate_workload,
 )
-from kschedx.errors import InputError, nearest
+from kschedx.errors import InputError, NotChangedError, nearest
 from kschedx.kube.decoding import as_new, decode, manifest, map_at
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
-from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim
+from kschedx.kube.quantity import value
+from kschedx.kube.storage import STORAGE, PersistentVolume, PersistentVolumeClaim
 from kschedx.kube.types import Namespace, Node, Pod, PodDisruptionBudget, PodDisruptionBudgetStatus
 from kschedx.simulate.changes import Manifest
 from kschedx.snapshot.edits import with_applied, with_changed_nodes, with_object, without_object
@@ -211,10 +212,31 @@ def _with_status_of(known: Node | None, written: Node) -> Node:
 
 
 def require_updatable(snapshot: Snapshot, written: AppliedManifest) -> None:
-    """Raises `NotChangedError` where an object that exists is written with another value of an immutable field."""
+    """Raises `NotChangedError` where an object that exists is written with another value of an immutable field, and for
+    a claim that its class does not let grow."""
     kind, before = fixed_kind(written), stored_object(snapshot, written)
-    if kind is not None and before is not None:
-        require_same_fields(kind, before, written)
+    if kind is None or before is None:
+        return
+    require_same_fields(kind, before, written)
+    if isinstance(before, PersistentVolumeClaim):
+        _require_expandable(snapshot, before, decode(msgspec.json.encode(written), PersistentVolumeClaim))
+
+
+def _require_expandable(snapshot: Snapshot, before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> None:
+    """As the admission plugin PersistentVolumeClaimResize; of a class that the dump lacks nothing is known."""
+    sizes = [one.spec.resources.requests.get(STORAGE) for one in (before, after)]
+    storage_class = snapshot.storage.classes.get(before.storage_class)
+    if sizes[0] is None or sizes[1] is None or value(sizes[1]) <= value(sizes[0]):
+        return
+    if storage_class.allow_volume_expansion if storage_class is not None else before.storage_class:
+        return
+    name = f"StorageClass {storage_class.name}" if storage_class is not None else f"claim {before.name}"
+    why = "does not set allowVolumeExpansion" if storage_class is not None else "has no storage class"
+    raise NotChangedError(
+        f'persistentvolumeclaims "{before.name}" is forbidden: only dynamically provisioned pvc can be resized and the '
+        "storageclass that provisions the pvc must support resize",
+        hint=f"{name} {why}",
+    )
 
 
 def stored_object(snapshot: Snapshot, written: AppliedManifest) -> Struct | None:
@@ -261,18 +283,20 @@ def delete_object(snapshot: Snapshot, one: ObjectReference) -> Snapshot:
     return without_object(snapshot, found)
 
 
-def set_object_field(snapshot: Snapshot, one: ObjectReference, path: str, value: object) -> Snapshot:
+def set_object_field(snapshot: Snapshot, one: ObjectReference, path: str, setting: object) -> Snapshot:
     """With one field set. Raises `InputError`."""
     before = _found(snapshot, one)
     written = manifest(one.kind.api_version, one.kind.name, before)
-    require_object(written, with_value(written, path, value))
-    after = with_field(before, path, value)
+    require_object(written, with_value(written, path, setting))
+    after = with_field(before, path, setting)
     if name_of(after) != name_of(before):
         raise InputError("metadata.name and metadata.namespace cannot be changed")
     for field in fixed_fields(before, one.kind):
         if field_at(before, field) != field_at(after, field):
             hint = "delete it, and apply another one with -f"
             raise InputError(f"{field} of a {one.kind.name} cannot be changed", hint=hint)
+    if isinstance(before, PersistentVolumeClaim) and isinstance(after, PersistentVolumeClaim):
+        _require_expandable(snapshot, before, after)
     if isinstance(before, PodDisruptionBudget) and isinstance(after, PodDisruptionBudget) and after.spec != before.spec:
         after = replace(after, status=PodDisruptionBudgetStatus())  # its controller counts again
     return with_object(snapshot, after)

@@ -19,7 +19,8 @@ from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, unknown_pods, written_from
-from kschedx.inquiry.pod import WithoutDecision, cycle_of, explain
+from kschedx.inquiry.pod import WithoutDecision, cycle_of, explain, objection, unscheduled
+from kschedx.inquiry.pod_lifecycle import scheduler_down
 from kschedx.inquiry.workload_lifecycle import workload_lifecycle
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.types import Pod
@@ -334,7 +335,7 @@ class Simulation(Shown):
     @cached_property
     def states(self) -> tuple[Explanation, ...]:
         """What `why` says where no decision is the answer: of workloads that changes name, of pods that the API server
-        refuses, and of a pod of each unknown scheduler."""
+        refuses, of a pod of each unknown scheduler, and of one of which the cluster says otherwise."""
         return tuple(one for one in self._states() if one.lifecycle is not None)
 
     def _states(self) -> Iterator[Explanation]:
@@ -360,6 +361,23 @@ class Simulation(Shown):
             unknown.setdefault(pod.spec.scheduler_name, pod)
         for pod in unknown.values():
             yield explain(stored(after, pod), self.setup)
+        yield from self._disputed()
+
+    def _disputed(self) -> Iterator[Explanation]:
+        """Of the first pod that was pending, where no kube-scheduler runs that could decide about it, and of the first
+        of which the cluster says otherwise; what changes explain is not disputed."""
+        before = self.before
+        waiting = (before.pods[row] for row in before.pods.pending)
+        untold = next((one for one in waiting if not one.status.conditions), None)
+        if untold is not None and (down := scheduler_down(before, untold)) is not None:
+            yield unscheduled(stored(before, untold), self.setup, down)
+        if self.changes or self.evictions:
+            return
+        rows = (before.pods.rows.get(key) for key in self.placed)
+        stored_pods = (before.pods[row] for row in rows if row is not None)
+        disputed = next((one for one in stored_pods if objection(before, one, self.setup)), None)
+        if disputed is not None:
+            yield explain(stored(before, disputed), self.setup)
 
     @property
     def overall(self) -> Outcome:

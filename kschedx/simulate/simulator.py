@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
@@ -15,6 +16,7 @@ from kschedx.controllers.workloads import Manifest, Workload, ordinal_of
 from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Run
 from kschedx.framework.replicas import Pick
+from kschedx.inquiry.pod_lifecycle import leaving
 from kschedx.kube.types import Pod
 from kschedx.simulate.drain import DrainResult, Evictor
 from kschedx.simulate.node_changes import cordoned
@@ -239,7 +241,13 @@ class Simulator:
     def waiting(self, excluded: Collection[int] = ()) -> list[int]:
         """Rows of the pods that wait, but for those that are gone or excluded."""
         pods = self.run.cluster.pods
-        return [row for row in pods.pending if row not in excluded and not pods.deletion_timestamps[row]]
+        without = {*excluded, *self._leaving}
+        return [row for row in pods.pending if row not in without and not pods.deletion_timestamps[row]]
+
+    @cached_property
+    def _leaving(self) -> frozenset[int]:
+        """Pods that were pending at first and that are deleted before they can run."""
+        return leaving(self.base, self.base.pods.pending)
 
     def settle(
         self, only: Collection[str] | None = None, *, excluded: Collection[int] = (), joins: bool = False

@@ -170,6 +170,10 @@ class _Numbered(Sequence[str]):
         first = len(self._texts)
         return self._texts[at] if 0 <= at < first else f"{self._prefix}{self._numbers[at - first if at >= 0 else at]}"
 
+    def __iter__(self) -> Iterator[str]:
+        yield from self._texts
+        yield from (f"{self._prefix}{number}" for number in self._numbers.tolist())
+
 
 class _RowsOfCopies(Mapping[str, int]):
     """Rows by key of pods, and of copies in the rows behind them."""

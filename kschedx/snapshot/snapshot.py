@@ -17,6 +17,7 @@ from kschedx.apiserver.optional_admission import READ_ANNOTATIONS
 from kschedx.kube.decoding import decode
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.kinds import Objects, of_record
+from kschedx.kube.other_schedulers import SchedulerConfig
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.kube.storage import PersistentVolumeClaim, bound_claim, provisioned_at_once
@@ -337,6 +338,11 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
     def of(self, record: type[R]) -> tuple[R, ...]:
         """The objects of the kind that has this record, as they were read."""
         return of_record(self.objects, record)
+
+    @property
+    def default_node_selector(self) -> str:
+        """What OpenShift adds to the pods of projects without a node selector of their own."""
+        return next((one.spec.default_node_selector for one in self.of(SchedulerConfig)), "")
 
     def with_records(self, record: type[R], objects: Iterable[R]) -> Snapshot:
         """The cluster with other objects of the kind that has this record, which are kept nowhere else."""

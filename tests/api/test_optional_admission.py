@@ -11,9 +11,11 @@ import pytest
 from kschedx.apiserver.optional_admission import (
     DEFAULT_TOLERATIONS,
     NODE_SELECTOR,
+    PROJECT_NODE_SELECTOR,
     TOLERATIONS_WHITELIST,
     apply_default_tolerations,
     apply_node_selector,
+    project_selector,
     tolerate_extended_resources,
 )
 from kschedx.errors import InputError
@@ -21,6 +23,7 @@ from kschedx.kube.types import PodSpec
 
 Json = dict[str, Any]
 
+FIELD = f"metadata.annotations[{NODE_SELECTOR}]"
 GPU = {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}
 PRESSURE = {"key": "node.kubernetes.io/memory-pressure", "operator": "Exists", "effect": "NoSchedule"}
 
@@ -43,16 +46,27 @@ def container(**amounts: str) -> Json:
     ],
 )
 def test_the_namespaces_node_selector(selector: str, own: Json, merged: Json) -> None:
-    assert apply_node_selector(spec_of(nodeSelector=own), {NODE_SELECTOR: selector}) == spec_of(nodeSelector=merged)
+    assert apply_node_selector(spec_of(nodeSelector=own), selector, FIELD) == spec_of(nodeSelector=merged)
 
 
-def test_a_namespace_without_a_node_selector_changes_nothing() -> None:
-    assert apply_node_selector(spec_of(nodeSelector={"zone": "a"}), {}) == spec_of(nodeSelector={"zone": "a"})
+@pytest.mark.parametrize(
+    ("annotations", "added"),
+    [
+        ({}, "type=user"),
+        ({PROJECT_NODE_SELECTOR: "type=infra"}, "type=infra"),
+        ({PROJECT_NODE_SELECTOR: ""}, ""),
+        ({NODE_SELECTOR: "type=gpu"}, ""),
+    ],
+)
+def test_the_node_selector_of_an_openshift_project_wins_over_that_of_the_cluster(
+    annotations: dict[str, str], added: str
+) -> None:
+    assert project_selector(annotations, "type=user") == added
 
 
 def test_a_conflict_with_the_namespaces_node_selector() -> None:
     with pytest.raises(InputError) as caught:
-        apply_node_selector(spec_of(nodeSelector={"team": "blog"}), {NODE_SELECTOR: "team=shop"})
+        apply_node_selector(spec_of(nodeSelector={"team": "blog"}), "team=shop", FIELD)
     assert str(caught.value) == (
         "spec.nodeSelector[team]: pod node label selector conflicts with its namespace node label selector "
         "(the namespace says team=shop)"
@@ -62,7 +76,7 @@ def test_a_conflict_with_the_namespaces_node_selector() -> None:
 @pytest.mark.parametrize("selector", ["team", "team=a=b", "=a", "team=a b", "a=b,"])
 def test_a_node_selector_that_is_none(selector: str) -> None:
     with pytest.raises(InputError, match=r"^metadata\.annotations\[.*node-selector\]: .* not of the form key=value"):
-        apply_node_selector(spec_of(), {NODE_SELECTOR: selector})
+        apply_node_selector(spec_of(), selector, FIELD)
 
 
 @pytest.mark.parametrize(

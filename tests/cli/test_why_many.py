@@ -48,6 +48,20 @@ def test_one_cause_is_told_once_and_its_pods_in_the_order_of_the_queue(cluster: 
     assert ran.out.count("0/1 nodes are available: 1 Insufficient cpu") == 1
 
 
+def test_identical_pods_have_a_node_each(tmp_path: Path) -> None:
+    own = {
+        "ownerReferences": [
+            {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "w", "uid": "u", "controller": True}
+        ]
+    }
+    whole = {"containers": [{"name": "main", "image": "i", "resources": {"requests": {"cpu": "3"}}}]}
+    nodes = [node(name, allocatable={"cpu": "4", "memory": "8Gi", "pods": "9"}) for name in ("n1", "n2")]
+    objects = [*nodes, pod("a", spec=whole, metadata=own), pod("b", spec=whole, metadata=own)]
+    (tmp_path / "cluster.json").write_bytes(msgspec.json.encode({"kind": "List", "items": objects}))
+    ran = kschedx("why", "--all-pending", "-s", "cluster.json", "-o", "name", cwd=tmp_path)
+    assert sorted(ran.out.split()) == ["default/a", "default/b", "node/n1", "node/n2"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "pods"),
     [

@@ -96,3 +96,23 @@ def test_a_cluster_that_was_read_whole_has_none_of_a_kind() -> None:
 
 def test_a_pod_without_volumes_is_not_bothered() -> None:
     assert notes(pod("new"), node("bare"), csi_node("gone")) == {}
+
+
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ("Resizing", "claim default/data is being expanded to 20Gi, Resizing"),
+        (
+            "FileSystemResizePending",
+            (
+                "claim default/data is being expanded to 20Gi, FileSystemResizePending: its file system grows when a "
+                "pod mounts it again"
+            ),
+        ),
+    ],
+)
+def test_a_claim_that_is_being_expanded_is_noted(condition: str, told: str) -> None:
+    bound = claim("data", size="20Gi", volume="disk")
+    bound = {**bound, "status": {"phase": "Bound", "conditions": [{"type": condition, "status": "True"}]}}
+    new = pod("new", spec={"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]})
+    assert notes(*HERE, bound, volume("disk", holder="data"), new)["claim-resizing"] == told

@@ -208,6 +208,17 @@ def test_a_node_for_the_leader_of_a_group_says_how_many_the_group_needs(size: st
     assert [*added.costs] == costs
 
 
+def test_without_the_annotation_the_workers_stateful_set_says_how_large_the_group_is() -> None:
+    labels = {"leaderworkerset.sigs.k8s.io/name": "llm", "leaderworkerset.sigs.k8s.io/group-index": "0"}
+    me = {**wanting(cpu="2"), "metadata": {"name": "me", "namespace": "default", "labels": labels}}
+    metadata = {"name": "llm-0", "namespace": "default"}
+    workers: Manifest = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": {"replicas": 3}}
+    objects: list[Manifest] = [node("n", allocatable=SMALL), running("other", "n", "1500m"), workers, me]
+    fixes = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes
+    (added,) = (fix for fix in fixes if fix.title.startswith("add a node"))
+    assert added.costs == ("for the whole group: 4 nodes, if its pods request as much",)
+
+
 @pytest.mark.parametrize(
     ("stated", "first"),
     [

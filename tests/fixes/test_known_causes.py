@@ -298,12 +298,48 @@ def test_the_selector_of_a_project_is_added_to_new_pods_and_not_dropped() -> Non
         [node("a", labels={"env": "dev"}), node("b", labels={"env": "prod"}), PROJECT]
     )
     assert kschedx.explain(cluster, pod("me", containers=IMAGE)).best_nodes == ("b",)
-    with pytest.raises(InputError, match="conflicts with its namespace node label selector"):
+    with pytest.raises(InputError, match="conflicts with its project node label selector"):
         kschedx.explain(cluster, pod("me", containers=IMAGE, nodeSelector={"env": "dev"}))
     without = kschedx.Snapshot.from_objects([node("a", labels={"env": "dev"}), PROJECT])
     assert not any(
         one.title.startswith("stop requiring") for one in kschedx.explain(without, pod("me", containers=IMAGE)).fixes
     )
+
+
+@pytest.mark.parametrize(
+    ("runtime", "affinity"),
+    [
+        pytest.param("kata", {}, id="a label with a near value"),
+        pytest.param("kata", {"key": "sandbox", "operator": "NotIn", "values": ["kata-qemu"]}, id="a contradiction"),
+        pytest.param("gone", {}, id="a RuntimeClass that the dump lacks"),
+    ],
+)
+def test_what_a_runtime_class_adds_is_neither_dropped_nor_changed(runtime: str, affinity: Manifest) -> None:
+    scheduling = {"nodeSelector": {"sandbox": "kata-qemu"}}
+    kata = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}, "handler": "kata"}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [affinity]}]}
+    rules = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    selector = {"sandbox": "kata-qemu"}
+    own = {"affinity": rules} if affinity else {}
+    me = pod("me", spec={"containers": IMAGE, "nodeSelector": selector, "runtimeClassName": runtime, **own})
+    near = node("a", labels={"sandbox": "kata-qemv"})
+    found = kschedx.explain(kschedx.Snapshot.from_objects([near, {**kata, "scheduling": scheduling}, me]), "default/me")
+    assert not any("kata-qemv" in one.title or "stop requiring sandbox=" in one.title for one in found.fixes)
+    assert found.fixes[0].certainty == "verified"
+
+
+def test_the_default_node_selector_of_openshift_is_named_and_not_dropped() -> None:
+    config = {"apiVersion": "config.openshift.io/v1", "kind": "Scheduler", "metadata": {"name": "cluster"}}
+    default = {**config, "spec": {"defaultNodeSelector": "type=user"}}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+    cluster = kschedx.Snapshot.from_objects([node("a"), default, namespace])
+    found = kschedx.explain(cluster, pod("me", containers=IMAGE))
+    assert roots(Diagnosis(found.cycle)) == (
+        "node selector type=user is spec.defaultNodeSelector of OpenShift's Scheduler cluster",
+    )
+    first, *others = found.fixes
+    assert first.commands == ("kubectl annotate namespace default openshift.io/node-selector= --overwrite",)
+    assert not any(one.title.startswith("stop requiring") for one in others)
 
 
 @pytest.mark.parametrize(("priority", "is_taken"), [(8, False), (9, True)])

@@ -62,6 +62,24 @@ def titles(*objects: Manifest) -> list[str]:
             ],
             ["make storage class now the default", "set storageClassName now on claim default/data"],
         ),
+        # storageClassName "": nothing is provisioned for it, whatever the default
+        (
+            [claim("data", storage_class=""), storage_class(provisioner=DRIVER, metadata={"annotations": IS_DEFAULT})],
+            ['delete and recreate claim default/data with class waits instead of ""'],
+        ),
+        # a volume that lacks only the access mode, for a class that waits and for one that binds at once
+        (
+            [claim("data", modes=["ReadWriteMany"]), storage_class(), volume("free")],
+            ["delete and recreate claim default/data with ReadWriteOnce, as volume free has it"],
+        ),
+        (
+            [
+                claim("data", storage_class="now", modes=["ReadWriteMany"]),
+                storage_class("now", waits=False),
+                volume("free", storage_class="now"),
+            ],
+            ["delete and recreate claim default/data with ReadWriteOnce, as volume free has it"],
+        ),
         # a volume that is kept for a claim that is gone, its own of before first
         (
             [claim("data"), storage_class(), volume("kept", holder="data", uid="before", phase="Released")],

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import kschedx
+from tests import command
 from tests.holding.objects import Json, node, pod, told
 
 
@@ -242,3 +243,10 @@ def test_memory_that_hami_gave_to_other_pods_is_not_free(limits: Json, fitting: 
         one["status"] = {"phase": phase}
     (found,) = told(host, *running, about=about)["scheduler"]["shared"]
     assert found["fitting"] == fitting
+
+
+def test_the_status_of_a_volcano_group_is_quoted_for_all_pending_pods() -> None:
+    cluster = command.ROOT / "fixtures" / "volcano-job" / "cluster.yaml"
+    ran = command.kschedx("why", "--all-pending", "-s", cluster, columns=400)
+    assert ran.code == 3
+    assert "its group hpc/mpi-run-1 is Inqueue: 4/4 tasks in gang unschedulable" in ran.out

@@ -127,6 +127,10 @@ def limits(kind: str, status: str, reason: str, message: str = "") -> Manifest:
     return {"conditions": [{"type": kind, "status": status, "reason": reason, "message": message}]}
 
 
+def ended(condition: str, reason: str) -> Manifest:
+    return {**workload("Job"), "status": limits(condition, "True", reason)}
+
+
 AT_MOST = scaler("HorizontalPodAutoscaler", maxReplicas=1, status=limits("ScalingLimited", "True", "TooManyReplicas"))
 PULLS = "is scheduled to n and cannot pull the image of container app: ErrImagePull"
 
@@ -271,6 +275,20 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         0,
     ),
     (
+        "deploy/web",
+        [workload("Deployment", replicas=0), scaler("HorizontalPodAutoscaler", minReplicas=2, maxReplicas=4)],
+        "default/deploy/web is scaled to zero: spec.replicas is 0, which disables HorizontalPodAutoscaler scaler",
+        0,
+    ),
+    ("job/web", [ended("FailureTarget", "DeadlineExceeded")], "default/job/web has failed: DeadlineExceeded", 1),
+    ("job/web", [ended("SuccessCriteriaMet", "")], "default/job/web has finished: SuccessCriteriaMet", 0),
+    (
+        "pod/web-x",
+        [ended("FailureTarget", "DeadlineExceeded"), pod("web-x", metadata=owned("Job", "web"))],
+        "default/web-x is pending, and its Job has ended: DeadlineExceeded",
+        1,
+    ),
+    (
         "cj/web",
         [workload("CronJob"), reports("CronJob", "web", "UnknownTimeZone", 'invalid timeZone: "Mars"')],
         "default/cj/web starts no Job: UnknownTimeZone",
@@ -398,6 +416,14 @@ def test_an_event_that_contradicts_leaves_the_answer_open(tmp_path: Path) -> Non
     assert why(tmp_path, "pod/x", *more).code == 0
     of_many = {**refused, "message": message.replace("0/1", "0/40")}
     assert why(tmp_path, "pod/x", pod("x", status={"phase": "Pending", "conditions": [of_many]})).code == 3
+
+
+def test_a_pod_that_finished_after_the_event_is_named(tmp_path: Path) -> None:
+    message = "0/1 nodes are available: 1 Insufficient cpu."
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    done = pod("done", on="n", status={"phase": "Succeeded"})
+    ran = why(tmp_path, "pod/x", done, pod("x", status={"phase": "Pending", "conditions": [refused]}))
+    assert "default/done has finished, perhaps after the event, and made room there" in ran.out
 
 
 @pytest.mark.parametrize(
@@ -882,8 +908,16 @@ def test_a_predecessor_on_a_lost_node_has_both_ways_out(tmp_path: Path) -> None:
             "ScaledObject scaler: it is not ready: no queue",
             "fix 1 repair ScaledObject scaler",
         ),
-        (scaler("HorizontalPodAutoscaler", minReplicas=1), "", "kubectl scale deployment/web -n default --replicas=1"),
-        (scaler("ScaledObject", minReplicaCount=1), "", "kubectl scale deployment/web -n default --replicas=1"),
+        (
+            scaler("HorizontalPodAutoscaler", minReplicas=1),
+            ": spec.replicas is 0, which disables HorizontalPodAutoscaler scaler",
+            "kubectl scale deployment/web -n default --replicas=1",
+        ),
+        (
+            scaler("ScaledObject", minReplicaCount=1),
+            ": spec.replicas is 0",
+            "kubectl scale deployment/web -n default --replicas=1",
+        ),
     ],
 )
 def test_the_autoscaler_that_keeps_a_workload_at_zero_is_named(
@@ -891,7 +925,7 @@ def test_the_autoscaler_that_keeps_a_workload_at_zero_is_named(
 ) -> None:
     ran = why(tmp_path, "deploy/web", workload("Deployment", replicas=0), autoscaler, output="json")
     found = json.loads(ran.out)
-    by = f" by {reads}" if reads else ": spec.replicas is 0"
+    by = reads if reads.startswith(":") else f" by {reads}"
     assert (ran.code, found["state"]["headline"]) == (0, f"default/deploy/web is scaled to zero{by}")
     screen = why(tmp_path, "deploy/web", workload("Deployment", replicas=0), autoscaler).out
     assert fix in " ".join(screen.replace("\\", "").split())

@@ -96,12 +96,12 @@ def test_replicas_that_evict_others_say_whom(tmp_path: Path) -> None:
     made, *_ = deployment("web", "3", [None] * 3, priority_class="high")
     ran = asked(tmp_path, full, "app.json", manifest=made)
     assert ran.out.splitlines()[:3] == [
-        "✓ shop/deploy/web: all 3 replicas can be scheduled",
+        "✗ shop/deploy/web: all 3 replicas can be scheduled after preemption",
         "  nodes     node-3 · node-2 · node-1",
         "  evicts    shop/batch-1, shop/batch-0",
     ]
     assert "shop/web-new2 is unschedulable" in ran.out
-    assert ran.code == 0
+    assert ran.code == 1
 
 
 @pytest.mark.parametrize(

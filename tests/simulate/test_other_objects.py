@@ -22,8 +22,9 @@ from tests.device_builders import allocated, device_class
 from tests.simulate.clusters import deployment, nodes
 from tests.storage_builders import claim, storage_class, volume
 
+GROWS: Manifest = {**storage_class("waits"), "allowVolumeExpansion": True}
 STORAGE: list[Manifest] = [
-    *(node("a"), storage_class("waits"), storage_class("other"), claim("data"), claim("spare"), claim("old")),
+    *(node("a"), GROWS, storage_class("other"), claim("data"), claim("spare"), claim("old")),
     *(volume("disk", holder="kept"), claim("kept", volume="disk"), volume("free", storage_class="other")),
     *(claim("used"), claim("classless", storage_class=None)),
     pod("db", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]),
@@ -70,6 +71,26 @@ def test_applying_an_immutable_field_is_refused_as_the_api_server_does(tmp_path:
     assert (found.overall, tuple(found.pending)) == (Outcome.UNSCHEDULABLE, ("default/db",))
     written.write_bytes(msgspec.json.encode(claim("data", storage_class=None)))
     assert simulated({"apply": str(written)}).pending == ("default/db",)
+
+
+@pytest.mark.parametrize(
+    ("expands", "size", "is_refused"), [(None, "20Gi", True), (True, "20Gi", False), (None, "10Gi", False)]
+)
+def test_a_claim_grows_only_if_its_class_allows_it(
+    tmp_path: Path, expands: bool | None, size: str, is_refused: bool
+) -> None:
+    written = tmp_path / "claim.json"
+    written.write_bytes(msgspec.json.encode(claim("kept", size=size)))
+    change = {"set": "pvc/kept:spec.resources.requests.storage=20Gi"}
+    waits = {**storage_class("waits"), **({} if expands is None else {"allowVolumeExpansion": expands})}
+    bound = {**claim("kept", volume="disk"), "status": {"phase": "Bound"}}
+    snapshot = Snapshot.from_objects([node("a"), waits, bound, volume("disk", holder="kept")])
+    found = kschedx.simulate(snapshot, changes=[{"apply": str(written)}])
+    messages = [one.lifecycle.message for one in found.states if isinstance(one.lifecycle, NotChanged)]
+    assert [" ".join(one.split()[-4:]) for one in messages] == ["pvc must support resize"] * is_refused
+    if is_refused:
+        with pytest.raises(InputError, match="must support resize"):
+            kschedx.simulate(snapshot, changes=[change])
 
 
 def test_a_custom_resource_whose_pods_are_not_known_is_undecided(tmp_path: Path) -> None:

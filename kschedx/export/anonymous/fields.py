@@ -189,6 +189,7 @@ OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
     # prices are confidential, and decide only the order of types
     (karpenter.NodeOverlaySpec, "price"): lambda _value, _names: None,
     (karpenter.NodeOverlaySpec, "price_adjustment"): lambda _value, _names: None,
+    (other_schedulers.SchedulerConfigSpec, "default_node_selector"): changes.text(changes.label_pairs),
     (other_schedulers.Explanation, "message"): lambda _value, _names: None,
     (other_schedulers.SchedulingCondition, "message"): lambda _value, _names: None,
     (other_schedulers.MigrationStatus, "message"): lambda _value, _names: None,

@@ -66,9 +66,15 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
     """That is nearly the name of `storage_class`."""
     users: tuple[str, ...] = ()
     """Pods, `namespace/name`, that have a claim which is being deleted: it stays until they are gone."""
+    modes_of: str = ""
+    """The volume whose access modes it requests then."""
+    is_bound_at_once: bool = False
+    """To that volume, before the pod is scheduled."""
 
     @property
     def cost(self) -> Cost:
+        if self.modes_of:
+            return Cost.CONSTRAINT
         return Cost.TYPO if self.is_typo else Cost.OTHER_PODS if self.users else Cost.AROUND
 
     @property
@@ -78,6 +84,9 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
         if self.users:
             which = f"which still {'uses' if len(self.users) == 1 else 'use'} claim {self.claim.key}"
             return f"delete {joined(self.users)}, {which}, and recreate the claim"
+        if self.modes_of:
+            modes = joined(self.claim.spec.access_modes)
+            return f"delete and recreate claim {self.claim.key} with {modes}, as volume {self.modes_of} has it"
         return f"delete and recreate claim {self.claim.key}{named}{instead}"
 
     @property
@@ -88,7 +97,8 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
         yield from ((pod, "") for pod in self.users)
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
-        return super().apply(replace(proposal, deleted=proposal.deleted | {*self.users}), ground)
+        proposal = super().apply(replace(proposal, deleted=proposal.deleted | {*self.users}), ground)
+        return proposal.having(bound_claim(self.claim, self.modes_of)) if self.is_bound_at_once else proposal
 
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
         yield from super().makers()

@@ -211,7 +211,9 @@ class Run:
             if not self._series.replicas.place(node):
                 self._series = None
 
-    def place_like_last(self, rows: IntArray, ranks: IntArray, seen: Callable[[int], None]) -> IntArray:
+    def place_like_last(
+        self, rows: IntArray, ranks: IntArray, seen: Callable[[int], None] = lambda _: None
+    ) -> IntArray:
         """Place pods that are identical to the one that was placed last, one after the other; a tie goes to the lowest
         of `ranks` (node,). Returns the nodes of the first of them, none where each has to be decided by itself. `seen`
         gets how many there are so far."""

@@ -1,0 +1,163 @@
+"""One table of states: every command that meets a pod or workload reports the same state, with its exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kschedx.cli.mcp.tools import Asked, answer
+from kschedx.cli.output import Answer
+from kschedx.cli.question import Question
+from kschedx.render.states import STATES
+from tests.builders import Manifest, at, node, pod
+from tests.command import kschedx
+from tests.inquiry.test_lifecycle import (
+    CASES,
+    COSCHEDULING,
+    DUMPED,
+    FAILURE,
+    LARGE,
+    OF_KUEUE,
+    ROLLED_OUT,
+    SINCE,
+    SMALL,
+    USING,
+    replica,
+    reports,
+    workload,
+)
+from tests.storage_builders import claim, csi_node, storage_class
+
+NODE = {**node("n", allocatable={"cpu": "8", "memory": "8Gi", "pods": "20"})}
+UNFIT = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "0/1 nodes are available: 1 x.",
+}
+WHOLE: Manifest = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "8"}}}]}
+STALLED: Manifest = {**FAILURE, "type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
+GROUP: Manifest = {
+    "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+    "kind": "PodGroup",
+    "metadata": {"name": "pg", "namespace": "default"},
+    "spec": {"minMember": 2},
+}
+MEMBERS = [pod(f"w-{one}", labels={"scheduling.x-k8s.io/pod-group": "pg"}, spec=LARGE) for one in "ab"]
+LATE = storage_class("late", provisioner="disk.example.com")
+RUNS = pod(
+    "low",
+    on="n",
+    metadata={"creationTimestamp": SINCE},
+    spec={"containers": [{"name": "c", "resources": {"requests": {"cpu": "8"}}}]},
+)
+GOING: Manifest = {**RUNS, "metadata": {**at(RUNS, "metadata"), "deletionTimestamp": SINCE}}
+HIGH = pod("high", priority=1000, spec=SMALL)
+NOMINATED: Manifest = {**HIGH, "status": {"phase": "Pending", "nominatedNodeName": "n"}}
+
+DECIDED: list[tuple[str, str, list[Manifest]]] = [
+    ("Schedulable", "pod/x", [pod("x", spec=SMALL)]),
+    ("Unschedulable", "pod/x", [pod("x", spec=LARGE)]),
+    ("Unschedulable", "pod/high", [RUNS, HIGH]),
+    ("Nominated", "pod/high", [GOING, NOMINATED]),
+    ("Gated", "pod/x", [pod("x", spec={"schedulingGates": [{"name": "example.com/gate"}]})]),
+    ("NoScheduler", "pod/x", [pod("x", spec={"schedulerName": "default-schedulr"})]),
+    ("OtherScheduler", "pod/x", [pod("x", spec={"schedulerName": "volcano"})]),
+    ("WaitingForGang", "pod/w-a", [GROUP, *MEMBERS]),
+    ("Contradicted", "pod/x", [pod("x", status={"phase": "Pending", "conditions": [UNFIT]})]),
+    (
+        "NotBound",
+        "pod/x",
+        [
+            *(claim("d", storage_class="late"), LATE, csi_node("n"), pod("x", spec=USING)),
+            reports("Pod", "x", "FailedScheduling", 'running PreBind plugin "VolumeBinding": timed out'),
+        ],
+    ),
+    (
+        "RolloutStalled",
+        "deploy/web",
+        [
+            {**workload("Deployment"), "status": {"conditions": [STALLED]}},
+            *(ROLLED_OUT, replica("web-1-x", "ReplicaSet", "web-1", ready=False)),
+        ],
+    ),
+]  # fmt: skip
+KNOWN = [*DECIDED, *(("", target, objects) for target, objects, _, _ in (*CASES, *OF_KUEUE))]
+PENDING = frozenset({
+    "BeingDeleted", "ComponentDown", "Contradicted", "Gated", "NamespaceTerminating", "NoScheduler", "Nominated",
+    "NotBound", "OfEndedJob", "OtherScheduler", "Refused", "Schedulable", "Unschedulable", "WaitingForGang",
+    "WaitingForKubelet", "WaitingForOrdinal",
+})  # fmt: skip
+"""States of what `kubectl get pods` shows as Pending, or that lacks pods."""
+SKIPPED = PENDING - {"ComponentDown", "Contradicted", "NotBound", "Schedulable", "WaitingForGang", "WaitingForKubelet"}
+"""States in which no simulation gives the pod a node, except by preemption."""
+AGREED = frozenset({
+    "ComponentDown", "Contradicted", "Gated", "NoScheduler", "NotBound", "OtherScheduler", "Unschedulable",
+    "WaitingForGang",
+})  # fmt: skip
+"""States that a simulation of the cluster as it is ends in."""
+FITTING = frozenset({"ComponentDown", "Contradicted", "NotBound", "NotSynced", "Schedulable"})
+"""States in which a node can be named that would take the pod."""
+ELSEWHERE = {"Error", "NotChanged", "ScaleUp", "Undecided", "UnknownPods"}
+"""States that a stored pod or workload of one small cluster has not; each has its own test."""
+
+
+def write(folder: Path, name: str, objects: list[Manifest]) -> tuple[str, ...]:
+    """The options for a cluster that is written."""
+    (folder / "config.yaml").write_text(json.dumps(COSCHEDULING))
+    nodes = [] if DUMPED in objects else [NODE]
+    (folder / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*nodes, *objects]}))
+    return ("--config", "config.yaml") if name == "WaitingForGang" else ()
+
+
+@pytest.mark.parametrize(("name", "target", "objects"), KNOWN)
+def test_every_command_reports_the_same_state(tmp_path: Path, name: str, target: str, objects: list[Manifest]) -> None:
+    gang = write(tmp_path, name, objects)
+
+    def asked(*command: str) -> tuple[int, dict[str, Any]]:
+        ran = kschedx(*command, "-s", "cluster.json", *gang, "-o", "json", cwd=tmp_path)
+        found: dict[str, Any] = json.loads(ran.out)
+        return ran.code, found
+
+    code, alone = asked("why", target)
+    state = alone["state"]["name"]
+    row = next(one for one in STATES if one.name == state)
+    assert (name or state, int(row.exit_code)) == (state, code)
+
+    many_code, many = asked("why", "--all-pending")
+    of_all = {one["state"]["name"] for one in many["items"]} | ({"Refused"} if many.get("refused") else set())
+    if many.get("undecided"):
+        of_all.add(state)
+    if (state in PENDING and not target.startswith(("deploy/web", "ns/"))) or state in ("Refused", "WaitingForOrdinal"):
+        assert (state in of_all, many_code) == (True, code)
+
+    config = str(tmp_path / "config.yaml") if gang else None
+    question = Question(snapshot=(str(tmp_path / "cluster.json"),), config=config)
+    by_mcp = answer(Asked("pod_explain", question, {"target": target}, tmp_path))
+    assert isinstance(by_mcp, Answer)
+    assert (by_mcp.exit_code, at(by_mcp.report.document(), "state")["name"]) == (code, state)
+
+    key = f"default/{target.partition('/')[2]}"
+    simulated_code, simulated = asked("simulate")
+    if state in SKIPPED and not simulated["evicted"]:
+        assert key not in simulated["placed"]
+    if state in AGREED and target.startswith("pod/") and not simulated["evicted"]:
+        assert simulated_code == code
+    if DUMPED in objects:
+        return
+    _, here = asked("why", "node/n")
+    assert [one["name"] for one in here["states"] if one.get("subject") == key] in ([], [state])
+    fits = [one["pod"] for one in here["pending"] if one["fits"]]
+    assert key not in fits or state in FITTING
+
+
+def test_every_state_is_asked_about(tmp_path: Path) -> None:
+    found = set()
+    for name, target, objects in KNOWN:
+        gang = write(tmp_path, name, objects)
+        ran = kschedx("why", target, "-s", "cluster.json", *gang, "-o", "json", cwd=tmp_path)
+        found.add(json.loads(ran.out)["state"]["name"])
+    assert {one.name for one in STATES} - found == ELSEWHERE
