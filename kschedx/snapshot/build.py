@@ -216,7 +216,7 @@ class SnapshotBuilder:
         for index, item in enumerate(items):
             if isinstance(item, events.EventItem):
                 self._add_event(item)
-            elif self._is_copy(str(item.__struct_config__.tag), item.metadata):
+            elif self._refuse is not None and self._is_copy(str(item.__struct_config__.tag), item.metadata):
                 continue
             elif item.api_version not in ("v1", ""):
                 self.kinds[key_of(str(item.__struct_config__.tag), item.api_version.rpartition("/")[0])] += 1
@@ -245,7 +245,7 @@ class SnapshotBuilder:
 
     def _is_copy(self, kind: str, meta: SlimObjectMeta | types.ObjectMeta | None) -> bool:
         """Something of this name is there, which is no error."""
-        if self._refuse is None or meta is None:
+        if meta is None:
             return False
         namespace, name = meta.namespace or "default", meta.name or ""
         if kind == "Pod":
@@ -280,7 +280,7 @@ class SnapshotBuilder:
                 self.kinds[key_of(name, head.group) or "?"] += 1
                 return
             meta = head.metadata
-            if self._is_copy(kind.key, meta):
+            if self._refuse is not None and self._is_copy(kind.key, meta):
                 return
             own = (meta.name if meta else None) or ""
             title = f"{name} {meta.namespace}/{own}" if meta and meta.namespace else f"{name} {own}"

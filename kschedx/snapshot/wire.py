@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NoReturn, Protocol, get_args, get_type_hints
+from operator import attrgetter
+from typing import Any, Generic, NoReturn, Protocol, TypeVar, get_args, get_type_hints
 
 import msgspec
 import numpy as np
@@ -25,7 +26,7 @@ from kschedx.kube.autoscalers import ANNOTATION_MARKS, is_read
 from kschedx.kube.decoding import decode
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.types import PriorityClass
-from kschedx.snapshot.columns import Column, T
+from kschedx.snapshot.columns import Column, IntArray, T
 from kschedx.snapshot.pods import PodTable
 
 MaybeRaw = Raw | UnsetType
@@ -162,17 +163,21 @@ class Fail(Protocol):
     def __call__(self, item: int, error: InputError) -> NoReturn: ...
 
 
-class _Interner:
-    """Raw JSON to a code; each distinct text is decoded once."""
+_K = TypeVar("_K", str, bytes)
+
+
+class _Interner(Generic[_K]):
+    """Raw JSON, or a string, to a code; each distinct text is decoded once."""
 
     __slots__ = ("codes", "index", "values")
 
-    def __init__(self, empty: object) -> None:
+    def __init__(self, key: _K, empty: object) -> None:
+        """`empty` is the value of `key`, the empty text."""
         self.codes: list[int] = []
-        self.index: dict[bytes, int] = {b"": 0}
+        self.index: dict[_K, int] = {key: 0}
         self.values: list[Any] = [empty]
 
-    def code(self, key: bytes, make: Callable[[bytes], object]) -> int:
+    def code(self, key: _K, make: Callable[[_K], object]) -> int:
         """Raises what `make` does."""
         code = self.index.get(key)
         if code is None:
@@ -181,7 +186,7 @@ class _Interner:
             self.values.append(value)
         return code
 
-    def codes_of(self, keys: Sequence[bytes], make: Callable[[bytes], object], fail: Fail) -> list[int]:
+    def codes_of(self, keys: Sequence[_K], make: Callable[[_K], object], fail: Fail) -> list[int]:
         """The codes of many keys, nearly all of which are known."""
         with contextlib.suppress(KeyError):
             return list(map(self.index.__getitem__, keys))
@@ -193,11 +198,14 @@ class _Interner:
                 fail(item, error)
         return codes
 
-    def column(self, order: Sequence[int]) -> Column[Any]:
+    def column(self, order: IntArray) -> Column[Any]:
         """The rows in this order, the values in that of their first rows."""
-        codes = [self.codes[row] for row in order]
-        new = {code: number for number, code in enumerate(dict.fromkeys(codes))}
-        return Column(np.array([new[code] for code in codes], dtype=np.int64), [self.values[code] for code in new])
+        codes = np.array(self.codes, dtype=np.int64)[order]
+        first = np.full(len(self.values), len(codes), dtype=np.int64)
+        first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+        ranked = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(codes))]
+        first[ranked] = np.arange(len(ranked))
+        return Column(first[codes], [self.values[code] for code in ranked.tolist()])
 
 
 _NO_STATUS = SlimPodStatus()
@@ -213,20 +221,20 @@ class PodColumns:
     def __init__(self) -> None:
         self.rows: dict[str, int] = {}
         self.names: list[str] = []
-        self.namespaces: list[str] = []
+        self.namespaces = _Interner("", "")
         self.uids: list[str] = []
-        self.labels = _Interner({})
-        self.annotations = _Interner({})
-        self.owners = _Interner(())
-        self.specs = _Interner(types.PodSpec())
-        self.statuses = _Interner(types.PodStatus())
-        self.phases: list[str] = []
+        self.labels = _Interner(b"", {})
+        self.annotations = _Interner(b"", {})
+        self.owners = _Interner(b"", ())
+        self.specs = _Interner(b"", types.PodSpec())
+        self.statuses = _Interner(b"", types.PodStatus())
+        self.phases = _Interner("", "")
         self.start_times: list[str | None] = []
         self.creation_timestamps: list[str | None] = []
         self.deletion_timestamps: list[str | None] = []
         self.finalizers: dict[str, tuple[str, ...]] = {}
         self.nominated: list[str] = []
-        self.node_names: list[str] = []
+        self.node_names = _Interner("", "")
         self._with_label_keys: set[int] = set()
         """Codes of specs that differ between pods of one template with other labels."""
         self._seen_specs = 0
@@ -243,37 +251,29 @@ class PodColumns:
         namespaces = [meta.namespace or "default" for meta in metas]
         self._add_rows([f"{space}/{name}" for space, name in zip(namespaces, names, strict=True)], fail)
 
-        label_keys = [_bytes(meta.labels) for meta in metas]
+        label_keys = _texts([meta.labels for meta in metas])
         self.labels.codes += self.labels.codes_of(label_keys, _labels, fail)
-        self.owners.codes += self.owners.codes_of([_bytes(meta.owner_references) for meta in metas], _owners, fail)
-        texts = [_bytes(meta.annotations) for meta in metas]
-        marks = _occurring(ANNOTATION_MARKS, texts)
-        annotation_keys = [read_annotations(text, marks) for text in texts]
-        self.annotations.codes += self.annotations.codes_of(annotation_keys, _annotations, fail)
-        self.node_names += [spec.node_name or "" for spec in specs]
-        for spec in specs:
-            spec.node_name = UNSET
-            if spec.volumes:
-                # volumes that no plugin reads differ from pod to pod by their generated names; others keep their place
-                known = [_UNREAD if v == SlimVolume(name=v.name) else v for v in spec.volumes]
-                while known and known[-1] is _UNREAD:
-                    known.pop()
-                spec.volumes = known or UNSET
-        self.specs.codes += self._spec_codes(list(map(_ENCODER.encode, specs)), label_keys, fail)
-        telling = _occurring(_TELLING, [_bytes(status.conditions) for status in statuses])
-        slimmed = [slim_status(status, telling) for status in statuses]
-        self.statuses.codes += self.statuses.codes_of(slimmed, _pod_status, fail)
+        self.owners.codes += self.owners.codes_of(_texts([meta.owner_references for meta in metas]), _owners, fail)
+        texts = _texts([meta.annotations for meta in metas])
+        distinct = set(texts)
+        marks = _occurring(ANNOTATION_MARKS, distinct)
+        read = {text: read_annotations(text, marks) for text in distinct}
+        self.annotations.codes += self.annotations.codes_of([read[text] for text in texts], _annotations, fail)
+        self.node_names.codes += self.node_names.codes_of([spec.node_name or "" for spec in specs], str, fail)
+        self.specs.codes += self._spec_codes(_spec_keys(specs), label_keys, fail)
+        self.statuses.codes += self.statuses.codes_of(_slim_statuses(statuses), _pod_status, fail)
 
         self.names += names
-        self.namespaces += namespaces
+        self.namespaces.codes += self.namespaces.codes_of(namespaces, str, fail)
         self.uids += [meta.uid or "" for meta in metas]
-        self.creation_timestamps += [meta.creation_timestamp for meta in metas]
+        same: dict[str | None, str | None] = {}  # equal timestamps are one string
+        self.creation_timestamps += [same.setdefault(at, at) for at in [meta.creation_timestamp for meta in metas]]
         self.deletion_timestamps += [meta.deletion_timestamp for meta in metas]
         for item, meta in enumerate(metas):
             if meta.deletion_timestamp and isinstance(meta.finalizers, Raw):
                 self.finalizers[f"{namespaces[item]}/{names[item]}"] = _finalizers(bytes(meta.finalizers))
-        self.phases += [status.phase or "" for status in statuses]
-        self.start_times += [status.start_time for status in statuses]
+        self.phases.codes += self.phases.codes_of([status.phase or "" for status in statuses], str, fail)
+        self.start_times += [same.setdefault(at, at) for at in [status.start_time for status in statuses]]
         self.nominated += [status.nominated_node_name or "" for status in statuses]
 
     def cut(self, size: int) -> None:
@@ -312,10 +312,12 @@ class PodColumns:
     ) -> PodTable:
         """The pods by namespace and name, unless they keep the order in which they came."""
         keys = list(self.rows) if keeps_order else sorted(self.rows)
-        order = [self.rows[key] for key in keys]
+        order = np.fromiter(map(self.rows.__getitem__, keys), np.int64, len(keys))
+        is_sorted = bool((order[1:] > order[:-1]).all())
+        rows = order.tolist()
 
         def sorted_rows(column: list[T]) -> list[T]:
-            return [column[row] for row in order]
+            return column if is_sorted else [column[row] for row in rows]
 
         specs = self.specs.column(order)
         without_priority = (
@@ -324,12 +326,12 @@ class PodColumns:
             else frozenset[int]()
         )
         specs.values = [resolve_priority(spec, classes) for spec in specs.values]
-        phases, node_names = Column.of(sorted_rows(self.phases)), Column.of(sorted_rows(self.node_names))
+        phases, node_names = self.phases.column(order), self.node_names.column(order)
         finished = phases.where(lambda phase: phase in ("Succeeded", "Failed"))
         return PodTable(
-            rows={key: row for row, key in enumerate(keys)},
+            rows=self.rows if is_sorted else {key: row for row, key in enumerate(keys)},
             names=sorted_rows(self.names),
-            namespaces=Column.of(sorted_rows(self.namespaces)),
+            namespaces=self.namespaces.column(order),
             uids=sorted_rows(self.uids),
             labels=self.labels.column(order),
             annotations=self.annotations.column(order),
@@ -353,8 +355,29 @@ def _merged(template: types.PodSpec, labels: types.Labels, _: bytes) -> types.Po
     return merge_label_keys(template, labels)
 
 
-def _bytes(raw: MaybeRaw) -> bytes:
-    return b"" if raw is UNSET else bytes(raw)
+def _texts(raws: Iterable[MaybeRaw]) -> list[bytes]:
+    return [b"" if raw is UNSET else bytes(raw) for raw in raws]
+
+
+def _spec_keys(specs: Sequence[Any]) -> list[bytes]:
+    """What is read of the specs, apart from their nodes: the pods of one owner mostly follow each other."""
+    keys: list[bytes] = []
+    unread = SlimVolume()
+    last = None
+    for spec in specs:
+        spec.node_name = UNSET
+        if spec.volumes:
+            # volumes that no plugin reads differ from pod to pod by their generated names; others keep their place
+            known = []
+            for volume in spec.volumes:
+                unread.name = volume.name
+                known.append(_UNREAD if volume == unread else volume)
+            while known and known[-1] is _UNREAD:
+                known.pop()
+            spec.volumes = known or UNSET
+        keys.append(keys[-1] if spec == last else _ENCODER.encode(spec))
+        last = spec
+    return keys
 
 
 def _occurring(words: Iterable[bytes], texts: Iterable[bytes]) -> tuple[bytes, ...]:
@@ -384,12 +407,43 @@ def _is_unready(text: bytes) -> bool:
         return False  # the reader of conditions refuses it
 
 
+_WAITING = b'"waiting"'
+
+
 def _has_waiting(statuses: Sequence[Any] | UnsetType | None) -> bool:
     """A container that waits: the pod's statuses and conditions say for what."""
     return any(
-        isinstance(status.state, Raw) and b'"waiting"' in bytes(status.state)
+        isinstance(status.state, Raw) and _WAITING in bytes(status.state)
         for status in (() if statuses is UNSET else statuses or ())
     )
+
+
+_SELDOM = attrgetter(
+    "allocated_resources", "resources", "resource_claim_statuses", "node_allocatable_resource_claim_statuses"
+)
+_NONE_OF_THEM = (UNSET,) * 4
+
+
+def _slim_statuses(statuses: Sequence[SlimPodStatus]) -> list[bytes]:
+    """`slim_status` of many, for most of which that is empty: what tells so is looked for in all of them at once."""
+    texts = _texts([status.conditions for status in statuses])
+    distinct = set(texts)
+    telling = _occurring(_TELLING, distinct)
+    kept = {text for text in distinct if b'"False"' in text or any(word in text for word in telling)}
+    containers = [one for status in statuses for one in status.container_statuses or ()]
+    containers += [one for status in statuses for one in status.init_container_statuses or ()]
+    has_kept = any(one.resources is not UNSET for one in containers) or bool(
+        _occurring((_WAITING,), _texts([one.state for one in containers]))
+    )
+    return [
+        b""
+        if not has_kept
+        and text not in kept
+        and status.phase not in ("Failed", "Pending")
+        and _SELDOM(status) == _NONE_OF_THEM
+        else slim_status(status, telling)
+        for status, text in zip(statuses, texts, strict=True)
+    ]
 
 
 def slim_status(status: SlimPodStatus, telling: Sequence[bytes] = _TELLING) -> bytes:
