@@ -72,18 +72,16 @@ class NodeImages:
 
     def of(self, nodes: Sequence[ClusterRow]) -> NodeImages:
         """The images of some nodes, in another order."""
-        new_row = {old: new for new, old in enumerate(nodes)}
+        new_row = np.full(self._count, -1, dtype=np.int64)
+        new_row[[*nodes]] = np.arange(len(nodes))
         kept = NodeImages()
         kept._count = len(nodes)
         for name, holders in sorted(self._holders.items()):
-            pairs = sorted(
-                (new_row[row], size)
-                for row, size in zip(map(ClusterRow, holders), self._sizes[name], strict=True)
-                if row in new_row
-            )
-            if pairs:
-                kept._holders[name] = array("q", (row for row, _ in pairs))
-                kept._sizes[name] = array("q", (size for _, size in pairs))
+            rows = new_row[np.array(holders)]
+            order = np.argsort(rows)[np.count_nonzero(rows < 0) :]
+            if len(order):
+                kept._holders[name] = array("q", rows[order].tobytes())
+                kept._sizes[name] = array("q", np.array(self._sizes[name])[order].tobytes())
         return kept
 
     def by_node(self) -> dict[int, list[tuple[str, int]]]:

@@ -190,13 +190,12 @@ class _Interner(Generic[_K]):
         """The codes of many keys, nearly all of which are known."""
         with contextlib.suppress(KeyError):
             return list(map(self.index.__getitem__, keys))
-        codes = []
-        for item, (key, code) in enumerate(zip(keys, map(self.index.get, keys), strict=True)):
+        for key in dict.fromkeys(keys):
             try:
-                codes.append(self.code(key, make) if code is None else code)
+                self.code(key, make)
             except InputError as error:
-                fail(item, error)
-        return codes
+                fail(keys.index(key), error)
+        return list(map(self.index.__getitem__, keys))
 
     def column(self, order: IntArray) -> Column[Any]:
         """The rows in this order, the values in that of their first rows."""
