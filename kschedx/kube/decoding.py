@@ -274,7 +274,7 @@ def manifest(api_version: str, kind: str, record: Struct) -> dict[str, object]:
 
 
 def to_plain(value: object) -> object:
-    """A record as JSON would hold it, without the fields that have their default."""
+    """A record as the API server would write it, with sorted maps, without the fields that have their default."""
     if isinstance(value, Struct):
         fields = msgspec.structs.fields(value)
         told = {info.encode_name: (getattr(value, info.name), _default(info)) for info in fields}
@@ -284,7 +284,7 @@ def to_plain(value: object) -> object:
     if isinstance(value, list | tuple):
         return [to_plain(item) for item in value]
     if isinstance(value, dict):
-        return {key: to_plain(item) for key, item in value.items()}
+        return {key: to_plain(item) for key, item in sorted(value.items())}
     return value
 
 

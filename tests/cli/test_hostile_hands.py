@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import pty
 import random
@@ -13,8 +14,9 @@ import sys
 import termios
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -26,6 +28,8 @@ from kschedx.cli.mcp.server import Answers, Clusters, server
 from kschedx.cli.worker import Worker
 from kschedx.inquiry.target import is_file
 from kschedx.sources.live.logins import _descendants as descendants
+from tests.builders import node, pod
+from tests.cli.manifests import write
 from tests.command import ROOT, kschedx
 
 ZONE_FULL = ROOT / "fixtures" / "zone-full"
@@ -229,6 +233,32 @@ def test_a_worker_has_no_workers_of_its_own() -> None:
         worker.end()
 
 
+def test_profiles_are_compared_in_a_worker(tmp_path: Path) -> None:
+    """`fleet` and the MCP server ask in workers, of more pods than one process compares."""
+    room = {"cpu": "99", "memory": "99Gi", "pods": "110"}
+    nodes = [node(f"n{number}", allocatable=room) for number in range(2)]
+    running = [pod(f"web-{number}", on=f"n{number % 2}") for number in range(2 * parallel.FEW + 2)]
+    cluster = write(tmp_path, *nodes, *running)
+    comparison = ("diff-profiles", "default", "binpack", "--all")
+    alone = kschedx(*comparison, "-s", cluster, "-o", "json", "--jobs", "1")
+    ran = kschedx("fleet", "--snapshots", tmp_path, "-o", "json", *comparison, "--jobs", "2")
+    [row] = json.loads(ran.out)["clusters"]
+    assert (row["exitCode"], row["document"]) == (alone.code, json.loads(alone.out))
+    answers = Answers(Clusters(snapshots=(str(cluster),)), limit=60)
+
+    async def talk() -> None:
+        async with Client(server(answers)) as client:
+            asked = {"before": "default", "after": "binpack", "pods": "running"}
+            result = await client.call_tool("profiles_compare", asked)
+            assert isinstance(result.structured_content, dict), result.content
+            assert result.structured_content["exitCode"] == alone.code
+
+    try:
+        anyio.run(talk)
+    finally:
+        answers.end()
+
+
 def test_children_of_a_program_are_found() -> None:
     shell = subprocess.Popen(["sh", "-c", "sh -c 'sleep 60; true' & sleep 60; true"])
     try:
@@ -281,10 +311,23 @@ def marked(mark: str) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("name", STARTING_OTHERS)
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
-def test_nothing_runs_on_after_a_kill(name: str, number: signal.Signals, tmp_path: Path) -> None:
-    """At a moment by chance: soon after the others have begun, or with MOMENT at any time."""
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
+KILLS = int(os.environ.get("KILLS", "3"))
+"""Random moments for each of them, from the start of its interpreter to the end of its work."""
+
+
+def kills(name: str) -> Iterator[Any]:
+    """Each signal soon after the others have begun, and some of the signals at any moment."""
+    chance = random.Random(name)
+    for number in SIGNALS:
+        yield pytest.param(name, number, None, id=f"{name}-{number.name}")
+    for _ in range(KILLS):
+        number, moment = chance.choice(SIGNALS), round(chance.uniform(0, 2), 2)
+        yield pytest.param(name, number, moment, id=f"{name}-{number.name}-{moment} s")
+
+
+@pytest.mark.parametrize(("name", "number", "moment"), [kill for name in STARTING_OTHERS for kill in kills(name)])
+def test_nothing_runs_on_after_a_kill(name: str, number: signal.Signals, moment: float | None, tmp_path: Path) -> None:
     (tmp_path / "login").write_text(PLUGIN)
     (tmp_path / "login").chmod(0o755)
     (tmp_path / "config").write_text(KUBECONFIG)
@@ -297,15 +340,16 @@ def test_nothing_runs_on_after_a_kill(name: str, number: signal.Signals, tmp_pat
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT), "MARK": mark.removeprefix("MARK=")},
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # which nohup ignores for its children
     )
     assert ran.stdin is not None
     ran.stdin.write((HELLO + CALL).encode())
     ran.stdin.flush()
-    moment = os.environ.get("MOMENT", "")
-    if not moment:  # a login has a shell that watches it, and children
+    if moment is None:  # a login has a shell that watches it, and children
         begun = 5 if "login" in name else 2
         wait_until(lambda: ran.poll() is not None or len(marked(mark)) >= begun)
-    time.sleep(random.Random(f"{name}{number}{moment}").uniform(0, 3 if moment else 0.5))
+        moment = random.Random(f"{name}{number}").uniform(0, 0.5)
+    time.sleep(moment)
     ran.send_signal(number)
     try:
         ran.wait(20)

@@ -121,6 +121,14 @@ NOT_READ = """
 - {apiVersion: aadpodidentity.k8s.io/v1, kind: AzureIdentity, spec: {resourceID: /subscriptions/canary}}
 - {apiVersion: infrastructure.cluster.x-k8s.io/v1beta2, kind: AWSMachineTemplate, spec: {ami: canary}}
 - {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, subjects: [{kind: User, name: canary}]}
+- {apiVersion: autoscaling.k8s.io/v1, kind: VerticalPodAutoscaler, spec: {targetRef: {kind: Deployment, name: canary}}}
+- {apiVersion: keda.sh/v1alpha1, kind: TriggerAuthentication, spec: {secretTargetRef: [{name: canary, key: canary}]}}
+- {apiVersion: coordination.k8s.io/v1, kind: Lease, spec: {holderIdentity: canary_1}}
+- {apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {replicatedJobs: [{name: canary, template: {}}]}}
+- {apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, spec: {leaderWorkerTemplate: {size: 4}}}
+- {apiVersion: argoproj.io/v1alpha1, kind: Rollout, spec: {template: {spec: {containers: [{name: canary}]}}}}
+- {apiVersion: descheduler/v1alpha2, kind: DeschedulerPolicy, profiles: [{name: canary}]}
+- {apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profiles: [{schedulerName: canary}]}
 - {apiVersion: batch.volcano.sh/v1alpha1, kind: Job, spec: {queue: canary, tasks: [{name: canary, template: {}}]}}
 - {apiVersion: v1, kind: Event, metadata: {name: canary}, message: canary, involvedObject: {kind: Route, name: canary}}
 """
