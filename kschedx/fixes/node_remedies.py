@@ -256,7 +256,7 @@ def _same_value(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterato
     if not written or requirement.operator not in ("In", "="):
         return
     values = {value for value in cluster.label(key).values if value is not None}
-    if key in MADE_FOR and (same := _SAME.get(written.lower(), written.lower())) in values:
+    if key in MADE_FOR and (same := _SAME.get(written.lower(), written.lower())) in values - {written}:
         yield key, (same,)
     if key == HOSTNAME:
         hosts = [one for one in values if one.startswith(f"{written}.") or written.startswith(f"{one}.")]
