@@ -71,8 +71,8 @@ class NodeImages:
         self._count += 1
 
     def of(self, nodes: Sequence[ClusterRow]) -> NodeImages:
-        """The images of some nodes, in another order."""
-        new_row = np.full(self._count, -1, dtype=np.int64)
+        """The images of some nodes, in another order; nodes that came later report none."""
+        new_row = np.full(max(self._count, max(nodes, default=-1) + 1), -1, dtype=np.int64)
         new_row[[*nodes]] = np.arange(len(nodes))
         kept = NodeImages()
         kept._count = len(nodes)
