@@ -41,13 +41,9 @@ WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 """The provisioner of a class whose volumes are made by hand."""
 
-DISKS = frozenset({
-    "cinder.csi.openstack.org", "disk.csi.azure.com", "ebs.csi.aws.com", "kubernetes.io/aws-ebs",
-    "kubernetes.io/azure-disk", "kubernetes.io/cinder", "kubernetes.io/gce-pd",
-    "pd.csi.storage.gke.io", "rancher.io/local-path",
-})  # fmt: skip
-"""Provisioners that refuse ReadWriteMany for a volume with a file system, as their documentation says; see also
-kubernetes.io/docs/concepts/storage/persistent-volumes, access modes."""
+DISKS = frozenset({"disk.csi.azure.com", "ebs.csi.aws.com", "pd.csi.storage.gke.io"})
+"""Drivers that refuse to create a volume with a file system for ReadWriteMany (validateVolumeCapabilit* in each; their
+in-tree plugins refused it too). Others are not known to: Cinder's creates it, local-path may have a shared path."""
 
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -285,8 +281,9 @@ class StorageClass(Struct, frozen=True, kw_only=True, rename="camel"):
 
     def refuses_modes(self, claim: PersistentVolumeClaim) -> bool:
         """Whether the provisioner is known to refuse the access modes of a claim."""
-        spec = claim.spec
-        return self.provisioner in DISKS and READ_WRITE_MANY in spec.access_modes and spec.volume_mode == FILESYSTEM
+        spec, plugin = claim.spec, plugin_named(self.provisioner)
+        driver = self.provisioner if plugin is None else plugin.driver
+        return driver in DISKS and READ_WRITE_MANY in spec.access_modes and spec.volume_mode == FILESYSTEM
 
     @property
     def is_default(self) -> bool:

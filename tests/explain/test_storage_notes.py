@@ -77,6 +77,23 @@ def test_inconsistencies(objects: list[Manifest], expected: str, words: str) -> 
     evaluate([target, *HERE, *objects], "default/new")  # decided, not refused
 
 
+@pytest.mark.parametrize(
+    ("provisioner", "mode", "told"),
+    [
+        ("kubernetes.io/aws-ebs", "Filesystem", True),
+        ("pd.csi.storage.gke.io", "Filesystem", True),
+        ("ebs.csi.aws.com", "Block", False),
+        ("efs.csi.aws.com", "Filesystem", False),
+        ("cinder.csi.openstack.org", "Filesystem", False),
+        ("rancher.io/local-path", "Filesystem", False),
+    ],
+)
+def test_only_what_is_known_to_be_refused_is_told(provisioner: str, mode: str, told: bool) -> None:
+    shared = claim("data", modes=("ReadWriteMany",), volumeMode=mode)
+    snapshot = Snapshot.from_objects([using("new", "data"), node("n"), shared, storage_class(provisioner=provisioner)])
+    assert ("access-mode-refused" in {one.id for one in storage_notes(snapshot, snapshot.pods[0])}) == told
+
+
 def test_a_sound_cluster_needs_no_note() -> None:
     assert notes(using("new", "data"), *HERE, claim("data", volume="pv"), volume("pv", holder="data")) == {}
 

@@ -174,7 +174,7 @@ def pod_lines(difference: Difference) -> tuple[str, tuple[str, ...]]:
 
 
 def side_texts(difference: Difference) -> tuple[str, str]:
-    """What becomes of one pod on either side; empty where both sides differ in their messages alone."""
+    """The outcome for one pod on either side; empty where both sides differ in their messages alone."""
     before, after = difference.before, difference.after
     match difference.effect:
         case Effect.OUTCOME:
