@@ -355,7 +355,7 @@ class Replicas:
         else:
             goes_on = False
         self._standing.taken[:] = 0
-        return nodes[:taken], goes_on
+        return nodes[:taken].copy(), goes_on  # what is left of the room is free again
 
     def _followed(self, ranks: IntArray) -> Iterator[ClusterRow]:
         while (best := self.best()) is not None:

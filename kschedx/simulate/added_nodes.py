@@ -86,7 +86,7 @@ def left_over(run: Run, rows: Sequence[int]) -> Iterator[int]:
         run.bind(row, decision.choice[0], int(waiting[at]) if at < len(waiting) else None)
         size = LEAST_ALIKE
         while alike := pods.count_alike(waiting[at : at + size], row):
-            placed = len(run.place_like_last(waiting[at : at + alike], ranks))
+            placed = len(run.place_like_last([waiting[at : at + alike]], ranks))
             at, size = at + placed, 2 * size
             if placed < alike:
                 break

@@ -206,7 +206,9 @@ def _placed(simulator: Simulator, rows: Sequence[int]) -> Iterator[ClusterRow]:
             require_for_decision(run.cycle(row))
         elif ranks is not None and number == SOME:
             left = np.asarray(rows[number:], dtype=np.int64)
-            nodes = run.place_like_last(left, ranks, lambda done: say(Phase.SCHEDULING, SOME + done, len(rows), "pods"))
+            nodes = run.place_like_last(
+                [left], ranks, lambda done: say(Phase.SCHEDULING, SOME + done, len(rows), "pods")
+            )
             yield from each_cluster_row(ClusterRows(nodes))
             number += len(nodes)
             if number == len(rows):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from itertools import takewhile
 from operator import attrgetter
 from typing import TypeAlias, assert_never
 
@@ -123,13 +124,14 @@ that does not is an error."""
 
 MANY_ALIKE = 10_000
 """So many identical pods in a row are one step."""
+FEW_ALIKE = 256
+"""So many are looked at first: most often one of them does not fit any more."""
 
 QueuePlace = tuple[tuple[object, ...], int]
 """A pod's place in the queue: the lowest comes first, and the number is its row."""
 
 _SCHEDULED = Outcome.SCHEDULED  # to look a member up takes long
-_LAST = "~"
-"""Sorts after every timestamp."""
+_LAST = "~"  # sorts after every timestamp
 
 
 class AlikeDocument(Document, frozen=True):
@@ -352,8 +354,7 @@ class Queue:
 
     def is_last(self, rows: Iterable[int]) -> None:
         """These pods have been made only now."""
-        for row in rows:
-            self._created[row] = _LAST
+        self._created |= dict.fromkeys(rows, _LAST)
 
     def is_first(self, row: int) -> None:
         """This pod has waited for longer than any other of its priority."""
@@ -473,8 +474,7 @@ class Queue:
         """
         self._given_up.clear()
         waiting = self._places(rows)
-        for _, row in waiting:
-            self.queued[row] = None
+        self.queued |= dict.fromkeys(row for _, row in waiting)
         decided = 0
         for _ in range(MOST_ROUNDS):
             behind, moved = list[QueuePlace](), False
@@ -523,23 +523,26 @@ class Queue:
         last = at + MANY_ALIKE - 1
         if last >= len(waiting) or not all(pods.is_like(step.pod, waiting[end][1]) for end in (at, last)):
             return 0
-        rows = np.fromiter((row for _, row in waiting[at:]), dtype=np.int64)
-        rows = rows[: pods.count_alike(rows, step.pod)]
-        if len(rows) < MANY_ALIKE:
-            return 0
+        like, left = self._like(step.pod, waiting, at), decided + len(waiting) - at
         if step.node is not None:
-            left = decided + len(waiting) - at
-            nodes = self._run.place_like_last(
-                rows, ranks, lambda done: say(Phase.SCHEDULING, decided + done, left, "pods")
-            )
-        elif self._run.known_decision(int(rows[0])) is None:
+            nodes = self._run.place_like_last(like, ranks, lambda n: say(Phase.SCHEDULING, decided + n, left, "pods"))
+        elif self._run.known_decision(waiting[at][1]) is None:
             return 0
         else:
-            nodes = np.full(len(rows), -1, dtype=np.int64)
+            nodes = np.full(sum(map(len, like)), -1, dtype=np.int64)
         if len(nodes):
-            small = nodes.astype(np.min_scalar_type(-len(self._run.cluster.node_names)))
-            self.steps[-1] = replace(step, more=AlikePods(rows[: len(nodes)].astype(np.int32), small))
+            rows = np.array([row for _, row in waiting[at : at + len(nodes)]], dtype=np.int64)
+            self.steps[-1] = replace(step, more=AlikePods(rows, nodes))
         return len(nodes)
+
+    def _like(self, pod: int, waiting: Sequence[QueuePlace], at: int) -> Iterator[IntArray]:
+        """Rows of the pods that come next, as far as they are identical to one: a few, then more."""
+        alike, count = True, FEW_ALIKE
+        while alike and at < len(waiting):
+            rows = np.array([row for _, row in waiting[at : at + count]], dtype=np.int64)
+            number = self._run.cluster.pods.count_alike(rows, pod)
+            yield rows[:number]
+            alike, at, count = number == len(rows), at + count, 2 * count
 
     def _identical(self, places: Sequence[QueuePlace]) -> Mapping[int, int]:
         """A number for each of these pods, equal for identical ones; without those of which none is like another."""
@@ -553,14 +556,12 @@ class Queue:
         return {row: number for row, number, shares in numbers if shares and not pods.deletion_timestamps[row]}
 
     def _decide_identical(self, waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int]) -> int:
-        """Place the pods that come next in the queue as long as they are identical and fit, if pods like them have come
-        before. How many these are."""
-        number, rows = None if at >= len(waiting) else identical.get(waiting[at][1]), list[int]()
+        """Place a few pods that come next, as long as they are identical and fit, if pods like them have come before.
+        How many these are."""
+        number = None if at >= len(waiting) else identical.get(waiting[at][1])
         if number is None or self._may_be_undecidable or self._may_be_open(waiting[at][1]):
             return 0
-        while at < len(waiting) and identical.get(waiting[at][1]) == number:
-            rows.append(waiting[at][1])
-            at += 1
+        rows = [row for _, row in takewhile(lambda one: identical.get(one[1]) == number, waiting[at : at + FEW_ALIKE])]
         run, small, found = self._run, self._row_type, self._run.bind_identical(rows, self._pick)
         for one, key, (best, node) in zip(rows, run.cluster.pods.keys(rows[: len(found)]), found, strict=False):
             decision = Decision(outcome=_SCHEDULED, best=ClusterRows(best.astype(small)))
@@ -775,9 +776,8 @@ class Queue:
         owners, number = self._run.cluster.pods.owners, len(self.steps)
         again = [victim for victim in victims if self._recreate and is_controlled(owners[victim])]
         for victim in victims:
-            comes_back = victim in again
-            evict(self._run, victim, waits=comes_back)
-            (self.recreated if comes_back else self.evicted)[victim] = number
+            evict(self._run, victim, waits=victim in again)
+            (self.recreated if victim in again else self.evicted)[victim] = number
         self.is_last(again)
         return again
 

@@ -152,13 +152,35 @@ class PodCopies(Sequence[Pod]):
 
 
 class _Numbered(Sequence[str]):
-    """Texts, and behind them others that differ in a number at their ends."""
+    """Texts that differ in a number at their ends."""
 
-    def __init__(self, texts: Sequence[str], prefix: str, numbers: IntArray) -> None:
-        self._texts, self._prefix, self._numbers = texts, prefix, numbers
+    def __init__(self, prefix: str, numbers: IntArray) -> None:
+        self._prefix, self._numbers = prefix, numbers
 
     def __len__(self) -> int:
-        return len(self._texts) + len(self._numbers)
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> _Numbered: ...
+    def __getitem__(self, at: int | slice) -> str | _Numbered:
+        if isinstance(at, slice):
+            return _Numbered(self._prefix, self._numbers[at])
+        return f"{self._prefix}{self._numbers[at]}"
+
+    def __iter__(self) -> Iterator[str]:
+        return (f"{self._prefix}{number}" for number in self._numbers.tolist())
+
+
+class _Joined(Sequence[str]):
+    """Texts, and others behind them, none of which is copied."""
+
+    def __init__(self, texts: Sequence[str], more: Sequence[str]) -> None:
+        self.texts, self.more = texts, more
+
+    def __len__(self) -> int:
+        return len(self.texts) + len(self.more)
 
     @overload
     def __getitem__(self, at: int) -> str: ...
@@ -167,12 +189,44 @@ class _Numbered(Sequence[str]):
     def __getitem__(self, at: int | slice) -> str | list[str]:
         if isinstance(at, slice):
             return [self[row] for row in range(*at.indices(len(self)))]
-        first = len(self._texts)
-        return self._texts[at] if 0 <= at < first else f"{self._prefix}{self._numbers[at - first if at >= 0 else at]}"
+        first = len(self.texts)
+        return self.texts[at] if 0 <= at < first else self.more[at - first if at >= 0 else at]
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._texts
-        yield from (f"{self._prefix}{number}" for number in self._numbers.tolist())
+        yield from self.texts
+        yield from self.more
+
+
+def longer(texts: Sequence[str], more: Sequence[str]) -> Sequence[str]:
+    """Texts with more behind them; those that are not in a list are not copied."""
+    if not isinstance(texts, _Joined):
+        return [*texts, *more]
+    is_list = isinstance(texts.more, list)
+    return _Joined(texts.texts, [*texts.more, *more]) if is_list else _Joined(texts, [*more])
+
+
+class _MoreRows(Mapping[str, int]):
+    """Rows by key of pods, and of others, of which one may have the name of one before."""
+
+    def __init__(self, rows: Mapping[str, int], more: dict[str, int]) -> None:
+        self.rows, self.more = rows, more
+
+    def __len__(self) -> int:
+        return len(self.rows) + sum(key not in self.rows for key in self.more)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.rows
+        yield from (key for key in self.more if key not in self.rows)
+
+    def __getitem__(self, key: str) -> int:
+        return self.more[key] if key in self.more else self.rows[key]
+
+
+def longer_rows(rows: Mapping[str, int], more: dict[str, int]) -> Mapping[str, int]:
+    """`longer` of rows by key; the last of a name counts."""
+    if isinstance(rows, _MoreRows):
+        return _MoreRows(rows.rows, {**rows.more, **more})
+    return {**rows, **more} if isinstance(rows, dict) else _MoreRows(rows, more)
 
 
 class _RowsOfCopies(Mapping[str, int]):
@@ -434,9 +488,9 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         return replace(
             self,
             rows=_RowsOfCopies(self.rows, copies, len(self)),
-            names=_Numbered(self.names, copies.prefix, numbers),
+            names=_Joined(self.names, _Numbered(copies.prefix, numbers)),
             namespaces=self.namespaces.with_copies(metadata.namespace, count),
-            uids=_Numbered(self.uids, copies.uid_prefix, numbers),
+            uids=_Joined(self.uids, _Numbered(copies.uid_prefix, numbers)),
             labels=self.labels.with_copies(dict(metadata.labels), count),
             annotations=self.annotations.with_copies(dict(metadata.annotations), count),
             owners=self.owners.with_copies(metadata.owner_references, count),

@@ -8,8 +8,9 @@ came or went, that is a first look again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 import numpy as np
 from msgspec import Struct
@@ -212,23 +213,32 @@ class Run:
                 self._series = None
 
     def place_like_last(
-        self, rows: IntArray, ranks: IntArray, seen: Callable[[int], None] = lambda _: None
+        self, parts: Iterable[IntArray], ranks: IntArray, seen: Callable[[int], None] = lambda _: None
     ) -> IntArray:
         """Place pods that are identical to the one that was placed last, one after the other; a tie goes to the lowest
-        of `ranks` (node,). Returns the nodes of the first of them, none where each has to be decided by itself. `seen`
-        gets how many there are so far."""
-        series, pods = self._series, self.cluster.pods
+        of `ranks` (node,). `parts` has their rows, and is read as far as they fit. Returns the nodes of the first of
+        them, none where each has to be decided by itself. `seen` gets how many there are so far."""
+        series, pods, found = self._series, self.cluster.pods, [np.zeros(0, dtype=np.int64)]
         is_known = series is not None and series.moves == len(pods.steps) and self._stood_in is self.cluster.snapshot
-        if series is None or not (is_known and len(rows)) or pods.nominations:
-            return np.zeros(0, dtype=np.int64)
-        if not self._is_of(series.kind, int(rows[0])) or self._has_claims(pods.specs[int(rows[0])]):
-            return np.zeros(0, dtype=np.int64)
-        nodes, goes_on = series.replicas.take(len(rows), ranks, seen)
-        self.cluster.place_many(rows[: len(nodes)], nodes)
-        series.moves += len(nodes)
-        if not goes_on:
-            self._series = None
-        return nodes
+        if series is None or not is_known or pods.nominations:
+            return found[0]
+        done = 0
+        for rows in parts:
+            if (
+                not len(rows)
+                or not self._is_of(series.kind, int(rows[0]))
+                or self._has_claims(pods.specs[int(rows[0])])
+            ):
+                break
+            nodes, goes_on = series.replicas.take(len(rows), ranks, partial(_count, seen, done))
+            self.cluster.place_many(rows[: len(nodes)], nodes)
+            series.moves += len(nodes)
+            done += len(nodes)
+            found.append(nodes)
+            if not goes_on:
+                self._series = None
+                break
+        return np.concatenate(found)
 
     def _has_claims(self, spec: PodSpec) -> bool:
         return bool(spec.mounts_storage or spec.resource_claims or self.snapshot.devices.stands_for_request(spec))
@@ -359,3 +369,7 @@ class Run:
         plugins = self._keys.plugins(framework)
         pairs = zip(plugins, like.apart, key.apart, strict=True)
         return known.like(pod, [plugin.name for plugin, its, own in pairs if its != own])
+
+
+def _count(seen: Callable[[int], None], before: int, more: int) -> None:
+    seen(before + more)
