@@ -28,7 +28,7 @@ from kschedx.render.words.fixes import with_nodes
 from kschedx.simulate.added_nodes import left_over
 from kschedx.simulate.node_changes import another_like
 from kschedx.simulate.simulation import PodKeys, Simulation, WorkloadResult
-from kschedx.simulate.simulator import SimulationOptions, Simulator
+from kschedx.simulate.simulator import run_on
 from kschedx.snapshot.columns import ClusterRow, IntArray, rows_by_group
 from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.edits import with_changed_pods
@@ -233,7 +233,7 @@ class SharedFixes:
         def without_preemption(pod: Pod) -> Pod:
             return replace(pod, spec=replace(pod.spec, preemption_policy="Never"))
 
-        run = Simulator(with_changed_pods(cluster, changed()), self._simulation.setup, SimulationOptions()).run
+        run = run_on(with_changed_pods(cluster, changed()), self._simulation.setup)
         left, nodes = list(left_over(run, rows.tolist())), 1
         if first.added is not None and len(its_own) + 1 == len(fix.steps):
             nodes, left = _on_more_nodes(run, first, left)

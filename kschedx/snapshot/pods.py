@@ -611,29 +611,55 @@ def _kept(status: PodStatus) -> PodStatus:
     return PodStatus(conditions=status.conditions)
 
 
-class RequestTable(Struct, frozen=True, kw_only=True):
-    """What each pod asks for, as arrays."""
+class Amounts:
+    """(pod, resource) int64 amounts. Pods of equal ones share a row, which is looked up when it is read."""
 
-    matrix: IntArray
-    """(pod, resource) int64: milli-units of cpu, units of everything else."""
-    nonzero: IntArray
-    """(pod, 2) int64: cpu and memory with the scheduler's defaults for containers that ask for none."""
+    __slots__ = ("_codes", "_values")
+
+    def __init__(self, codes: IntArray, values: IntArray) -> None:
+        self._codes, self._values = codes, values
+
+    def __getitem__(self, key: int | IntArray | tuple[int | IntArray, int | IntArray | list[int]]) -> IntArray:
+        """Of pods, or of pods and resources, as of an array."""
+        if isinstance(key, tuple):
+            found: IntArray = self._values[self._codes[key[0]], key[1]]
+        else:
+            found = self._values[self._codes[key]]
+        return found
+
+    def joined(self, codes: IntArray, values: IntArray) -> Amounts:
+        """With more pods behind them."""
+        return Amounts(np.concatenate([self._codes, codes + len(self._values)]), np.concatenate([self._values, values]))
+
+
+class RequestTable(Struct, frozen=True, kw_only=True):
+    """What each pod asks for."""
+
+    count: int
+    matrix: Amounts
+    """(pod, resource): milli-units of cpu, units of everything else."""
+    nonzero: Amounts
+    """(pod, 2): cpu and memory with the scheduler's defaults for containers that ask for none."""
 
     @classmethod
     def of(cls, requests: Column[PodRequest], names: ResourceNames) -> RequestTable:
-        matrix = np.array([names.row(r.amounts) for r in requests.values], dtype=np.int64)
-        nonzero = np.array([(r.nonzero_cpu, r.nonzero_memory) for r in requests.values], dtype=np.int64)
-        if not requests.values:
-            matrix, nonzero = np.zeros((0, len(names)), dtype=np.int64), np.zeros((0, 2), dtype=np.int64)
-        return cls(matrix=matrix[requests.codes], nonzero=nonzero[requests.codes])
+        count, (matrix, nonzero) = len(requests), _amounts(requests.values, names)
+        return cls(count=count, matrix=Amounts(requests.codes, matrix), nonzero=Amounts(requests.codes, nonzero))
 
     def with_more(self, requests: Column[PodRequest], names: ResourceNames) -> RequestTable:
         """The table of more pods, whose requests stand behind those that it has."""
-        values, codes = np.unique(requests.codes[len(self.matrix) :], return_inverse=True)
-        more = RequestTable.of(Column(codes.astype(np.int64), [requests.values[int(code)] for code in values]), names)
+        values, codes = np.unique(requests.codes[self.count :], return_inverse=True)
+        matrix, nonzero = _amounts([requests.values[int(code)] for code in values], names)
         return RequestTable(
-            matrix=np.concatenate([self.matrix, more.matrix]), nonzero=np.concatenate([self.nonzero, more.nonzero])
+            count=len(requests), matrix=self.matrix.joined(codes, matrix), nonzero=self.nonzero.joined(codes, nonzero)
         )
+
+
+def _amounts(requests: Sequence[PodRequest], names: ResourceNames) -> tuple[IntArray, IntArray]:
+    """(request, resource) as `RequestTable.matrix`, and (request, 2) as its `nonzero`."""
+    matrix = np.array([names.row(one.amounts) for one in requests], dtype=np.int64)
+    nonzero = np.array([(one.nonzero_cpu, one.nonzero_memory) for one in requests], dtype=np.int64)
+    return matrix.reshape(-1, len(names)), nonzero.reshape(-1, 2)
 
 
 def host_ports(spec: PodSpec, *, sidecars: bool = True) -> tuple[ContainerPort, ...]:
