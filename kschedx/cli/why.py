@@ -147,11 +147,10 @@ def why(
         return _answer(question, wanted, interval, question.read_to_decide)
     with needs("interactive"):
         from kschedx.cli.interactive import browse
-    read = question.read_to_decide
-    if not question.snapshot or "-" in question.snapshot:  # a login may need the terminal
-        reached = read()
-        read = lambda: reached  # noqa: E731 - no name is better
-    return browse(lambda: _answer(question, wanted, interval, read))
+    if question.snapshot and "-" not in question.snapshot:
+        return browse(lambda: _answer(question, wanted, interval, question.read_to_decide))
+    reached = question.read_to_decide()  # for which a login may need the terminal
+    return browse(lambda: _answer(question, wanted, interval, lambda: reached))
 
 
 def _answer(question: Question, wanted: Wanted, interval: int, reading: Callable[[], Reached]) -> Answer | int:
