@@ -81,7 +81,12 @@ def scale_down(
     if others and (nodes or not kept):
         asked = ScaleDown.of(snapshot, question.autoscaling or AutoscalerOptions(), setup.scheduler_on(snapshot))
     removals = (
-        [] if asked is None else [asked.about(name) for name in counted(others, Phase.DECIDING, len(others), "nodes")]
+        []
+        if asked is None
+        else [
+            asked.about(name, is_one_of_many=not nodes)
+            for name in counted(others, Phase.DECIDING, len(others), "nodes")
+        ]
     )
     together = _together(snapshot, setup, question, [one.node for one in removals if one.is_removable])
 
