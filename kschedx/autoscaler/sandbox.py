@@ -280,7 +280,7 @@ class Sandbox:
             open_ &= named
         rows = ClusterRows(np.flatnonzero(open_))
         if not found.status.is_success or not len(rows):
-            return rows[:0]
+            return ClusterRows(rows[:0])
         return ClusterRows(rows[framework.run_filters(state, pod, framework.nodes.at(rows)).passed])
 
     def takers(self, row: int) -> ClusterRows | None:
