@@ -16,6 +16,8 @@ class StepKind(Enum):
     """The pod tolerates taints, or requests less."""
     ROOM = auto()
     """A larger group or pool, or a pod that the autoscaler looks at: it comes before other changes of the pod."""
+    CORRECTION = auto()
+    """The pod says what it probably means: it comes first too."""
     NEW_GROUP = auto()
     OTHER = auto()
 
