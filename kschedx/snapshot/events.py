@@ -1,8 +1,6 @@
 """What kube-scheduler said in its FailedScheduling events, for a snapshot that holds them: the newest of each pod; and
 what controllers said of pods that they could not make."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import TypeAlias
 

@@ -5,8 +5,6 @@ A cluster has a hundred thousand pods but a few thousand pod templates. `SlimPod
 JSON encoding holds exactly what scheduling reads, and is the key under which a `PodSpec` is decoded once and shared.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
