@@ -16,7 +16,7 @@ def main() -> None:
     """The entry point of the `kschedx` command, and of kubectl's plugin (`kschedx.cli.kubectl`)."""
     import signal
 
-    from kschedx.cli.streams import OutputError, end_in_order, guard
+    from kschedx.cli.streams import OutputError, ending_in_order, guard
 
     interrupted = signal.signal(signal.SIGINT, signal.SIG_DFL)  # while it loads, Ctrl-C has nothing to clean up
     guard()
@@ -42,11 +42,10 @@ def main() -> None:
     # numpy would start a thread for each processor, for linear algebra that kschedx does not use
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.disable()  # while it loads there is no garbage
-    end_in_order()
     codes: list[int] = []
     atexit.register(_leave, codes)  # what is registered first is called last
     try:
-        with nullcontext() if is_completion else progress.shown():
+        with ending_in_order(), nullcontext() if is_completion else progress.shown():
             from kschedx.cli.app import run
 
             signal.signal(signal.SIGINT, interrupted)
