@@ -20,7 +20,6 @@ from msgspec.structs import replace
 
 from kschedx.karpenter.cluster import Karpenter
 from kschedx.karpenter.disruption import (
-    BALANCED,
     BALANCED_THRESHOLD,
     NodeDisruption,
     asked_at,
@@ -36,7 +35,7 @@ from kschedx.karpenter.nodes import StateNode
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.requirements import INSTANCE_TYPE, RESERVED, ZONE, LabelRequirement, Requirements
 from kschedx.karpenter.scheduler import RoundResult
-from kschedx.kube.autoscalers import CAPACITY_TYPE, NodeClaim, NodePool, condition
+from kschedx.kube.autoscalers import BALANCED, CAPACITY_TYPE, NodeClaim, NodePool, condition
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.scalars import scaled
 from kschedx.kube.types import Pod
@@ -51,6 +50,7 @@ SPOT_TYPES = 15
 """Cheaper types that have to be there before a spot node is replaced with another."""
 NODE_COST = 1.0
 """What it costs to drain a node, beside its pods."""
+NOT_TRIED = "not tried alone: name the node"
 PRICES_UNKNOWN = "prices are not known: add them with --instance-types"
 """Why it is not decided whether a node is replaced with a cheaper one."""
 
@@ -358,7 +358,7 @@ class Consolidator:
         ordered = self._sorted()
         most = min(MOST_ALONE, max(MOST_LOOKS // max(len(self._snapshot.cluster.nodes), 1), 1))
         tried = ordered[:most] if self._only is None else [one for one in ordered if one.name in self._only]
-        self._kept |= {one.name: "not tried alone: name the node" for one in ordered if one not in tried}
+        self._kept |= {one.name: NOT_TRIED for one in ordered if one not in tried}
         for one in tried:
             command = self._command(Method.SINGLE_NODE, [one])
             if isinstance(command, str):

@@ -19,10 +19,11 @@ from kschedx.karpenter.pods import PodData, relaxed
 from kschedx.karpenter.rejections import CheapestAreTooFew, LimitReached, NodeLimitReached, Rejection
 from kschedx.karpenter.requirements import Requirements
 from kschedx.karpenter.topology import Topologies
+from kschedx.kube.autoscalers import BALANCED, NodePool
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.types import Pod
 from kschedx.releases.dates import minor
-from kschedx.releases.karpenter import MEASURED, VERSIONS, KarpenterBehaviour, karpenter_behaviour
+from kschedx.releases.karpenter import FIRST_WITH_BALANCED, MEASURED, VERSIONS, KarpenterBehaviour, karpenter_behaviour
 from kschedx.snapshot.snapshot import Snapshot
 
 # How Karpenter runs, as far as its answers depend on it. Upstream: pkg/operator/options.
@@ -88,13 +89,14 @@ _IMAGE = re.compile(rb'karpenter/controller:v?(\d{1,3}\.\d{1,3})[."@-]')
 
 def karpenter_version(snapshot: Snapshot) -> str:
     """The version that the image of the cluster's Deployment names, or the one of `VERSIONS` nearest to it; where none
-    is known, the measured one."""
+    is known, the measured one, or the first that accepts what a NodePool says."""
     for (kind, _, _), raw in snapshot.workloads.items():
         found = _IMAGE.search(raw) if kind == "Deployment" and b"karpenter/controller:" in raw else None
         if found is not None:
             told = minor(found[1].decode())
             return next((one for one in reversed(VERSIONS) if minor(one) <= told), VERSIONS[0])
-    return MEASURED[-1]
+    is_balanced = any(pool.spec.disruption.consolidation_policy == BALANCED for pool in snapshot.of(NodePool))
+    return FIRST_WITH_BALANCED if is_balanced else MEASURED[-1]
 
 
 _FLAGS: Mapping[str, tuple[str, Mapping[str, bool]]] = {

@@ -304,6 +304,10 @@ class NodeClaimTemplate(Struct, frozen=True, kw_only=True):
     spec: NodeClaimTemplateSpec = NodeClaimTemplateSpec()
 
 
+BALANCED = "Balanced"
+"""A consolidation policy of NodePools."""
+
+
 class DisruptionBudget(Struct, frozen=True, kw_only=True):
     """How many nodes of a pool may be disrupted at once."""
 

@@ -331,6 +331,13 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """The kubelet reads it, not kube-scheduler."""
 
     @property
+    def required_anti_affinity(self) -> tuple[PodAffinityTerm, ...]:
+        """The terms of the required anti-affinity to other pods."""
+        if self.affinity is None or self.affinity.pod_anti_affinity is None:
+            return ()
+        return self.affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
+
+    @property
     def mounts_storage(self) -> bool:
         """Whether a volume is more than a directory on the node."""
         return any(

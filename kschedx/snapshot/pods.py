@@ -345,6 +345,12 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     def _asking_host_ports(self) -> IntArray:
         return np.flatnonzero(self.specs.where(lambda spec: bool(host_ports(spec))))
 
+    @_wherever_they_run
+    def of_control_plane(self) -> Sequence[int]:
+        """Rows of the pods in the namespaces of the control plane's components, OpenShift's included."""
+        names = ("kube-system", *(f"openshift-kube-{one}" for one in ("scheduler", "controller-manager")))
+        return np.flatnonzero(self.namespaces.where(names.__contains__)).tolist()
+
     @property
     def with_host_ports(self) -> IntArray:
         """Rows of running pods that use host ports."""
