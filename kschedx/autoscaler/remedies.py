@@ -8,7 +8,7 @@ from enum import Enum, auto
 from msgspec import Struct
 
 from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.kube.types import Taint
+from kschedx.kube.types import Node, Pod, Taint
 
 
 class StepKind(Enum):
@@ -43,3 +43,7 @@ class AutoscalerRemedy(Struct, frozen=True, kw_only=True):
     group: str
     nodes: int
     """That are added to the group; 0 where it fits the group then, and nodes for other pods come first."""
+    pod: Pod
+    """As it is then."""
+    node: Node | None
+    """Of which the autoscaler makes the group's new nodes."""

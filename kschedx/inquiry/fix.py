@@ -36,11 +36,12 @@ class Fix(Struct, frozen=True, kw_only=True):
     """What it costs others: where the pods of a deleted pod's controller land, which budget is used."""
 
     @classmethod
-    def of(cls, found: fixes.Fix, owner: Owner | None, pod: Pod, *, is_stored: bool = False) -> Fix:
-        """`is_stored`: the cluster has the pod, so that a new template has to reach it."""
+    def of(cls, found: fixes.Fix, owner: Owner | None, pod: Pod, *, is_stored: bool = False, title: str = "") -> Fix:
+        """`is_stored`: the cluster has the pod, so that a new template has to reach it. Without a `title`, by its
+        steps."""
         sent = tuple(one for one in found.changes if not one.by)
         apply = sent if owner is None else tuple(owner_change(one, owner, pod) for one in sent)
-        title = fix_title(found)
+        title = title or fix_title(found)
         reaches = found.trial.is_delivered or not is_stored or apply == sent
         if owner is not None and not reaches and (left := delivery(owner, pod)) is not None:
             title += f", then {delivery_text(left, owner, pod)}"
