@@ -67,9 +67,11 @@ def find_fixes(scheduler: Scheduler, cycle: Cycle, test: ClusterTest = lambda fi
     return tuple(_Search(scheduler, cycle, test).found())
 
 
-def find_fix_by_autoscaler(scheduler: Scheduler, cycle: Cycle, pod: Pod, node: Node, autoscaler: str) -> Fix | None:
-    """The node that an autoscaler adds like `node` for the pod, which is then like `pod`; None where that does not fit
-    it."""
+def find_fix_by_autoscaler(
+    scheduler: Scheduler, cycle: Cycle, pod: Pod, node: Node, autoscaler: str
+) -> tuple[Fix, Situation] | None:
+    """The node that an autoscaler adds like `node` for the pod, which is then like `pod`, and where the pod stands
+    then; None where that does not fit it."""
     daemons = daemon_pods(scheduler.snapshot, scheduler.nodes.options, but=cycle.pod)
     base = replace(after_attempt(cycle), pod=pod)
     try:
@@ -78,7 +80,8 @@ def find_fix_by_autoscaler(scheduler: Scheduler, cycle: Cycle, pod: Pod, node: N
             proposal = apply_step(step, base, start.ground)
             found = try_proposal(scheduler, cycle.profile, proposal, cycle.refused, daemons)
             if step.node.name in found.feasible:
-                return fix_by(autoscaler, found, cycle)
+                fix = fix_by(autoscaler, found, cycle)
+                return None if fix is None else (fix, found)
     except UndecidableError:
         pass
     return None

@@ -143,6 +143,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     """The fixes of a `lifecycle`, or of replicas that the API server refuses while others fit."""
     setup: Setup | None = None
     """With which fixes are tried on the whole cluster; without it, on the pod alone."""
+    before: Snapshot | None = None
+    """The cluster without the manifests that are asked about; None where there are none."""
 
     @property
     def is_run(self) -> bool:
@@ -280,6 +282,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return (recreated,)
         tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
         found = tuple(self._for_group(Fix.of(one, owner, pod, is_stored=is_stored)) for one in tried)
+        before = self.before or (None if self.setup is None else self.setup.snapshot)
+        found = tuple(one.with_claims_of(owner, pod, before, self.cycle.snapshot) for one in found)
         by_hand = all(one.adds_node for one in found)
         room = self._room(owner) or (self._room(owner, with_changes_of_pod=True) if by_hand else ())
         if room:  # a node by hand is what an autoscaler is there for
@@ -416,6 +420,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             feasible_nodes=then.chosen_nodes,
             steps=(),
             apply=opened if maker else (*created, *opened),
+            answer=lambda: then,
         )
 
     def _with_members(self, number: int, *, ungated: Sequence[str] = ()) -> tuple[tuple[Pod, ...], Explanation]:
@@ -532,6 +537,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             owner=owner,
             is_stored=self.cycle.pod.key in self.cycle.snapshot.pods.rows,
             autoscaler="cluster-autoscaler",
+            explain=lambda cycle, scheduler: Explanation(cycle, scheduler, self.first_notes),
         )
         by_autoscaler = () if self.scaling is None else autoscaler_fixes(trial, self.scaling, of_groups, event)
         by_karpenter: Iterable[Fix] = ()
@@ -676,6 +682,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     def after(self, fix: Fix) -> Explanation:
         """The same pod once a fix of this answer is made. Raises `UndecidableError`."""
+        if fix.answer is not None:
+            return fix.answer()
         from kschedx.fixes.proposal import Ground, Proposal, apply_steps
 
         before = self.cycle.snapshot

@@ -6,7 +6,7 @@ Each was tried in a loop of the autoscaler; changes of the pod stay with what th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -30,6 +30,7 @@ from kschedx.snapshot.events import FAILED_SCALE_UP, ScaleUpEvent
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import PodScaling
+    from kschedx.inquiry.explanation import Explanation
     from kschedx.karpenter.cluster import Karpenter, PodProvisioning
 
 _UPCOMING = re.compile(r"template-node-for-(?P<group>.+)-upcoming-\d+")
@@ -55,18 +56,25 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
     is_stored: bool
     """The cluster has the pod."""
     autoscaler: str
+    explain: Callable[[Cycle, Scheduler], Explanation]
 
     def fix(
         self, title: str, node: Node | None, pod: Pod | None = None, *, group: Group | None = Group.CAPACITY
     ) -> Fix:
         """Not tried where the node is not known, or where the pod, which is then like `pod`, may not fit it."""
         own = self.cycle.pod
-        found = node and find_fix_by_autoscaler(self.scheduler, self.cycle, pod or own, node, self.autoscaler)
-        if found is None:
+        tried = None
+        if node is not None:
+            tried = find_fix_by_autoscaler(self.scheduler, self.cycle, pod or own, node, self.autoscaler)
+        if tried is None:
             return _fix(title, group=group)
+        found, then = tried
         made = Fix.of(found, self.owner, own, is_stored=self.is_stored, title=title)
-        apply = tuple(one for one in made.apply if not one.by)
-        return replace(made, steps=(), apply=apply, of_group=group or Group.CLUSTER)
+
+        def answer() -> Explanation:
+            return self.explain(then.scheduler.schedule(then.pod, then.profile), then.scheduler)
+
+        return replace(made, steps=(), of_group=group or Group.CAPACITY, answer=answer)
 
 
 def autoscaler_fixes(

@@ -205,7 +205,7 @@ def _follows(change: Change) -> str:
             return shell_comment(f"{change.by} creates the volume; if it does not, the events of the claim show why")
         if any(one["path"] == "/spec/storageClassName" for one in change.patch):
             return shell_comment(f"{change.by} gives {named} the class by itself")
-        if target.kind == "PersistentVolumeClaim":
+        if target.kind == "PersistentVolumeClaim" and change.create is None:
             return shell_comment(f"{change.by} binds {named} to its volume by itself")
         return shell_comment(f"{change.by} {_does(change)} {named} by itself")
     if any(one["path"] == "/spec/taints" for one in change.patch):
