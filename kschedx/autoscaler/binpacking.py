@@ -22,7 +22,7 @@ from kschedx.autoscaler.sizes import Similarity, similar_groups
 from kschedx.autoscaler.state import LoopState
 from kschedx.kube.quantity import ResourceList, parse_quantity
 from kschedx.kube.selectors import compile_selector
-from kschedx.kube.types import Node, Pod, PodAffinityTerm
+from kschedx.kube.types import Node, Pod
 
 # `--fastpath-binpacking-enabled`: which kind of pods is packed by arithmetic.
 #
@@ -63,19 +63,12 @@ def _amount(resources: ResourceList, name: str) -> float:
     return float(quantity.mantissa) * 10.0**quantity.exponent
 
 
-def _anti_affinity(pod: Pod) -> tuple[PodAffinityTerm, ...]:
-    affinity = pod.spec.affinity
-    if affinity is None or affinity.pod_anti_affinity is None:
-        return ()
-    return affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
-
-
 def _keeps_away_from_itself(pod: Pod) -> bool:
     return any(
         term.topology_key == _HOSTNAME
         and term.label_selector is not None
         and compile_selector(term.label_selector).matches(pod.metadata.labels)
-        for term in _anti_affinity(pod)
+        for term in pod.spec.required_anti_affinity
     )
 
 
@@ -83,7 +76,7 @@ def _is_simple(pod: Pod) -> bool:
     """What holds for one new node holds for the next one too."""
     if pod.spec.topology_spread_constraints:
         return False
-    return all(term.topology_key == _HOSTNAME for term in _anti_affinity(pod))
+    return all(term.topology_key == _HOSTNAME for term in pod.spec.required_anti_affinity)
 
 
 # How many new nodes of a group would take which pods.

@@ -6,7 +6,7 @@ Upstream: simulator/clustersnapshot (PredicateSnapshot, SchedulerPluginRunner).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -21,6 +21,7 @@ from kschedx.kube.types import Node, Pod
 from kschedx.plugins.node_resources_fit import NodeResourcesFit
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, TableRow, cluster_rows
+from kschedx.snapshot.moving import MovingCluster
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -134,7 +135,10 @@ class Sandbox:
         self._framework = self._framework.on(snapshot)
 
     def place(self, pod: int, node: ClusterRow) -> None:
-        pods = self.snapshot.pods.placed(np.array([pod]), node)
+        self.place_each({pod: node})
+
+    def place_each(self, places: Mapping[int, ClusterRow]) -> None:
+        pods = self.snapshot.pods.placed(np.array([*places]), np.array([*places.values()]))
         self._become(replace(self.snapshot, pods=pods, _tables={}))
 
     def add(self, new: AddedNode) -> ClusterRow:
@@ -162,11 +166,14 @@ class Sandbox:
     def leave(self, pods: IntArray) -> None:
         """Pods are taken off their nodes, and may go anywhere."""
         for row in pods.tolist():
-            pod = self.pod(row)
-            self._pods[row] = replace(pod, spec=replace(pod.spec, node_name=""))
+            self._unbind(row)
         node = self.snapshot.pods.node.copy()
         node[pods] = -1
         self._become(replace(self.snapshot, pods=self.snapshot.pods.moved(node, self.node_count), _tables={}))
+
+    def _unbind(self, row: int) -> None:
+        pod = self.pod(row)
+        self._pods[row] = replace(pod, spec=replace(pod.spec, node_name=""))
 
     def replace_node(self, row: ClusterRow, node: Node) -> None:
         self._become(self.snapshot.with_nodes({row: node}))
@@ -250,26 +257,50 @@ class Sandbox:
     def find(self, row: int, among: BoolArray | None = None) -> ClusterRow | None:
         """The first node (of those where the mask holds) that takes the pod, after the one that was found last;
         cordoned ones are left out."""
-        framework = self._framework
         pod, state, found = self._pre_filter(row)
-        if not found.status.is_success:
-            return None
+        passed = self._passed(pod, state, found, among)
+        return self.next_of(passed) if len(passed) else None
+
+    def next_of(self, nodes: ClusterRows) -> ClusterRow:
+        """The first of some nodes, ascending, after the one that was found last."""
+        at = int(np.searchsorted(nodes, self.last, side="right"))
+        self.last = ClusterRow(int(nodes[at % len(nodes)]))
+        return self.last
+
+    def _passed(
+        self, pod: Pod, state: CycleState, found: PreFilterOutcome, among: BoolArray | None = None
+    ) -> ClusterRows:
+        framework = self._framework
         open_ = ~framework.nodes.unschedulable
         if among is not None:
             open_ &= among
         if found.nodes is not None:
             named = np.zeros(len(open_), dtype=np.bool_)
             named[framework.nodes.only(found.nodes).rows] = True
-            open_ = open_ & named
+            open_ &= named
         rows = ClusterRows(np.flatnonzero(open_))
-        if not len(rows):
+        if not found.status.is_success or not len(rows):
+            return ClusterRows(rows[:0])
+        return ClusterRows(rows[framework.run_filters(state, pod, framework.nodes.at(rows)).passed])
+
+    def takers(self, row: int) -> ClusterRows | None:
+        """The nodes that take a pod which leaves its own, ascending, where other pods can only use up what a node has
+        free; None where they change more, and where the pod's volumes or devices count."""
+        self._unbind(row)
+        pod, state, found = self._pre_filter(row)
+        framework, spec = self._framework, pod.spec
+        has_claims = spec.resource_claims or any(one.persistent_volume_claim or one.ephemeral for one in spec.volumes)
+        if has_claims or not found.status.is_success or framework.room(state, pod, framework.nodes) is None:
             return None
-        passed = rows[framework.run_filters(state, pod, framework.nodes.at(rows)).passed]
-        if not len(passed):
-            return None
-        after = passed[passed > self.last]
-        self.last = ClusterRow(int(after[0] if len(after) else passed[0]))
-        return self.last
+        return self._passed(pod, state, found)
+
+    def has_room(self, row: int, node: ClusterRow, more: Sequence[int]) -> bool:
+        """Whether one of the `takers` of a pod takes it beside these pods."""
+        pod, state, _ = self._pre_filter(row)
+        room = self._framework.room(state, pod, self._framework.nodes.at(cluster_rows([node])))
+        assert room is not None
+        used = room.used[0] + room.weights(np.array(more, dtype=np.int64)).sum(axis=0)
+        return bool((used <= room.limit[0]).all())
 
     def refusals(self, row: int, among: BoolArray) -> Mapping[str, int]:
         """What nodes (those where the mask holds) say that do not take the pod: reason to their number."""
@@ -286,6 +317,117 @@ class Sandbox:
             elif found.nodes is not None and self.node(ClusterRow(int(rows[index]))).name not in found.nodes:
                 counts.update(found.naming)
         return counts
+
+
+class MovingSandbox(Sandbox):
+    """The same, where a change costs what it changes, whatever the size of the cluster; nodes are not added."""
+
+    def __init__(self, world: Sandbox) -> None:
+        """`world` stays as it is."""
+        self._moving = MovingCluster(world.snapshot)
+        self._seen = self._moving.snapshot
+        super().__init__(world._framework.on(self._seen), names_count=world._names_count)
+        self._pods = dict(world._pods)
+
+    @contextmanager
+    def fork(self) -> Iterator[None]:
+        mark = self._moving.mark()
+        try:
+            yield
+        finally:
+            self._moving.revert(mark)
+            self._catch_up()
+
+    def place_each(self, places: Mapping[int, ClusterRow]) -> None:
+        self._moving.place_many(np.array([*places]), np.array([*places.values()]))
+
+    def leave(self, pods: IntArray) -> None:
+        for row in pods.tolist():
+            self._unbind(row)
+            self._moving.remove(row)
+
+    def replace_node(self, row: ClusterRow, node: Node) -> None:
+        self._moving.replace_node(row, node)
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        if self._moving.snapshot is not self._seen:
+            self._seen = self._moving.snapshot
+            self._framework = self._framework.on(self._seen)
+
+
+class Evacuation:
+    """Empties nodes of a world, each by itself: their pods go, one after the other, to the first other node that takes
+    them. Every node is evaluated once for pods of which the filters read the same, as long as it only has to have
+    enough free."""
+
+    def __init__(
+        self, world: Sandbox, nodes: Collection[ClusterRow], empty: Callable[[Sandbox, ClusterRow], None]
+    ) -> None:
+        """`nodes` are those that count; `empty` closes one, and takes its pods off it."""
+        self._world, self._empty = MovingSandbox(world), empty
+        self._open = np.zeros(world.node_count, dtype=np.bool_)
+        self._open[list(nodes)] = True
+        self._takers: dict[tuple[int, ...], ClusterRows | None] = {}
+        """By the codes of a pod's spec, labels, and namespace."""
+
+    def places(self, rows: Sequence[int], here: ClusterRow | None) -> tuple[list[str], Mapping[str, int] | None]:
+        """The nodes that pods get, up to the first that finds none, and what nodes say of that one."""
+        world, places, unplaced = self._world, list[ClusterRow](), dict[int, ClusterRow]()
+        others, left = self._open.copy(), here
+        if here is not None:
+            others[here] = False
+        sees_all = here is None or not self._hides_terms(here)
+        takers = [self._takers_of(row) if sees_all else None for row in rows]
+        refusals: Mapping[str, int] | None = None
+        with world.fork():
+            world.last = ClusterRow(0)
+
+            def catch_up() -> None:
+                nonlocal left
+                if left is not None:
+                    self._empty(world, left)
+                    left = None
+                if unplaced:
+                    world.place_each(unplaced)
+                    unplaced.clear()
+
+            for row, known in zip(rows, takers, strict=True):
+                if known is None:
+                    catch_up()
+                    place = world.find(row, others)
+                else:
+                    place = self._next(row, ClusterRows(known[others[known]]), {*places}, unplaced)
+                if place is None:
+                    catch_up()
+                    refusals = world.refusals(row, others)
+                    break
+                places.append(place)
+                unplaced[row] = place
+        return [world.node(place).name for place in places], refusals
+
+    def _next(
+        self, row: int, takers: ClusterRows, used: Collection[ClusterRow], unplaced: Mapping[int, ClusterRow]
+    ) -> ClusterRow | None:
+        while len(takers):
+            node = self._world.next_of(takers)
+            if node not in used or self._world.has_room(row, node, [it for it, on in unplaced.items() if on == node]):
+                return node
+            takers = ClusterRows(takers[takers != node])
+        return None
+
+    def _takers_of(self, row: int) -> ClusterRows | None:
+        pods = self._world.snapshot.pods
+        kind = tuple(int(column.codes[row]) for column in (pods.specs, pods.labels, pods.namespaces))
+        if kind not in self._takers:
+            self._takers[kind] = self._world.takers(row)
+        return self._takers[kind]
+
+    def _hides_terms(self, here: ClusterRow) -> bool:
+        """A pod there has an anti-affinity term that counts nowhere before the pod has moved."""
+        labels, pods = self._world.node(here).metadata.labels, self._world.snapshot.pods
+        specs = (pods.specs[row] for row in pods.on_node(here).tolist())
+        return any(term.topology_key not in labels for spec in specs for term in spec.required_anti_affinity)
 
 
 def _verdict(verdicts: Verdicts, index: int, plugin: str) -> TemplateVerdict:

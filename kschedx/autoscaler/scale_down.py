@@ -13,7 +13,6 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Literal
 
-import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -21,7 +20,7 @@ from kschedx.apiserver.defaulting import GRACE_PERIOD
 from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
 from kschedx.autoscaler.flags import ScaleDownFlags
 from kschedx.autoscaler.node_groups import NodeState, cluster_is_healthy, gpu_label
-from kschedx.autoscaler.sandbox import Sandbox
+from kschedx.autoscaler.sandbox import Evacuation, Sandbox
 from kschedx.autoscaler.status import NodeGroupStatus
 from kschedx.errors import InputError, UndecidableError
 from kschedx.framework.runtime import request_options
@@ -516,6 +515,10 @@ class Unremovable(StrEnum):
     BLOCKED_BY_ON_COMPLETION_POD = "BlockedByOnCompletionPod"
 
 
+_ORDER = (*Unremovable,)
+_BEFORE_PLACES = frozenset((one,) for one in _ORDER[: _ORDER.index(Unremovable.NO_PLACE_TO_MOVE_PODS)])
+
+
 class Stranded(Document, frozen=True):
     """A pod that finds no other node once those before it have found theirs."""
 
@@ -556,7 +559,7 @@ class ScaleDown:
     """Asks about nodes of one cluster."""
 
     def __init__(self, autoscaler: Autoscaler) -> None:
-        self._autoscaler = autoscaler
+        self.autoscaler = autoscaler
         self._snapshot = autoscaler.snapshot
         self._behaviour = autoscaler_behaviour(autoscaler.release.version)
         self._loop = autoscaler.loop()
@@ -572,10 +575,6 @@ class ScaleDown:
             raise UndecidableError(f"no cluster-autoscaler found: the snapshot has no ConfigMap {AUTOSCALER_STATUS}")
         return cls(autoscaler)
 
-    @property
-    def autoscaler(self) -> Autoscaler:
-        return self._autoscaler
-
     @cached_property
     def _utilization(self) -> UtilizationRule:
         counts = self._behaviour.devices_count or self.flags.counts_devices
@@ -583,38 +582,48 @@ class ScaleDown:
             pods=self._snapshot.pods,
             fates=self._fates,
             flags=self.flags,
-            options=request_options(self._autoscaler.release),
-            gpu_label=gpu_label(self._autoscaler.flags.cloud_provider),
+            options=request_options(self.autoscaler.release),
+            gpu_label=gpu_label(self.autoscaler.flags.cloud_provider),
             gpu_resources=self._behaviour.gpu_resources,
             devices=self._snapshot.devices if counts else None,
         )
 
     @cached_property
-    def _settled(self) -> tuple[Sandbox, Mapping[ClusterRow, ClusterRow]]:
-        return self._loop.settled()
+    def _settled(self) -> tuple[Evacuation, Mapping[ClusterRow, ClusterRow]]:
+        world, rows = self._loop.settled()
+        return Evacuation(world, [*rows.values()], self._empty), rows
 
-    def about(self, name: str, *, safe: frozenset[int] = frozenset()) -> Removal:
-        """`name` is a node of the cluster; the pods in the rows `safe` are annotated as safe to evict."""
+    @cached_property
+    def _is_healthy(self) -> bool:
+        return cluster_is_healthy(self._loop.state.states, self._loop.state.flags)
+
+    def about(self, name: str, *, safe: frozenset[int] = frozenset(), is_one_of_many: bool = False) -> Removal:
+        """`name` is a node of the cluster; the pods in the rows `safe` are annotated as safe to evict. For one of many
+        nodes, places for its pods are searched for as the autoscaler does: if nothing keeps the node before that."""
         row = self._snapshot.cluster.index[name]
         state = self._loop.state.states[row]
         node = self._snapshot.cluster.nodes[row]
         rows = self._loop.state.rows_on(row)
         pods = tuple(self._fates.of(pod, is_safe=pod in safe) for pod in rows)
-        places, stranded = self._moved(row, [one for one in pods if one.fate is RemovalFate.MOVES])
         found = Removal(
             node=name,
-            group=None if state.group is None else self._autoscaler.status.group(state.group),
+            group=None if state.group is None else self.autoscaler.status.group(state.group),
             reasons=(),
             utilization=self._utilization.of(node, rows),
             pods=pods,
-            places=places,
-            stranded=stranded,
+            places={},
+            stranded=None,
             is_ready=state.is_ready,
             unneeded_for=self._unneeded_for(node),
             needed=self.flags.unneeded_time if state.is_ready else self.flags.unready_time,
             minimum=self._minimum(node),
         )
-        return replace(found, reasons=tuple(self._reasons(found, node, state)))
+        reasons = tuple(self._reasons(found, node, state))
+        if not is_one_of_many or reasons[:1] not in _BEFORE_PLACES:
+            places, stranded = self._moved(row, found.of(RemovalFate.MOVES))
+            found = replace(found, places=places, stranded=stranded)
+            reasons = tuple(self._reasons(found, node, state))
+        return replace(found, reasons=reasons)
 
     def safe_to_evict(self, found: Removal) -> Removal | None:
         """The same node with every pod that an annotation makes safe to evict; None where that changes nothing."""
@@ -624,7 +633,7 @@ class ScaleDown:
     def _reasons(self, found: Removal, node: Node, state: NodeState) -> Iterator[Unremovable]:
         if not self.flags.is_enabled:
             yield Unremovable.SCALE_DOWN_DISABLED
-        if not cluster_is_healthy(self._loop.state.states, self._loop.state.flags):
+        if not self._is_healthy:
             yield Unremovable.CLUSTER_UNHEALTHY
         if found.group is None:
             yield Unremovable.NOT_AUTOSCALED
@@ -687,26 +696,14 @@ class ScaleDown:
 
     # --- places
 
-    def _moved(self, row: ClusterRow, moving: list[PodFate]) -> tuple[Mapping[str, str], Stranded | None]:
+    def _moved(self, row: ClusterRow, moving: Sequence[PodFate]) -> tuple[Mapping[str, str], Stranded | None]:
         """Each pod, one after the other, on the first other node that takes it; the first that finds none."""
         if not moving:
             return {}, None
-        world, rows = self._settled
-        places: dict[str, str] = {}
-        with world.fork():
-            world.last = ClusterRow(0)
-            here = rows.get(row)
-            if here is not None:
-                self._empty(world, here)
-            others = np.zeros(world.node_count, dtype=np.bool_)
-            others[[int(one) for one in rows.values() if one != here]] = True
-            for one in moving:
-                place = world.find(one.row, others)
-                if place is None:
-                    return places, Stranded(pod=one.pod, refusals=world.refusals(one.row, others))
-                world.place(one.row, place)
-                places[one.pod] = world.node(place).name
-        return places, None
+        evacuation, rows = self._settled
+        names, refusals = evacuation.places([one.row for one in moving], rows.get(row))
+        stranded = None if refusals is None else Stranded(pod=moving[len(names)].pod, refusals=refusals)
+        return {one.pod: name for one, name in zip(moving, names, strict=False)}, stranded
 
     def _empty(self, world: Sandbox, row: ClusterRow) -> None:
         """The node as it is while it is drained: without pods, and closed; a domain only where it still counts."""

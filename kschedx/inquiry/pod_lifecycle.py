@@ -374,10 +374,7 @@ def _control_plane_down(
 ) -> ComponentDown | None:
     """None where one of its static pods may run, and where there are none: elsewhere it runs where no pod shows it."""
     pods, names = snapshot.pods, (f"{component}-", f"openshift-{component}-")
-    inside = pods.namespaces.where(lambda name: name in ("kube-system", f"openshift-{component}"))
-    rows = [
-        row for row in inside.nonzero()[0].tolist() if pods.names[row].startswith(names) and is_mirror_pod(pods, row)
-    ]
+    rows = [row for row in pods.of_control_plane if pods.names[row].startswith(names) and is_mirror_pod(pods, row)]
     return component_down(snapshot, subject, component, rows, is_workload=is_workload)
 
 
