@@ -252,6 +252,8 @@ def _made_elsewhere(manifest: Manifest) -> str:
     spec = manifest.get("spec")
     if manifest.get("kind") == "Node":
         return "create a node like this with the tool that creates the cluster's nodes:"
+    if manifest.get("kind") in ("ResourceSlice", "CSINode"):
+        return "the drivers of the node then publish an object like this:"
     if manifest.get("kind") == "Pod":
         return "a pod like this, with all that its siblings have:"
     if manifest.get("kind") == "PersistentVolume" and isinstance(spec, Mapping) and not {*spec} - _OF_ANY_VOLUME:
