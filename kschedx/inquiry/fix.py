@@ -70,7 +70,7 @@ class Fix(Struct, frozen=True, kw_only=True):
             steps=found.steps,
             commands=fix_commands(found),
             apply=apply,
-            costs=fix_costs(found),
+            costs=(*fix_costs(found), *(() if owner is None or apply == sent else _owners(owner))),
         )
 
     def with_claims_of(self, owner: Owner | None, pod: Pod, before: Snapshot | None, asked: Snapshot) -> Fix:
@@ -158,3 +158,9 @@ def _claim_edits(was: PersistentVolumeClaim, spec: Mapping[str, object]) -> Iter
     size = map_at(map_at(spec, "resources"), "requests").get("storage")
     if size is not None and size != was.spec.resources.requests.get("storage"):
         yield f"request {size}"
+
+
+def _owners(owner: Owner) -> Iterator[str]:
+    """That a controller of another's writes the template, and perhaps as it was."""
+    if owner.above:
+        yield f"change it in {owner.above}, which may revert {owner.kind} {owner.name}"
