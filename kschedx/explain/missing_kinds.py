@@ -16,7 +16,7 @@ from kschedx.explain.events import recorded, rejects_nodes
 from kschedx.explain.notes import Note, note
 from kschedx.framework.args import LIST_DEFAULTING, PodTopologySpreadArgs
 from kschedx.framework.config import Profile
-from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
+from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind, open_stake
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS
@@ -24,7 +24,7 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import PersistentVolumeClaim, claim_name
 from kschedx.kube.types import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, Volume
-from kschedx.plugins.node_volume_limits.attached import is_counted
+from kschedx.plugins.node_volume_limits.attached import is_counted, within_every_limit
 from kschedx.snapshot.pod_groups import find_group, group_name
 from kschedx.snapshot.snapshot import Missing, Snapshot, Source
 
@@ -409,8 +409,13 @@ def decide(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
     part = _known_part(snapshot, pod)
     cycle = scheduler.schedule(part.pod, profile)
     optimistic = {kind: () for kind in _OPTIMISTIC if _is_unread(snapshot, kind) and MATTERS[kind](cycle)}
+    stakes = {"CSINode": _stake_of_limits(cycle)}
     named = {**part.unread, **optimistic, **_unread_gang(snapshot, pod)}
-    unread = {kind: names for kind, names in named.items() if _is_asked_for(kind, profile)}
+    unread = {
+        kind: names
+        for kind, names in named.items()
+        if _is_asked_for(kind, profile) and stakes.get(kind) is not Stake.NOTHING
+    }
     if not unread:
         return cycle
     command = completing(snapshot, tuple(unread))
@@ -420,14 +425,23 @@ def decide(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
             name=kind,
             objects=names,
             where=KINDS[kind].read_by,
-            stake=Stake.FIT,
+            stake=stakes.get(kind, Stake.FIT),
             lacking=_lacking(snapshot.source, kind),
             completed_by=command,
         )
         for kind, names in unread.items()
     )
-    outcome = Outcome.UNDECIDED if cycle.outcome is Outcome.SCHEDULED else cycle.outcome
+    is_open = cycle.outcome is Outcome.SCHEDULED and open_stake(unheard) is Stake.FIT
+    outcome = Outcome.UNDECIDED if is_open else cycle.outcome
     return replace(cycle, outcome=outcome, unheard=(*cycle.unheard, *unheard))
+
+
+def _stake_of_limits(cycle: Cycle) -> Stake:
+    """What volume limits that a dump lacks leave open: nothing, the node, or whether the pod fits."""
+    if cycle.outcome is not Outcome.SCHEDULED or cycle.nodes is None or cycle.feasible is None:
+        return Stake.FIT
+    within = within_every_limit(cycle.pod.spec, cycle.nodes)[cycle.feasible]
+    return Stake.NOTHING if within.all() else Stake.NODE if within.any() else Stake.FIT
 
 
 def depends_on_unread(snapshot: Snapshot, pod: Pod) -> bool:

@@ -95,6 +95,9 @@ class DevicePluginDown(RootCause, frozen=True, kw_only=True):
 class MembersNotCreated(RootCause, frozen=True, kw_only=True):
     """Why the controller of a gang's pods creates no more of them."""
 
+    message: str
+    """What the API server refuses them with."""
+
 
 class MatchingPodPending(RootCause, frozen=True, kw_only=True):
     """The pod that a podAffinity term selects is itself pending."""
@@ -351,7 +354,8 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
             event = cycle.snapshot.failed_creates.get(made) if made else None
             if owner is not None and event is not None and event.uid in ("", owner.uid):
                 why = event.message.removeprefix("Error creating: ")
-                yield MembersNotCreated(text=f"{owner.kind} {owner.name} cannot create the others: {why}")
+                text = f"{owner.kind} {owner.name} cannot create the others: {why}"
+                yield MembersNotCreated(text=text, message=why)
         case TopologySpreadSkew(itself=0, topology_key=key):
             missed = f"the labelSelector of the spread constraint over {key} does not match the pod itself"
             yield RootCause(text=f"{missed}: it counts other pods")
