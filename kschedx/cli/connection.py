@@ -145,10 +145,10 @@ def config_map(connection: Connection, namespace: str, name: str) -> bytes:
 
 def _let_go_of_what_is_tried() -> None:
     """What was loaded stays, and is never searched for garbage; clusters that are made to try something, hundreds of
-    them for some questions, are freed soon: a framework and its plugins refer to each other, some 250 objects."""
+    them for some questions, are freed when the last reference goes."""
     if not gc.get_freeze_count():
         gc.freeze()
-    gc.set_threshold(1_000, 10, 100)
+    gc.set_threshold(50_000)
     gc.enable()
 
 

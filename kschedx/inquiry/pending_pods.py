@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import count, islice, pairwise
@@ -17,7 +18,7 @@ from kschedx.errors import UndecidableError
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.proposal import Ground, Proposal, apply_steps
 from kschedx.fixes.steps import PodStep, Uncordon
-from kschedx.framework.moving import Run, class_numbers
+from kschedx.framework.moving import Run
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.kube.decoding import decode
@@ -42,6 +43,8 @@ MOST_LOOKS = 200
 """Equivalence classes of pods that are tried; at least one fix is tried, however many there are."""
 MOST_PODS_TRIED = 40_000
 """Pods that are tried, over all fixes; at least one fix is tried, however many there are."""
+MANY_PODS = 50_000
+"""A cluster of more is freed as soon as a fix was tried in it."""
 MOST_ADDED_NODES = 100
 """New nodes that are tried where one is not enough."""
 
@@ -148,6 +151,7 @@ class SharedFixes:
         pods, simulation = self._then.pods, self._simulation
         if (rows < 0).any():
             return None
+        self._free_tried()
         first = pods.key(int(rows[0]))
         if self._scene is None and (
             first not in simulation.messages or np.isin(rows, simulation.placed.pods.rows).any()
@@ -200,7 +204,8 @@ class SharedFixes:
         """A fix of the first of these pods, in the cluster in which the simulation ended, tried for all of them; None
         where they are too many kinds for every fix to be tried."""
         rows = self._rows(pods)
-        if MOST_SHARED_FIXES * self._kinds(rows) > MOST_LOOKS or fix.certainty is not FixCertainty.VERIFIED:
+        is_of_steps = fix.certainty is FixCertainty.VERIFIED and fix.answer is None
+        if MOST_SHARED_FIXES * self._kinds(rows) > MOST_LOOKS or not is_of_steps:
             return None
         return self._tried(explanation, fix, rows)
 
@@ -211,9 +216,11 @@ class SharedFixes:
 
     def _tried(self, explanation: Explanation, fix: Fix, rows: IntArray) -> SharedFix:
         asks_others, of = explanation.scheduler.config.extenders, len(rows)
-        if fix.certainty is not FixCertainty.VERIFIED or of == 1 or asks_others:
+        is_of_steps = fix.certainty is FixCertainty.VERIFIED and fix.answer is None
+        if not is_of_steps or of == 1 or asks_others:
             # extenders are asked about pods as they are, never about what is only tried
-            return SharedFix(fix=fix, pods=int(fix.certainty is FixCertainty.VERIFIED), of=of)
+            return SharedFix(fix=fix, pods=int(is_of_steps), of=of)
+        self._free_tried()
         ground = Ground(self._then, explanation.scheduler.nodes.options)
         first = apply_steps(fix.steps, Proposal(pod=explanation.cycle.pod), ground)
         its_own = [step for step in fix.steps if isinstance(step, PodStep)]
@@ -223,7 +230,7 @@ class SharedFixes:
 
         def changed() -> Iterator[tuple[IntArray, Pod]]:
             """What the pods become, those together that differ in nothing but their names; none evicts others."""
-            numbers = class_numbers(cluster.pods, rows)
+            numbers = cluster.pods.class_numbers(rows)
             order, start = rows_by_group(numbers, int(numbers.max()) + 1)
             for low, high in pairwise(start.tolist()):
                 pod = apply_steps(its_own, Proposal(pod=cluster.pods[int(rows[order[low]])]), ground).pod
@@ -238,6 +245,11 @@ class SharedFixes:
         if first.added is not None and len(its_own) + 1 == len(fix.steps):
             nodes, left = _on_more_nodes(run, first, left)
         return SharedFix(fix=fix, pods=of - len(left), of=of, nodes=nodes)
+
+    def _free_tried(self) -> None:
+        """Free clusters that fixes were tried in: a framework and its plugins refer to each other."""
+        if len(self._then.pods) > MANY_PODS:
+            gc.collect()
 
     @cached_property
     def _then(self) -> Snapshot:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import takewhile
 from operator import attrgetter
@@ -18,7 +18,7 @@ from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.missing_kinds import may_be_open
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PostFilterResult
-from kschedx.framework.moving import Decision, Run, class_numbers, shares_columns
+from kschedx.framework.moving import Decision, Run, shares_columns
 from kschedx.framework.moving.pod_groups import Trial, choose_placement, preempt_for_group, shortfall
 from kschedx.framework.replicas import Pick
 from kschedx.framework.scheduler import queue_order
@@ -131,7 +131,8 @@ QueuePlace = tuple[tuple[object, ...], int]
 """A pod's place in the queue: the lowest comes first, and the number is its row."""
 
 _SCHEDULED = Outcome.SCHEDULED  # to look a member up takes long
-_LAST = "~"  # sorts after every timestamp
+_LAST = "~"
+"""Sorts after every timestamp."""
 
 
 class AlikeDocument(Document, frozen=True):
@@ -354,7 +355,8 @@ class Queue:
 
     def is_last(self, rows: Iterable[int]) -> None:
         """These pods have been made only now."""
-        self._created |= dict.fromkeys(rows, _LAST)
+        for row in rows:
+            self._created[row] = _LAST
 
     def is_first(self, row: int) -> None:
         """This pod has waited for longer than any other of its priority."""
@@ -466,15 +468,16 @@ class Queue:
         """Take over objects other than pods, nodes, and storage."""
         self.create(cluster, ())
 
-    def run(self, rows: Iterable[int], ranks: IntArray | None = None) -> None:
-        """Let these pods be scheduled, in queue order, with those that are evicted for them and come back. With `ranks`
-        (node,), by which ties are settled, many identical pods in a row are one step.
+    def run(self, rows: Iterable[int], *, joins: bool = False) -> None:
+        """Let these pods be scheduled, in queue order, with those that are evicted for them and come back.
+        `joins`: many identical pods in a row are one step.
 
         Raises `InputError` where that does not end.
         """
         self._given_up.clear()
         waiting = self._places(rows)
-        self.queued |= dict.fromkeys(row for _, row in waiting)
+        for _, row in waiting:
+            self.queued[row] = None
         decided = 0
         for _ in range(MOST_ROUNDS):
             behind, moved = list[QueuePlace](), False
@@ -483,18 +486,13 @@ class Queue:
                 place, at = waiting[at], at + 1
                 say(Phase.SCHEDULING, decided := decided + 1, decided + len(waiting) - at, "pods")
                 gang = gang_of(self._run, place[1])
-                if gang is None and ranks is None and (bound := self._decide_identical(waiting, at - 1, identical)):
-                    at, decided, moved = at - 1 + bound, decided - 1 + bound, True
-                    continue
                 if gang is None:
                     placed, again = self._decide(place[1], waiting[at][1] if at < len(waiting) else None)
                     left = [] if placed else [place]
-                    more = 0 if ranks is None or again is not None else self._join(waiting, at, ranks, decided)
-                    if more:
+                    if again is None:
+                        more = self._decide_identical(waiting, at, identical, decided, joins=joins)
                         left += () if placed else waiting[at : at + more]
-                    elif placed and again is None and ranks is not None:
-                        more = self._decide_identical(waiting, at, identical)
-                    at, decided = at + more, decided + more
+                        at, decided = at + more, decided + more
                 else:
                     its, others = [place], list[QueuePlace]()
                     for other in waiting[at:]:
@@ -514,36 +512,6 @@ class Queue:
         told = f"the queue does not end: pods are still created and deleted after {MOST_ROUNDS:,} rounds"
         raise InputError(told, hint=f"waiting: {restless}" if restless else "")
 
-    def _join(self, waiting: Sequence[QueuePlace], at: int, ranks: IntArray, decided: int) -> int:
-        """Decide about many pods that come next and are identical to the one that was decided last, as part of its
-        step. Returns how many."""
-        step, pods = self.steps[-1], self._run.cluster.pods
-        if self._is_open or step.decision is None or step.released or pods.nominations:
-            return 0
-        last = at + MANY_ALIKE - 1
-        if last >= len(waiting) or not all(pods.is_like(step.pod, waiting[end][1]) for end in (at, last)):
-            return 0
-        like, left = self._like(step.pod, waiting, at), decided + len(waiting) - at
-        if step.node is not None:
-            nodes = self._run.place_like_last(like, ranks, lambda n: say(Phase.SCHEDULING, decided + n, left, "pods"))
-        elif self._run.known_decision(waiting[at][1]) is None:
-            return 0
-        else:
-            nodes = np.full(sum(map(len, like)), -1, dtype=np.int64)
-        if len(nodes):
-            rows = np.array([row for _, row in waiting[at : at + len(nodes)]], dtype=np.int64)
-            self.steps[-1] = replace(step, more=AlikePods(rows, nodes))
-        return len(nodes)
-
-    def _like(self, pod: int, waiting: Sequence[QueuePlace], at: int) -> Iterator[IntArray]:
-        """Rows of the pods that come next, as far as they are identical to one: a few, then more."""
-        alike, count = True, FEW_ALIKE
-        while alike and at < len(waiting):
-            rows = np.array([row for _, row in waiting[at : at + count]], dtype=np.int64)
-            number = self._run.cluster.pods.count_alike(rows, pod)
-            yield rows[:number]
-            alike, at, count = number == len(rows), at + count, 2 * count
-
     def _identical(self, places: Sequence[QueuePlace]) -> Mapping[int, int]:
         """A number for each of these pods, equal for identical ones; without those of which none is like another."""
         pods = self._run.cluster.pods
@@ -551,22 +519,51 @@ class Queue:
             return {}
         rows = np.array([row for _, row in places], dtype=np.int64)
         numbers = zip(
-            rows.tolist(), class_numbers(pods, rows).tolist(), pods.specs.take(rows).where(shares_columns), strict=True
+            rows.tolist(), pods.class_numbers(rows).tolist(), pods.specs.take(rows).where(shares_columns), strict=True
         )
         return {row: number for row, number, shares in numbers if shares and not pods.deletion_timestamps[row]}
 
-    def _decide_identical(self, waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int]) -> int:
-        """Place a few pods that come next, as long as they are identical and fit, if pods like them have come before.
-        How many these are."""
-        number = None if at >= len(waiting) else identical.get(waiting[at][1])
-        if number is None or self._may_be_undecidable or self._may_be_open(waiting[at][1]):
+    def _decide_identical(
+        self, waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int], decided: int, *, joins: bool
+    ) -> int:
+        """Decide about the pods that come next in the queue and are identical to the one that was decided last, as far
+        as they are placed like it. Returns how many these are. `joins`: many are part of its step."""
+        run, step, number = self._run, self.steps[-1], identical.get(self.steps[-1].pod)
+        if number is None or self._is_open or step.decision is None or step.released or run.cluster.pods.nominations:
             return 0
-        rows = [row for _, row in takewhile(lambda one: identical.get(one[1]) == number, waiting[at : at + FEW_ALIKE])]
-        run, small, found = self._run, self._row_type, self._run.bind_identical(rows, self._pick)
-        for one, key, (best, node) in zip(rows, run.cluster.pods.keys(rows[: len(found)]), found, strict=False):
+
+        def goes_on(place: int) -> bool:
+            return place < len(waiting) and identical.get(waiting[place][1]) == number
+
+        joins = joins and goes_on(at + MANY_ALIKE - 1)
+        if not goes_on(at) or not (joins or step.node is not None) or run.known_decision(waiting[at][1]) is None:
+            return 0
+        ties, left, nodes = None if joins else list[ClusterRows](), decided + len(waiting) - at, cluster_rows([])
+
+        def seen(more: int) -> None:
+            say(Phase.SCHEDULING, decided + len(nodes) + more, left, "pods")
+
+        size = len(waiting) if step.node is None else FEW_ALIKE
+        while size:
+            places = takewhile(goes_on, range(at + len(nodes), at + len(nodes) + size))
+            rows, more = np.array([waiting[place][1] for place in places], dtype=np.int64), cluster_rows([])
+            if step.node is None:
+                more = ClusterRows(np.full(len(rows), -1))
+            elif len(rows):
+                more = run.bind_identical(rows, self._pick, ties, seen)
+            nodes, size = ClusterRows(np.concatenate([nodes, more])), 2 * size if len(more) == size else 0
+        rows = np.array([row for _, row in waiting[at : at + len(nodes)]], dtype=np.int64)
+        if ties is None:
+            signed = np.min_scalar_type(-len(run.cluster.node_names))
+            alike = AlikePods(rows.astype(np.int32), nodes.astype(signed)) if len(nodes) else None
+            self.steps[-1] = replace(step, more=alike)
+            return len(nodes)
+        placed, small = rows.tolist(), self._row_type
+        keys = run.cluster.pods.keys(placed)
+        for row, key, best, node in zip(placed, keys, ties, each_cluster_row(nodes), strict=True):
             decision = Decision(outcome=_SCHEDULED, best=ClusterRows(best.astype(small)))
-            self.steps.append(QueueStep(run=run, pod=one, key=key, decision=decision, node=node))
-        return len(found)
+            self.steps.append(QueueStep(run=run, pod=row, key=key, decision=decision, node=node))
+        return len(nodes)
 
     def _decide_together(self, gang: QueuedGang, places: list[QueuePlace]) -> tuple[list[QueuePlace], list[int] | None]:
         """The members that stay behind, which are all where too few find a node; and as for one pod, those that are
@@ -776,8 +773,9 @@ class Queue:
         owners, number = self._run.cluster.pods.owners, len(self.steps)
         again = [victim for victim in victims if self._recreate and is_controlled(owners[victim])]
         for victim in victims:
-            evict(self._run, victim, waits=victim in again)
-            (self.recreated if victim in again else self.evicted)[victim] = number
+            comes_back = victim in again
+            evict(self._run, victim, waits=comes_back)
+            (self.recreated if comes_back else self.evicted)[victim] = number
         self.is_last(again)
         return again
 
