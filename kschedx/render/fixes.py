@@ -44,7 +44,6 @@ def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
     for fix in explanation.fixes:
         covered = explanation.covered(fix)
         title, for_whom = (fix.title, for_one) if covered is None else (covered.title, _for(covered))
-        applied = [to_json(change.document) for change in fix.apply]
         made.append(
             FixView(
                 title=title,
@@ -52,10 +51,29 @@ def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
                 nodes=fix.feasible_nodes,
                 commands=fix.commands,
                 group=_GROUPS[fix.group] if are_several else "",
-                changes="" if fix.commands or not applied else msgspec.json.encode(applied).decode(),
+                changes=_changes(fix),
             )
         )
     return tuple(made)
+
+
+def _changes(fix: Fix) -> str:
+    """What is copied of a fix without commands."""
+    applied = [] if fix.commands else [to_json(change.document) for change in fix.apply]
+    return msgspec.json.encode(applied).decode() if applied else ""
+
+
+def group_fix(fix: Fix, *, for_one: bool) -> FixView:
+    """A fix of the first of several pods."""
+    seen = "for one of them" if for_one else ""
+    return FixView(title=fix.title, seen=seen, commands=fix.commands, changes=_changes(fix))
+
+
+def mended_fix(mended: SharedFix) -> FixView:
+    """A fix of several pods; what adds several nodes cannot be copied."""
+    title, _, seen = mended_text(mended).partition(SEPARATOR)
+    changes = _changes(mended.fix) if mended.nodes == 1 else ""
+    return FixView(title=title, seen=seen, commands=mended.fix.commands, changes=changes)
 
 
 def fixes_block(explanation: Explanation, width: int, limit: int | None = None) -> list[Text]:
@@ -119,8 +137,7 @@ def story_fixes(story: PendingStory | None) -> tuple[FixView, ...]:
     """The first thing that helps the pods of a story; empty where nothing does."""
     if story is None or story.mended is None:
         return ()
-    title, _, seen = mended_text(story.mended).partition(SEPARATOR)
-    return (FixView(title=title, seen=seen, commands=story.mended.fix.commands),)
+    return (mended_fix(story.mended),)
 
 
 def refusal_fixes(mending: SharedFixes, result: WorkloadResult) -> tuple[FixView, ...]:

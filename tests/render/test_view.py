@@ -137,3 +137,15 @@ def test_causes_fixes_and_verdicts_are_in_every_form(asked: str, monkeypatch: py
         picture = letters(re.sub("<[^>]*>", "", letters(svg(page))))
         card = [page.head.headline, *page.head.because, *(fix.title for fix in page.head.fixes[:MOST_FIXES])]
         assert not [one for one in card if letters(re.sub("<[^>]*>", "", one)) not in picture]
+
+
+def test_a_fix_of_a_cause_can_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    folder = "fixtures/label-typo"
+    report = reported(f"why --all-pending -s {folder}/cluster.yaml -s {folder}/pod.yaml")
+    assert report is not None
+    assert report.page is not None
+    [causes] = [one for one in report.page(False).sections if isinstance(one, Items)]
+    copied = [fix.copy for detail in causes.details for fix in detail.fixes]
+    assert copied
+    assert all('"kind":"Pod"' in one for one in copied)
