@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.cli.options import namespace_of_many
-from kschedx.cli.output import Answer, ExitCode, Format, Report, needs
+from kschedx.cli.output import Answer, ExitCode, Format, Report
 from kschedx.cli.question import Question, shard_of
 from kschedx.cli.why_pod import Wanted, inquiry_of, place_of, subject_of, typed_change
 from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from kschedx.autoscaler.cluster import Autoscaler
     from kschedx.cli.connection import Reached
-    from kschedx.cli.interactive import Try
     from kschedx.explain.subject import Subject
     from kschedx.inquiry.manifests import Written
     from kschedx.inquiry.pending_pods import SharedFix
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from kschedx.kube.types import Pod
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
+    from kschedx.render.view import Fix
 
 
 class Replica(Struct, frozen=True, kw_only=True):
@@ -303,21 +303,21 @@ class Asked:
         if refused:
             yield "refused", refused
 
-    def fix_of(self, group: CauseGroup) -> str:
-        """A fix of the first pod of a group, with its certainty and for how many it does; empty where none is known."""
-        if group.first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED):
-            return ""
-        if self._mended is not None and len(group.answers) > 1 and group.first.outcome is Outcome.UNSCHEDULABLE:
-            from kschedx.render.fixes import mended_text
+    def fix_of(self, group: CauseGroup) -> Fix | None:
+        """A fix of the first pod of a group, with its certainty and for how many it does; None where none is known."""
+        from kschedx.render.fixes import group_fix, mended_fix
 
+        if group.first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED):
+            return None
+        if self._mended is not None and len(group.answers) > 1 and group.first.outcome is Outcome.UNSCHEDULABLE:
             mended = self._mended([answer.pod for answer in group.answers])
             if mended is not None:
-                return mended_text(mended)
+                return mended_fix(mended)
         index = next(index for index, answers in enumerate(self._answers) if group.first in answers)
         _, found = self.look(index)
         fixes = found.fixes if found is not None else ()
-        for_whom = " · for one of them" if len(group.answers) > 1 and not group.first.state else ""
-        return f"{fixes[0].title}{for_whom}" if fixes else ""
+        for_one = len(group.answers) > 1 and not group.first.state
+        return group_fix(fixes[0], for_one=for_one) if fixes else None
 
     def report(self) -> Report:
         def screen(width: int, wide: bool) -> Sequence[Text]:
@@ -640,14 +640,13 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     connection.tell(snapshot, setup)
     part = shard_of(wanted.shard, is_json=wanted.output is Format.JSON)
     rows = rows if part is None else list(part.part(rows))
-
+    _show_undecided(wanted, snapshot, rows)
     waits = not wanted.alone and not {*snapshot.pods.pending}.isdisjoint(rows)
     in_turn = QueueOutcome.of(snapshot, setup) if waits else None
     kinds = {} if setup.scheduler.config.extenders else alike(snapshot, rows)
 
     def item(row: int) -> Item:
-        pod = snapshot.pods[row]
-        owner = owner_of(snapshot, pod)
+        pod, owner = snapshot.pods[row], owner_of(snapshot, snapshot.pods[row])
         alone = Item(
             pod=pod.key,
             owner=owner,
@@ -683,10 +682,19 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     mended = None if in_turn is None else in_turn.mended
     asked = Asked(items, jobs=question.jobs(), notes=notes, nothing=_nothing(wanted), snapshot=snapshot, mended=mended)
     if wanted.interactive and items:
-        _browse(asked, typed_change(question, setup), snapshot.cluster.names)
+        from kschedx.cli.interactive import show_answers
+
+        show_answers(asked.answers, asked.explanation, typed_change(question, setup), snapshot.cluster.names)
         return asked.exit_code
-    report = asked.report()
-    return Answer(report if part is None else report.marked(part), asked.exit_code)
+    return Answer(asked.report() if part is None else asked.report().marked(part), asked.exit_code)
+
+
+def _show_undecided(wanted: Wanted, snapshot: Snapshot, rows: Sequence[int]) -> None:
+    """In the browser, where the pods are to be browsed."""
+    if wanted.interactive:
+        from kschedx.cli.interactive import show_undecided
+
+        show_undecided(snapshot, rows)
 
 
 def _without_created_pods(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Iterator[Item]:
@@ -700,17 +708,6 @@ def _without_created_pods(question: Question, wanted: Wanted, reached: Reached, 
     inquiry = inquiry_of(question, wanted, clusters, setup)
     for one, explanation in workloads_without_pods(inquiry, within):
         yield _without_pods(wanted, one, partial(_same, explanation), snapshot)
-
-
-def _browse(asked: Asked, tried: Try, nodes: Sequence[str]) -> None:
-    with needs("interactive"):
-        from kschedx.cli.interactive import Pending, Why, browse
-    from kschedx.explain.causes import groups
-    from kschedx.render.pending import pending_sentence
-
-    answers = asked.answers
-    first = Pending(pending_sentence(answers), groups(answers), lambda pod: Why(asked.explanation(pod), tried))
-    browse(first, nodes)
 
 
 def _rows(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> list[int]:

@@ -157,7 +157,7 @@ def _run(
     loops, landings = [], []
     before = shares(Cluster(snapshot, pods, counts_budgets=False))
     for number in range(rounds + 1):
-        say(Phase.DESCHEDULING, number + 1, rounds + 1, "loops")
+        say(Phase.DESCHEDULING, of=f"loop {number + 1} of {rounds + 1}")
         cluster = world.cluster(counts_budgets=counts_budgets)
         loops.append(run_loop(cluster, read, metrics, moment, judges=not (number or is_trial)))
         if number == rounds or not loops[-1].evicted:

@@ -49,32 +49,31 @@ _NOTHING = frozenset({"0", "0%"})
 
 
 class Obstacle(Document, frozen=True):
-    """Why a node stays: the event, with Karpenter's text."""
+    """Why a node is not disrupted: the event with Karpenter's message."""
 
     reason: str
     text: str
 
 
 class Balance(Struct, frozen=True, kw_only=True):
-    """How Karpenter scores the deletion of a node: the share of its pool's cost that it saves, to the share of the
-    pool's disruption that it causes. At least half is needed.
-
-    Upstream: ScoreMove in controllers/disruption/balanced.go; designs/balanced-consolidation.md.
-    """
+    """Karpenter's score for the deletion of a node: its fraction of the pool's cost divided by its fraction of the
+    pool's disruption cost. It has to be at least one half. Upstream: ScoreMove in controllers/disruption/balanced.go;
+    designs/balanced-consolidation.md."""
 
     disruption: float
-    """The node's share: 1, and the eviction costs of its pods."""
+    """The node's fraction of disruption: 1 plus the eviction costs of its pods."""
     savings: float | None
-    """The node's share of the price; None where nodes of the pool can differ in price, which no cluster shows."""
+    """The node's fraction of the price; None if the pool's nodes may differ in price, which no cluster shows."""
 
     @property
     def needed(self) -> float:
-        """The smallest share of the price that is enough."""
+        """The smallest sufficient fraction of the price."""
         return self.disruption * BALANCED_THRESHOLD
 
     @property
     def rejects(self) -> bool:
-        """Even a deletion without a new node saves too little; deleted with others, the node may still go."""
+        """Whether even a deletion without replacement saves too little. Together with others, the node may still be
+        deleted."""
         return self.savings is not None and self.savings < self.needed
 
     @property
@@ -100,26 +99,26 @@ class DisruptionDocument(Document, frozen=True, omit_defaults=True):
 
 
 class NodeDisruption(Struct, frozen=True, kw_only=True):
-    """A node, and what keeps Karpenter from taking it away."""
+    """A node, and what prevents Karpenter from disrupting it."""
 
     node: str
     pool: str
-    """Empty for a node that is not Karpenter's, which it never takes away."""
+    """Empty for a node that Karpenter does not manage and never disrupts."""
     obstacles: tuple[Obstacle, ...]
-    """The first of them is what Karpenter says."""
+    """Karpenter reports the first one."""
     is_consolidatable: bool
     """Nothing has come or gone there for as long as the pool's consolidateAfter says."""
     is_drifted: bool
     is_empty: bool
     """No pod would have to go elsewhere; from Karpenter 1.14 on, none whose eviction costs anything."""
     balance: Balance | None = None
-    """Of a pool with the consolidation policy Balanced."""
+    """For a pool with the consolidation policy Balanced."""
     blocking: tuple[int, ...] = ()
-    """The places of the budgets in the pool that let no node go now."""
+    """The indexes of the pool's budgets that allow no disruption now."""
 
     @property
     def may_go(self) -> bool:
-        """Nothing that is known here keeps it."""
+        """Whether nothing known here prevents it."""
         return not self.obstacles and (self.is_consolidatable or self.is_drifted)
 
     @property
@@ -136,7 +135,7 @@ def disruptions(snapshot: Snapshot, names: Iterable[str], now: int | None = None
 
 
 def asked_at(snapshot: Snapshot) -> int:
-    """When the cluster was read, as far as it is known, in nanoseconds."""
+    """Return the time of the snapshot in nanoseconds, as far as it is known."""
     return nanoseconds(snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
@@ -244,14 +243,12 @@ def _is_empty(pods: Iterable[Pod], behaviour: KarpenterBehaviour) -> bool:
 
 
 def eviction_cost(pod: Pod) -> float:
-    """What Karpenter takes a pod's eviction to cost, -10 to 10: 1, and more for its deletion cost and its priority.
-
-    Upstream: EvictionCost in pkg/utils/disruption/disruption.go.
-    """
+    """Return Karpenter's cost of a pod's eviction, -10 to 10: 1 plus parts for its deletion cost and its priority.
+    Upstream: EvictionCost in pkg/utils/disruption/disruption.go."""
     try:
         deletion = float(pod.metadata.annotations.get(DELETION_COST, "0"))
     except ValueError:
-        deletion = 0.0  # Karpenter logs it
+        deletion = 0.0  # Karpenter only logs it
     cost = 1.0 + deletion / 2**27 + (pod.spec.priority or 0) / 2**25
     return min(max(cost, -10.0), 10.0)
 
@@ -269,9 +266,8 @@ def goes_elsewhere(pod: Pod) -> bool:
     return not (pod.metadata.deletion_timestamp or is_of_daemon_set(owners) or is_static(owners))
 
 
-# A budget with a schedule counts for so long after each time that the schedule names, in UTC.
-#
-# Upstream: IsActive in pkg/apis/v1/nodepool.go, and ParseStandard of robfig/cron.
+# A budget with a schedule is active for its duration after each scheduled time, in UTC. Upstream: IsActive in
+# pkg/apis/v1/nodepool.go, and ParseStandard of robfig/cron.
 
 _SHORT = {
     "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
@@ -292,7 +288,7 @@ _FIELDS: tuple[tuple[int, int, Mapping[str, int]], ...] = (
 
 
 def is_active(budget: DisruptionBudget, now: int) -> bool:
-    """Whether it counts at that time, in nanoseconds; one that Karpenter cannot read does not."""
+    """Return whether the budget is active at a time in nanoseconds; an invalid one is not."""
     if budget.schedule is None and budget.duration is None:
         return True
     try:
@@ -314,7 +310,7 @@ def is_active(budget: DisruptionBudget, now: int) -> bool:
 
 
 def is_invalid(budget: DisruptionBudget) -> bool:
-    """Karpenter lets nothing go where it cannot read a schedule."""
+    """Return whether the schedule is invalid, in which case Karpenter disrupts nothing."""
     try:
         return budget.schedule is not None and not _read_schedule(budget.schedule)
     except ValueError:
@@ -322,7 +318,7 @@ def is_invalid(budget: DisruptionBudget) -> bool:
 
 
 def _read_schedule(written: str) -> list[frozenset[int]]:
-    """Minutes, hours, days, months, and weekdays. Raises `ValueError`."""
+    """Parse minutes, hours, days, months, and weekdays. Raises `ValueError`."""
     fields = _SHORT.get(written, written).split()
     if len(fields) != len(_FIELDS):
         raise ValueError(written)
@@ -333,7 +329,7 @@ def _read_schedule(written: str) -> list[frozenset[int]]:
 
 
 def _read_field(part: str, low: int, high: int, names: Mapping[str, int]) -> range:
-    """`*`, `5`, `1-5`, `mon-fri`, each with `/2` at its end."""
+    """Parse `*`, `5`, `1-5`, `mon-fri`, each with an optional `/2`."""
 
     def number(text: str) -> int:
         return names[text] if text in names else int(text)
@@ -362,7 +358,7 @@ def _of_node(state: StateNode) -> Iterator[str]:
 
 
 def _is_guarded(pod: Pod, now: int) -> bool:
-    """By the annotation: always, or for as long as it says since the pod started."""
+    """Return whether the annotation protects the pod: always, or for a duration after its start."""
     written = pod.metadata.annotations.get(DO_NOT_DISRUPT)
     if written is None or pod.metadata.deletion_timestamp:
         return False
@@ -376,7 +372,7 @@ def _is_guarded(pod: Pod, now: int) -> bool:
 
 
 def _is_evicted(pod: Pod, now: int) -> bool:
-    """Karpenter would ask for its eviction."""
+    """Return whether Karpenter would evict the pod."""
     is_going = bool(pod.metadata.deletion_timestamp) or is_static(pod.metadata.owner_references)
     return not (is_going or tolerates_all(pod.spec.tolerations, (DISRUPTED,)) or _is_guarded(pod, now))
 

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -273,7 +274,7 @@ def manifest(api_version: str, kind: str, record: Struct) -> dict[str, object]:
 def to_plain(value: object) -> object:
     """Return a record as the API server would write it, with sorted maps and without default values."""
     if isinstance(value, Struct):
-        fields = msgspec.structs.fields(value)
+        fields = _fields(type(value))
         told = {info.encode_name: (getattr(value, info.name), _default(info)) for info in fields}
         return {name: to_plain(item) for name, (item, default) in told.items() if item != default}
     if isinstance(value, Enum):
@@ -283,6 +284,10 @@ def to_plain(value: object) -> object:
     if isinstance(value, dict):
         return {key: to_plain(item) for key, item in sorted(value.items())}
     return value
+
+
+_fields = cache(msgspec.structs.fields)
+"""Of a record's type: to evaluate its annotations takes time."""
 
 
 def _default(info: msgspec.structs.FieldInfo) -> object:

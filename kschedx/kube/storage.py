@@ -4,8 +4,6 @@ The defaults are the API server's. Quantities keep their text; `check_*` refuse 
 Upstream: staging/src/k8s.io/api/core/v1, storage/v1, and component-helpers/storage.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import assert_never
@@ -353,7 +351,7 @@ def _labels_for(selector: LabelSelector | None) -> dict[str, str]:
 
 
 def provisioned_at_once(
-    claim: PersistentVolumeClaim, storage_class: StorageClass | None, nodes: Iterable[CSINode]
+    claim: PersistentVolumeClaim, storage_class: StorageClass | None, nodes: "Iterable[CSINode]"
 ) -> PersistentVolume | None:
     """Return the volume that a driver provisions for a new claim before its pod is scheduled, if every node can reach
     it. None if the driver chooses the location by the nodes' topology keys or the class's topologies."""

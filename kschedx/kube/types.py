@@ -1,7 +1,5 @@
 """Typed records of core/v1, policy/v1, and scheduling.k8s.io: the fields that scheduling reads."""
 
-from __future__ import annotations
-
 from msgspec import Struct, field
 
 from kschedx.kube.quantity import ResourceList
