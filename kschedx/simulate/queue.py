@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from itertools import islice, takewhile
 from operator import attrgetter
 from typing import TypeAlias, assert_never
 
@@ -555,14 +556,14 @@ class Queue:
     def _decide_identical(self, waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int]) -> int:
         """Place the pods that come next in the queue as long as they are identical and fit, if pods like them have come
         before. How many these are."""
-        number, rows = None if at >= len(waiting) else identical.get(waiting[at][1]), list[int]()
+        number = None if at >= len(waiting) else identical.get(waiting[at][1])
         if number is None or self._may_be_undecidable or self._may_be_open(waiting[at][1]):
             return 0
-        while at < len(waiting) and identical.get(waiting[at][1]) == number:
-            rows.append(waiting[at][1])
-            at += 1
-        run, small, found = self._run, self._row_type, self._run.bind_identical(rows, self._pick)
-        for one, key, (best, node) in zip(rows, run.cluster.pods.keys(rows[: len(found)]), found, strict=False):
+        following = (row for _, row in islice(waiting, at, None))
+        run, small = self._run, self._row_type
+        found = run.bind_identical(takewhile(lambda row: identical.get(row) == number, following), self._pick)
+        rows = [row for _, row in waiting[at : at + len(found)]]
+        for one, key, (best, node) in zip(rows, run.cluster.pods.keys(rows), found, strict=True):
             decision = Decision(outcome=_SCHEDULED, best=ClusterRows(best.astype(small)))
             self.steps.append(QueueStep(run=run, pod=one, key=key, decision=decision, node=node))
         return len(found)

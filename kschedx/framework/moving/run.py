@@ -8,7 +8,7 @@ came or went, that is a first look again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
@@ -233,18 +233,21 @@ class Run:
     def _has_claims(self, spec: PodSpec) -> bool:
         return bool(spec.mounts_storage or spec.resource_claims or self.snapshot.devices.stands_for_request(spec))
 
-    def bind_identical(self, rows: Sequence[int], pick: Pick) -> list[tuple[ClusterRows, ClusterRow]]:
+    def bind_identical(self, identical: Iterable[int], pick: Pick) -> list[tuple[ClusterRows, ClusterRow]]:
         """Decide about identical pods that wait and have no claims, and place them, one after the other. For each the
         nodes that share the highest total, and the one that `pick` takes; fewer than there are pods where `decide` goes
-        on."""
-        if not rows:
+        on. If nothing is known of such pods, only the first one is looked at."""
+        waiting = iter(identical)
+        first = next(waiting, None)
+        if first is None:
             return []
-        latest, asked = self._latest_shared, (rows[0], self.cluster.version)
+        latest, asked = self._latest_shared, (first, self.cluster.version)
         is_unschedulable = latest is not None and latest[1] == self.cluster.version
-        series = None if is_unschedulable else self._series_with(rows[0])
+        series = None if is_unschedulable else self._series_with(first)
         if series is None:
             self._unknown = asked
             return []
+        rows = [first, *waiting]
         found, goes_on = series.replicas.place_all(len(rows), pick)
         if found:
             nodes = np.array([node for _, node in found], dtype=np.int64)
