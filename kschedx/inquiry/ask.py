@@ -26,12 +26,20 @@ from kschedx.inquiry.workload_lifecycle import (
     all_replicas,
     deadline_exceeded,
     refused,
+    rejected_pods,
     waiting_member,
     workload_lifecycle,
 )
 from kschedx.kube.decoding import decode, map_at
 from kschedx.kube.types import ObjectMeta, Pod
-from kschedx.render.states import ComponentDown, NamespaceTerminating, Refused, Suspended, WaitingForOrdinal
+from kschedx.render.states import (
+    ComponentDown,
+    NamespaceTerminating,
+    Refused,
+    RejectedByKubelet,
+    Suspended,
+    WaitingForOrdinal,
+)
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -75,7 +83,9 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             if isinstance(found, Written) and (stopped := self._without_decision(found).stopped(admit)) is not None:
                 return stopped
             made = self.explain(found, admit, queue)
-            return self._with_refusal_fixes(found, made) if isinstance(found, Written) else made
+            if not isinstance(found, Written):
+                return made
+            return self._with_refusal_fixes(found, replace(made, before=self.clusters.before))
         except NotAdmittedError as error:
             if isinstance(found, Pod):
                 raise
@@ -149,6 +159,7 @@ def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tup
     asked: set[tuple[str, str, str]] = set()
     events = {(one.kind, one.namespace, one.name) for one in without_pods(snapshot, within)}
     events.update(_short_stateful_sets(snapshot))
+    events.update(rejected_pods(snapshot))
     if controller_manager_down(snapshot, "") is not None:
         events.update(key for key, raw in snapshot.workloads.items() if key[0] in SCALED and _is_short(raw))
     for key, raw in snapshot.workloads.items():
@@ -194,7 +205,7 @@ def _is_short(raw: bytes) -> bool:
     return (counted if isinstance(counted, int) else 0) < wanted_replicas(manifest)
 
 
-_WITHOUT_PODS = (Refused, NamespaceTerminating, WaitingForOrdinal, ComponentDown)
+_WITHOUT_PODS = (Refused, RejectedByKubelet, NamespaceTerminating, WaitingForOrdinal, ComponentDown)
 _STUCK = (b'"ReplicaFailure"', b'"suspend":true')
 
 

@@ -12,6 +12,7 @@ from kschedx.controllers.workloads import (
     is_mirror_pod,
     is_of_daemon_set,
 )
+from kschedx.explain.cycle_notes import claim_without_node
 from kschedx.explain.events import recorded
 from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, tolerates, untolerated
@@ -259,7 +260,11 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
             return None
         found = Waits.KUBELET, "", "", ""
     waits, container, reason, message = found
-    if waits in (Waits.KUBELET, Waits.SANDBOX) and is_lost:
+    claim = "" if is_lost or waits not in (Waits.KUBELET, Waits.SANDBOX) else claim_without_node(snapshot, pod)
+    if claim:
+        waits, reason = Waits.VOLUMES, f"claim {claim} is not bound"
+        message = "spec.nodeName bypasses kube-scheduler, which selects the node of the claim (WaitForFirstConsumer)"
+    elif waits in (Waits.KUBELET, Waits.SANDBOX) and is_lost:
         waits, reason = Waits.KUBELET, ""
     elif waits in (Waits.KUBELET, Waits.SANDBOX):
         told, _, said = event.partition(": ")
@@ -277,6 +282,7 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
         message=message,
         conditions=_false_conditions(pod),
         event=event,
+        claim=claim,
         last=_last_end(pod, container),
         is_node_lost=is_lost,
         is_node_gone=node not in snapshot.cluster.index and not snapshot.source.may_lack("Node"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Protocol, Self, TypeVar, overload
 
 import msgspec
@@ -25,6 +25,7 @@ from kschedx.snapshot.columns import (
     IntArray,
     Memo,
     each_cluster_row,
+    paired,
     rows_by_group,
 )
 
@@ -272,17 +273,14 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         spaces, names, codes = self.namespaces.values, self.names, self.namespaces.codes[[*rows]].tolist()
         return [f"{spaces[code]}/{names[row]}" for code, row in zip(codes, rows, strict=True)]
 
-    def count_alike(self, rows: IntArray, row: int) -> int:
-        """Count how many of these pods, from the first, are identical to one except for their names."""
-        alike = np.ones(len(rows), dtype=np.bool_)
-        for codes in self._compared:
-            alike &= codes[rows] == codes[row]
-        return len(rows) if alike.all() else int(alike.argmin())
-
     def is_like(self, one: int, other: int) -> bool:
         """Return whether two pods are identical except for their names, and neither is terminating."""
         is_same = all(int(codes[one]) == int(codes[other]) for codes in self._compared)
         return is_same and not (self.deletion_timestamps[one] or self.deletion_timestamps[other])
+
+    def class_numbers(self, rows: IntArray) -> IntArray:
+        """Return (row,) equal numbers for pods that are identical except for their names."""
+        return reduce(paired, (codes[rows] for codes in self._compared))
 
     @property
     def _compared(self) -> tuple[IntArray, ...]:

@@ -49,6 +49,16 @@ def test_a_pool_gets_the_label_or_the_value_that_the_pod_asks_for() -> None:
     assert steps(pool("general", ONE_ZONE), elsewhere) == []
 
 
+def test_a_pod_says_what_it_means() -> None:
+    """A label that Karpenter lets no pod ask for, and near names; a zone is no slip of the finger."""
+    assert steps(pool(), pod(nodeSelector={"karpenter.sh/registered": "true"})) == [
+        "stop requiring karpenter.sh/registered=true"
+    ]
+    for key, wrong, meant in (("capacity-type", "ondemand", "on-demand"), ("nodepool", "genral", "general")):
+        asked = pod(nodeSelector={f"karpenter.sh/{key}": wrong})
+        assert steps(pool(), asked) == [f"select karpenter.sh/{key}={meant} instead of karpenter.sh/{key}={wrong}"]
+
+
 def test_a_pool_whose_types_are_not_known_may_help_too() -> None:
     taint = {"key": "gpu", "effect": "NoSchedule"}
     tainted = pool("gpu")
