@@ -153,33 +153,34 @@ _REJECTED = re.compile(r"Pod was rejected|(?:TopologyAffinity|SMTAlignment|Unexp
 """How the status of a pod begins that its kubelet fails before it starts (pkg/kubelet/lifecycle/predicate.go)."""
 
 
-def rejected_pods(snapshot: Snapshot) -> dict[tuple[str, str, str], list[int]]:
+def rejected_pods(snapshot: Snapshot) -> Mapping[tuple[str, str, str], Sequence[int]]:
     """The rows of pods that a kubelet has failed before they started, by the kind, namespace and name of their
-    controllers."""
-    pods, found = snapshot.pods, dict[tuple[str, str, str], list[int]]()
+    controllers; found once for a snapshot."""
+    found: dict[tuple[str, str, str], list[int]] | None = vars(snapshot).get("_rejected_pods")
+    if found is not None:
+        return found
+    pods, found = snapshot.pods, {}
     for row in pods.phases.where(lambda phase: phase == "Failed").nonzero()[0].tolist():
         status, owner = pods[row].status, pods[row].metadata.controller
         if owner is not None and any(map(_REJECTED.match, (status.reason, status.message))):
             found.setdefault((owner.kind, pods.namespaces[row], owner.name), []).append(row)
+    vars(snapshot)["_rejected_pods"] = found
     return found
 
 
 def _rejected(snapshot: Snapshot, workload: Workload) -> RejectedByKubelet | None:
-    """Of a workload of which a ReplicaSet lacks pods and has some that their kubelets failed."""
-    by_owner, active = rejected_pods(snapshot), _rows(snapshot, workload)
-    own = (
-        (key[2], raw)
-        for key, raw in snapshot.workloads.items()
-        if key == (workload.kind, workload.namespace, workload.name)
-    )
-    sets = (
-        own if workload.kind != "Deployment" else ((one.name, raw) for one, raw in replica_sets_of(snapshot, workload))
-    )
-    for name, raw in sets if by_owner else ():
-        kind = "ReplicaSet" if workload.kind == "Deployment" else workload.kind
-        rows = by_owner.get((kind, workload.namespace, name), [])
-        wanted = msgspec.json.decode(raw, type=ReplicasController).spec.replicas
-        if rows and sum(_owned_by(snapshot, row, name) for row in active) < (1 if wanted is None else wanted):
+    """Of a Job without an active pod, or a workload of which a ReplicaSet lacks pods, where kubelets failed some."""
+    by_owner, own = rejected_pods(snapshot), (workload.kind, workload.namespace, workload.name)
+    if not by_owner:
+        return None
+    makers = {own: snapshot.workloads.get(own, b"{}")}
+    if workload.kind == "Deployment":
+        made = replica_sets_of(snapshot, workload)
+        makers = {("ReplicaSet", workload.namespace, one.name): raw for one, raw in made}
+    for key, raw in makers.items():
+        rows, wanted = by_owner.get(key, ()), msgspec.json.decode(raw, type=ReplicasController).spec.replicas
+        active = [row for row in _rows(snapshot, workload) if _owned_by(snapshot, row, key[2])] if rows else []
+        if rows and len(active) < (1 if wanted is None else wanted):
             last = max((snapshot.pods[row] for row in rows), key=lambda pod: pod.metadata.creation_timestamp or "")
             return RejectedByKubelet(
                 subject=workload.reference,
@@ -483,7 +484,7 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifec
         return ScaledToZero(subject=subject, field="spec.parallelism")
     if job.spec.managed_by not in (None, JOB_CONTROLLER) and not _rows(snapshot, workload):
         return ManagedElsewhere(subject=subject, manager=job.spec.managed_by or "")
-    return None
+    return _rejected(snapshot, workload)
 
 
 def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:

@@ -174,8 +174,10 @@ def _next(lifecycle: OfEndedJob | RejectedByKubelet) -> str:
     """What a controller does about such pods."""
     if isinstance(lifecycle, OfEndedJob):
         return f"the Job controller deletes the unfinished pods of Job {lifecycle.job}"
-    failed = f"{count(lifecycle.pods, 'pod')} failed so"
-    return f"{failed}; each is replaced by another, which kube-scheduler assigns as before"
+    each = "it" if lifecycle.pods == 1 else "each"
+    return (
+        f"{count(lifecycle.pods, 'pod')} failed so; {each} is replaced, and kube-scheduler assigns the next as before"
+    )
 
 
 def _of_job(lifecycle: StillActive | ManagedElsewhere) -> Iterator[str]:

@@ -199,6 +199,12 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         0,
     ),
     ("pod/x", BY_HAND, "default/x is scheduled to n and waits for its volumes: claim default/data is not bound", 0),
+    (
+        "job/web",
+        [workload("Job"), pod("web-b", on="n", metadata=owned("Job", "web"), status=REJECTED)],
+        "default/job/web lacks pods: the kubelet of n rejects them: OutOfcpu",
+        1,
+    ),
     ("deploy/web", ON_FULL_NODE, "default/deploy/web lacks pods: the kubelet of n rejects them: OutOfcpu", 1),
     ("deploy/web", [TERMINATING, workload("Deployment")], "default/deploy/web gets no pods: namespace default is", 1),
     ("deploy/web", [workload("Deployment", replicas=0)], "default/deploy/web is scaled to zero: spec.replicas is 0", 0),
