@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,19 +19,37 @@ from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, stored
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.manifests import Written, title, written_from
+from kschedx.inquiry.manifests import Written, key_of, title, written_from
 from kschedx.inquiry.pod import Admit, WithoutDecision, explain
 from kschedx.inquiry.pod_lifecycle import controller_manager_down
 from kschedx.inquiry.workload_lifecycle import (
     all_replicas,
     deadline_exceeded,
     refused,
+    state_of,
     waiting_member,
     workload_lifecycle,
 )
 from kschedx.kube.decoding import decode, map_at
 from kschedx.kube.types import ObjectMeta, Pod
-from kschedx.render.states import ComponentDown, NamespaceTerminating, Refused, Suspended, WaitingForOrdinal
+from kschedx.render.states import (
+    BeingDeleted,
+    ComponentDown,
+    Failed,
+    Finished,
+    Lifecycle,
+    ManagedElsewhere,
+    NamespaceTerminating,
+    OfEndedJob,
+    OnLostNode,
+    PodsLeftOut,
+    Refused,
+    ResizeHeld,
+    Suspended,
+    UnknownPods,
+    WaitingForKubelet,
+    WaitingForOrdinal,
+)
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -142,6 +160,19 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         return replace(made, replicas=state.as_replicas(own.workload))
 
 
+def state_of_more(
+    before: Snapshot, subject: Subject, setup: Setup, workload: Mapping[str, object] | None
+) -> Lifecycle | Explanation | None:
+    """The state of more pods like this one: of the workload that creates them, or what the pod shares with them; of a
+    member of a gang that is short, its whole answer."""
+    if workload is not None:
+        return state_of(before, workload, is_stored=key_of(workload) in before.workloads)
+    made = explain(subject, setup)
+    if made.gang is not None and made.gang.is_short:
+        return made
+    return None if isinstance(made.lifecycle, _OF_ONE_POD) else made.lifecycle
+
+
 def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tuple[Written, Explanation]]:
     """Workloads of the cluster, in one namespace or all, whose pods the API server refuses, a queue or an earlier
     ordinal holds back, or no controller creates."""
@@ -194,6 +225,12 @@ def _is_short(raw: bytes) -> bool:
     return (counted if isinstance(counted, int) else 0) < wanted_replicas(manifest)
 
 
+_OF_ONE_POD = (BeingDeleted, Finished, Failed, OfEndedJob, WaitingForKubelet, OnLostNode, ResizeHeld)
+"""States of a pod that another one like it does not have."""
+UNCOUNTED = (
+    NamespaceTerminating, BeingDeleted, Finished, Failed, Refused, ManagedElsewhere, UnknownPods, PodsLeftOut,
+)  # fmt: skip
+"""States in which no number of pods answers how many more fit."""
 _WITHOUT_PODS = (Refused, NamespaceTerminating, WaitingForOrdinal, ComponentDown)
 _STUCK = (b'"ReplicaFailure"', b'"suspend":true')
 

@@ -31,7 +31,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written
 from kschedx.inquiry.pod_lifecycle import component_down, namespace_lifecycle, pod_lifecycle, scheduler_down
 from kschedx.inquiry.target import new_pod
-from kschedx.inquiry.workload_lifecycle import held, refused, unready_reason, workload_lifecycle
+from kschedx.inquiry.workload_lifecycle import refused, state_of, unready_reason
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.decoding import decode, encoded
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
@@ -187,10 +187,9 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
 
     def stopped(self, admit: Admit) -> Explanation | None:
         """The answer about a workload that creates no pods; None where it does."""
-        workload = self.found.workload
-        lifecycle = None if workload is None else workload_lifecycle(self.before, workload)
-        if workload is not None and lifecycle is None and self.found.document is None:
-            lifecycle = held(self.before, workload)
+        lifecycle = None
+        if self.found.workload is not None:
+            lifecycle = state_of(self.before, self.found.workload, is_stored=self.found.document is None)
         if lifecycle is None:
             return None
         fixes = self.fixes(lifecycle)
