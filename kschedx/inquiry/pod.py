@@ -35,6 +35,7 @@ from kschedx.inquiry.workload_lifecycle import refused, state_of, unready_reason
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.decoding import decode, encoded
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
+from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import AUTOSCALER_STATUS, ObjectMeta, Pod
 from kschedx.render.states import (
     ComponentDown,
@@ -434,6 +435,10 @@ def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted 
     )
 
 
+_REPEATED = 3600 * 10**9
+"""Nanoseconds after which an event that holds is there again."""
+
+
 def _objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> FailedScheduling | None:
     """What the cluster of a dump says of a pod that fits here, unless time or a chosen profile explains it."""
     if setup.forced_profile is not None or pod.status.nominated_node_name:
@@ -445,9 +450,24 @@ def _objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> FailedScheduling |
     there = parse(theirs.message).nodes
     if there is not None and there < len(snapshot.cluster.nodes):
         return None  # nodes have come; those that have gone since would not let it fit
-    since = theirs.last_seen
-    is_older = since and any((node.metadata.creation_timestamp or "") > since for node in snapshot.cluster.nodes)
-    return None if is_older else theirs
+    return None if theirs.last_seen and _is_outdated(snapshot, theirs.last_seen) else theirs
+
+
+def _is_outdated(snapshot: Snapshot, since: str) -> bool:
+    """Whether nodes have come or recovered after an event, or kube-scheduler has not repeated it for a long time: it
+    tries an unschedulable pod at least every 5 minutes, and the recorder writes a repetition every 30 minutes
+    (client-go tools/events/event_broadcaster.go)."""
+    nodes, pods = snapshot.cluster.nodes, snapshot.pods
+    conditions = (one for node in nodes for one in node.status.conditions)
+    changes = [one.last_transition_time or "" for one in conditions if (one.type == "Ready") == (one.status == "True")]
+    changes += (node.metadata.creation_timestamp or "" for node in nodes)
+    others = (one.last_seen for one in snapshot.failed_scheduling.values())
+    seen = (snapshot.source.taken, *others, *(stamp or "" for stamp in pods.creation_timestamps))
+    try:
+        last = nanoseconds(since)
+        return max(changes) > since or any(nanoseconds(one) - last > _REPEATED for one in {max(seen)} - {""})
+    except InputError:  # a time that no API server writes
+        return False
 
 
 def objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:

@@ -407,6 +407,26 @@ def test_a_daemon_set_creates_no_pod_for_a_node_whose_taint_it_does_not_tolerate
     assert "unschedulable then" not in ran.out
 
 
+@pytest.mark.parametrize(
+    ("seen", "recovered", "newest", "code"),
+    [
+        ("2026-01-02T00:10:00Z", SINCE, "2026-01-02T00:20:00Z", 3),
+        ("2026-01-02T00:10:00Z", "2026-01-02T00:15:00Z", "2026-01-02T00:20:00Z", 0),
+        ("2026-01-02T00:10:00Z", SINCE, "2026-01-02T05:00:00Z", 0),
+    ],
+    ids=["as old as the dump", "a node has recovered", "not repeated for hours"],
+)
+def test_time_explains_an_event_that_contradicts(
+    tmp_path: Path, seen: str, recovered: str, newest: str, code: int
+) -> None:
+    event = reports("Pod", "x", "FailedScheduling", "0/2 nodes are available: 2 Insufficient cpu.")
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": recovered}
+    other = {**node("m"), "status": {"allocatable": {"cpu": "4", "pods": "9"}, "conditions": [ready]}}
+    later = pod("y", on="m", metadata={"creationTimestamp": newest})
+    ran = why(tmp_path, "pod/x", pod("x", spec=SMALL), other, later, {**event, "lastTimestamp": seen})
+    assert ran.code == code
+
+
 def test_an_event_that_contradicts_leaves_the_answer_open(tmp_path: Path) -> None:
     message = "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."
     refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
