@@ -132,8 +132,7 @@ class Asked:
         from kschedx.render.holding import group_standing
         from kschedx.render.pending import wanted_labels
         from kschedx.render.screen import nominated_text
-        from kschedx.render.words import headline
-        from kschedx.render.words.causes import main_findings
+        from kschedx.render.words.causes import main_findings, shared_headline
         from kschedx.render.words.pod import could_reject
 
         item = self._items[index]
@@ -168,7 +167,7 @@ class Asked:
         if found.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED):
             diagnosis = Diagnosis(found.cycle)
             reasons = decisive(diagnosis)
-            headlines = tuple(dict.fromkeys(map(headline, main_findings(diagnosis))))
+            headlines = tuple(dict.fromkeys(map(shared_headline, main_findings(diagnosis))))
             answer = replace(
                 answer,
                 cause=cause_of(diagnosis),
