@@ -37,6 +37,7 @@ from kschedx.render.states import (
     ComponentDown,
     Failed,
     Finished,
+    KeptBySidecar,
     Lifecycle,
     ManagedElsewhere,
     NamespaceTerminating,
@@ -225,7 +226,7 @@ def _is_short(raw: bytes) -> bool:
     return (counted if isinstance(counted, int) else 0) < wanted_replicas(manifest)
 
 
-_OF_ONE_POD = (BeingDeleted, Finished, Failed, OfEndedJob, WaitingForKubelet, OnLostNode, ResizeHeld)
+_OF_ONE_POD = (BeingDeleted, Finished, Failed, OfEndedJob, WaitingForKubelet, OnLostNode, ResizeHeld, KeptBySidecar)
 """States of a pod that another one like it does not have."""
 UNCOUNTED = (
     NamespaceTerminating, BeingDeleted, Finished, Failed, Refused, ManagedElsewhere, UnknownPods, PodsLeftOut,

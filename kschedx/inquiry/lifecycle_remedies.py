@@ -37,6 +37,7 @@ from kschedx.render.states import (
     BeingDeleted,
     ComponentDown,
     Failed,
+    KeptBySidecar,
     Lifecycle,
     NamespaceTerminating,
     NoJobStarted,
@@ -58,6 +59,7 @@ from kschedx.render.states import (
     WaitingForOrdinal,
     Waits,
 )
+from kschedx.render.wording import listed
 
 Manifest = Mapping[str, object]
 
@@ -126,6 +128,9 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         match lifecycle:
             case OnLostNode(node=node):
                 yield Fix.untried(f"repair {node}, or delete the node if its machine is gone")
+            case KeptBySidecar(running=running):
+                which = f"{listed(running, 2, conjunction='and')} as an init container with restartPolicy Always"
+                yield Fix.untried(f"run {which}: it ends with the Job's other containers")
             case ResizeHeld():
                 yield from self._resized(lifecycle)
             case BeingDeleted(node=node, is_node_lost=True, barrier=barrier) if barrier:

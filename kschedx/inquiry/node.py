@@ -22,7 +22,15 @@ from kschedx.inquiry.pod_lifecycle import pod_lifecycle
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.quantity import Unit
 from kschedx.kube.types import Node
-from kschedx.render.states import ExitCode, Lifecycle, OnLostNode, StateDocument, headline, state_document
+from kschedx.render.states import (
+    ExitCode,
+    KeptBySidecar,
+    Lifecycle,
+    OnLostNode,
+    StateDocument,
+    headline,
+    state_document,
+)
 from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -126,7 +134,7 @@ class NodeAnswer:
         snapshot = self._scheduler.snapshot
         rows = snapshot.pods.on_node(self.row)
         found = (pod_lifecycle(snapshot, snapshot.pods[int(row)]) for row in rows)
-        return tuple(one for one in found if one is not None and not isinstance(one, OnLostNode))
+        return tuple(one for one in found if one is not None and not isinstance(one, OnLostNode | KeptBySidecar))
 
     def verdict(self, row: int) -> Verdict:
         """Of the pod in one row of the snapshot. Raises `UndecidableError`."""

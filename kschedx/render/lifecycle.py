@@ -20,6 +20,7 @@ from kschedx.render.states import (
     ExitCode,
     Failed,
     Finished,
+    KeptBySidecar,
     Lifecycle,
     ManagedElsewhere,
     NamespaceTerminating,
@@ -49,7 +50,16 @@ from kschedx.render.wording import count, listed
 
 _MOST_PODS = 3
 """Of a rollout that stalls, with what each lacks."""
-_WAITING = (WaitingForKubelet, ScaledToZero, RolloutStalled, UpdateHeld, NotScaled, OnLostNode, ResizeHeld)
+_WAITING = (
+    WaitingForKubelet,
+    ScaledToZero,
+    RolloutStalled,
+    UpdateHeld,
+    NotScaled,
+    OnLostNode,
+    ResizeHeld,
+    KeptBySidecar,
+)
 """Not for kube-scheduler to decide, and not as it should be."""
 _HELD = {
     "OnDelete": "a pod gets the new template only when it is deleted",
@@ -121,6 +131,8 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield f"a failed pod does not start again; {owner} creates another"
         case OfEndedJob(job=job, message=message):
             yield from filter(None, (message, f"the Job controller deletes the unfinished pods of Job {job}"))
+        case KeptBySidecar():
+            yield "a pod of a Job succeeds only when all of its containers have ended"
         case UpdateHeld(pods=pods, why=why):
             yield f"{listed(pods, _MOST_PODS)}: {_HELD['partition' if 'partition' in why else 'OnDelete']}"
         case OnLostNode():

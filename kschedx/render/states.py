@@ -100,6 +100,20 @@ class OfEndedJob(Facts, frozen=True, kw_only=True):
     message: str = ""
 
 
+class KeptBySidecar(Facts, frozen=True, kw_only=True):
+    """A running pod of a Job of which some containers have ended without an error, and others run on."""
+
+    node: str
+    running: tuple[str, ...]
+    ended: tuple[str, ...]
+
+    @property
+    def told(self) -> str:
+        ended, running = (listed(names, 2, conjunction="and") for names in (self.ended, self.running))
+        has, runs = ("has" if len(self.ended) == 1 else "have"), ("runs" if len(self.running) == 1 else "run")
+        return f"{ended} {has} ended, {running} {runs}"
+
+
 class ScaledToZero(Facts, frozen=True, kw_only=True):
     is_open: ClassVar[bool] = True
 
@@ -499,6 +513,7 @@ Lifecycle: TypeAlias = (
     | Finished
     | Failed
     | OfEndedJob
+    | KeptBySidecar
     | ScaledToZero
     | Suspended
     | Paused
@@ -577,6 +592,10 @@ STATES: tuple[StateRow, ...] = (
     _row(
         "WaitingForKubelet", _FITS, "scheduled and not running", "{s.subject} is scheduled to {s.node} and {s.told}",
         WaitingForKubelet(subject=_POD, node="w0", waits=Waits.IMAGE, container="app", reason="ImagePullBackOff"),
+    ),
+    _row(
+        "KeptBySidecar", _FITS, "kept running by a container", "{s.subject} still runs on {s.node}: {s.told}",
+        KeptBySidecar(subject=_POD, node="w0", running=("proxy",), ended=("app",)),
     ),
     _row(
         "ScaledToZero", _FITS, "scaled to zero", "{s.subject} is scaled to zero{s.told}",

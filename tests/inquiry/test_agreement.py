@@ -103,7 +103,8 @@ AGREED = frozenset({
 })  # fmt: skip
 """States that a simulation of the cluster as it is ends in."""
 OF_ONE_POD = frozenset({
-    "BeingDeleted", "Failed", "Finished", "Nominated", "OfEndedJob", "OnLostNode", "ResizeHeld", "WaitingForKubelet",
+    "BeingDeleted", "Failed", "Finished", "KeptBySidecar", "Nominated", "OfEndedJob", "OnLostNode", "ResizeHeld",
+    "WaitingForKubelet",
 })  # fmt: skip
 """States of a pod that more pods like it are not in."""
 ELSEWHERE = {"Error", "NotChanged", "ScaleUp", "Undecided", "UnknownPods"}

@@ -297,6 +297,25 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
 ]
 
 
+SIDECAR = [
+    {"name": "app", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}},
+    {"name": "proxy", "state": {"running": {"startedAt": SINCE}}},
+]
+KEPT = replica("web-1-x", "Job", "web-1", ready=False, containerStatuses=SIDECAR)
+CASES += [
+    (
+        "job/web-1",
+        [workload("Job", "web-1"), KEPT],
+        "default/web-1-x still runs on n: app has ended, proxy runs",
+        0,
+    ),
+    (
+        "cj/web",
+        [FORBIDS, workload("Job", "web-1"), KEPT],
+        "default/cj/web starts no Job: web-1 is still active, and concurrencyPolicy is Forbid",
+        1,
+    ),
+]
 DUMPED: Manifest = {**node("d"), "metadata": {"name": "d", "creationTimestamp": SINCE}}
 GROWS = Path(__file__).parents[2] / "fixtures" / "autoscaler-grows"
 QUEUED = {"kueue.x-k8s.io/queue-name": "team"}
