@@ -112,9 +112,10 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         """The workload creates no pods, for a reason of its own."""
         return found.workload is not None and workload_lifecycle(self.clusters.before, found.workload) is not None
 
-    def refused(self, found: Written, error: NotAdmittedError) -> Explanation:
-        """The answer about a pod that the API server refuses, or that its controller could not create."""
-        return self._without_decision(found).refused(error)
+    def refused(self, found: Written, error: NotAdmittedError, count: int | None = None) -> Explanation:
+        """The answer about a pod that the API server refuses, or that its controller could not create; `count` is how
+        many are refused, by default all that are missing."""
+        return self._without_decision(found).refused(error, count)
 
     def _without_decision(self, found: Written) -> WithoutDecision:
         return WithoutDecision(

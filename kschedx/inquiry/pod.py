@@ -202,7 +202,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             return unscheduled(self._unadmitted, self.setup, lifecycle, fixes)
         return replace(answer, lifecycle=lifecycle, remedies=fixes)
 
-    def refused(self, error: NotAdmittedError) -> Explanation:
+    def refused(self, error: NotAdmittedError, count: int | None = None) -> Explanation:
         """The answer about a pod that the API server refuses, or that its controller could not create."""
         subject, maker = self._unadmitted, self.found.workload
         workload = None if maker is None else workload_of(maker)
@@ -218,7 +218,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             subject = replace(subject, notes=(*subject.notes, warning))
         if isinstance(error, NotChangedError) and isinstance(lifecycle, Refused):
             lifecycle = NotChanged(**{**msgspec.structs.asdict(lifecycle), "hint": ""})
-        return unscheduled(subject, self.setup, lifecycle, self.fixes(lifecycle))
+        return unscheduled(subject, self.setup, lifecycle, self.fixes(lifecycle, count=count))
 
     def _warning(self, pod: Pod, maker: Mapping[str, object]) -> Note | None:
         """That kubectl creates the workload whose pods Pod Security refuses."""
