@@ -153,6 +153,7 @@ COMMANDS = {
     ),
     **_each(Bound(10_000, 20, 500), "kueue", "kueue -o json"),
     **_each(Bound(1_000, 30, 800), "scale-down NODE", "scale-down NODE -o html"),
+    **_each(Bound(50_000, 80, 1_000), "scale-down", "scale-down -o json", "scale-down -o html"),
     **_each(
         Bound(50, 40, 1_300),
         *("snapshot -o x.json.zst", "snapshot --anonymize -o x.json.zst", "fit POD --replicas 1000000"),

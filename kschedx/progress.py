@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 T = TypeVar("T")
 
@@ -22,6 +23,7 @@ class Phase(StrEnum):
     NOTHING = ""
     STARTING = "starting"
     READING = "reading"
+    ANONYMIZING = "anonymizing"
     DECIDING = "deciding"
     SCHEDULING = "scheduling"
     COMPARING = "comparing"
@@ -44,6 +46,13 @@ class Step(Struct, frozen=True):
     noun: str = ""
     of: str = ""
     """What is read, say."""
+    begun: float = 0
+    """How much of the next ones is done: 0.5 is the half of one."""
+
+    @property
+    def share(self) -> float:
+        """Of the total; 0 where that is not known."""
+        return min((self.done + self.begun) / self.total, 1) if self.total else 0
 
     @property
     def amount(self) -> str:
@@ -55,8 +64,8 @@ class Step(Struct, frozen=True):
 class _Meter:
     def __init__(self, listener: Callable[[Step], None]) -> None:
         self.tell = listener
-        self.is_counting = False
-        """Work that knows its total hides the parts that it is made of."""
+        self.counting: Step | None = None
+        """What is done of work that knows its total: its parts count as shares of the next."""
 
 
 _METER: ContextVar[_Meter | None] = ContextVar("meter", default=None)
@@ -72,6 +81,11 @@ def listening(listener: Callable[[Step], None]) -> Iterator[None]:
         _METER.reset(token)
 
 
+def listen(listener: Callable[[Step], None]) -> None:
+    """From now on `listener` is called with every step: in a worker process."""
+    _METER.set(_Meter(listener))
+
+
 def silence() -> None:
     """Remove the listener: in a worker process, or where something else has the terminal."""
     say(Phase.NOTHING)
@@ -81,8 +95,20 @@ def silence() -> None:
 def say(phase: Phase, done: int = 0, total: int | None = None, noun: str = "", *, of: str = "") -> None:
     """What goes on now, inside nothing that counts."""
     meter = _METER.get()
-    if meter is not None and not meter.is_counting:
+    if meter is None:
+        return
+    if meter.counting is None:
         meter.tell(Step(phase, done, total, noun, of))
+    elif total:
+        begin(done / total)
+
+
+def begin(share: float) -> None:
+    """How much of the next things is done, inside what counts them."""
+    meter = _METER.get()
+    if meter is not None and (counting := meter.counting) is not None and share > counting.begun:
+        meter.counting = replace(counting, begun=share)
+        meter.tell(meter.counting)
 
 
 def counted(
@@ -90,15 +116,15 @@ def counted(
 ) -> Iterator[T]:
     """The items, each counted when the next is wanted: as many things of the noun as `weight` says."""
     meter = _METER.get()
-    if meter is None or meter.is_counting:
+    if meter is None or meter.counting is not None:
         yield from items
         return
-    meter.is_counting, done = True, 0
+    step = meter.counting = Step(phase, 0, total, noun)
     try:
-        meter.tell(Step(phase, done, total, noun))
+        meter.tell(step)
         for item in items:
             yield item
-            done += weight(item)
-            meter.tell(Step(phase, done, total, noun))
+            step = meter.counting = replace(step, done=step.done + weight(item))
+            meter.tell(step)
     finally:
-        meter.is_counting = False
+        meter.counting = None

@@ -3,8 +3,6 @@
 Decoded from manifests and templates that are asked about, never from the pods of a cluster. Upstream: core/v1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field

@@ -1,1 +1,1 @@
-"""cluster-autoscaler's own loop on template nodes: would the cluster grow, and if not, why."""
+"""cluster-autoscaler's loop on node templates: whether the cluster grows, and if not, why."""

@@ -1,4 +1,4 @@
-"""How many new nodes of a group would take which pods."""
+"""How many new nodes of a group fit which pods."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ from kschedx.autoscaler.sizes import Similarity, similar_groups
 from kschedx.autoscaler.state import LoopState
 from kschedx.kube.quantity import ResourceList, parse_quantity
 from kschedx.kube.selectors import compile_selector
-from kschedx.kube.types import Node, Pod, PodAffinityTerm
+from kschedx.kube.types import Node, Pod
 
-# `--fastpath-binpacking-enabled`: which kind of pods is packed by arithmetic.
-#
-# Upstream: determineBestPEGToFastpath in estimator/binpacking_estimator.go.
+# `--fastpath-binpacking-enabled`: which equivalence class of pods is packed by arithmetic. Upstream:
+# determineBestPEGToFastpath in estimator/binpacking_estimator.go.
 
 _HOSTNAME = "kubernetes.io/hostname"
 
 
 def best_for_fast_path(kinds: Sequence[tuple[Pod, int]], node: Node) -> int:
-    """The kind, a pod and how many there are, that saves the most; the last of equal ones. -1 for none."""
+    """Return the index of the class, given as a pod and a count, that saves the most; the last of equal ones, or -1."""
     best, saved_by_best = -1, 0
     for index, (pod, count) in enumerate(kinds):
         nodes = max(
@@ -47,7 +46,7 @@ def best_for_fast_path(kinds: Sequence[tuple[Pod, int]], node: Node) -> int:
 
 
 def _nodes_for(pod: Pod, count: int, node: Node, resource: str) -> int:
-    """By the first container's request and the node's capacity."""
+    """Compute from the first container's request and the node's capacity."""
     requests: ResourceList = pod.spec.containers[0].resources.requests if pod.spec.containers else {}
     asked = _amount(requests, resource)
     there = _amount(node.status.capacity, resource)
@@ -63,36 +62,28 @@ def _amount(resources: ResourceList, name: str) -> float:
     return float(quantity.mantissa) * 10.0**quantity.exponent
 
 
-def _anti_affinity(pod: Pod) -> tuple[PodAffinityTerm, ...]:
-    affinity = pod.spec.affinity
-    if affinity is None or affinity.pod_anti_affinity is None:
-        return ()
-    return affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
-
-
 def _keeps_away_from_itself(pod: Pod) -> bool:
     return any(
         term.topology_key == _HOSTNAME
         and term.label_selector is not None
         and compile_selector(term.label_selector).matches(pod.metadata.labels)
-        for term in _anti_affinity(pod)
+        for term in pod.spec.required_anti_affinity
     )
 
 
 def _is_simple(pod: Pod) -> bool:
-    """What holds for one new node holds for the next one too."""
+    """Return whether the result for one new node holds for all others."""
     if pod.spec.topology_spread_constraints:
         return False
-    return all(term.topology_key == _HOSTNAME for term in _anti_affinity(pod))
+    return all(term.topology_key == _HOSTNAME for term in pod.spec.required_anti_affinity)
 
 
-# How many new nodes of a group would take which pods.
-#
-# Upstream: ComputeExpansionOption in core/scaleup/orchestrator/orchestrator.go, estimator/.
+# How many new nodes of a group fit which pods. Upstream: ComputeExpansionOption in
+# core/scaleup/orchestrator/orchestrator.go, estimator/.
 
 
 class Packing:
-    """Packs pods that wait on new nodes of one group; what it does to the world is undone."""
+    """Packs pending pods on new nodes of one group; its changes of the world are undone."""
 
     def __init__(
         self,
@@ -101,7 +92,7 @@ class Packing:
         new_nodes: Mapping[str, AddedNode],
         seen: Mapping[int, Mapping[str, Seen]],
     ) -> None:
-        """`seen` is what was found for each pod on the template of each group."""
+        """`seen` are the results for each pod on the template of each group."""
         self._state = state
         self._world = world
         self._new_nodes = new_nodes
@@ -123,8 +114,8 @@ class Packing:
         fitting: Mapping[str, Sequence[int]],
         current: int,
     ) -> Option | None:
-        """New nodes of a group for the kinds of pods that fit it; `fitting` is group to indices of `kinds`, `current`
-        the number of nodes that count. None where none of them helps."""
+        """Return the new nodes of a group for the classes of pods that fit it; `fitting` is group to indices of
+        `kinds`, `current` the number of nodes that count. None if no new node helps."""
         mine = [kinds[i] for i in fitting[name]]
         if not mine:
             return None
@@ -173,7 +164,7 @@ class Packing:
             return Estimator(WorldBins(self._world, new, self._state.behaviour), limit).estimate(ordered, fast)
 
     def _counts(self, group: str, kinds: Sequence[tuple[int, ...]]) -> bool:
-        """Whether an estimate can be made by counting."""
+        """Return whether an estimate can be made by counting."""
         return self._state.setup.counts and all(
             self._seen[kind[0]][group].room is not None
             and is_countable(self._world.pod(kind[0]), self._seen[kind[0]][group])

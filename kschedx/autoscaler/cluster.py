@@ -1,4 +1,4 @@
-"""The cluster-autoscaler of a cluster, as far as its objects show, and its decision about one pod."""
+"""The cluster-autoscaler of a cluster, as far as its objects show it, and its decision about one pod."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from kschedx.releases import Release
 from kschedx.releases.autoscaler import MEASURED, AutoscalerBehaviour, autoscaler_behaviour
 from kschedx.snapshot.snapshot import Snapshot
 
-# The scheduler configuration that the cluster-autoscaler judges pods with.
-#
-# Upstream: utils/scheduler/scheduler.go, simulator/framework/handle.go.
+# The scheduler configuration that cluster-autoscaler uses. Upstream: utils/scheduler/scheduler.go,
+# simulator/framework/handle.go.
 
 
 def scheduling(config: Mapping[str, object] | None, release: Release) -> SchedulerConfig:
-    """Its one profile is for every pod, whatever its schedulerName. Raises `ConfigError` where there are others."""
+    """Return the configuration, whose only profile is used for every pod, whatever its schedulerName. Raises
+    `ConfigError` if it has several."""
     made = load_profiles(config, release)
     if len(made.profiles) != 1:
         raise ConfigError(f"cluster-autoscaler supports one profile, and the configuration has {len(made.profiles)}")
@@ -42,35 +42,35 @@ def scheduling(config: Mapping[str, object] | None, release: Release) -> Schedul
 
 
 class AutoscalerOptions(Struct, frozen=True, kw_only=True):
-    """The user's options about the autoscaler, in addition to the cluster's objects."""
+    """The user's options about the autoscaler."""
 
     group_label: str = ""
     flags: Mapping[str, Sequence[str]] = {}
     file: GroupsFile = GroupsFile()
     config: Mapping[str, object] | None = None
-    """The KubeSchedulerConfiguration of `--scheduler-config-file`; None for the default one."""
+    """The KubeSchedulerConfiguration of `--scheduler-config-file`; None for the default."""
 
 
 class GroupVerdict(Struct, frozen=True, kw_only=True):
-    """A group and a pod."""
+    """The verdict of a group about a pod."""
 
     name: str
     target: int
     min_size: int
     max_size: int
     fits: bool
-    """On the template of the group."""
+    """Whether the pod fits on the group's template."""
     rejections: tuple[Status, ...] = ()
     """Every plugin that rejects the pod there, with its findings; the first one counts."""
     skipped: tuple[str, ...] = ()
-    """Why the group is left out, whatever the pod."""
+    """Why the group is skipped for every pod."""
     detail: str = ""
-    """What is behind a skip: sizes, the cloud's error."""
+    """Details of a skip: sizes, or the cloud's error."""
     template: Template | None = None
 
 
 class PodScaling(Struct, frozen=True, kw_only=True):
-    """What the autoscaler does about one pod."""
+    """What the autoscaler does for one pod."""
 
     pod: PodResult
     result: LoopOutcome
@@ -78,17 +78,17 @@ class PodScaling(Struct, frozen=True, kw_only=True):
     groups: tuple[GroupVerdict, ...]
     """In the cloud's order."""
     choice: GroupChoice | None
-    """The first of the choices that are left, where the pod is among its pods."""
+    """The first remaining choice, if it includes the pod."""
     alternatives: tuple[str, ...]
-    """The groups among which chance decides, where there are several."""
+    """The groups among which the autoscaler chooses at random, if there are several."""
     options: int
-    """How many options were computed."""
+    """The number of computed options."""
     is_waiting: bool
-    """It fits a group, and another pod's group is taken first."""
+    """Whether it fits a group, but the group of another pod is chosen first."""
 
 
 class Autoscaler:
-    """cluster-autoscaler on a snapshot that has its status ConfigMap."""
+    """cluster-autoscaler on a snapshot with its status ConfigMap."""
 
     def __init__(
         self, snapshot: Snapshot, status: AutoscalerStatus, options: AutoscalerOptions, release: Release
@@ -100,8 +100,8 @@ class Autoscaler:
 
     @classmethod
     def of(cls, snapshot: Snapshot, options: AutoscalerOptions, scheduler: Scheduler) -> Autoscaler | None:
-        """None for a cluster without its ConfigMap, and beside a scheduler without plugins, which it would ask. Raises
-        `InputError` for a ConfigMap that cannot be read, or says nothing of groups yet."""
+        """Return None for a cluster without the ConfigMap, or with a scheduler without plugins. Raises `InputError` for
+        a ConfigMap that is invalid or has no groups yet."""
         written = snapshot.config_maps.get(AUTOSCALER_STATUS)
         if written is None or scheduler.framework(scheduler.config.profiles[0]) is None:
             return None
@@ -119,12 +119,12 @@ class Autoscaler:
 
     @property
     def is_measured(self) -> bool:
-        """Loops of this release were recorded."""
+        """Whether loops of this version were recorded."""
         return self.release.version in MEASURED
 
     @cached_property
     def flags_are_known(self) -> bool:
-        """The user gave them, or the Deployment has them."""
+        """Whether the user or the Deployment gives the flags."""
         return bool(self._options.flags) or self._deployed is not None
 
     @cached_property
@@ -133,7 +133,7 @@ class Autoscaler:
 
     @cached_property
     def written_flags(self) -> dict[str, list[str]]:
-        """Those of the Deployment, overridden by the user's."""
+        """The Deployment's flags, overridden by the user's."""
         return {
             **{
                 name: values
@@ -145,20 +145,20 @@ class Autoscaler:
 
     @cached_property
     def scale_down_flags(self) -> dict[str, list[str]]:
-        """Those that decide about the removal of nodes; the user's come before the Deployment's."""
+        """The flags about scale-down; the user's override the Deployment's."""
         said = {name: list(values) for name, values in self._options.flags.items()}
         return {name: values for name, values in {**(self._deployed or {}), **said}.items() if name in SCALE_DOWN}
 
     @property
     def config_not_here(self) -> str:
-        """The path of the scheduler configuration that the autoscaler uses, if it is not given."""
+        """The path of the scheduler configuration that the autoscaler uses, if the content is not given."""
         if self._options.config is not None or not self.behaviour.takes_scheduler_config:
             return ""
         return (self.written_flags.get(SCHEDULER_CONFIG) or [""])[-1]
 
     @property
     def profile(self) -> Profile:
-        """That pods are judged with. Raises `ConfigError`."""
+        """The profile that decides about pods. Raises `ConfigError`."""
         return self._scheduling.profiles[0]
 
     @cached_property
@@ -166,7 +166,7 @@ class Autoscaler:
         return scheduling(self._options.config, self.release)
 
     def _is_readable(self, name: str, values: list[str]) -> bool:
-        """What a Deployment says is taken as far as it can be read."""
+        """Return whether a Deployment's flag is valid; invalid ones are ignored."""
         try:
             Flags.read({name: values}, self.behaviour)
         except ConfigError:
@@ -193,8 +193,8 @@ class Autoscaler:
         flags: Flags | None = None,
         templates: Mapping[str, CloudTemplate] | None = None,
     ) -> Loop:
-        """One loop over the cluster, or over a changed one; `more` are new nodes with their groups, `templates` the
-        cloud's data of further groups."""
+        """Return a loop over the cluster or a changed one. `more` are new nodes with their groups, `templates` the
+        cloud's templates of other groups."""
         snapshot = snapshot or self.snapshot
         groups = {**self.membership.groups, **(more or {})}
         scheduler = self._scheduling
@@ -216,7 +216,7 @@ class Autoscaler:
 
     @cached_property
     def _own(self) -> tuple[Loop, LoopResult]:
-        """The loop over the cluster as it is."""
+        """The loop over the current cluster."""
         return _run(self.loop())
 
     def about(
@@ -228,12 +228,9 @@ class Autoscaler:
         templates: Mapping[str, CloudTemplate] | None = None,
         flags: Flags | None = None,
     ) -> PodScaling | None:
-        """The outcome of a pending pod, among all pending ones; None for one that is not pending.
-
-        A pod that is not in the snapshot is evaluated as if kube-scheduler had just rejected it, long enough ago; one
-        that is there, with the given spec. `snapshot`, `status`, `templates` and `flags` are the changed cluster and
-        its autoscaler.
-        """
+        """Return the result for a pending pod among all pending ones; None for other pods. A pod that is not in the
+        snapshot counts as rejected by kube-scheduler long enough ago; one that is there has the given spec. `snapshot`,
+        `status`, `templates`, and `flags` describe a changed cluster and its autoscaler."""
         changed = snapshot or self.snapshot
         row = changed.pods.rows.get(pod.key)
         if row is None:

@@ -1,4 +1,4 @@
-"""How many nodes of a group the pods that fit there would need: by counting, or on a world where that is not enough."""
+"""How many nodes of a group the pods that fit there need: by counting, or on a copy of the cluster."""
 
 from __future__ import annotations
 
@@ -25,33 +25,31 @@ from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import ClusterRow, IntArray
 from kschedx.snapshot.pods import host_ports
 
-# An estimate by counting: for pods whose places on new nodes depend on nothing but room, spread and affinity.
-#
-# All new nodes of a group are identical, so that of a kind of pods only counts can change from one to the next: what is
-# taken on the node, and how many pods match in the domains that it is in. `WorldBins` are the general way;
-# a test holds that both come to the same.
+# An estimate by counting, for pods whose placement on new nodes depends only on free resources, spread, and affinity.
+# All new nodes of a group are identical, so for a class of pods only counts differ between them: the used resources of
+# the node, and the matching pods in its domains. `WorldBins` are the general form; a test verifies that both agree.
 
 HOSTNAME = "kubernetes.io/hostname"
 SPREAD, AFFINITY = "PodTopologySpread", "InterPodAffinity"
 
 
 def is_countable(pod: Pod, seen: Seen) -> bool:
-    """Whether the pod asks for nothing but what is counted here."""
+    """Return whether the pod uses only what is counted here."""
     spec, filters = pod.spec, seen.filters
     if not spec.topology_spread_constraints and any(one.constraint.topology_key == HOSTNAME for one in _spreads(seen)):
-        return False  # by the defaults of the profile
+        return False  # by the profile's defaults
     if spec.volumes or spec.resource_claims or spec.scheduling_group is not None or host_ports(spec):
         return False
     hard = any(one.when_unsatisfiable == "DoNotSchedule" for one in spec.topology_spread_constraints)
     if hard and any(one.topology_key == HOSTNAME for one in spec.topology_spread_constraints):
-        return False  # such a pod may go to nodes that are there already
+        return False  # such a pod may go to existing nodes
     if HOSTNAME in spec.node_selector or _names_nodes(spec.affinity):
         return False
     return plugins_with(Trait.SAME_ON_NEW_NODES).issuperset(filters)
 
 
 def _names_nodes(affinity: Affinity | None) -> bool:
-    """Whether a term distinguishes nodes by their names."""
+    """Return whether a term distinguishes nodes by name."""
     nodes = affinity.node_affinity if affinity is not None else None
     required = nodes.required_during_scheduling_ignored_during_execution if nodes is not None else None
     return required is not None and any(
@@ -61,43 +59,43 @@ def _names_nodes(affinity: Affinity | None) -> bool:
 
 
 class _Sum(Struct, kw_only=True):
-    """What pods weigh in the domain of a new node, for one topology key."""
+    """The weights of pods in the domain of a new node, for one topology key."""
 
     is_host: bool
-    """Each new node is a domain of its own."""
+    """Whether each new node is its own domain."""
     has_label: bool
     base: int
-    """In the domain that new nodes join, without any of them."""
+    """The weight in the new nodes' domain without any new node."""
     fresh: int
-    """What a new node brings."""
+    """The weight that a new node adds."""
     weights: IntArray
-    """(kind,) what a pod adds."""
+    """(kind,) the weight of a pod."""
 
 
 class _SpreadCount(Struct, kw_only=True):
-    """One constraint; the domains are those of zones and the like, never of hosts."""
+    """One constraint over domains other than hosts."""
 
     max_skew: int
     min_domains: int
     itself: int
     is_counted: bool
-    """New nodes count."""
+    """Whether new nodes count."""
     counts: dict[str | None, int]
-    """Domain to matching pods, for domains that take part, without new nodes."""
+    """Domain to matching pods without new nodes, for domains that count."""
     elsewhere: int
-    """Matching pods in the new nodes' domain where that does not take part."""
+    """Matching pods in the new nodes' domain if it does not count."""
     domain: str | None
-    """Of new nodes."""
+    """The domain of new nodes."""
     fresh: int
     weights: IntArray
 
 
 class _Missing(Struct, frozen=True):
-    """A constraint whose label new nodes lack."""
+    """A constraint whose label the new nodes lack."""
 
 
 class SpreadDomains(Struct, kw_only=True):
-    """How pods are spread, and which keep each other near or away, seen from new nodes, none of which is there yet."""
+    """Spread and affinity from the view of new nodes, before any is added."""
 
     spreads: list[_SpreadCount | _Missing]
     affinity: list[_Sum]
@@ -108,7 +106,7 @@ class SpreadDomains(Struct, kw_only=True):
     everywhere_fresh: int
 
     def add(self) -> None:
-        """One more new node."""
+        """Add a new node."""
         for spread in self.spreads:
             if isinstance(spread, _SpreadCount) and spread.is_counted:
                 spread.counts[spread.domain] = spread.counts.get(spread.domain, 0) + spread.fresh
@@ -118,7 +116,7 @@ class SpreadDomains(Struct, kw_only=True):
         self.everywhere += self.everywhere_fresh
 
     def place(self, kind: int) -> None:
-        """A pod of this kind on a new node."""
+        """Place a pod of this class on a new node."""
         for spread in self.spreads:
             if isinstance(spread, _SpreadCount) and spread.weights[kind] and spread.is_counted:
                 spread.counts[spread.domain] += int(spread.weights[kind])
@@ -130,7 +128,7 @@ class SpreadDomains(Struct, kw_only=True):
                 total.base += int(total.weights[kind])
 
     def spread_reason(self) -> str:
-        """The first constraint that a new node fails decides."""
+        """Return the reason of the first constraint that a new node fails."""
         for spread in self.spreads:
             if isinstance(spread, _Missing):
                 return REASON_LABEL
@@ -139,7 +137,7 @@ class SpreadDomains(Struct, kw_only=True):
         return ""
 
     def affinity_reason(self, filled: IntArray | None) -> str:
-        """`filled` is (kind,) the pods on the node; None for a node without any."""
+        """`filled` is (kind,) the pods on the node; None for an empty node."""
         if self.affinity:
             sums = [_sum(total, filled) for total in self.affinity]
             finds_nobody = any(one <= 0 for one in sums)
@@ -160,25 +158,25 @@ def _sum(total: _Sum, filled: IntArray | None) -> int:
 
 
 class _Tracked(Struct, frozen=True, kw_only=True):
-    """What is counted for one kind of pods."""
+    """The counts for one class of pods."""
 
     limit: IntArray
     base: IntArray
     weights: IntArray
-    """(kind, dimension) what a pod of each kind takes, in this kind's dimensions."""
+    """(kind, dimension) what a pod of each class uses, in this class's dimensions."""
     domains: SpreadDomains
 
 
 class CountedBins:
-    """New nodes of one group as counts. Nodes are numbered from 0; pods are given by the number of their kind."""
+    """New nodes of one group as counts. Nodes are numbered from 0; pods are given by the number of their class."""
 
     def __init__(self, kinds: Sequence[int], seen: Sequence[Seen]) -> None:
-        """`kinds` are rows of a pod of each kind, `seen` what was found for them on one new node."""
+        """`kinds` are rows of a pod of each class, `seen` the results for them on one new node."""
         rows = np.array(kinds, dtype=np.int64)
         self._tracked = [_tracked(one, rows) for one in seen]
         self._filled = np.zeros((64, len(kinds)), dtype=np.int64)
         self.count = 0
-        """Nodes so far."""
+        """The number of nodes."""
 
     def add(self) -> int:
         if self.count == len(self._filled):
@@ -203,7 +201,7 @@ class CountedBins:
         return not domains.spread_reason() and not domains.affinity_reason(self._filled[node])
 
     def first_that_fits(self, kind: int, after: int) -> int | None:
-        """The first node that takes the pod, from the one after `after` on and around."""
+        """Return the first node that fits the pod, starting after `after` and wrapping around."""
         tracked = self._tracked[kind]
         used = tracked.base + self._filled[: self.count] @ tracked.weights
         roomy = np.flatnonzero((used <= tracked.limit).all(axis=1))
@@ -224,7 +222,7 @@ def _is_skewed(spread: _SpreadCount) -> bool:
 
 
 def verdict_alone(seen: Seen) -> TemplateVerdict:
-    """On the new node as if it were the only one."""
+    """Return the verdict of a single new node."""
     if seen.stopped is not None:
         return seen.stopped
     found = list(seen.rejections)
@@ -245,7 +243,7 @@ def _spreads(seen: Seen) -> tuple[Spread, ...]:
 
 
 def domains_of(seen: Seen, kinds: IntArray) -> SpreadDomains:
-    """What counts without any of the new nodes; `kinds` are rows of a pod of each kind that may be placed."""
+    """Return the counts without new nodes; `kinds` are rows of a pod of each class."""
     state = seen.state
     spreads = _spreads(seen)
     made = SpreadDomains(
@@ -291,7 +289,7 @@ def domains_of(seen: Seen, kinds: IntArray) -> SpreadDomains:
 
 
 def counts_of_labels(seen: Seen, key: str) -> tuple[str | None, ...]:
-    """The value of a label on each of the new nodes."""
+    """Return the value of a label on each of the new nodes."""
     return tuple(seen.labels_of_new[index].get(key) for index in range(len(seen.new)))
 
 
@@ -336,30 +334,27 @@ def _spread(spread: Spread, seen: Seen, kinds: IntArray) -> _SpreadCount | _Miss
     )
 
 
-# How many nodes of a group the pods that fit there would need.
-#
-# Upstream: estimator/binpacking_estimator.go and the thresholds beside it.
+# How many nodes of a group the pods that fit there need. Upstream: estimator/binpacking_estimator.go and its
+# thresholds.
 
 HOSTNAME_KEY = "kubernetes.io/hostname"
 SPREAD_REASON = "node(s) didn't match pod topology spread constraints"
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
-    """What the packing came to."""
+    """The result of packing."""
 
     nodes: int
     pods: tuple[int, ...]
-    """Those that found a place, in the order of packing."""
+    """The placed pods, in the order of packing."""
 
 
 NOTHING = Estimate(nodes=0, pods=())
 
 
 def node_limit(max_nodes_per_scale_up: int, headroom: int | None, max_nodes_total: int, current_nodes: int) -> int:
-    """How many nodes an estimate may add: -1 for none, 0 for as many as it likes.
-
-    `headroom` is what the group and its similar ones have left; None where that is not evaluated.
-    """
+    """Return how many nodes an estimate may add: -1 for none, 0 for no limit. `headroom` is what the group and similar
+    ones have left; None if that is not evaluated."""
     limits = [max_nodes_per_scale_up]
     if headroom is not None:
         limits.append(headroom if headroom > 0 else -1)
@@ -376,7 +371,7 @@ def node_limit(max_nodes_per_scale_up: int, headroom: int | None, max_nodes_tota
 
 
 class Bins(Protocol):
-    """New nodes of a group, numbered from 0, on which pods are placed. A pod is given with the number of its kind."""
+    """New nodes of a group, numbered from 0. A pod is given with the number of its class."""
 
     def add(self) -> int: ...
 
@@ -385,17 +380,17 @@ class Bins(Protocol):
     def place(self, kind: int, pod: int, node: int) -> None: ...
 
     def find(self, kind: int, pod: int) -> int | None:
-        """One of the new nodes that takes the pod."""
+        """Return a new node that fits the pod."""
         ...
 
     def place_elsewhere(self, kind: int, pod: int, last: int) -> int | None:
-        """Where the last new node refuses the pod for its spread constraints, and they are about hosts: put it on any
-        other node of the cluster. A node that is not new has a negative number."""
+        """If the last new node violates a spread constraint over hosts, place the pod on any other node of the cluster.
+        Existing nodes have negative numbers."""
         ...
 
 
 class WorldBins:
-    """New nodes as nodes of a fork of the world: the general way."""
+    """New nodes in a fork of the world: the general form."""
 
     def __init__(self, world: Sandbox, template: AddedNode, behaviour: AutoscalerBehaviour) -> None:
         self._world = world
@@ -410,7 +405,7 @@ class WorldBins:
         return self._count - 1
 
     def _row(self, node: int) -> ClusterRow:
-        """The row in the world of one of the new nodes."""
+        """Return the row of a new node in the world."""
         return ClusterRow(self._first + node)
 
     def fits(self, kind: int, pod: int, node: int) -> bool:
@@ -441,7 +436,7 @@ class WorldBins:
 
 
 class CountingBins:
-    """New nodes as counts, for kinds that nothing else decides about."""
+    """New nodes as counts, for classes that depend on nothing else."""
 
     def __init__(self, world: Sandbox, kinds: Sequence[int], seen: Sequence[Seen]) -> None:
         self._world = world
@@ -471,19 +466,19 @@ class Estimator:
     """One estimate."""
 
     def __init__(self, bins: Bins, limit: int) -> None:
-        """`limit` as `node_limit` has it."""
+        """`limit` as returned by `node_limit`."""
         self._bins = bins
         self._limit = limit
         self._added = 0
         self._last: int | None = None
         """The newest node."""
         self._used: set[int] = set()
-        """The nodes that took a pod; with some luck old ones are among them."""
+        """The nodes that got a pod; existing nodes may be among them."""
         self._pods: list[int] = []
 
     def estimate(self, kinds: Sequence[Ordered], fast: int = -1) -> Estimate:
-        """`kinds` in the order of packing; `fast` is the number of the one that is packed by arithmetic, which is the
-        last one then."""
+        """Pack `kinds` in this order. `fast` is the number of the class that is packed by arithmetic; it is the last
+        one then."""
         fakes = 0
         more = True
         for kind in kinds:
@@ -501,7 +496,7 @@ class Estimator:
         self._pods.append(pod)
 
     def _on_nodes_added_before(self, kind: Ordered) -> Sequence[int]:
-        """Place pods on any node of this estimate until one does not fit; returns it and those after it."""
+        """Place pods on any node of this estimate until one does not fit. Return that pod and those after it."""
         for index, pod in enumerate(kind.pods):
             node = self._bins.find(kind.number, pod)
             if node is None:
@@ -517,7 +512,7 @@ class Estimator:
         return True
 
     def _on_new_nodes(self, kind: int, pods: Sequence[int]) -> bool:
-        """Place pods on the last new node or a further one; False where no more may be added."""
+        """Place pods on the last new node or further ones. Return False if no more may be added."""
         bins = self._bins
         for pod in pods:
             if self._last is not None:
@@ -530,7 +525,7 @@ class Estimator:
                     self._took(pod, node)
                     continue
                 if self._last not in self._used:
-                    return True  # the last node is empty and refuses the pod: so would any other
+                    return True  # if an empty node does not fit the pod, no other one does
             if not self._may_add():
                 return False
             self._last = bins.add()
@@ -541,7 +536,7 @@ class Estimator:
         return True
 
     def _fast(self, kind: int, pods: Sequence[int]) -> int:
-        """Pack one node, and count on from there; returns the nodes that were only counted."""
+        """Pack one node, and compute the rest. Return the number of computed nodes."""
         if not pods or not self._may_add():
             return 0
         node = self._last = self._bins.add()
@@ -568,14 +563,14 @@ class Estimator:
 
 
 class Ordered(Struct, frozen=True, kw_only=True):
-    """Pods that are judged together, in the order of packing."""
+    """An equivalence class of pods, in the order of packing."""
 
     number: int
     pods: tuple[int, ...]
 
 
 def renamed(template: AddedNode, name: str) -> AddedNode:
-    """A copy of a template under a name of its own."""
+    """Copy a template with another name."""
     node = template.node
     labels = {**node.metadata.labels, HOSTNAME_KEY: name}
     return replace(template, node=replace(node, metadata=replace(node.metadata, name=name, labels=labels)))
@@ -584,8 +579,8 @@ def renamed(template: AddedNode, name: str) -> AddedNode:
 def ordered_kinds(
     kinds: Sequence[tuple[int, ...]], requests: Mapping[int, tuple[int, int]], node: Node
 ) -> list[Ordered]:
-    """By falling share of the node's cpu plus share of its memory, of the first pod of each kind; `requests` has
-    milli-cpu and memory of those. A kind's number is its place in `kinds`."""
+    """Sort by the sum of the cpu and memory fractions that the first pod of each class requests, highest first;
+    `requests` has its milli-cpu and memory. A class's number is its index in `kinds`."""
     cpu = milli_value(node.status.allocatable.get("cpu", 0))
     memory = value(node.status.allocatable.get("memory", 0))
 
@@ -604,5 +599,5 @@ def ordered_kinds(
 
 
 def spreads_over_hosts(pod: Pod) -> bool:
-    """Whether a spread constraint, hard or soft, is about hostnames."""
+    """Return whether a spread constraint, hard or soft, uses hostnames."""
     return any(one.topology_key == HOSTNAME_KEY for one in pod.spec.topology_spread_constraints)

@@ -1,7 +1,4 @@
-"""Which of the options is taken.
-
-Upstream: expander/ (factory, waste, mostpods, leastnodes, priority).
-"""
+"""The choice among options. Upstream: expander/ (factory, waste, mostpods, leastnodes, priority)."""
 
 from __future__ import annotations
 
@@ -21,28 +18,28 @@ if TYPE_CHECKING:
 
 _KEY = "priorities"
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
-"""Of at most so many digits as an int64 has in any case."""
+"""Numbers with few enough digits to fit an int64."""
 
 
 class Option(Struct, frozen=True, kw_only=True):
-    """So many nodes of a group, for these pods."""
+    """New nodes of a group, with their pods."""
 
     group: str
     nodes: int
     pods: tuple[int, ...]
     similar: tuple[str, ...] = ()
     milli_cpu: int = 0
-    """Requested by the pods."""
+    """Requests of the pods."""
     memory: int = 0
 
 
 class ExpanderChoice(Struct, frozen=True, kw_only=True):
-    """What the expanders leave, and what they complain about."""
+    """The options that the expanders keep, and their warnings."""
 
     options: tuple[Option, ...]
     events: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
-    """Expanders that kschedx has no rule for; they were passed over."""
+    """Expanders that kschedx does not support; they are skipped."""
 
 
 Filter = Callable[[Sequence[Option]], tuple[Sequence[Option], Sequence[str]]]
@@ -51,7 +48,7 @@ Filter = Callable[[Sequence[Option]], tuple[Sequence[Option], Sequence[str]]]
 def choose(
     options: Sequence[Option], names: Sequence[str], nodes: Mapping[str, Node], priorities: ConfigMap | None
 ) -> ExpanderChoice:
-    """One expander after the other until one option is left; `nodes` are the templates of the groups."""
+    """Apply the expanders one after the other until one option is left; `nodes` are the groups' templates."""
     filters: Mapping[str, Filter] = {
         "least-waste": lambda left: (least_waste(left, nodes), ()),
         "most-pods": lambda left: (most_pods(left), ()),
@@ -74,14 +71,14 @@ def choose(
 
 
 def waste(option: Option, node: Node) -> tuple[float, float]:
-    """The shares of the new nodes' cpu and memory that no pod asks for."""
+    """Return the fractions of the new nodes' cpu and memory that no pod requests."""
     cpu = milli_value(node.status.capacity.get("cpu", 0)) * option.nodes
     memory = value(node.status.capacity.get("memory", 0)) * option.nodes
     return _share(cpu - option.milli_cpu, cpu), _share(memory - option.memory, memory)
 
 
 def _share(part: int, whole: int) -> float:
-    """As Go divides doubles."""
+    """Divide as Go divides doubles."""
     if whole:
         return float(part) / float(whole)
     return math.nan if part == 0 else math.copysign(math.inf, part)
@@ -110,7 +107,7 @@ def least_nodes(options: Sequence[Option]) -> list[Option]:
 
 
 def by_priority(options: Sequence[Option], config: ConfigMap | None) -> tuple[list[Option], list[str]]:
-    """The options of the highest number with a regular expression that is found in the group's name."""
+    """Return the options with the highest priority whose regular expression matches the group's name."""
     if config is None:
         return list(options), []
     priorities = read_priorities(config)
@@ -142,7 +139,7 @@ def by_priority(options: Sequence[Option], config: ConfigMap | None) -> tuple[li
 
 
 def read_priorities(config: ConfigMap) -> dict[int, list[Pattern]] | str:
-    """Number to regular expressions, or what the autoscaler says of a ConfigMap that it cannot read."""
+    """Return the regular expressions by priority, or the autoscaler's error for an invalid ConfigMap."""
     text = config.data.get(_KEY)
     if text is None:
         return f"Wrong configmap for priority expander, doesn't contain {_KEY} key. Ignoring update."

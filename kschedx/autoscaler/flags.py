@@ -1,4 +1,4 @@
-"""The autoscaler's flags as its Deployment has them, and as a user types them."""
+"""The autoscaler's flags from its Deployment and from the user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kschedx.releases.autoscaler import AutoscalerBehaviour
 
 
 def typed(options: Sequence[str]) -> Written:
-    """`NAME=VALUE` of `--autoscaler-flag`. Raises `InputError`."""
+    """Parse `NAME=VALUE` of `--autoscaler-flag`. Raises `InputError`."""
     found: Written = {}
     for option in options:
         name, equals, value = option.lstrip("-").partition("=")
@@ -27,7 +27,7 @@ def typed(options: Sequence[str]) -> Written:
 
 
 def of_deployments(workloads: Mapping[tuple[str, str, str], bytes]) -> Written | None:
-    """The flags of the one Deployment that runs cluster-autoscaler; None where there is none, or several."""
+    """Return the flags of the only Deployment that runs cluster-autoscaler; None if there is none or several."""
     found = [
         flags
         for (kind, _, _), raw in workloads.items()
@@ -37,9 +37,7 @@ def of_deployments(workloads: Mapping[tuple[str, str, str], bytes]) -> Written |
     return found[0] if len(found) == 1 else None
 
 
-# The cluster-autoscaler's command line, as far as it decides about scale-up.
-#
-# Upstream: config/flags/flags.go.
+# cluster-autoscaler's flags about scale-up. Upstream: config/flags/flags.go.
 
 FlagValue = str | int | float | bool | Sequence[str | int]
 
@@ -89,10 +87,8 @@ class Flags(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, written: Mapping[str, FlagValue], behaviour: AutoscalerBehaviour) -> Flags:
-        """Flags by their names without dashes; a flag that is given several times has a list.
-
-        Flags that do not decide about scale-up are left out. Raises `ConfigError` for a value that cannot be read.
-        """
+        """Parse flags by their names without dashes; a repeated flag has a list. Flags without effect on scale-up are
+        ignored. Raises `ConfigError` for an invalid value."""
         read: dict[str, object] = {}
         for name, (field, parse) in _FLAGS.items():
             if name in written:
@@ -117,7 +113,7 @@ class Flags(Struct, frozen=True, kw_only=True):
 
 
 def _texts(value: FlagValue) -> tuple[str, ...]:
-    """Every time a flag was given, as it was written."""
+    """Return every value of a flag as text."""
     if isinstance(value, bool):
         return (str(value).lower(),)
     if isinstance(value, (str, int, float)):
@@ -144,7 +140,7 @@ _BOOLEANS = {
 
 
 def boolean(text: str) -> bool:
-    """As strconv.ParseBool."""
+    """Parse as strconv.ParseBool."""
     if text not in _BOOLEANS:
         raise ValueError(text)
     return _BOOLEANS[text]
@@ -184,18 +180,18 @@ _FLAGS: Mapping[str, tuple[str, Callable[[tuple[str, ...]], object]]] = {
     "bypassed-scheduler-names": ("bypassed_schedulers", _commas),
     "allowed-scheduler-names": ("allowed_schedulers", _commas),
 }
-"""Flag to the field that it sets and how it is read."""
+"""Flag to its field and parser."""
 
 
 def check_known(names: Sequence[str]) -> None:
-    """Raises `ConfigError` for the first name that is no flag which is read here."""
+    """Raises `ConfigError` for the first name that is not a supported flag."""
     for name in names:
         if name not in FLAGS:
             raise ConfigError(f"--{name} is not a flag that kschedx reads", hint=nearest(name, FLAGS))
 
 
 def limits_of(written: Mapping[str, FlagValue]) -> tuple[ResourceLimit, ...]:
-    """`MIN:MAX` of cores and GiB, `TYPE:MIN:MAX` of GPUs."""
+    """Parse `MIN:MAX` of cores and GiB, and `TYPE:MIN:MAX` of GPUs."""
 
     def range_of(texts: tuple[str, ...]) -> tuple[int, int]:
         low, high = texts[-1].split(":")
@@ -217,39 +213,37 @@ def limits_of(written: Mapping[str, FlagValue]) -> tuple[ResourceLimit, ...]:
     )
 
 
-# The flags of cluster-autoscaler that decide about removing nodes.
-#
-# Upstream: config/flags/flags.go, config/const.go.
+# cluster-autoscaler's flags about scale-down. Upstream: config/flags/flags.go, config/const.go.
 
 MINUTE = 60
 
 
 class ScaleDownFlags(Struct, frozen=True, kw_only=True):
-    """With their defaults."""
+    """The flags about scale-down, with their defaults."""
 
     is_enabled: bool = True
     unready_nodes_too: bool = True
     unneeded_time: Duration = Duration.seconds(10 * MINUTE)
     unready_time: Duration = Duration.seconds(20 * MINUTE)
     threshold: float = 0.5
-    """Of what is requested in what the node offers; a node above it stays."""
+    """The requested fraction of allocatable above which a node stays."""
     gpu_threshold: float = 0.5
     ignores_daemon_sets: bool = False
-    """Their pods count neither as requested nor as offered."""
+    """Whether pods of DaemonSets count neither as requested nor as allocatable."""
     ignores_mirror_pods: bool = False
     skips_local_storage: bool = True
     skips_system_pods: bool = True
     skips_custom_controllers: bool = True
     counts_devices: bool = False
-    """`--enable-dynamic-resource-allocation`, where it can be chosen."""
+    """`--enable-dynamic-resource-allocation`, in versions that have it."""
     min_replica_count: int = 0
     system_pod_timeout: Duration = Duration.seconds(60 * MINUTE)
     minimums: Mapping[str, int] = {}
-    """Resource to what of it the whole cluster keeps at least: cores, bytes of memory, GPUs by type."""
+    """Resource to the minimum for the whole cluster: cores, bytes of memory, GPUs by type."""
 
     @classmethod
     def read(cls, written: Mapping[str, Sequence[str]]) -> ScaleDownFlags:
-        """Flags by their names without dashes. Raises `ConfigError` for a value that cannot be read."""
+        """Parse flags by their names without dashes. Raises `ConfigError` for an invalid value."""
         read: dict[str, object] = {
             field: parsed_flag(name, written[name], last(parse))
             for name, (field, parse) in _SCALE_DOWN_FLAGS.items()
@@ -275,4 +269,4 @@ _SCALE_DOWN_FLAGS: Mapping[str, tuple[str, Callable[[str], object]]] = {
     "min-replica-count": ("min_replica_count", int),
     "blocking-system-pod-distruption-timeout": ("system_pod_timeout", Duration.parse),
 }
-"""Flag to the field that it sets and how its last value is read."""
+"""Flag to its field and the parser of its last value."""

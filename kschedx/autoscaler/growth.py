@@ -1,4 +1,4 @@
-"""The cluster as it is when the autoscaler has done what it can: loop after loop, until none adds a node."""
+"""The cluster after all scale-ups: loops run until none adds a node."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ class AutoscalerGrowthStep(Struct, frozen=True, kw_only=True):
 
 
 class AutoscalerGrowth(Struct, frozen=True, kw_only=True):
-    """What the autoscaler adds in the end."""
+    """All nodes that the autoscaler adds."""
 
     snapshot: Snapshot
-    """With the new nodes, and the pods that they come with."""
+    """The cluster with the new nodes and the pods on them."""
     groups: tuple[AutoscalerGrowthStep, ...]
     loops: int
-    """Those that added nodes."""
+    """The number of loops that added nodes."""
     helped: int
-    """Pods that got nodes added for them."""
+    """The number of pods for which nodes were added."""
     last: LoopResult
-    """The loop that added nothing."""
+    """The loop that added no node."""
     by_chance: bool
-    """Somewhere several options were as good; the first was taken."""
+    """Whether several options were equally good somewhere; the first was chosen."""
 
 
 def grow_by_autoscaler(autoscaler: Autoscaler) -> AutoscalerGrowth:
-    """New nodes are there and ready at the next loop. Of options that are as good the first is taken."""
+    """Run loops; new nodes are ready at the next loop. Of equally good options, the first is chosen."""
     snapshot, status = autoscaler.snapshot, autoscaler.status
     first = {group.name: group for group in status.groups}
     new: dict[str, str] = {}
@@ -101,7 +101,7 @@ def _new_nodes(choice: GroupChoice, templates: Mapping[str, Template]) -> list[t
 
 
 def with_new_nodes(snapshot: Snapshot, nodes: Sequence[tuple[Node, Sequence[Pod]]]) -> Snapshot:
-    """The snapshot with nodes at the end, and copies of pods that run on them."""
+    """Append nodes, with copies of pods that run on them."""
     cluster = snapshot.cluster
     made: list[Pod] = []
     places: list[int] = []

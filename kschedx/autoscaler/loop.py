@@ -1,4 +1,4 @@
-"""One loop of the cluster-autoscaler over a snapshot: what it would do, and why.
+"""One loop of cluster-autoscaler over a snapshot: what it does, and why.
 
 Upstream: RunOnce in core/static_autoscaler.go, ScaleUp in core/scaleup/orchestrator/orchestrator.go.
 """
@@ -24,7 +24,7 @@ from kschedx.snapshot.columns import ClusterRow
 
 
 class Loop:
-    """Runs once; afterwards it can be asked about its pods."""
+    """A loop. It runs once and then explains its decisions about pods."""
 
     def __init__(self, setup: LoopSetup) -> None:
         self.state = LoopState(setup)
@@ -32,7 +32,7 @@ class Loop:
         self._events: list[str] = []
         self._skipped: dict[str, tuple[str, ...]] = {}
         self._seen: dict[int, dict[str, Seen]] = {}
-        """Of a considered pod, what was found on the template of each group."""
+        """For a considered pod, the result on the template of each group."""
 
     def run(self) -> LoopResult:
         if not self.state.flags.scale_up_from_zero and not any(state.is_usable for state in self.state.states):
@@ -72,7 +72,7 @@ class Loop:
         return self._ended(LoopOutcome.NOT_TRIED)
 
     def _begin(self) -> Sandbox:
-        """The snapshot that the loop plays with, upcoming nodes included."""
+        """Return the copy of the cluster for this loop, with upcoming nodes."""
         coming = [group for group in self.state.groups if group.upcoming > 0]
         started = {node.row for group in coming for node in group.not_started}
         kept = [row for row in map(ClusterRow, range(len(self.state.nodes))) if row not in started]
@@ -99,19 +99,19 @@ class Loop:
         )
         self._rows_of = rows_of
         self._real = len(rows_of)
-        """Nodes of the world below this row are nodes of the snapshot, the others upcoming ones."""
+        """Lower rows of the world are nodes of the snapshot, the others are upcoming nodes."""
         self._group_of_row = [self.state.states[row].group for row in kept] + [name for name, _ in upcoming]
         return world
 
     def settled(self) -> tuple[Sandbox, Mapping[ClusterRow, ClusterRow]]:
-        """The cluster with what waits put where there is room, before any node is added; rows of the snapshot's nodes
-        to those of the world's."""
+        """Return the cluster with pending pods placed on free nodes before any node is added, and the world's rows by
+        the snapshot's."""
         world = self._begin()
         self._waiting(world)
         return world, self._rows_of
 
     def _waiting(self, world: Sandbox) -> tuple[int, ...]:
-        """The pods that the autoscaler wants to help, in its order; all others get their answers."""
+        """Return the pods that need a node, in the autoscaler's order; the other pods get their results."""
         for row, outcome in self.state.arranged.passed_over.items():
             self._answers[row] = PodResult(row=row, outcome=outcome)
         for row in self.state.arranged.nominated:
@@ -139,10 +139,8 @@ class Loop:
         return tuple(waiting)
 
     def _is_nominated_to_no_node(self) -> bool:
-        """A pod is nominated to a node that has not started, in whose place an upcoming one is counted.
-
-        The autoscaler fails to put it there, and then helps no pod.
-        """
+        """Return whether a pod is nominated for a node that has not started and counts as upcoming. The autoscaler
+        fails to place such a pod, and then helps no pod at all."""
         return any(node not in self._rows_of for node in self.state.nominations.values())
 
     def _asks_for_gpu(self, row: int) -> bool:
@@ -150,10 +148,8 @@ class Loop:
         return not amounts.keys().isdisjoint(self.state.behaviour.gpu_resources)
 
     def _checked(self, world: Sandbox, rows: Sequence[int]) -> dict[int, dict[str, TemplateVerdict]]:
-        """Each pod against each group's template in the cluster as it is, before any packing.
-
-        A template sees no other: they are all there at once, and what they bring is not counted for the others.
-        """
+        """Check each pod on each group's template in the current cluster, before packing. All templates are present at
+        once, but none counts for another."""
         alike: dict[object, list[int]] = {}
         for row in rows:
             alike.setdefault(self.state.kinds.identity(row), []).append(row)
@@ -170,7 +166,7 @@ class Loop:
         return found
 
     def rejections(self, row: int) -> dict[str, tuple[Status, ...]]:
-        """After the loop: each group with a template to every plugin that rejects the pod there, in order."""
+        """Return, after the loop, every plugin that rejects the pod on each group's template, in order."""
         found = {}
         for group, new in self._new_nodes.items():
             with self._world.fork():
@@ -228,7 +224,7 @@ class Loop:
         )
 
     def _failed(self, waiting: Sequence[int], error: str) -> LoopResult:
-        """An error before any group is evaluated."""
+        """Return the result of an error before any group is evaluated."""
         if self.state.behaviour.failures_are_told:
             for row in waiting:
                 self._tell(row, (), is_told=False)
@@ -237,7 +233,7 @@ class Loop:
     def _filtered_out(
         self, kinds: Sequence[tuple[int, ...]], helped: set[int], options: Sequence[Option]
     ) -> LoopResult:
-        """The expanders left no option."""
+        """Return the result if the expanders keep no option."""
         for i in sorted(helped) if self.state.behaviour.failures_are_told else ():
             for row in kinds[i]:
                 self._tell(row, self._parts(kinds[i][0], fitting=(events.FILTERED_OUT,)), is_told=True)
@@ -273,7 +269,7 @@ class Loop:
         return self._answers[row].verdicts[group]
 
     def _parts(self, first: int, fitting: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """Why no group helps the pods of a kind, of which this is the first."""
+        """Return why no group helps the pods of a class, given by its first pod."""
         verdicts = self._answers[first].verdicts
         reasons = []
         for group in self.state.groups:
@@ -336,8 +332,8 @@ class Loop:
         )
 
     def _fits_another(self, row: int) -> bool:
-        """Whether the autoscaler will look at a pod again that the chosen group does not take: skipped groups count as
-        far as they are evaluated, although the pod is also among those that cannot be helped."""
+        """Return whether the autoscaler will evaluate a pod again that the chosen group does not fit. Skipped groups
+        count if they were evaluated, although the pod is also reported as not helped."""
         return any(
             verdict.fits
             for group, verdict in self._answers[row].verdicts.items()

@@ -1,4 +1,4 @@
-"""Node groups: which nodes are theirs, which of them are ready, and what differs from cloud to cloud."""
+"""Node groups: their nodes, which of these are ready, and the differences between clouds."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from kschedx.kube.types import Node, Taint
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.columns import ClusterRow
 
-# What depends on the cloud: the label that announces a GPU, and the labels that do not count when groups are compared.
-#
-# Upstream: GPULabel of each cloud provider, processors/nodegroupset/*_nodegroups.go.
+# Cloud-specific labels: the label of GPU nodes, and labels to ignore when groups are compared. Upstream: GPULabel of
+# each cloud provider, processors/nodegroupset/*_nodegroups.go.
 
 GPU_LABELS: Mapping[str, str] = {
     "aws": "k8s.amazonaws.com/accelerator",
@@ -34,7 +33,7 @@ IGNORED_LABELS = frozenset({
     "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
     "beta.kubernetes.io/fluentd-ds-ready", "kops.k8s.io/instancegroup",
 })  # fmt: skip
-"""Of every cloud."""
+"""Labels to ignore in every cloud."""
 
 IGNORED_LABELS_OF: Mapping[str, frozenset[str]] = {
     "aws": frozenset({
@@ -50,16 +49,14 @@ IGNORED_LABELS_OF: Mapping[str, frozenset[str]] = {
 }  # fmt: skip
 
 SAME_POOL_LABELS: Mapping[str, tuple[str, ...]] = {"azure": ("kubernetes.azure.com/agentpool", "agentpool")}
-"""Nodes with the same value of one of these are similar whatever else they are."""
+"""Nodes with the same value of one of these are similar, whatever else differs."""
 
 
 def gpu_label(cloud_provider: str) -> str | None:
     return GPU_LABELS.get(cloud_provider)
 
 
-# Taints that a template loses, and those that make a node count as not yet started.
-#
-# Upstream: utils/taints/taints.go.
+# Taints that a template does not keep, and taints of nodes that have not started. Upstream: utils/taints/taints.go.
 
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 DELETION_CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
@@ -76,11 +73,11 @@ _DROPPED = frozenset({
     "node.cloudprovider.kubernetes.io/uninitialized", "node.cloudprovider.kubernetes.io/shutdown",
     "cloud.google.com/impending-node-termination", "NodeWithImpairedVolumes",
 })  # fmt: skip
-"""The autoscaler's own, and those that stand for a passing condition."""
+"""The autoscaler's own taints, and those for temporary conditions."""
 
 
 class TaintRules(Struct, frozen=True, kw_only=True):
-    """Which taints are passing, by the flags."""
+    """Which taints are temporary, according to the flags."""
 
     startup: frozenset[str]
     startup_prefixes: tuple[str, ...]
@@ -98,20 +95,19 @@ class TaintRules(Struct, frozen=True, kw_only=True):
         )
 
     def is_startup(self, key: str) -> bool:
-        """A node with this taint has not started yet."""
+        """Return whether a node with this taint has not started."""
         return key in self.startup or key.startswith(self.startup_prefixes)
 
     def lasting(self, taints: Iterable[Taint]) -> tuple[Taint, ...]:
-        """Those that a new node of the group will have."""
+        """Return the taints that a new node of the group will have."""
         return tuple(taint for taint in taints if not self._is_passing(taint.key))
 
     def _is_passing(self, key: str) -> bool:
         return key in _DROPPED or self.is_startup(key) or key in self.status or key.startswith(self.status_prefixes)
 
 
-# Which node belongs to which group, found out from what clouds write on nodes.
-#
-# The autoscaler asks its cloud; kschedx has only the nodes. Every answer states its source.
+# The group of each node, derived from labels and names that clouds set on nodes. The autoscaler gets it from the
+# cloud's API. Every result states its source.
 
 _POOL_LABELS: Mapping[str, str] = {
     "eks.amazonaws.com/nodegroup": r"eks-{}-[0-9a-f-]+",
@@ -124,7 +120,7 @@ _POOL_LABELS: Mapping[str, str] = {
     "cluster.x-k8s.io/deployment-name": r"MachineDeployment/[^/]+/{}",
     "node.openshift.io/machineset": r"MachineSet/[^/]+/{}",
 }
-"""A label that names a node's pool, and the names that clouds make of it for the pool's groups."""
+"""A label with the name of a node's pool, and the pattern of the pool's group names."""
 
 
 _OWNER_KIND, _OWNER_NAME = "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/owner-name"
@@ -135,14 +131,14 @@ Found = tuple[str, str]
 
 
 class Membership(Struct, frozen=True, kw_only=True):
-    """The groups of the nodes, and how they were found out."""
+    """The groups of the nodes, and their sources."""
 
     groups: Mapping[str, str]
-    """Node to group; nodes of no group are left out."""
+    """Node to group; nodes without a group are absent."""
     told_by: tuple[str, ...]
-    """The sources (labels and the like), the most frequent first."""
+    """The sources (such as labels), most frequent first."""
     ambiguous: tuple[str, ...] = ()
-    """Nodes for which several groups were found, which count for none."""
+    """Nodes that match several groups; they count for none."""
 
     def group_of(self, node: Node) -> str | None:
         return self.groups.get(node.name)
@@ -151,8 +147,8 @@ class Membership(Struct, frozen=True, kw_only=True):
 def membership(
     nodes: Sequence[Node], names: Sequence[str], *, label: str = "", told: Mapping[str, str] | None = None
 ) -> Membership:
-    """`names` are the groups'. `label` is a label whose value is the group's name, `told` node to group as the user
-    gave it; without them the clouds' conventions are tried, the surest first."""
+    """`names` are the groups'. `label` is a label whose value is the group's name; `told` is the user's mapping of node
+    to group. Without them, the clouds' conventions are tried, the most reliable first."""
     known = frozenset(names)
     if label or told:
         given = told or {}
@@ -185,7 +181,7 @@ Rule = Callable[[Node], Iterator[Found]]
 
 
 def _by_value(known: frozenset[str]) -> tuple[Rule, ...]:
-    """A label of a pool, or an annotation, that is the group's name itself."""
+    """A pool label or annotation whose value is the group's name."""
 
     def by_label(node: Node) -> Iterator[Found]:
         for label in _POOL_LABELS:
@@ -202,7 +198,7 @@ def _by_value(known: frozenset[str]) -> tuple[Rule, ...]:
 
 
 def _by_provider_id(names: Sequence[str]) -> Rule:
-    """The group is a part of the instance's path: `.../virtualMachineScaleSets/NAME/virtualMachines/0`."""
+    """The group in the instance's path: `.../virtualMachineScaleSets/NAME/virtualMachines/0`."""
     by_lower = {name.lower(): name for name in names}
 
     def rule(node: Node) -> Iterator[Found]:
@@ -214,7 +210,7 @@ def _by_provider_id(names: Sequence[str]) -> Rule:
 
 
 def _by_owner(known: frozenset[str]) -> Rule:
-    """Cluster API: the MachineSet, or the MachineDeployment whose name it begins with."""
+    """Cluster API: the MachineSet, or the MachineDeployment with its prefix."""
 
     def rule(node: Node) -> Iterator[Found]:
         written = node.metadata.annotations
@@ -233,8 +229,8 @@ def _by_owner(known: frozenset[str]) -> Rule:
 
 
 def _by_pool(names: Sequence[str]) -> Rule:
-    """The name that the cloud makes of the pool; groups of a pool with one in each zone are distinguished by the node's
-    name."""
+    """The group name that the cloud derives from the pool. If a pool has a group in each zone, the node's name
+    decides."""
     cache: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def groups_of(label: str, value: str) -> tuple[str, ...]:
@@ -259,12 +255,12 @@ def _by_pool(names: Sequence[str]) -> Rule:
 
 
 def _base(name: str) -> str:
-    """What the names of a group's instances begin with."""
+    """Return the common prefix of the names of a group's instances."""
     return name.rpartition("/")[2].rpartition(".")[2].removesuffix("-grp")
 
 
 def _by_name(names: Sequence[str]) -> Rule:
-    """Instances are called after their group; the longest name counts."""
+    """Instances with the group's name as a prefix; the longest name wins."""
     bases = sorted(((_base(name) + "-", name) for name in names), key=lambda pair: -len(pair[0]))
 
     def rule(node: Node) -> Iterator[Found]:
@@ -276,9 +272,8 @@ def _by_name(names: Sequence[str]) -> Rule:
     return rule
 
 
-# The state of the groups: which nodes are theirs, which of them are ready, and how many are about to come.
-#
-# Upstream: clusterstate/clusterstate.go, utils/kubernetes/ready.go, obtainNodeLists in core/static_autoscaler.go.
+# The state of the groups: their nodes, which of them are ready, and how many are upcoming. Upstream:
+# clusterstate/clusterstate.go, utils/kubernetes/ready.go, obtainNodeLists in core/static_autoscaler.go.
 
 GroupOfNode = Callable[[Node], str | None]
 
@@ -290,7 +285,7 @@ _BAD: Mapping[str, tuple[str, ...]] = {
     "DiskPressure": ("True",),
     "NetworkUnavailable": ("True",),
 }
-"""The conditions that are read, and the statuses that make a node unready."""
+"""The relevant conditions, and the statuses that make a node unready."""
 
 _SUSPENDED = "Suspended"
 
@@ -304,32 +299,32 @@ class Readiness(StrEnum):
 
 
 class NodeState(Struct, frozen=True, kw_only=True):
-    """How the autoscaler sees a node."""
+    """The autoscaler's view of a node."""
 
     row: ClusterRow
     group: str | None
     readiness: Readiness
     is_ready: bool
-    """Its conditions, taints, startup taints and GPUs all say so."""
+    """Whether its conditions, taints, startup taints, and GPUs are all ready."""
     lacks: str = ""
-    """The startup taint it has, or the GPUs that its label announces; empty where it is ready in these regards."""
+    """Its startup taint, or its GPU label without GPUs; empty if neither prevents readiness."""
     is_cordoned: bool = False
     stable_since: int = 0
-    """Nanoseconds since 1970 of the last change of a condition that is read."""
+    """Nanoseconds since 1970 of the last transition of a relevant condition."""
 
     @property
     def is_usable(self) -> bool:
-        """Ready and not cordoned: one of CA's ready nodes."""
+        """Ready and not cordoned, as the autoscaler's list of ready nodes."""
         return self.is_ready and not self.is_cordoned
 
 
 class AutoscalerGroup(Struct, frozen=True, kw_only=True):
-    """A group with what is known about it before any pod is evaluated."""
+    """A group before any pod is evaluated."""
 
     status: NodeGroupStatus
     nodes: tuple[NodeState, ...]
     upcoming: int
-    """Nodes that are counted as about to come."""
+    """The number of upcoming nodes."""
 
     @property
     def name(self) -> str:
@@ -337,7 +332,7 @@ class AutoscalerGroup(Struct, frozen=True, kw_only=True):
 
     @property
     def headroom(self) -> int:
-        """Nodes that can be added up to the maximum."""
+        """The number of nodes up to the maximum size."""
         return max(self.status.max_size - self.status.target, 0)
 
     @property
@@ -356,7 +351,7 @@ class AutoscalerGroup(Struct, frozen=True, kw_only=True):
 def node_states(
     nodes: Sequence[Node], group_of: GroupOfNode, flags: Flags, behaviour: AutoscalerBehaviour, now: int
 ) -> tuple[NodeState, ...]:
-    """Every node in list order; `now` in nanoseconds since 1970."""
+    """Return the state of every node in list order; `now` in nanoseconds since 1970."""
     judge = _Judge(
         rules=TaintRules.of(flags, behaviour),
         gpu_label=gpu_label(flags.cloud_provider),
@@ -368,7 +363,7 @@ def node_states(
 
 
 class _Judge(Struct, frozen=True, kw_only=True):
-    """The state of a node."""
+    """Computes the state of a node."""
 
     rules: TaintRules
     gpu_label: str | None
@@ -406,7 +401,7 @@ class _Judge(Struct, frozen=True, kw_only=True):
 
 
 def _conditions(node: Node) -> tuple[bool, int]:
-    """Whether the node's own conditions and taints call it ready, and when one of them last changed."""
+    """Return whether the node's conditions and taints are ready, and the time of their last transition."""
     found = False
     is_ready = True
     since = 0
@@ -423,14 +418,14 @@ def _conditions(node: Node) -> tuple[bool, int]:
 
 
 def _missing_gpu(node: Node, label: str | None, resources: Sequence[str]) -> str:
-    """The GPU label of a node that has no GPU to offer."""
+    """Return the GPU label of a node without allocatable GPUs, or an empty string."""
     if label is None or label not in node.metadata.labels:
         return ""
     return "" if gpus_of(node, resources) is not None else label
 
 
 def gpus_of(node: Node, resources: Sequence[str]) -> int | None:
-    """The first kind of GPU that the node offers, of these, or None where it offers none."""
+    """Return the number of the first of these GPU resources that the node offers, or None."""
     for resource in resources:
         written = node.status.allocatable.get(resource)
         if written is not None and value(written) != 0:
@@ -443,7 +438,7 @@ def _time(text: str | None) -> int:
 
 
 def cluster_is_healthy(nodes: Sequence[NodeState], flags: Flags) -> bool:
-    """Few enough nodes are unready, those outside of the groups included."""
+    """Return whether few enough nodes are unready, including nodes without a group."""
     unready = sum(node.readiness is Readiness.UNREADY for node in nodes)
     share = flags.max_total_unready_percentage / 100.0 * float(len(nodes))
     return not (unready > flags.ok_total_unready_count and float(unready) > share)
@@ -454,7 +449,7 @@ def autoscaler_groups(
     nodes: Sequence[NodeState],
     behaviour: AutoscalerBehaviour,
 ) -> tuple[AutoscalerGroup, ...]:
-    """In the cloud's order."""
+    """Return the groups in the cloud's order."""
     members: dict[str, list[NodeState]] = {status.name: [] for status in statuses}
     for node in nodes:
         if node.group is not None and node.group in members:

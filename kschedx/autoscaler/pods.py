@@ -1,4 +1,4 @@
-"""Which pending pods the cluster-autoscaler evaluates, one of each equivalence class."""
+"""The pending pods that cluster-autoscaler evaluates, one of each equivalence class."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.pods import PodTable
 
-# Identical pods: the cluster-autoscaler evaluates one of them for all.
-#
-# Upstream: core/scaleup/equivalence/groups.go, simulator/scheduling/similar_pods.go.
+# Equivalence classes: cluster-autoscaler evaluates one pod of each. Upstream: core/scaleup/equivalence/groups.go,
+# simulator/scheduling/similar_pods.go.
 
 MOST_KINDS_OF_A_CONTROLLER = 10
 
@@ -30,7 +29,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class PodEquivalence:
-    """What makes the pods of a table equivalent."""
+    """Decides which pods of a table are equivalent."""
 
     def __init__(self, pods: PodTable) -> None:
         self._pods = pods
@@ -38,11 +37,11 @@ class PodEquivalence:
         self._labels: dict[int, Hashable] = {}
 
     def controller(self, row: int) -> str | None:
-        """The uid of the pod's controller."""
+        """Return the uid of the pod's controller."""
         return next((owner.uid for owner in self._pods.owners[row] if owner.controller), None)
 
     def template(self, row: int) -> Hashable:
-        """What two pods of a controller have in common where they are equivalent: labels and spec."""
+        """Return labels and spec, which are equal for equivalent pods of a controller."""
         labels, spec = int(self._pods.labels.codes[row]), int(self._pods.specs.codes[row])
         if labels not in self._labels:
             self._labels[labels] = tuple(sorted(self._pods.labels.values[labels].items()))
@@ -51,7 +50,7 @@ class PodEquivalence:
         return self._labels[labels], self._specs[spec]
 
     def identity(self, row: int) -> Hashable:
-        """What decides about a pod on a node; claims of its own name are a part of that."""
+        """Return everything that affects the pod's placement, including its own claims."""
         pods = self._pods
         spec = pods.specs[row]
         named = pods.names[row] if any(volume.ephemeral is not None for volume in spec.volumes) else ""
@@ -68,10 +67,8 @@ class PodEquivalence:
         return is_owned or has_daemon_set_annotation(self._pods.annotations[row])
 
     def groups(self, rows: Iterable[int]) -> tuple[tuple[int, ...], ...]:
-        """Pods that are judged together, each in the order of `rows`.
-
-        A pod without controller is alone, and so is each pod of a controller beyond its first ten kinds.
-        """
+        """Return the equivalence classes, each in the order of `rows`. A pod without a controller is alone, and so is
+        each pod beyond the first ten classes of a controller."""
         groups: list[list[int]] = []
         of_controller: dict[str, dict[Hashable, int]] = {}
         for row in rows:
@@ -94,7 +91,7 @@ class PodEquivalence:
 
 
 class Remembered:
-    """Kinds that found no place, so that their likes are not tried."""
+    """Classes that fit nowhere, so that their other pods are not tried."""
 
     def __init__(self, kinds: PodEquivalence) -> None:
         self._kinds = kinds
@@ -115,20 +112,19 @@ class Remembered:
             known.add(self._kinds.template(row))
 
 
-# Which pending pods the cluster-autoscaler looks at, and why it passes over the others.
-#
-# Upstream: utils/kubernetes/listers.go, core/podlistprocessor, simulator/scheduling, filterOutYoungPods and
-# allPodsAreNew in core/static_autoscaler.go.
+# The pending pods that cluster-autoscaler considers, and why it skips the others. Upstream:
+# utils/kubernetes/listers.go, core/podlistprocessor, simulator/scheduling, filterOutYoungPods and allPodsAreNew in
+# core/static_autoscaler.go.
 
 ALL_NEW = Duration.seconds(2)
 ALL_NEW_WITH_GPU = Duration.seconds(30)
-"""How old the oldest pod has to be before anything is done."""
+"""The minimum age of the oldest pod."""
 
 UNSCHEDULABLE = "Unschedulable"
 
 
 class PodOutcome(StrEnum):
-    """What the loop does with a pending pod."""
+    """The loop's decision about a pending pod."""
 
     CONSIDERED = "considered"
     EXPENDABLE = "expendable"
@@ -147,12 +143,12 @@ class Arranged(Struct, frozen=True, kw_only=True):
 
     passed_over: dict[int, PodOutcome]
     nominated: tuple[int, ...]
-    """To be put on the nodes that they are nominated for."""
+    """Pods that count on the nodes they are nominated for."""
     unschedulable: tuple[int, ...]
 
 
 def arrange(pods: PodTable, has_node: Callable[[str], bool], flags: Flags, behaviour: AutoscalerBehaviour) -> Arranged:
-    """`has_node`: whether a node of this name is listed."""
+    """`has_node`: whether a node with this name is listed."""
     passed_over: dict[int, PodOutcome] = {}
     nominated: list[int] = []
     unschedulable: list[int] = []
@@ -177,12 +173,12 @@ def arrange(pods: PodTable, has_node: Callable[[str], bool], flags: Flags, behav
 
 
 def is_allowed(pods: PodTable, row: int, flags: Flags) -> bool:
-    """Pods of other schedulers than the allowed ones are not there at all."""
+    """Return whether the pod's scheduler is allowed; other pods are ignored."""
     return not flags.allowed_schedulers or pods.specs[row].scheduler_name in flags.allowed_schedulers
 
 
 def _is_marked(pods: PodTable, row: int) -> bool:
-    """kube-scheduler has said that the pod is unschedulable."""
+    """Return whether kube-scheduler marked the pod as unschedulable."""
     for condition in pods.statuses[row].conditions:
         if condition.type == "PodScheduled":
             return condition.status == "False" and condition.reason == UNSCHEDULABLE
@@ -190,7 +186,7 @@ def _is_marked(pods: PodTable, row: int) -> bool:
 
 
 def _is_bypassed(pods: PodTable, row: int, flags: Flags) -> bool:
-    """No scheduler has said anything yet, and the autoscaler does not wait for the pod's one."""
+    """Return whether the pod has no scheduling result yet, and the autoscaler does not wait for its scheduler."""
     if pods.specs[row].scheduler_name not in flags.bypassed_schedulers:
         return False
     said = next((one for one in pods.statuses[row].conditions if one.type == "PodScheduled"), None)
@@ -198,7 +194,7 @@ def _is_bypassed(pods: PodTable, row: int, flags: Flags) -> bool:
 
 
 def is_expendable(pods: PodTable, row: int, flags: Flags) -> bool:
-    """Of low priority; a pod that no API server has given one is not."""
+    """Return whether the priority is below the cutoff; a pod without a priority is not expendable."""
     code = int(pods.specs.codes[row])
     return code not in pods.without_priority and int(pods.priorities[row]) < flags.expendable_pods_priority_cutoff
 
@@ -206,10 +202,8 @@ def is_expendable(pods: PodTable, row: int, flags: Flags) -> bool:
 def without_place(
     world: Sandbox, pods: PodTable, rows: Iterable[int], kinds: PodEquivalence
 ) -> tuple[tuple[int, ...], dict[int, ClusterRow]]:
-    """Put each pod on the first node that takes it, the most important ones first.
-
-    Returns the pods that found no place, in the order in which they were tried, and the nodes of the others.
-    """
+    """Place each pod on the first node that fits, the most important ones first. Return the pods that fit nowhere, in
+    that order, and the nodes of the others."""
     waiting = list(rows)
     priorities = pods.priorities
     sort_slice(waiting, lambda a, b: bool(priorities[a] > priorities[b]))
@@ -229,17 +223,17 @@ def without_place(
 
 
 def old_enough(pods: PodTable, row: int, flags: Flags, now: int) -> bool:
-    """Older than the delay of the flag, or of the pod's own annotation where that is longer."""
+    """Return whether the pod is older than the flag's delay, or than its own annotation's if that is longer."""
     delay = flags.new_pod_scale_up_delay
     written = pods.annotations[row].get(SCALE_UP_DELAY)
     if written is not None:
-        with suppress(ValueError):  # what cannot be read is logged and counts for nothing
+        with suppress(ValueError):  # an invalid annotation is ignored
             delay = max(delay, Duration.parse(written))
     return now - created(pods, row) > delay
 
 
 def are_all_new(pods: PodTable, rows: Sequence[int], requests_gpu: Callable[[int], bool], now: int) -> bool:
-    """The oldest pod, or the oldest that asks for a GPU, is so young that others may follow."""
+    """Return whether the oldest pod, or the oldest with a GPU request, is so young that more may follow."""
     if min((created(pods, row) for row in rows), default=now) + ALL_NEW > now:
         return True
     with_gpu = [created(pods, row) for row in rows if requests_gpu(row)]
@@ -247,6 +241,6 @@ def are_all_new(pods: PodTable, rows: Sequence[int], requests_gpu: Callable[[int
 
 
 def created(pods: PodTable, row: int) -> int:
-    """Nanoseconds since 1970; long ago where the pod does not say."""
+    """Return nanoseconds since 1970; 0 if the pod has no creation time."""
     text = pods.creation_timestamps[row]
     return nanoseconds(text) if text else -(2**62)

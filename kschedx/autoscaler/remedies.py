@@ -1,4 +1,4 @@
-"""A change that makes an autoscaler help: what those of cluster-autoscaler and of Karpenter have in common."""
+"""Changes after which an autoscaler adds a node: the common part of cluster-autoscaler's and Karpenter's."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from kschedx.kube.types import Taint
 
 class StepKind(Enum):
     OF_POD = auto()
-    """The pod tolerates taints, or requests less."""
+    """The pod tolerates taints or requests less."""
     ROOM = auto()
-    """A larger group or pool, or a pod that the autoscaler looks at: it comes before other changes of the pod."""
+    """A larger group or pool, or a pod that the autoscaler considers: ranked before other changes of the pod."""
+    CORRECTION = auto()
+    """The pod says what it probably means: it comes first too."""
     NEW_GROUP = auto()
     OTHER = auto()
 
@@ -31,15 +33,15 @@ def tolerate(taints: Iterable[Taint]) -> RemedyStep:
 
 
 def request_at_most(amounts: Iterable[tuple[str, int]]) -> RemedyStep:
-    """Of resources and amounts, which are in the integers of plugins."""
+    """Build the step for resources with amounts in plugins' integers."""
     told = (f"{format_quantity(amount, Unit.of(name))} {name}" for name, amount in amounts)
     return RemedyStep(title=f"lower the request to {' and '.join(told)}", kind=StepKind.OF_POD)
 
 
 class AutoscalerRemedy(Struct, frozen=True, kw_only=True):
-    """A change, and what the autoscaler does then."""
+    """A change and the autoscaler's reaction to it."""
 
     step: RemedyStep
     group: str
     nodes: int
-    """That are added to the group; 0 where it fits the group then, and nodes for other pods come first."""
+    """The number of nodes added to the group; 0 if the pod fits the group, but nodes for other pods come first."""

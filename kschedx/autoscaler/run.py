@@ -1,4 +1,4 @@
-"""From a snapshot to what the cluster-autoscaler would do, and to the value of the key `autoscaler`."""
+"""From a snapshot to cluster-autoscaler's decision and the value of the key `autoscaler`."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Json = dict[str, object]
 
 
 class LoopEntry(Struct, frozen=True, kw_only=True):
-    """Pending pods that differ only in their names; the loop's choice among them can be chance."""
+    """Pending pods that differ only in their names. The loop may choose among them at random."""
 
     name: str
-    """`namespace/name` of the first."""
+    """`namespace/name` of the first pod."""
     pods: tuple[PodResult, ...]
 
 
@@ -184,11 +184,11 @@ def _choice(choice: GroupChoice, count: Callable[[Iterable[int]], dict[str, int]
     return made
 
 
-# From a snapshot to what the cluster-autoscaler would do.
+# From a snapshot to cluster-autoscaler's decision.
 
 
 class Autoscaling(Struct, frozen=True, kw_only=True):
-    """A loop's answer about the pending pods of a snapshot."""
+    """A loop's decision about the pending pods of a snapshot."""
 
     answer: LoopResult
     pods: PodTable
@@ -197,7 +197,7 @@ class Autoscaling(Struct, frozen=True, kw_only=True):
         return f"<Autoscaling of {len(self.pods.pending):,} pending pods>"
 
     def records(self) -> list[dict[str, object]]:
-        """A row per pending pod and node group. Flat, as `pandas.DataFrame` and `polars.DataFrame` take them."""
+        """Return a row per pending pod and node group: flat, for `pandas.DataFrame` and `polars.DataFrame`."""
         untried: dict[str, TemplateVerdict | None] = {"": None}
         return [
             {
@@ -231,7 +231,7 @@ def setup_of(
     kube_version: str | None = None,
     now: str | None = None,
 ) -> LoopSetup:
-    """What a loop goes by. Raises `InputError` where it has no status of an autoscaler that can be read."""
+    """Return the input of a loop. Raises `InputError` without a valid status of an autoscaler."""
     release = resolve(kube_version)
     behaviour = autoscaler_behaviour(release.version)
     written = snapshot.config_maps.get(AUTOSCALER_STATUS)

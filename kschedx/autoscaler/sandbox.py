@@ -1,4 +1,4 @@
-"""The cluster that the cluster-autoscaler plays with: nodes are added, pods are put on them, and all of it is undone.
+"""The copy of the cluster in which cluster-autoscaler adds nodes and places pods, with undo.
 
 Upstream: simulator/clustersnapshot (PredicateSnapshot, SchedulerPluginRunner).
 """
@@ -6,7 +6,7 @@ Upstream: simulator/clustersnapshot (PredicateSnapshot, SchedulerPluginRunner).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -21,41 +21,42 @@ from kschedx.kube.types import Node, Pod
 from kschedx.plugins.node_resources_fit import NodeResourcesFit
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, TableRow, cluster_rows
+from kschedx.snapshot.moving import MovingCluster
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 OF_OTHERS = plugins_with(Trait.ABOUT_OTHER_NODES)
-"""Filter plugins for which other nodes count."""
+"""Filter plugins that read other nodes."""
 
 PRE_FILTER_FAILED = "PreFilter failed"
 PRE_FILTER_LEFT_OUT = "PreFilter filtered the Node out"
 
 
 class TemplateVerdict(Struct, frozen=True, kw_only=True):
-    """Whether a pod can run on a node, and if not, what the first plugin that rejects it says."""
+    """Whether a pod fits a node, and if not, the first plugin's rejection."""
 
     fits: bool
     plugin: str = ""
     reasons: tuple[str, ...] = ()
     error: str = ""
-    """Where it was not a Filter plugin's rejection."""
+    """The error, if it is not a Filter plugin's rejection."""
 
 
 FITS = TemplateVerdict(fits=True)
 
 
 class AddedNode(Struct, frozen=True, kw_only=True):
-    """A node to be added, with the pods that come with it."""
+    """A node to add, with its pods."""
 
     node: Node
     pods: tuple[int, ...] = ()
-    """Rows of pods that run nowhere; copies of them run on the node."""
+    """Rows of pods without a node; copies of them run on the new node."""
     group: str = field(default="")
 
 
 class Brought(Struct, frozen=True, kw_only=True):
-    """A new node of the world, and what came with it."""
+    """A new node of the world, with its pods."""
 
     node: ClusterRow
     pods: IntArray
@@ -63,22 +64,22 @@ class Brought(Struct, frozen=True, kw_only=True):
 
 
 class Seen(Struct, frozen=True, kw_only=True):
-    """What PreFilter and Filter found for a pod on one new node, among other new ones that it shall not see."""
+    """The PreFilter and Filter results for a pod on one new node, among other new nodes that must not count."""
 
     stopped: TemplateVerdict | None
-    """PreFilter's word, where it ends there."""
+    """PreFilter's rejection, if any."""
     rejections: tuple[TemplateVerdict, ...]
-    """Of the plugins that look at nothing but the node, in order."""
+    """The rejections of plugins that read only the node, in order."""
     index: int
-    """The node's place among the new ones."""
+    """The node's index among the new ones."""
     new: tuple[Brought, ...]
     labels_of_new: tuple[Mapping[str, str], ...]
-    """Of the new nodes."""
+    """The labels of the new nodes."""
     state: CycleState
     filters: tuple[str, ...]
-    """The profile's plugins at Filter, in order."""
+    """The profile's Filter plugins, in order."""
     room: Room | None
-    """NodeResourcesFit's rule on the new nodes, where it is no other than sums."""
+    """NodeResourcesFit's inequality on the new nodes, if it consists of sums only."""
     pods: PodTable
     empty_selector_counts: bool
 
@@ -92,16 +93,16 @@ class Seen(Struct, frozen=True, kw_only=True):
 
 
 class Sandbox:
-    """A snapshot that changes. A pod is named by its row, a node by its row; rows of nodes that are gone are not used
-    again before the change is undone."""
+    """A changing snapshot. Pods and nodes are given by row. Rows of removed nodes are not reused before the change is
+    undone."""
 
     def __init__(self, framework: Framework, *, names_count: bool = True) -> None:
-        """`names_count`: a node that PreFilter does not name is rejected where it alone is asked for."""
+        """`names_count`: whether a node that PreFilter does not name is rejected in a check of that node alone."""
         self._framework = framework
         self._names_count = names_count
         self._pods: dict[int, Pod] = {}
         self.last = ClusterRow(0)
-        """The node that was found last: the next search begins after it."""
+        """The result of the last search; the next one starts after it."""
 
     @property
     def snapshot(self) -> Snapshot:
@@ -121,7 +122,7 @@ class Sandbox:
 
     @contextmanager
     def fork(self) -> Iterator[None]:
-        """What is done inside is undone at the end."""
+        """Undo all changes in the block at its end."""
         before = self._framework
         try:
             yield
@@ -134,15 +135,18 @@ class Sandbox:
         self._framework = self._framework.on(snapshot)
 
     def place(self, pod: int, node: ClusterRow) -> None:
-        pods = self.snapshot.pods.placed(np.array([pod]), node)
+        self.place_each({pod: node})
+
+    def place_each(self, places: Mapping[int, ClusterRow]) -> None:
+        pods = self.snapshot.pods.placed(np.array([*places]), np.array([*places.values()]))
         self._become(replace(self.snapshot, pods=pods, _tables={}))
 
     def add(self, new: AddedNode) -> ClusterRow:
-        """The node's row."""
+        """Add a node and return its row."""
         return self.bring((new,))[0].node
 
     def bring(self, news: Sequence[AddedNode]) -> tuple[Brought, ...]:
-        """New nodes, one after the other."""
+        """Add nodes, one after the other."""
         brought: list[Brought] = []
         cluster, first = self.snapshot.cluster, len(self.snapshot.pods)
         pods: list[int] = []
@@ -160,25 +164,28 @@ class Sandbox:
         return tuple(brought)
 
     def leave(self, pods: IntArray) -> None:
-        """Pods are taken off their nodes, and may go anywhere."""
+        """Remove pods from their nodes, so that they may go anywhere."""
         for row in pods.tolist():
-            pod = self.pod(row)
-            self._pods[row] = replace(pod, spec=replace(pod.spec, node_name=""))
+            self._unbind(row)
         node = self.snapshot.pods.node.copy()
         node[pods] = -1
         self._become(replace(self.snapshot, pods=self.snapshot.pods.moved(node, self.node_count), _tables={}))
 
+    def _unbind(self, row: int) -> None:
+        pod = self.pod(row)
+        self._pods[row] = replace(pod, spec=replace(pod.spec, node_name=""))
+
     def replace_node(self, row: ClusterRow, node: Node) -> None:
         self._become(self.snapshot.with_nodes({row: node}))
 
-    # --- questions
+    # --- queries
 
     def _pre_filter(self, row: int) -> tuple[Pod, CycleState, PreFilterOutcome]:
         pod, state = self.pod(row), CycleState()
         return pod, state, self._framework.run_pre_filter(state, pod)
 
     def check(self, row: int, node: ClusterRow) -> TemplateVerdict:
-        """PreFilter over the whole cluster, then Filter on the node; nothing changes."""
+        """Run PreFilter over the whole cluster, then Filter on the node, without a change."""
         pod, state, found = self._pre_filter(row)
         stopped = self._stopped(found, node)
         if stopped is not None:
@@ -188,7 +195,7 @@ class Sandbox:
         return FITS if first < 0 else _verdict(outcome.verdicts[first], 0, outcome.plugins[first])
 
     def look(self, row: int, new: Sequence[Brought]) -> tuple[Seen, ...]:
-        """PreFilter once, then Filter on each of these nodes."""
+        """Run PreFilter once, then Filter on each of these nodes."""
         framework = self._framework
         pod, state, found = self._pre_filter(row)
         table = framework.nodes.at(cluster_rows([one.node for one in new]))
@@ -221,7 +228,7 @@ class Sandbox:
         return self._names_count and found.nodes is not None and self.node(node).name not in found.nodes
 
     def _stopped(self, found: PreFilterOutcome, node: ClusterRow) -> TemplateVerdict | None:
-        """What PreFilter says of the node, where it does not leave it to Filter."""
+        """Return PreFilter's rejection of the node, or None if Filter decides."""
         status = found.status
         if not status.is_success:
             return TemplateVerdict(fits=False, plugin=status.plugin, reasons=status.reasons, error=PRE_FILTER_FAILED)
@@ -234,7 +241,7 @@ class Sandbox:
         return next((one.room(state, pod, nodes) for one in fit), None)
 
     def rejections(self, row: int, node: ClusterRow) -> tuple[Status, ...]:
-        """Every plugin that rejects the pod on the node, with its findings; where PreFilter does, that alone."""
+        """Return every plugin that rejects the pod on the node, with its findings; only PreFilter's if it rejects."""
         pod, state, found = self._pre_filter(row)
         if not found.status.is_success:
             return (found.status,)
@@ -248,31 +255,55 @@ class Sandbox:
         )
 
     def find(self, row: int, among: BoolArray | None = None) -> ClusterRow | None:
-        """The first node (of those where the mask holds) that takes the pod, after the one that was found last;
-        cordoned ones are left out."""
-        framework = self._framework
+        """Return the first node (within the mask) that fits the pod, starting after the last result; cordoned nodes are
+        left out."""
         pod, state, found = self._pre_filter(row)
-        if not found.status.is_success:
-            return None
+        passed = self._passed(pod, state, found, among)
+        return self.next_of(passed) if len(passed) else None
+
+    def next_of(self, nodes: ClusterRows) -> ClusterRow:
+        """Return the first of some ascending nodes after the last result."""
+        at = int(np.searchsorted(nodes, self.last, side="right"))
+        self.last = ClusterRow(int(nodes[at % len(nodes)]))
+        return self.last
+
+    def _passed(
+        self, pod: Pod, state: CycleState, found: PreFilterOutcome, among: BoolArray | None = None
+    ) -> ClusterRows:
+        framework = self._framework
         open_ = ~framework.nodes.unschedulable
         if among is not None:
             open_ &= among
         if found.nodes is not None:
             named = np.zeros(len(open_), dtype=np.bool_)
             named[framework.nodes.only(found.nodes).rows] = True
-            open_ = open_ & named
+            open_ &= named
         rows = ClusterRows(np.flatnonzero(open_))
-        if not len(rows):
+        if not found.status.is_success or not len(rows):
+            return ClusterRows(rows[:0])
+        return ClusterRows(rows[framework.run_filters(state, pod, framework.nodes.at(rows)).passed])
+
+    def takers(self, row: int) -> ClusterRows | None:
+        """Return the nodes, ascending, that fit a pod which leaves its own, if other pods only affect free resources.
+        None if they affect more, or if the pod's volumes or devices count."""
+        self._unbind(row)
+        pod, state, found = self._pre_filter(row)
+        framework, spec = self._framework, pod.spec
+        has_claims = spec.resource_claims or any(one.persistent_volume_claim or one.ephemeral for one in spec.volumes)
+        if has_claims or not found.status.is_success or framework.room(state, pod, framework.nodes) is None:
             return None
-        passed = rows[framework.run_filters(state, pod, framework.nodes.at(rows)).passed]
-        if not len(passed):
-            return None
-        after = passed[passed > self.last]
-        self.last = ClusterRow(int(after[0] if len(after) else passed[0]))
-        return self.last
+        return self._passed(pod, state, found)
+
+    def has_room(self, row: int, node: ClusterRow, more: Sequence[int]) -> bool:
+        """Return whether one of a pod's `takers` fits it together with these pods."""
+        pod, state, _ = self._pre_filter(row)
+        room = self._framework.room(state, pod, self._framework.nodes.at(cluster_rows([node])))
+        assert room is not None
+        used = room.used[0] + room.weights(np.array(more, dtype=np.int64)).sum(axis=0)
+        return bool((used <= room.limit[0]).all())
 
     def refusals(self, row: int, among: BoolArray) -> Mapping[str, int]:
-        """What nodes (those where the mask holds) say that do not take the pod: reason to their number."""
+        """Return the reasons of nodes (within the mask) that reject the pod, with their numbers."""
         framework = self._framework
         pod, state, found = self._pre_filter(row)
         rows = ClusterRows(np.flatnonzero(among & ~framework.nodes.unschedulable))
@@ -288,8 +319,118 @@ class Sandbox:
         return counts
 
 
+class MovingSandbox(Sandbox):
+    """A sandbox whose changes cost the same in any cluster; nodes are not added."""
+
+    def __init__(self, world: Sandbox) -> None:
+        """`world` is not changed."""
+        self._moving = MovingCluster(world.snapshot)
+        self._seen = self._moving.snapshot
+        super().__init__(world._framework.on(self._seen), names_count=world._names_count)
+        self._pods = dict(world._pods)
+
+    @contextmanager
+    def fork(self) -> Iterator[None]:
+        mark = self._moving.mark()
+        try:
+            yield
+        finally:
+            self._moving.revert(mark)
+            self._catch_up()
+
+    def place_each(self, places: Mapping[int, ClusterRow]) -> None:
+        self._moving.place_many(np.array([*places]), np.array([*places.values()]))
+
+    def leave(self, pods: IntArray) -> None:
+        for row in pods.tolist():
+            self._unbind(row)
+            self._moving.remove(row)
+
+    def replace_node(self, row: ClusterRow, node: Node) -> None:
+        self._moving.replace_node(row, node)
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        if self._moving.snapshot is not self._seen:
+            self._seen = self._moving.snapshot
+            self._framework = self._framework.on(self._seen)
+
+
+class Evacuation:
+    """Empties nodes of a world, each separately: their pods move, one after the other, to the first other node that
+    fits. Nodes are evaluated once for pods that filters cannot distinguish, as long as only free resources matter."""
+
+    def __init__(
+        self, world: Sandbox, nodes: Collection[ClusterRow], empty: Callable[[Sandbox, ClusterRow], None]
+    ) -> None:
+        """`nodes` are the ones to try; `empty` cordons a node and removes its pods."""
+        self._world, self._empty = MovingSandbox(world), empty
+        self._open = np.zeros(world.node_count, dtype=np.bool_)
+        self._open[list(nodes)] = True
+        self._takers: dict[tuple[int, ...], ClusterRows | None] = {}
+        """By the codes of a pod's spec, labels, and namespace."""
+
+    def places(self, rows: Sequence[int], here: ClusterRow | None) -> tuple[list[str], Mapping[str, int] | None]:
+        """Return the pods' new nodes up to the first pod that fits nowhere, and the reasons for that one."""
+        world, places, unplaced = self._world, list[ClusterRow](), dict[int, ClusterRow]()
+        others, left = self._open.copy(), here
+        if here is not None:
+            others[here] = False
+        sees_all = here is None or not self._hides_terms(here)
+        takers = [self._takers_of(row) if sees_all else None for row in rows]
+        refusals: Mapping[str, int] | None = None
+        with world.fork():
+            world.last = ClusterRow(0)
+
+            def catch_up() -> None:
+                nonlocal left
+                if left is not None:
+                    self._empty(world, left)
+                    left = None
+                if unplaced:
+                    world.place_each(unplaced)
+                    unplaced.clear()
+
+            for row, known in zip(rows, takers, strict=True):
+                if known is None:
+                    catch_up()
+                    place = world.find(row, others)
+                else:
+                    place = self._next(row, ClusterRows(known[others[known]]), {*places}, unplaced)
+                if place is None:
+                    catch_up()
+                    refusals = world.refusals(row, others)
+                    break
+                places.append(place)
+                unplaced[row] = place
+        return [world.node(place).name for place in places], refusals
+
+    def _next(
+        self, row: int, takers: ClusterRows, used: Collection[ClusterRow], unplaced: Mapping[int, ClusterRow]
+    ) -> ClusterRow | None:
+        while len(takers):
+            node = self._world.next_of(takers)
+            if node not in used or self._world.has_room(row, node, [it for it, on in unplaced.items() if on == node]):
+                return node
+            takers = ClusterRows(takers[takers != node])
+        return None
+
+    def _takers_of(self, row: int) -> ClusterRows | None:
+        pods = self._world.snapshot.pods
+        kind = tuple(int(column.codes[row]) for column in (pods.specs, pods.labels, pods.namespaces))
+        if kind not in self._takers:
+            self._takers[kind] = self._world.takers(row)
+        return self._takers[kind]
+
+    def _hides_terms(self, here: ClusterRow) -> bool:
+        """Return whether a pod there has an anti-affinity term that matters only after the pod has moved."""
+        labels, pods = self._world.node(here).metadata.labels, self._world.snapshot.pods
+        specs = (pods.specs[row] for row in pods.on_node(here).tolist())
+        return any(term.topology_key not in labels for spec in specs for term in spec.required_anti_affinity)
+
+
 def _verdict(verdicts: Verdicts, index: int, plugin: str) -> TemplateVerdict:
-    """A rejection."""
+    """Return the verdict of a rejection."""
     code = Code(int(verdicts.codes[index]))
     error = "" if code.is_rejection else f'unexpected filter status "{code.text}"'
     return TemplateVerdict(fits=False, plugin=plugin, reasons=verdicts.reasons[index], error=error)
@@ -305,12 +446,9 @@ def sandbox_of(
     *,
     names_count: bool,
 ) -> tuple[Sandbox, dict[ClusterRow, ClusterRow]]:
-    """A world with some of the snapshot's nodes and new ones after them.
-
-    `more` are pods that get rows of their own at the end, before anything else; `places` are pods that are put on a
-    node (rows of the snapshot), `gone` those that are taken off it. Returns the world, and for rows of the snapshot's
-    nodes those of the world's.
-    """
+    """Return a world with some of the snapshot's nodes, followed by new ones, and the world's rows by the snapshot's.
+    `more` are pods that are first appended as rows; `places` assigns pods (rows of the snapshot) to nodes, `gone`
+    removes pods from their nodes."""
     snapshot = framework.snapshot
     kept = {row: ClusterRow(index) for index, row in enumerate(nodes)}
     position = np.full(len(snapshot.cluster.nodes) + 1, -1, dtype=np.int64)

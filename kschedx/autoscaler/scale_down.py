@@ -1,6 +1,6 @@
-"""Why cluster-autoscaler does not remove a node: its utilisation, its pods, their places, and its group.
+"""Why cluster-autoscaler does not remove a node: its utilization, its pods, their new nodes, and its group.
 
-Upstream: core/scaledown/ and simulator/ of kubernetes/autoscaler, read as of 1.36. No loop of it was recorded.
+Upstream: core/scaledown/ and simulator/ of kubernetes/autoscaler, version 1.36. No loop of it was recorded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Literal
 
-import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -21,7 +20,7 @@ from kschedx.apiserver.defaulting import GRACE_PERIOD
 from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
 from kschedx.autoscaler.flags import ScaleDownFlags
 from kschedx.autoscaler.node_groups import NodeState, cluster_is_healthy, gpu_label
-from kschedx.autoscaler.sandbox import Sandbox
+from kschedx.autoscaler.sandbox import Evacuation, Sandbox
 from kschedx.autoscaler.status import NodeGroupStatus
 from kschedx.errors import InputError, UndecidableError
 from kschedx.framework.runtime import request_options
@@ -48,34 +47,33 @@ from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
-# What a pod means for the removal of its node: it moves, it goes with the node, or it keeps the node.
-#
-# Upstream: simulator/drainability/rules, utils/drain/drain.go, core/scaledown/pdb.
+# What a pod means for the removal of its node: it moves, is deleted with the node, or prevents the removal. Upstream:
+# simulator/drainability/rules, utils/drain/drain.go, core/scaledown/pdb.
 
 SECOND = 1_000_000_000
 LONG_TERMINATING_AFTER = 30
-"""Seconds. A pod still counts so long after its deletion time and its grace period."""
+"""Seconds for which a pod still counts after its deletion time and grace period."""
 KUBE_SYSTEM = "kube-system"
 MEMORY = "Memory"
 _REPLICATED = frozenset({"ReplicationController", "Job", "ReplicaSet", "StatefulSet"})
 _LISTED = {"ReplicationController": None, "Job": None, "ReplicaSet": None, "StatefulSet": "apps", "DaemonSet": "apps"}
-"""Kinds of controllers that the autoscaler looks up, and the group where only one is meant."""
+"""Controller kinds that the autoscaler looks up, with the group if only one counts."""
 _WITH_REPLICAS = ("ReplicationController", "ReplicaSet")
 
 
 class RemovalFate(StrEnum):
     MOVES = "moves"
     DAEMON_SET = "daemonset"
-    """It goes with the node."""
+    """It is deleted with the node."""
     SKIPPED = "skipped"
-    """A mirror pod, or one that should have ended long ago."""
+    """A mirror pod, or one that should have terminated long ago."""
     COMPLETES = "completes"
-    """The node waits for its end."""
+    """The node waits for its completion."""
     BLOCKS = "blocks"
 
 
 class RemovalBlocker(StrEnum):
-    """Why a pod keeps its node, under the autoscaler's names."""
+    """Why a pod prevents the removal of its node, with the autoscaler's names."""
 
     CONTROLLER_NOT_FOUND = "ControllerNotFound"
     MIN_REPLICAS_REACHED = "MinReplicasReached"
@@ -89,9 +87,9 @@ class RemovalBlocker(StrEnum):
 MENDED_BY_ANNOTATION = frozenset(RemovalBlocker) - {
     RemovalBlocker.CONTROLLER_NOT_FOUND,
     RemovalBlocker.MIN_REPLICAS_REACHED,
-    RemovalBlocker.NOT_ENOUGH_PDB,  # the autoscaler would try, and the API server refuse the eviction
+    RemovalBlocker.NOT_ENOUGH_PDB,  # the autoscaler would try, and the API server would refuse the eviction
 }
-"""What `safe-to-evict: true` on the pod overrides."""
+"""The blockers that `safe-to-evict: true` on the pod overrides."""
 
 
 class PodFateDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
@@ -100,13 +98,13 @@ class PodFateDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
     fate: RemovalFate
     blocker: RemovalBlocker | None = None
     controller: str = ""
-    """`Kind name`; empty where it has none."""
+    """`Kind name`, or empty."""
     volumes: tuple[str, ...] = ()
-    """Local volumes that would be lost."""
+    """Local volumes whose data would be lost."""
     budgets: tuple[str, ...] = ()
     """PodDisruptionBudgets that allow no disruption."""
     replicas: int | None = None
-    """What its controller is to keep, where that is too few."""
+    """The controller's desired replicas, if they are too few."""
 
 
 class PodFate(PodFateDocument, frozen=True, kw_only=True):
@@ -121,7 +119,7 @@ class _Budget(Struct, frozen=True):
 
 
 class Fates:
-    """Judges the pods of a snapshot."""
+    """Decides about the pods of a snapshot."""
 
     def __init__(self, snapshot: Snapshot, flags: ScaleDownFlags, behaviour: AutoscalerBehaviour, now: int) -> None:
         self._snapshot = snapshot
@@ -131,7 +129,8 @@ class Fates:
         self._now = now
 
     def of(self, row: int, *, is_safe: bool = False) -> PodFate:
-        """In the order of the autoscaler's rules; the first that knows the pod decides. `is_safe`: as if annotated."""
+        """Apply the autoscaler's rules in their order; the first that matches decides. `is_safe`: as if the pod had the
+        annotation."""
         pods, spec = self._pods, self._pods.specs[row]
         written = pods.annotations[row]
         owner = controller_of(pods.owners[row])
@@ -191,7 +190,7 @@ class Fates:
             replicas=replicas,
         )
 
-    # --- what the rules ask
+    # --- conditions of the rules
 
     def is_of_daemon_set(self, row: int) -> bool:
         owner = controller_of(self._pods.owners[row])
@@ -207,7 +206,8 @@ class Fates:
         return nanoseconds(stamp) + (grace_period + LONG_TERMINATING_AFTER) * SECOND < self._now
 
     def _lost_controller(self, row: int, owner: OwnerReference) -> PodFate | None:
-        """Its controller is gone, or has too few replicas. Of kinds that a snapshot has nothing of, nothing is said."""
+        """Return the result if its controller does not exist or has too few replicas. Kinds without any object in the
+        snapshot are ignored."""
         kind = "DaemonSet" if self.is_of_daemon_set(row) else owner.kind
         group = owner.api_version.rpartition("/")[0]
         if kind != owner.kind or kind not in _LISTED or _LISTED[kind] not in (None, group):
@@ -233,7 +233,7 @@ class Fates:
     def _budgets(self) -> tuple[_Budget, ...]:
         found = []
         for one in self._snapshot.disruption_budgets:
-            with suppress(InputError):  # a selector that cannot be read covers nothing
+            with suppress(InputError):  # an invalid selector matches nothing
                 selector = compile_selector(one.spec.selector)
                 found.append(
                     _Budget(one.metadata.name, one.metadata.namespace, selector, one.status.disruptions_allowed or 0)
@@ -256,14 +256,14 @@ def controller_of(owners: Sequence[OwnerReference]) -> OwnerReference | None:
 
 
 def _is_terminal(spec: PodSpec, phase: str) -> bool:
-    """It has ended, or nothing starts it again."""
+    """Return whether it has finished and is not restarted."""
     if spec.restart_policy == "Never" and phase in ("Succeeded", "Failed"):
         return True
     return phase == "Failed" or (spec.restart_policy == "OnFailure" and phase == "Succeeded")
 
 
 def _local_volumes(spec: PodSpec, safe: str) -> tuple[str, ...]:
-    """Volumes on the node's disk that no annotation gives up."""
+    """Return volumes on the node's disk that no annotation releases."""
     given_up = frozenset(safe.split(","))
     return tuple(
         volume.name
@@ -273,16 +273,15 @@ def _local_volumes(spec: PodSpec, safe: str) -> tuple[str, ...]:
     )
 
 
-# How much of a node's own devices is allocated, as cluster-autoscaler counts it.
-#
-# Upstream: simulator/dynamicresources/utils/utilization.go.
+# The allocated fraction of a node's own devices, as cluster-autoscaler counts it. Upstream:
+# simulator/dynamicresources/utils/utilization.go.
 
 DevicePool = tuple[str, str]
 """Driver and name."""
 
 
 class DeviceUse(Struct, frozen=True, kw_only=True):
-    """Of the pool that is used most."""
+    """The utilization of the most used pool."""
 
     pool: str
     """`driver/pool`."""
@@ -292,12 +291,13 @@ class DeviceUse(Struct, frozen=True, kw_only=True):
 
 
 def has_devices(node: str, devices: Devices) -> bool:
-    """Of its own: those that several nodes can reach do not count."""
+    """Return whether the node has node-local devices; devices that several nodes reach do not count."""
     return any(one.spec.node_name == node for one in devices.slices)
 
 
 def device_use(node: str, pods: Collection[str], devices: Devices) -> DeviceUse | None:
-    """`pods` are those on the node, as `namespace/name`. None where a pool is not whole, and so cannot be counted."""
+    """`pods` are the pods on the node, as `namespace/name`. None if a pool is incomplete, so that it cannot be
+    counted."""
     taken: dict[DevicePool, set[str]] = defaultdict(set)
     for one in _allocations(pods, devices):
         if not one.admin_access:
@@ -318,7 +318,7 @@ def device_use(node: str, pods: Collection[str], devices: Devices) -> DeviceUse 
 
 
 def _allocations(pods: Collection[str], devices: Devices) -> Iterator[DeviceRequestAllocationResult]:
-    """What claims of these pods have got."""
+    """Yield the allocations of these pods' claims."""
     for claim in devices.claims.values():
         namespace = claim.metadata.namespace
         users = (f"{namespace}/{one.name}" for one in claim.status.reserved_for if one.resource == "pods")
@@ -337,7 +337,7 @@ def _use(name: str, slices: Sequence[ResourceSlice], taken: Collection[str]) -> 
 
 
 def _of_counters(slices: Sequence[ResourceSlice], every: Sequence[Device], allocated: Sequence[Device]) -> float:
-    """A set of counters stands for a machine that is divided: its scarcest counter counts, and the mean of all sets."""
+    """A counter set represents a partitioned device: its most used counter counts, and the mean over all sets."""
     machines = {consumed.counter_set for device in every for consumed in _parts(device).consumes_counters}
     used: Counter[tuple[str, str]] = Counter()
     for device in allocated:
@@ -353,31 +353,29 @@ def _of_counters(slices: Sequence[ResourceSlice], every: Sequence[Device], alloc
 
 
 def _parts(device: Device) -> Device:
-    """v1beta1 has them one level down."""
+    """Return the device's fields, which v1beta1 nests one level deeper."""
     if device.basic is None:
         return device
     return Device(name=device.name, consumes_counters=device.basic.consumes_counters)
 
 
-# How much of a node is asked for, as cluster-autoscaler counts it.
-#
-# Upstream: simulator/utilization/info.go.
+# The requested fraction of a node, as cluster-autoscaler counts it. Upstream: simulator/utilization/info.go.
 
 CPU, UTILIZATION_MEMORY = "cpu", "memory"
 
 
 class Utilization(Struct, frozen=True, kw_only=True):
-    """Of the resource that is used most; of the GPUs alone where the node has some, or of devices of its own."""
+    """The utilization of the most used resource; of GPUs alone if the node has any, or of its own devices."""
 
     resource: str
     requested: int
-    """cpu in milli, everything else in units; pods that do not count left out."""
+    """cpu in milli, everything else in units, without pods that do not count."""
     offered: int
-    """What is allocatable, without what pods that do not count ask for."""
+    """Allocatable minus the requests of pods that do not count."""
     threshold: float
     is_gpu: bool
     counted: float | None = None
-    """The share of devices, which need not be one of numbers."""
+    """The fraction of devices, which may not be a quotient of numbers."""
 
     @property
     def percent(self) -> int:
@@ -395,21 +393,21 @@ class Utilization(Struct, frozen=True, kw_only=True):
 
 
 class UtilizationRule(Struct, frozen=True, kw_only=True):
-    """What counts in one cluster."""
+    """How utilization is counted in a cluster."""
 
     pods: PodTable
     fates: Fates
     flags: ScaleDownFlags
     options: RequestOptions
     gpu_label: str | None
-    """Of the cloud."""
+    """The cloud's GPU label."""
     gpu_resources: tuple[str, ...]
     devices: Devices | None
-    """Of the cluster, where the autoscaler looks at them."""
+    """The cluster's devices, if the autoscaler counts them."""
 
     def of(self, node: Node, rows: Collection[int]) -> Utilization | None:
-        """`rows` are the pods on the node. None where the node offers no cpu or no memory, or a pool of its devices is
-        not whole: the autoscaler cannot count it, and leaves it alone."""
+        """`rows` are the pods on the node. None if the node has no allocatable cpu or memory, or an incomplete device
+        pool: then the autoscaler keeps the node."""
         requests = tuple(self._requests(rows))
         gpu = next((name for name in self.gpu_resources if _offered(node, name)), None)
         if gpu is not None or self.gpu_label in node.metadata.labels:
@@ -417,7 +415,7 @@ class UtilizationRule(Struct, frozen=True, kw_only=True):
             threshold = self.flags.gpu_threshold
             found = _used(node, resource, requests, threshold, is_gpu=True)
             idle = Utilization(resource=resource, requested=0, offered=0, threshold=threshold, is_gpu=True)
-            return found or idle  # GPUs that are not there yet do not keep the node
+            return found or idle  # missing GPUs do not keep the node
         if self.devices is not None and has_devices(node.name, self.devices):
             use = device_use(node.name, {self.pods.key(row) for row in rows}, self.devices)
             if use is None:
@@ -446,17 +444,17 @@ class UtilizationRule(Struct, frozen=True, kw_only=True):
 
 
 class _Request(Struct, frozen=True, kw_only=True):
-    """What one pod asks for."""
+    """The request of one pod."""
 
     amounts: Mapping[str, int]
     is_ignored: bool
-    """It is taken off what the node offers, in place of counting as used."""
+    """Whether it is subtracted from allocatable instead of counting as requested."""
 
 
 def _used(
     node: Node, resource: str, requests: Iterable[_Request], threshold: float, *, is_gpu: bool = False
 ) -> Utilization | None:
-    """None where the node offers nothing of it."""
+    """Return None if the node has none of the resource."""
     allocatable = _offered(node, resource)
     if not allocatable:
         return None
@@ -479,34 +477,33 @@ def _offered(node: Node, resource: str) -> int:
     return milli_value(written) if resource == CPU else value(written)
 
 
-# Whether cluster-autoscaler removes a node, and everything that keeps it.
-#
-# The autoscaler stops at the first reason; every one is reported here, in its order. Upstream: core/scaledown/planner,
-# core/scaledown/eligibility, core/scaledown/unneeded, simulator/cluster.go, processors/nodes.
+# Whether cluster-autoscaler removes a node, and every reason that prevents it. The autoscaler stops at the first
+# reason; all are reported here, in its order. Upstream: core/scaledown/planner, core/scaledown/eligibility,
+# core/scaledown/unneeded, simulator/cluster.go, processors/nodes.
 
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
-"""The taint of a node that is not needed; its value says since when, in seconds since 1970."""
+"""The taint of an unneeded node; its value is the time in seconds since 1970."""
 DELETION_TAKES = 10 * 60 * SECOND
-"""After that, a node that is marked to be deleted is evaluated again."""
+"""After this time, a node that is marked for deletion is evaluated again."""
 
 
 class Unremovable(StrEnum):
-    """Why a node stays, under the autoscaler's names, in the order in which it asks."""
+    """Why a node stays, with the autoscaler's names, in its order."""
 
     SCALE_DOWN_DISABLED = "ScaleDownDisabled"
-    """By the flag, for all nodes."""
+    """The flag disables scale-down for all nodes."""
     CLUSTER_UNHEALTHY = "ClusterUnhealthy"
-    """So many nodes are unready that it does nothing at all."""
+    """Too many nodes are unready, so that it does nothing."""
     NOT_AUTOSCALED = "NotAutoscaled"
     NODE_GROUP_MIN_SIZE_REACHED = "NodeGroupMinSizeReached"
     STARTING = "Starting"
-    """It counts as an upcoming node, and those are not evaluated."""
+    """It counts as an upcoming node and is not evaluated."""
     CURRENTLY_BEING_DELETED = "CurrentlyBeingDeleted"
     SCALE_DOWN_DISABLED_ANNOTATION = "ScaleDownDisabledAnnotation"
     SCALE_DOWN_UNREADY_DISABLED = "ScaleDownUnreadyDisabled"
     UNEXPECTED_ERROR = "UnexpectedError"
-    """It offers no cpu or no memory, or its devices cannot be counted."""
+    """It has no allocatable cpu or memory, or its devices cannot be counted."""
     NOT_UNDERUTILIZED = "NotUnderutilized"
     BLOCKED_BY_POD = "BlockedByPod"
     NO_PLACE_TO_MOVE_PODS = "NoPlaceToMovePods"
@@ -516,33 +513,37 @@ class Unremovable(StrEnum):
     BLOCKED_BY_ON_COMPLETION_POD = "BlockedByOnCompletionPod"
 
 
+_ORDER = (*Unremovable,)
+_BEFORE_PLACES = frozenset((one,) for one in _ORDER[: _ORDER.index(Unremovable.NO_PLACE_TO_MOVE_PODS)])
+
+
 class Stranded(Document, frozen=True):
-    """A pod that finds no other node once those before it have found theirs."""
+    """A pod that fits no other node after the pods before it have moved."""
 
     pod: str
     refusals: Mapping[str, int]
-    """What other nodes say: reason to their number."""
+    """The reasons of other nodes with their numbers."""
 
 
 class Removal(Struct, frozen=True, kw_only=True):
-    """One node, as scale-down sees it."""
+    """The result of scale-down for one node."""
 
     node: str
     group: NodeGroupStatus | None
     reasons: tuple[Unremovable, ...]
-    """Empty where the autoscaler removes the node; the first is its own word."""
+    """Empty if the autoscaler removes the node; it reports the first reason."""
     utilization: Utilization | None
     pods: tuple[PodFate, ...]
     places: Mapping[str, str]
-    """Pods that move to the nodes that take them."""
+    """Moving pods to their new nodes."""
     stranded: Stranded | None
     is_ready: bool
     unneeded_for: Duration | None
-    """Since when it carries the autoscaler's mark; None where it does not."""
+    """How long it has had the autoscaler's taint; None without it."""
     needed: Duration
-    """How long it has to be unneeded, or unready."""
+    """How long it has to be unneeded or unready."""
     minimum: tuple[str, int, int] | None
-    """A resource of which too little would be left, what would be left, and what has to be."""
+    """A resource below its minimum, with the remaining and the required amount."""
 
     @property
     def is_removable(self) -> bool:
@@ -553,10 +554,10 @@ class Removal(Struct, frozen=True, kw_only=True):
 
 
 class ScaleDown:
-    """Asks about nodes of one cluster."""
+    """Evaluates the nodes of one cluster."""
 
     def __init__(self, autoscaler: Autoscaler) -> None:
-        self._autoscaler = autoscaler
+        self.autoscaler = autoscaler
         self._snapshot = autoscaler.snapshot
         self._behaviour = autoscaler_behaviour(autoscaler.release.version)
         self._loop = autoscaler.loop()
@@ -566,15 +567,11 @@ class ScaleDown:
 
     @classmethod
     def of(cls, snapshot: Snapshot, options: AutoscalerOptions, scheduler: Scheduler) -> ScaleDown:
-        """Raises `UndecidableError` for a cluster that has no autoscaler, or does not say so."""
+        """Raises `UndecidableError` for a cluster without the status of an autoscaler."""
         autoscaler = Autoscaler.of(snapshot, options, scheduler)
         if autoscaler is None:
             raise UndecidableError(f"no cluster-autoscaler found: the snapshot has no ConfigMap {AUTOSCALER_STATUS}")
         return cls(autoscaler)
-
-    @property
-    def autoscaler(self) -> Autoscaler:
-        return self._autoscaler
 
     @cached_property
     def _utilization(self) -> UtilizationRule:
@@ -583,48 +580,58 @@ class ScaleDown:
             pods=self._snapshot.pods,
             fates=self._fates,
             flags=self.flags,
-            options=request_options(self._autoscaler.release),
-            gpu_label=gpu_label(self._autoscaler.flags.cloud_provider),
+            options=request_options(self.autoscaler.release),
+            gpu_label=gpu_label(self.autoscaler.flags.cloud_provider),
             gpu_resources=self._behaviour.gpu_resources,
             devices=self._snapshot.devices if counts else None,
         )
 
     @cached_property
-    def _settled(self) -> tuple[Sandbox, Mapping[ClusterRow, ClusterRow]]:
-        return self._loop.settled()
+    def _settled(self) -> tuple[Evacuation, Mapping[ClusterRow, ClusterRow]]:
+        world, rows = self._loop.settled()
+        return Evacuation(world, [*rows.values()], self._empty), rows
 
-    def about(self, name: str, *, safe: frozenset[int] = frozenset()) -> Removal:
-        """`name` is a node of the cluster; the pods in the rows `safe` are annotated as safe to evict."""
+    @cached_property
+    def _is_healthy(self) -> bool:
+        return cluster_is_healthy(self._loop.state.states, self._loop.state.flags)
+
+    def about(self, name: str, *, safe: frozenset[int] = frozenset(), is_one_of_many: bool = False) -> Removal:
+        """Evaluate a node; the pods in the rows `safe` count as annotated. With `is_one_of_many`, new nodes for its
+        pods are searched only if nothing else keeps the node, as the autoscaler does."""
         row = self._snapshot.cluster.index[name]
         state = self._loop.state.states[row]
         node = self._snapshot.cluster.nodes[row]
         rows = self._loop.state.rows_on(row)
         pods = tuple(self._fates.of(pod, is_safe=pod in safe) for pod in rows)
-        places, stranded = self._moved(row, [one for one in pods if one.fate is RemovalFate.MOVES])
         found = Removal(
             node=name,
-            group=None if state.group is None else self._autoscaler.status.group(state.group),
+            group=None if state.group is None else self.autoscaler.status.group(state.group),
             reasons=(),
             utilization=self._utilization.of(node, rows),
             pods=pods,
-            places=places,
-            stranded=stranded,
+            places={},
+            stranded=None,
             is_ready=state.is_ready,
             unneeded_for=self._unneeded_for(node),
             needed=self.flags.unneeded_time if state.is_ready else self.flags.unready_time,
             minimum=self._minimum(node),
         )
-        return replace(found, reasons=tuple(self._reasons(found, node, state)))
+        reasons = tuple(self._reasons(found, node, state))
+        if not is_one_of_many or reasons[:1] not in _BEFORE_PLACES:
+            places, stranded = self._moved(row, found.of(RemovalFate.MOVES))
+            found = replace(found, places=places, stranded=stranded)
+            reasons = tuple(self._reasons(found, node, state))
+        return replace(found, reasons=reasons)
 
     def safe_to_evict(self, found: Removal) -> Removal | None:
-        """The same node with every pod that an annotation makes safe to evict; None where that changes nothing."""
+        """Evaluate the node with every pod annotated for which that helps; None if nothing changes."""
         rows = frozenset(one.row for one in found.of(RemovalFate.BLOCKS) if one.blocker in MENDED_BY_ANNOTATION)
         return self.about(found.node, safe=rows) if rows else None
 
     def _reasons(self, found: Removal, node: Node, state: NodeState) -> Iterator[Unremovable]:
         if not self.flags.is_enabled:
             yield Unremovable.SCALE_DOWN_DISABLED
-        if not cluster_is_healthy(self._loop.state.states, self._loop.state.flags):
+        if not self._is_healthy:
             yield Unremovable.CLUSTER_UNHEALTHY
         if found.group is None:
             yield Unremovable.NOT_AUTOSCALED
@@ -672,7 +679,7 @@ class ScaleDown:
         return None if since is None else Duration(max(self._now - since, 0))
 
     def _minimum(self, node: Node) -> tuple[str, int, int] | None:
-        """The first resource of the whole cluster that would fall below its minimum."""
+        """Return the first resource of the whole cluster that would fall below its minimum."""
         cluster = self._snapshot.cluster
         for resource, least in self.flags.minimums.items():
             if resource not in cluster.resources.names:
@@ -685,31 +692,21 @@ class ScaleDown:
                 return resource, left, least
         return None
 
-    # --- places
+    # --- new nodes of pods
 
-    def _moved(self, row: ClusterRow, moving: list[PodFate]) -> tuple[Mapping[str, str], Stranded | None]:
-        """Each pod, one after the other, on the first other node that takes it; the first that finds none."""
+    def _moved(self, row: ClusterRow, moving: Sequence[PodFate]) -> tuple[Mapping[str, str], Stranded | None]:
+        """Move the pods, one after the other, to the first other node that fits. Return their nodes and the first pod
+        that fits nowhere."""
         if not moving:
             return {}, None
-        world, rows = self._settled
-        places: dict[str, str] = {}
-        with world.fork():
-            world.last = ClusterRow(0)
-            here = rows.get(row)
-            if here is not None:
-                self._empty(world, here)
-            others = np.zeros(world.node_count, dtype=np.bool_)
-            others[[int(one) for one in rows.values() if one != here]] = True
-            for one in moving:
-                place = world.find(one.row, others)
-                if place is None:
-                    return places, Stranded(pod=one.pod, refusals=world.refusals(one.row, others))
-                world.place(one.row, place)
-                places[one.pod] = world.node(place).name
-        return places, None
+        evacuation, rows = self._settled
+        names, refusals = evacuation.places([one.row for one in moving], rows.get(row))
+        stranded = None if refusals is None else Stranded(pod=moving[len(names)].pod, refusals=refusals)
+        return {one.pod: name for one, name in zip(moving, names, strict=False)}, stranded
 
     def _empty(self, world: Sandbox, row: ClusterRow) -> None:
-        """The node as it is while it is drained: without pods, and closed; a domain only where it still counts."""
+        """Make the node as during its drain: without pods and cordoned; it counts as a domain only if the autoscaler
+        counts it."""
         world.leave(world.snapshot.pods.on_node(row))
         node = world.node(row)
         closed = Taint(key=TO_BE_DELETED, value=str(self._now // SECOND), effect="NoSchedule")
@@ -725,7 +722,7 @@ class ScaleDown:
 
 
 def _marked(node: Node, key: str) -> int | None:
-    """Since when a node has the autoscaler's taint, in nanoseconds since 1970."""
+    """Return when the node got the autoscaler's taint, in nanoseconds since 1970."""
     written = next((taint.value for taint in node.spec.taints if taint.key == key), None)
     return int(written) * SECOND if written is not None and written.isdecimal() else None
 
@@ -749,7 +746,7 @@ class UtilizationDocument(Document, frozen=True):
 
 
 class Minimum(Document, frozen=True):
-    """A resource of which too little would be left, what would be left, and what has to be."""
+    """A resource below its minimum, with the remaining and the required amount."""
 
     resource: str
     left: int
@@ -778,7 +775,7 @@ class ScaleDownDocument(Document, frozen=True):
 
 
 def scale_down_document(autoscaler: Autoscaler | None, removals: Sequence[Removal], release: Release) -> Json:
-    """Without an autoscaler, that of a cluster which has none of its nodes."""
+    """Build the document; without an autoscaler, none of the nodes belongs to one."""
     return document(
         "ScaleDown",
         ScaleDownDocument,

@@ -1,4 +1,4 @@
-"""The limits on the whole cluster, and the groups that are left out before any pod is evaluated.
+"""The limits of the whole cluster, and the groups that are skipped before any pod is evaluated.
 
 Upstream: resourcequotas/ since 1.35, core/scaleup/resource/manager.go before, filterValidScaleUpNodeGroups in
 core/scaleup/orchestrator/orchestrator.go, processors/customresources/gpu_processor.go.
@@ -34,24 +34,24 @@ AT_MAXIMUM = "max node group size reached"
 CPU, MEMORY = "cpu", "memory"
 
 Amounts = Mapping[str, int]
-"""Cores, bytes of memory, and GPUs by the value of the label that announces them."""
+"""Cores, bytes of memory, and GPUs by the value of the GPU label."""
 
 
 class LoopError(Exception):
-    """The autoscaler's own error, which ends the scale-up."""
+    """The autoscaler's error that ends the scale-up."""
 
 
 class Machines(Struct, frozen=True, kw_only=True):
-    """What nodes count for in the limits: their capacity, in whole cores and bytes, and their GPUs."""
+    """How nodes count for the limits: their capacity in whole cores and bytes, and their GPUs."""
 
     cloud_provider: str
     cloud: Mapping[str, CloudTemplate]
     gpu_resources: tuple[str, ...]
     counts_gpus: bool = True
-    """Whether GPUs are evaluated; with quotas they always are, before only where a limit is about them."""
+    """Whether GPUs are counted: always with quotas, before only if a limit names them."""
 
     def of(self, node: Node, group: str | None) -> dict[str, int]:
-        """Raises `LoopError` where the GPUs that a label announces are unknown."""
+        """Raises `LoopError` if a node has the GPU label but its GPUs are unknown."""
         amounts = {name: _capacity(node, name) for name in (CPU, MEMORY)}
         kind, count = self.gpus(node, group)
         if kind and count > 0:
@@ -59,7 +59,7 @@ class Machines(Struct, frozen=True, kw_only=True):
         return amounts
 
     def gpus(self, node: Node, group: str | None) -> tuple[str, int]:
-        """The type and the number; a node that does not offer them yet has those of the cloud's template."""
+        """Return type and number; a node that does not offer GPUs yet has those of the cloud's template."""
         label = gpu_label(self.cloud_provider)
         if not self.counts_gpus or label is None or label not in node.metadata.labels:
             return "", 0
@@ -81,12 +81,12 @@ def _capacity(node: Node, resource: str) -> int:
 
 
 def is_virtual(node: Node) -> bool:
-    """Nodes of virtual kubelets are not counted."""
+    """Return whether it is a virtual kubelet's node, which is not counted."""
     return node.metadata.labels.get("type") == "virtual-kubelet"
 
 
 class Limits:
-    """What is left of the limits, and what one more node of each group takes."""
+    """The remainder of the limits, and how one more node of each group counts."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Limits:
     def of_snapshot(
         cls, nodes: Sequence[tuple[Node, str | None]], flags: Flags, machines: Machines, behaviour: AutoscalerBehaviour
     ) -> Limits:
-        """Limits less what the nodes of the snapshot are; all nodes of a group count like the first of them."""
+        """Limits minus the nodes of the snapshot; all nodes of a group count like its first one."""
         known: dict[str, dict[str, int]] = {}
         used: dict[str, int] = {}
         for node, group in nodes:
@@ -131,10 +131,8 @@ class Limits:
         machines: Machines,
         behaviour: AutoscalerBehaviour,
     ) -> Limits:
-        """Limits less the target sizes of the groups times their templates and the nodes outside of them.
-
-        Raises `LoopError` for a group without template.
-        """
+        """Limits minus the groups' target sizes times their templates and minus nodes without a group. Raises
+        `LoopError` for a group without a template."""
         used: dict[str, int] = {}
         counted: list[tuple[Node, str | None, int]] = []
         for group in groups:
@@ -169,7 +167,7 @@ class Limits:
         return Limits(self.left, self._machines, self._known, self._behaviour)
 
     def machine(self, template: Template) -> dict[str, int]:
-        """What one more node of the template's group counts for."""
+        """Return how one more node of the template's group counts."""
         if template.group in self._known:
             return self._known[template.group]
         amounts = self._machines.of(template.node, template.group)
@@ -178,7 +176,7 @@ class Limits:
         return amounts
 
     def exceeded(self, template: Template, count: int = 1) -> tuple[str, ...]:
-        """The resources of which more nodes need more than is left. Raises `LoopError`."""
+        """Return the resources of which new nodes need more than remains. Raises `LoopError`."""
         return tuple(
             sorted(
                 name
@@ -188,7 +186,7 @@ class Limits:
         )
 
     def allowed(self, template: Template, count: int) -> int:
-        """How many of so many new nodes the limits allow."""
+        """Return how many of `count` new nodes the limits allow."""
         for name, amount in self.machine(template).items():
             if amount > 0 and name in self.left and self.left[name] < amount * count:
                 count = min(count, self.left[name] // amount)
@@ -203,7 +201,7 @@ class Limits:
 def skip_reasons(
     group: AutoscalerGroup, template: Template | None, limits: Limits, behaviour: AutoscalerBehaviour
 ) -> tuple[str, ...]:
-    """Why a group is left out, or nothing."""
+    """Return why a group is skipped; empty if it is not."""
     if not group.is_healthy:
         return (NOT_READY,)
     if group.is_backed_off and template is not None:
@@ -219,9 +217,8 @@ def skip_reasons(
     return (behaviour.limit_text.format(resources=", ".join(exceeded)),) if exceeded else ()
 
 
-# To what sizes the groups are set: similar groups share the nodes, and limits cut them.
-#
-# Upstream: processors/nodegroupset/, balanceScaleUps and capScaleUpsByQuota in core/scaleup/orchestrator.
+# The new sizes of the groups: similar groups share new nodes, and limits reduce them. Upstream:
+# processors/nodegroupset/, balanceScaleUps and capScaleUpsByQuota in core/scaleup/orchestrator.
 
 
 class Resize(Struct, kw_only=True):
@@ -233,12 +230,12 @@ class Resize(Struct, kw_only=True):
     maximum: int
 
     def __str__(self) -> str:
-        """As events have it."""
+        """Format as in events."""
         return f"{{{self.group} {self.before}->{self.after} (max: {self.maximum})}}"
 
 
 class Similarity:
-    """Whether two groups are similar enough to share new nodes."""
+    """Decides whether two groups are similar enough to share new nodes."""
 
     def __init__(
         self, templates: Mapping[str, Template], flags: Flags, options: RequestOptions, behaviour: AutoscalerBehaviour
@@ -284,7 +281,7 @@ class Similarity:
         return _all_within(self._free(one), self._free(other), self._flags.max_free_difference_ratio)
 
     def _free(self, template: Template) -> dict[str, int]:
-        """In thousandths, what the pods of the template leave; of other resources than these only what they ask for."""
+        """Return what the template's pods leave, in thousandths; for other resources, only what they request."""
         asked: dict[str, int] = {"cpu": 0, "memory": 0, "ephemeral-storage": 0, "pods": 0}
         for pod in template.pods:
             for name, amount in pod_request(pod.spec, pod.status, self._options).amounts.items():
@@ -309,10 +306,8 @@ def _all_within(first: Mapping[str, int], second: Mapping[str, int], ratio: floa
 def similar_groups(
     name: str, groups: Sequence[AutoscalerGroup], similarity: Similarity, fitting: Mapping[str, Collection[int]]
 ) -> tuple[str, ...]:
-    """Similar groups that can grow and fit every class of pods that this one fits.
-
-    `fitting`: each group that is not left out to the kinds that fit there.
-    """
+    """Return the similar groups that can grow and fit every class of pods that this one fits. `fitting`: each group
+    that is not skipped to the classes that fit it."""
     if not fitting.get(name):
         return ()
     return tuple(
@@ -328,7 +323,7 @@ def similar_groups(
 
 
 def balanced(groups: Sequence[AutoscalerGroup], count: int) -> list[Resize]:
-    """So many new nodes for these groups, each to the smallest one; groups that stay as they are are left out."""
+    """Distribute new nodes over the groups, always to the smallest one. Unchanged groups are left out."""
     resizes = [
         Resize(group=group.name, before=group.status.target, after=group.status.target, maximum=group.status.max_size)
         for group in groups
@@ -342,7 +337,7 @@ def balanced(groups: Sequence[AutoscalerGroup], count: int) -> list[Resize]:
         if one.after < one.maximum:
             one.after += 1
             count -= 1
-        else:  # full: it moves to the front, out of the way
+        else:  # full: it is moved to the front and skipped
             resizes[start], resizes[current] = resizes[current], resizes[start]
             start += 1
         if current < len(resizes) - 1 and resizes[current].after > resizes[current + 1].after:
@@ -353,7 +348,7 @@ def balanced(groups: Sequence[AutoscalerGroup], count: int) -> list[Resize]:
 
 
 def within_quotas(resizes: Sequence[Resize], templates: Mapping[str, Template], limits: Limits) -> list[Resize]:
-    """Each group in turn is cut to what the ones before it leave."""
+    """Reduce each group in turn to what the ones before it leave."""
     for one in resizes:
         template = templates[one.group]
         allowed = limits.allowed(template, one.after - one.before)
@@ -370,16 +365,15 @@ def resized(
     limits: Limits,
     behaviour: AutoscalerBehaviour,
 ) -> list[Resize]:
-    """The new sizes for so many nodes; `limits` are used up."""
+    """Return the new sizes for `count` nodes; `limits` are consumed."""
     if not behaviour.balanced_sizes_heed_quotas:
         return balanced((option_group, *similar), count)
     sharing = [group for group in similar if not limits.exceeded(templates[group.name])]
     return within_quotas(balanced((option_group, *sharing), count), templates, limits)
 
 
-# The texts of the autoscaler's events.
-#
-# Upstream: processors/status/eventing_scale_up_processor.go, core/static_autoscaler.go.
+# The messages of the autoscaler's events. Upstream: processors/status/eventing_scale_up_processor.go,
+# core/static_autoscaler.go.
 
 AT_MAX_NODES_TOTAL = "max total nodes in cluster reached"
 CLUSTER_UNHEALTHY = "Warning ClusterUnhealthy: Cluster is unhealthy"
@@ -387,7 +381,7 @@ FILTERED_OUT = "expansion options filtered out and no longer considered"
 
 
 def parts_of(reasons: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """What follows `pod didn't trigger scale-up: `, sorted; one entry of `reasons` for each group."""
+    """Return the sorted parts after `pod didn't trigger scale-up: `; `reasons` has one entry for each group."""
     counts = Counter(reason for one in reasons for reason in one)
     return tuple(sorted(f"{count} {reason}" for reason, count in counts.items()))
 
@@ -405,7 +399,7 @@ def max_nodes_total_reached(maximum: int) -> str:
 
 
 def is_same_autoscaler_event(theirs: str, ours: str) -> bool:
-    """The parts of the text come in any order."""
+    """Compare two messages; their parts may be in any order."""
     if theirs == ours:
         return True
     head, colon, rest = theirs.partition(": ")

@@ -1,4 +1,4 @@
-"""The cluster as a loop of the cluster-autoscaler sees it, and what the loop comes to."""
+"""The input of a cluster-autoscaler loop, and its result."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.pods import PodTable
 
-# The cluster as the cluster-autoscaler sees it before it looks at any group.
-#
-# Upstream: RunOnce in core/static_autoscaler.go, clusterstate/.
+# The cluster from cluster-autoscaler's view, before it evaluates any group. Upstream: RunOnce in
+# core/static_autoscaler.go, clusterstate/.
 
 
 class LoopSetup(Struct, frozen=True, kw_only=True):
-    """What a loop goes by."""
+    """The input of a loop."""
 
     framework: Framework
-    """The scheduler's one profile on the cluster's snapshot."""
+    """The scheduler's only profile on the cluster's snapshot."""
     group_of: GroupOfNode
     status: AutoscalerStatus
     cloud: Mapping[str, CloudTemplate]
@@ -41,11 +40,11 @@ class LoopSetup(Struct, frozen=True, kw_only=True):
     now: int
     """Nanoseconds since 1970."""
     counts: bool = True
-    """Estimates are made by counting, where that comes to the same."""
+    """Whether estimates are made by counting if the result is the same."""
 
 
 class LoopState:
-    """Everything here is read from the cluster, and nothing changes."""
+    """Everything that is read from the cluster; nothing changes."""
 
     def __init__(self, setup: LoopSetup) -> None:
         self.setup = setup
@@ -64,18 +63,18 @@ class LoopState:
 
     @cached_property
     def states(self) -> tuple[NodeState, ...]:
-        """Every node of the snapshot as the autoscaler sees it."""
+        """Every node of the snapshot from the autoscaler's view."""
         return node_states(self.nodes, self.setup.group_of, self.flags, self.behaviour, self.setup.now)
 
     @cached_property
     def arranged(self) -> Arranged:
-        """The pods that wait, by what the autoscaler makes of them before it looks at any group."""
+        """The pending pods before the autoscaler evaluates any group."""
         return arrange(self.pods, self.snapshot.cluster.index.__contains__, self.flags, self.behaviour)
 
     @cached_property
     def expendable(self) -> list[int]:
-        """Rows of pods on nodes that count as free room: those of low priority, and those of schedulers that are not
-        among the allowed ones."""
+        """Rows of pods on nodes that do not count: those with low priority, and those of schedulers that are not
+        allowed."""
         count = self.pods.priorities < self.flags.expendable_pods_priority_cutoff
         if self.flags.allowed_schedulers:
             count = np.ones(len(self.pods), dtype=np.bool_)
@@ -88,7 +87,7 @@ class LoopState:
 
     @cached_property
     def nominations(self) -> dict[int, ClusterRow]:
-        """Nominated pods to the nodes that they take room on."""
+        """Nominated pods to the nodes where they count."""
         index = self.snapshot.cluster.index
         return {
             row: index[self.pods.nominated_node_names[row]]
@@ -98,7 +97,7 @@ class LoopState:
 
     @cached_property
     def templates(self) -> dict[str, Template]:
-        """Group to what a new node of it looks like, as far as that is known."""
+        """Group to the template of a new node, if known."""
         release = self.setup.framework.release
         maker = TemplateMaker(
             flags=self.flags,
@@ -113,7 +112,7 @@ class LoopState:
         return choose_templates(maker, names, examples, self._pods_on, self.setup.cloud, self.setup.now)
 
     def rows_on(self, node: ClusterRow) -> list[int]:
-        """Rows of the pods that count on a node of the snapshot."""
+        """Return rows of the pods that count on a node of the snapshot."""
         gone = set(self.expendable)
         rows = [int(row) for row in self.pods.on_node(node) if int(row) not in gone]
         if self.behaviour.nominated_pods_are_placed:
@@ -130,11 +129,11 @@ class LoopState:
 
     @cached_property
     def by_name(self) -> dict[str, AutoscalerGroup]:
-        """The groups."""
+        """Groups by name."""
         return {group.name: group for group in self.groups}
 
 
-# What a loop of the cluster-autoscaler comes to.
+# The result of a cluster-autoscaler loop.
 
 
 class LoopOutcome(StrEnum):
@@ -150,7 +149,7 @@ class LoopOutcome(StrEnum):
 
 
 class GroupResult(Struct, frozen=True, kw_only=True):
-    """A group, the template of its nodes, and why it is left out, if it is."""
+    """A group with its template, and why it is skipped, if it is."""
 
     group: AutoscalerGroup
     template: Template | None
@@ -158,48 +157,48 @@ class GroupResult(Struct, frozen=True, kw_only=True):
 
 
 class PodResult(Struct, frozen=True, kw_only=True):
-    """What the loop makes of a pending pod."""
+    """The loop's result for a pending pod."""
 
     row: int
     outcome: PodOutcome
     node: str = ""
-    """Where a schedulable pod fits."""
+    """The node that fits a schedulable pod."""
     is_on_upcoming: bool = False
     verdicts: Mapping[str, TemplateVerdict] = {}
-    """Of a considered pod, each group with a template to the check of the pod on it."""
+    """For a considered pod, the verdict of each group with a template."""
     remains: bool = False
-    """The autoscaler counts it among those that it cannot help."""
+    """Whether the autoscaler counts it as not helped."""
     parts: tuple[str, ...] = ()
-    """What follows `pod didn't trigger scale-up: `."""
+    """The parts after `pod didn't trigger scale-up: `."""
     is_told: bool = False
-    """The event NotTriggerScaleUp is really sent."""
+    """Whether the event NotTriggerScaleUp is really sent."""
 
 
 class GroupChoice(Struct, frozen=True, kw_only=True):
-    """What follows when an option is taken."""
+    """The result of choosing an option."""
 
     option: Option
     result: LoopOutcome
     resizes: tuple[Resize, ...] = ()
     triggered: tuple[int, ...] = ()
-    """Rows of the pods of the option, which get the event TriggeredScaleUp."""
+    """Rows of the option's pods, which get the event TriggeredScaleUp."""
     awaiting: tuple[int, ...] = ()
-    """Pods that fit other groups only: the next loop is theirs."""
+    """Pods that fit only other groups; the next loop evaluates them."""
     event: str = ""
     error: str = ""
 
 
 class LoopResult(Struct, frozen=True, kw_only=True):
-    """The whole loop."""
+    """The result of the whole loop."""
 
     result: LoopOutcome
     groups: tuple[GroupResult, ...]
     pods: tuple[PodResult, ...]
-    """Every pending pod in list order."""
+    """All pending pods in list order."""
     error: str = ""
     options: tuple[Option, ...] = ()
     choices: tuple[GroupChoice, ...] = ()
-    """One for each option that is left after the expanders; of several one is taken at random."""
+    """One for each option that the expanders keep; of several, one is chosen at random."""
     events: tuple[str, ...] = ()
-    """About the autoscaler itself."""
+    """Events about the autoscaler itself."""
     unknown_expanders: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
-"""What the cluster-autoscaler's status ConfigMap says: its groups with their sizes, and how it judges them.
+"""cluster-autoscaler's status ConfigMap: its groups with their sizes and states.
 
-Upstream: clusterstate/api/types.go; before 1.30 the text that clusterstate/utils/status.go writes.
+Upstream: clusterstate/api/types.go; before 1.30 the text of clusterstate/utils/status.go.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Health(StrEnum):
 
 
 class ScaleUp(StrEnum):
-    """What a group is doing."""
+    """The scale-up state of a group."""
 
     NO_ACTIVITY = "NoActivity"
     IN_PROGRESS = "InProgress"
@@ -39,11 +39,11 @@ INITIALIZING = "Initializing"
 
 
 class NodeGroupStatus(Struct, frozen=True, kw_only=True):
-    """A group as the autoscaler sees it."""
+    """The status of a group."""
 
     name: str
     target: int
-    """The size that the cloud is asked for."""
+    """The size requested from the cloud."""
     min_size: int = 0
     max_size: int = 0
     health: Health = Health.UNKNOWN
@@ -60,22 +60,22 @@ class NodeGroupStatus(Struct, frozen=True, kw_only=True):
 
 
 class AutoscalerStatus(Struct, frozen=True, kw_only=True):
-    """The ConfigMap's content."""
+    """The content of the ConfigMap."""
 
     groups: tuple[NodeGroupStatus, ...]
     """In the cloud's order."""
     state: str = ""
-    """`Running`, `Initializing`."""
+    """`Running` or `Initializing`."""
     health: Health = Health.UNKNOWN
-    """Of the cluster as a whole."""
+    """The health of the whole cluster."""
     time: str = ""
-    """When it was written, as it is written there."""
+    """The time of its last update, as text."""
     unknown: tuple[str, ...] = ()
-    """What it says of groups in words that are not known, as another release might."""
+    """Unknown states of groups, as another version may write."""
 
     @property
     def is_initializing(self) -> bool:
-        """Nothing was evaluated so far; a cluster without groups says `Running`."""
+        """Whether no loop has run yet. A cluster without groups has `Running`."""
         return self.state == INITIALIZING and not self.groups
 
     def group(self, name: str) -> NodeGroupStatus | None:
@@ -83,11 +83,11 @@ class AutoscalerStatus(Struct, frozen=True, kw_only=True):
 
 
 MOST_NODES = 100_000
-"""Of a group: twenty times what Kubernetes is made for, and what the loop holds in memory."""
+"""The maximum size of a group: twenty times Kubernetes' limit, and what a loop holds in memory."""
 
 
 def read_status(text: str) -> AutoscalerStatus:
-    """Both forms. Raises `InputError` for a text that is neither."""
+    """Parse either format. Raises `InputError` for any other text."""
     status = _read(text)
     for group in status.groups:
         if group.target > MOST_NODES:
@@ -120,7 +120,7 @@ def _read(text: str) -> AutoscalerStatus:
 
 
 def _unknown(groups: Iterable[object]) -> tuple[str, ...]:
-    """Words for states, in the order of the groups, that are none of ours."""
+    """Return unknown states in the order of the groups."""
     found: dict[str, None] = {}
     for entry in groups:
         for part, known in (("health", Health), ("scaleUp", ScaleUp)):
@@ -190,7 +190,7 @@ _FACT = re.compile(r"(\w+)=(-?[0-9]{1,18})")
 
 
 def _read_text(text: str) -> AutoscalerStatus:
-    """`Name:`, `Health: Healthy (ready=2 ... cloudProviderTarget=2 (minSize=1, maxSize=8))`, `ScaleUp: ...`."""
+    """Parse `Name:`, `Health: Healthy (ready=2 ... cloudProviderTarget=2 (minSize=1, maxSize=8))`, `ScaleUp: ...`."""
     head = _HEAD.search(text)
     before, *parts = _NAME.split(text)
     if head is None:

@@ -1,4 +1,4 @@
-"""What a new node of each group would look like: from its nodes, from a file, or from Cluster API."""
+"""The template of a new node in each group: from its nodes, from a file, or from Cluster API."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _KEYS = ("nodes", "template", "capacity", "labels", "taints", "tags")
 
 
 class GroupsFile(Struct, frozen=True, kw_only=True):
-    """What the file says."""
+    """The content of the file."""
 
     nodes: Mapping[str, str] = {}
     """Node to group."""
@@ -52,7 +52,7 @@ class GroupsFile(Struct, frozen=True, kw_only=True):
     """Group to `{"Node": manifest, "Pods": [manifest]}`."""
 
     def with_other(self, other: GroupsFile) -> GroupsFile:
-        """Both; of a group or node that both name, the other's."""
+        """Merge two files; the other one wins for groups and nodes in both."""
         return GroupsFile(nodes={**self.nodes, **other.nodes}, templates={**self.templates, **other.templates})
 
 
@@ -90,7 +90,7 @@ def read_groups(document: object, source: str) -> GroupsFile:
 
 
 def _described_node(name: str, entry: Mapping[str, object], place: Place) -> dict[str, object]:
-    """A node manifest of what is written down."""
+    """Build a node manifest from an entry."""
     labels = _texts(entry.get("labels"), "labels", place)
     capacity: dict[str, str] = _texts(entry.get("capacity"), "capacity", place)
     taints = [_taint(text, place) for text in list_at(entry, "taints")]
@@ -128,7 +128,7 @@ def _texts(value: object, key: str, place: Place) -> dict[str, str]:
 
 
 def _taint(value: object, place: Place) -> dict[str, object]:
-    """`key=value:effect`, or a map."""
+    """Parse `key=value:effect`, or a map."""
     if isinstance(value, dict):
         return value
     key_value, colon, effect = str(value).rpartition(":")
@@ -138,20 +138,19 @@ def _taint(value: object, place: Place) -> dict[str, object]:
     return {"key": key, "value": text, "effect": effect}
 
 
-# Templates of groups from Cluster API: annotations with a machine's capacity.
-#
-# Upstream: TemplateNodeInfo in cloudprovider/clusterapi/clusterapi_nodegroup.go, InstanceCapacity, Labels and Taints in
-# clusterapi_unstructured.go. What a machine template's own status says is not read.
+# Templates of groups from Cluster API: annotations with a machine's capacity. Upstream: TemplateNodeInfo in
+# cloudprovider/clusterapi/clusterapi_nodegroup.go, InstanceCapacity, Labels, and Taints in clusterapi_unstructured.go.
+# The status of machine templates is not read.
 
 MOST_PODS = "110"
 _MANAGED = ("node-role.kubernetes.io", "node-restriction.kubernetes.io", "node.cluster.x-k8s.io")
-"""Domains of the labels that machines pass on to their nodes."""
+"""Domains of the labels that machines copy to their nodes."""
 
 Manifest = dict[str, object]
 
 
 def machine_templates(snapshot: Snapshot) -> dict[str, Manifest]:
-    """Group to `{"Node": manifest, "Pods": [manifest]}`, of those that say how much cpu and memory there is."""
+    """Group to `{"Node": manifest, "Pods": [manifest]}`, for groups with cpu and memory capacity."""
     found: dict[str, Manifest] = {}
     for kind, records in capi.RECORDS.items():
         for record in records:
@@ -202,7 +201,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _taints(one: capi.Scalable) -> tuple[Taint, ...]:
-    """Those of the spec, and over them those of the annotation, by key and effect."""
+    """Return the taints of the spec, overridden by those of the annotation with the same key and effect."""
     found = {(taint.key, taint.effect): taint for taint in one.spec.template.spec.taints}
     for text in filter(None, one.metadata.annotations.get(capi.TAINTS, "").split(",")):
         named, _, effect = text.partition(":")
@@ -216,23 +215,21 @@ def _manifest(taint: Taint) -> Manifest:
 
 
 def _kube_proxy(group: str) -> Manifest:
-    """The autoscaler takes one for granted on every new node; it asks for nothing."""
+    """The autoscaler assumes a kube-proxy pod on every new node; it requests nothing."""
     return {
         "metadata": {"name": f"kube-proxy-{group}", "namespace": "kube-system", "labels": {"component": "kube-proxy"}},
         "spec": {"containers": [{"name": "kube-proxy", "image": "kube-proxy"}]},
     }
 
 
-# What a new node of each group would look like, and which pods would be on it from the start.
-#
-# Upstream: processors/nodeinfosprovider/mixed_nodeinfos_processor.go, simulator/node_info_utils.go,
-# utils/daemonset/daemonset.go.
+# The template of a new node in each group, with the pods that run on it from the start. Upstream:
+# processors/nodeinfosprovider/mixed_nodeinfos_processor.go, simulator/node_info_utils.go, utils/daemonset/daemonset.go.
 
 TEMPLATE_LABEL = "cluster-autoscaler.kubernetes.io/template-node"
 CRITICAL = "system-node-critical"
 
 _SETTLED = Duration.seconds(60)
-"""How long a node has to be ready before it is an example."""
+"""How long a node has to be ready before it serves as a template."""
 _BETA_LABELS: Mapping[str, str] = {
     "node.kubernetes.io/instance-type": "beta.kubernetes.io/instance-type",
     "topology.kubernetes.io/region": "failure-domain.beta.kubernetes.io/region",
@@ -241,38 +238,39 @@ _BETA_LABELS: Mapping[str, str] = {
 
 
 class CloudTemplate(Struct, frozen=True, kw_only=True):
-    """What the cloud says a node of a group looks like."""
+    """The cloud's template of a node in a group."""
 
     node: Node
     pods: tuple[Pod, ...] = ()
 
 
 class DaemonSet(Struct, frozen=True, kw_only=True):
-    """A DaemonSet with the pod that it makes."""
+    """A DaemonSet with its pod."""
 
     name: str
     """`namespace/name`."""
     uid: str
     pod: Pod
     is_critical: bool
-    """Its pods are system-node-critical and may preempt."""
+    """Whether its pods are system-node-critical and may preempt."""
 
 
 class Template(Struct, frozen=True, kw_only=True):
-    """A sanitized node of a group with the pods on it."""
+    """A sanitized node of a group with its pods."""
 
     group: str
     source: str
-    """`node/NAME` for an example, `template` for the cloud's."""
+    """`node/NAME` of a real node, or `template` for the cloud's."""
     node: Node
     pods: tuple[Pod, ...]
     milli_cpu: int
-    """Requested by the pods."""
+    """Requests of the pods."""
     memory: int
 
 
 def cloud_templates(written: Mapping[str, object] | None) -> dict[str, CloudTemplate]:
-    """`{group: {"Node": manifest, "Pods": [manifest]}}`, as `/snapshotz` has its TemplateNodes. Raises `InputError`."""
+    """Parse `{group: {"Node": manifest, "Pods": [manifest]}}`, the format of TemplateNodes in `/snapshotz`. Raises
+    `InputError`."""
     found = {}
     for group, entry in (written or {}).items():
         place = Place(object=f"template of {group}")
@@ -291,7 +289,7 @@ def cloud_templates(written: Mapping[str, object] | None) -> dict[str, CloudTemp
 
 
 def _without_priority_class(pod: Mapping[str, object]) -> dict[str, object]:
-    """The manifest without the name of a class that is not at hand; its pods' priority is not asked for."""
+    """Remove the name of the priority class, which may be unknown; the pods' priority does not matter."""
     spec = pod.get("spec")
     if not isinstance(spec, dict):
         return dict(pod)
@@ -299,7 +297,7 @@ def _without_priority_class(pod: Mapping[str, object]) -> dict[str, object]:
 
 
 def daemon_sets(snapshot: Snapshot) -> tuple[DaemonSet, ...]:
-    """Those of the snapshot in list order, with their pods."""
+    """Return the DaemonSets of the snapshot in list order, with their pods."""
     found: list[DaemonSet] = []
     for (kind, namespace, name), raw in snapshot.workloads.items():
         if kind != "DaemonSet":
@@ -321,14 +319,14 @@ def daemon_sets(snapshot: Snapshot) -> tuple[DaemonSet, ...]:
 
 
 class TemplateMaker(Struct, frozen=True, kw_only=True):
-    """Makes templates of nodes."""
+    """Builds templates from nodes."""
 
     flags: Flags
     behaviour: AutoscalerBehaviour
     daemon_sets: tuple[DaemonSet, ...]
     options: RequestOptions
     compares_taints: bool
-    """The gate TaintTolerationComparisonOperators."""
+    """Behind the gate TaintTolerationComparisonOperators."""
 
     def of_node(self, group: str, node: Node, pods: Sequence[Pod], source: str, *, force: bool) -> Template:
         """`force`: DaemonSets without a pod among `pods` are added whatever their priority."""
@@ -396,10 +394,8 @@ def choose_templates(
     cloud: Mapping[str, CloudTemplate],
     now: int,
 ) -> dict[str, Template]:
-    """For each group the first good node in list order, else the cloud's template, else the first other node.
-
-    `pods_on` returns the pods on a node by its row. A group without any of these has no template.
-    """
+    """Return for each group the first good node in list order, else the cloud's template, else the first other node.
+    `pods_on` returns the pods on a node by its row. A group without any of these has no template."""
     good: dict[str, tuple[NodeState, Node]] = {}
     bad: dict[str, tuple[NodeState, Node]] = {}
     for state, node in nodes:
@@ -422,7 +418,7 @@ def choose_templates(
 
 
 def is_good_example(state: NodeState, node: Node, now: int) -> bool:
-    """Ready and unchanged for a minute, not cordoned, and not marked for deletion."""
+    """Return whether it has been ready and unchanged for a minute, is not cordoned, and is not marked for deletion."""
     settled = state.stable_since + _SETTLED < now
     deleted = any(taint.key == TO_BE_DELETED for taint in node.spec.taints)
     return state.is_ready and settled and not state.is_cordoned and not deleted

@@ -148,7 +148,7 @@ def _let_go_of_what_is_tried() -> None:
     them for some questions, are freed when the last reference goes."""
     if not gc.get_freeze_count():
         gc.freeze()
-    gc.set_threshold(10_000)
+    gc.set_threshold(50_000)
     gc.enable()
 
 

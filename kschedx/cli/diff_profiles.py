@@ -311,6 +311,7 @@ def _with_nodes(pair: Pair, rows: list[int], summary: Summary, jobs: int, wanted
     from msgspec.structs import replace
 
     from kschedx.cli.parallel import results
+    from kschedx.progress import Phase, counted
     from kschedx.simulate.repack import filling, repack, repacking
 
     pods = pair.snapshot.pods
@@ -320,9 +321,9 @@ def _with_nodes(pair: Pair, rows: list[int], summary: Summary, jobs: int, wanted
     if wanted is None and len(running) > MOST_REPACKED:
         return replace(summary, not_repacked=len(running))
     sides = (pair.before, pair.after)
-    before, after = results(
-        lambda side: repack(pair.snapshot, sides[side], running), range(2), jobs, weights=[len(running)] * 2
-    )
+    sizes = [len(running)] * 2
+    packed = results(lambda side: repack(pair.snapshot, sides[side], running), range(2), jobs, weights=sizes)
+    before, after = counted(packed, Phase.SCHEDULING, 2, "profiles")
     now = filling(pair.before.scheduler.on_cluster(pair.snapshot).nodes)
     return replace(summary, repacking=repacking(now, before, after))
 

@@ -54,8 +54,11 @@ def integrations(
     from kschedx.errors import InputError, nearest
 
     if name is None:
-        for known, told in INTEGRATIONS.items():
-            typer.echo(f"{known:<16}{told}")
+        from kschedx.render import terminal
+        from kschedx.render.catalogue import list_lines
+
+        out = terminal.console()
+        terminal.write(list_lines(f"{len(INTEGRATIONS)} integrations", [*INTEGRATIONS.items()], out.width), out)
         return ExitCode.SCHEDULABLE
     if name not in INTEGRATIONS:
         hint = nearest(name, INTEGRATIONS) or f"known: {', '.join(INTEGRATIONS)}"

@@ -11,39 +11,49 @@ import contextlib
 import os
 import re
 import signal
+import sys
 import termios
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextvars import ContextVar, copy_context
 from functools import cached_property, partial
 from itertools import chain, islice
-from typing import ClassVar, assert_never
+from threading import Thread
+from typing import TYPE_CHECKING, ClassVar, TypeVar, assert_never
 
 from msgspec import Struct
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.events import Print
 from textual.screen import Screen
 from textual.widgets import DataTable, Footer, HelpPanel, Input, OptionList, Static, TabbedContent, TabPane
 
 from kschedx.cli.output import command_line
 from kschedx.cli.streams import HUNG_UP
-from kschedx.errors import KschedxError
-from kschedx.explain.causes import CauseGroup
+from kschedx.errors import KschedxError, UndecidableError
+from kschedx.explain.causes import CauseGroup, PodAnswer, groups, owner_of
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
-from kschedx.progress import silence
+from kschedx.progress import Phase, Step, listening, silence
 from kschedx.render.blocks import shown_findings
 from kschedx.render.manifests import kubectl_commands
-from kschedx.render.pending import cause_text, cause_title
+from kschedx.render.pending import cause_text, cause_title, cause_tone, pending_sentence, pending_tone
 from kschedx.render.scores import node_verdict_lines
 from kschedx.render.screen import why_lines
-from kschedx.render.terminal import short_node_names, text
-from kschedx.render.wording import listed, visible
+from kschedx.render.terminal import short_node_names, text, title_lines
+from kschedx.render.view import Tone
+from kschedx.render.wording import count, listed, visible
 from kschedx.render.words import describe
+
+if TYPE_CHECKING:
+    from kschedx.snapshot.snapshot import Snapshot
+
+T = TypeVar("T")
 
 LEAST_WIDTH = 40
 """Columns that a story is laid out for at least."""
@@ -51,6 +61,8 @@ FRAME = 7
 """Columns beside a story's text: border, padding, scroll bar."""
 _WATCHED = 0.5
 """Seconds between two looks at whether the terminal is there."""
+_TOLD = 0.2
+"""Seconds between two looks at how far the work is."""
 SHOWN = 4
 """Nodes that are named beside a fix."""
 
@@ -71,15 +83,74 @@ def end_with_terminal() -> None:
         os._exit(HUNG_UP)
 
     signal.signal(signal.SIGHUP, lambda *_: os._exit(HUNG_UP))
-    threading.Thread(target=watch, daemon=True).start()
+    Thread(target=watch, daemon=True).start()
 
 
-def browse(first: Page, nodes: Sequence[str]) -> None:
-    """Run until the user quits or the terminal is gone; `nodes` are shown by their short names."""
+_BROWSER: ContextVar[Browser] = ContextVar("browser")
+"""The one that the work of this thread is for."""
+
+
+def browse(work: Callable[[], T]) -> T:
+    """What `work` returns, which runs beside a screen that says how far it is, and hands over pages by `show`.
+
+    Ends when the user quits, when the terminal is gone, or with an error of `work`.
+    """
     end_with_terminal()
     silence()
+    browser, done = Browser(), Future[T]()
+
+    def run() -> None:
+        _BROWSER.set(browser)
+        try:
+            with listening(browser.see):
+                done.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised again by `browse`
+            done.set_exception(error)
+            browser.call_from_thread(browser.exit)
+        else:
+            browser.call_from_thread(browser.finish)
+
+    browser.begin = Thread(target=copy_context().run, args=(run,), daemon=True).start
+    browser.run()
+    for note in browser.notes:
+        sys.stderr.write(note)
+    if not done.done():  # the user did not wait for an answer
+        raise KeyboardInterrupt
+    return done.result()
+
+
+def show(page: Page, nodes: Sequence[str]) -> None:
+    """Show a page, or what it has instead of the one of its kind; `nodes` are shown by their short names."""
+    browser = _BROWSER.get()
     with short_node_names(nodes):
-        Browser(first).run()
+        browser.call_from_thread(browser.present, page)
+
+
+def show_undecided(snapshot: Snapshot, rows: Sequence[int]) -> None:
+    """Show pods by what makes them, before they are decided."""
+
+    def answer(row: int) -> PodAnswer:
+        pod, owner = snapshot.pods[row], owner_of(snapshot, snapshot.pods[row])
+        said, priority = "not decided yet", int(snapshot.pods.priorities[row])
+        cause = (pod.metadata.namespace, owner or pod.metadata.name)
+        return PodAnswer(pod=pod.key, owner=owner, priority=priority, outcome=None, message=said, cause=cause)
+
+    def undecided(pod: str) -> Page:
+        raise UndecidableError(f"{pod} is not decided yet")
+
+    if rows:
+        show(Pending(count(len(rows), "pod"), Tone.OPEN, groups(map(answer, rows)), undecided), snapshot.cluster.names)
+
+
+def show_answers(
+    found: Sequence[PodAnswer], explanation: Callable[[str], Explanation], tried: Try, nodes: Sequence[str]
+) -> None:
+    """Show the causes of pods that are decided; `explanation` is that of a pod, `namespace/name`."""
+
+    def open_pod(pod: str) -> Page:
+        return Why(explanation(pod), tried)
+
+    show(Pending(pending_sentence(found), pending_tone(found), groups(found), open_pod), nodes)
 
 
 class Row(Struct, frozen=True):
@@ -188,6 +259,10 @@ class Page(Screen[None]):
     def listing(self) -> Listing:
         return self.query_one(Listing)
 
+    def title_text(self, content: str, tone: Tone) -> Text:
+        """As the first line of a screen stands."""
+        return _joined(title_lines(content, tone, self.app.size.width - 2))
+
     def copied(self) -> str:
         """What `c` copies: a command."""
         raise NotImplementedError
@@ -229,7 +304,7 @@ class Browser(App[None]):
     #nodes { width: 2fr; }
     #side { width: 3fr; border-left: solid $primary; padding: 0 1; }
     #filter { dock: top; }
-    #tried, #head { height: auto; padding: 0 1; background: $boost; }
+    #tried, #head, #step, #cause { height: auto; padding: 0 1; background: $boost; }
     #fixes-list { height: auto; max-height: 50%; }
     #fix { height: 1fr; padding: 1 1 0 1; }
     """
@@ -238,12 +313,52 @@ class Browser(App[None]):
         Binding("q", "quit", "quit"),
     ]
 
-    def __init__(self, first: Page) -> None:
+    def __init__(self, first: Page | None = None) -> None:
         super().__init__()
-        self._first = first
+        self._first: Page | Start = first or Start()
+        self._step = Step(Phase.STARTING)
+        self._since = time.monotonic()
+        self.begin: Callable[[], None] = lambda: None
+        """Starts the work that makes the pages."""
+        self.notes: list[str] = []
+        """What the work wrote on stderr, to be written when the terminal is free."""
 
     def on_mount(self) -> None:
+        self.begin_capture_print(self, stdout=False)
         self.push_screen(self._first)
+        self.set_interval(_TOLD, self._tell_step)
+        self.call_after_refresh(self.begin)
+
+    def on_print(self, event: Print) -> None:
+        self.notes.append(event.text)
+
+    def see(self, step: Step) -> None:
+        """Keep how far the work is, until it is done; another thread draws it."""
+        if not self._step.phase:
+            return
+        if step.phase != self._step.phase:
+            self._since = time.monotonic()
+        self._step = step
+
+    def finish(self) -> None:
+        """The work is done; without a page the answer is for the terminal itself."""
+        self.see(Step(Phase.NOTHING))
+        self._tell_step()
+        if self._first is self.screen_stack[1] and isinstance(self._first, Start):
+            self.exit()
+
+    def present(self, page: Page) -> None:
+        """Show a page, or what it has instead of the one of its kind."""
+        if isinstance(self._first, Pending) and isinstance(page, Pending):
+            self._first.become(page)
+        else:
+            self._first = page
+            self.switch_screen(page)
+
+    def _tell_step(self) -> None:
+        for told in self._first.query("#step").results(Static):
+            told.update(text(_step_text(self._step, time.monotonic() - self._since)))
+            told.display = bool(self._step.phase)
 
     def action_help(self) -> None:
         if self.screen.query(HelpPanel):
@@ -252,30 +367,60 @@ class Browser(App[None]):
             self.action_show_help_panel()
 
 
+def _step_text(step: Step, seconds: float) -> str:
+    """`reading cluster.json · 43 of 686 MB · 2 s left`; `seconds` is how long the phase lasts already."""
+    left = f"{seconds / step.share - seconds:.0f} s left" if step.share else ""
+    return visible(" · ".join(filter(None, (f"{step.phase} {step.of}".strip(), step.amount, left))))
+
+
+class Start(Screen[None]):
+    """What is there before anything is known of the cluster."""
+
+    def compose(self) -> ComposeResult:
+        yield Static(visible(command_line()), id="head")
+        yield Static(id="step")
+        yield Footer()
+
+
 class Pending(Page):
     """Pending pods by cause, the largest group first; enter shows the pods of a cause, then a pod's nodes."""
 
-    def __init__(self, headline: str, groups: Sequence[CauseGroup], open_pod: Callable[[str], Page]) -> None:
+    def __init__(
+        self, headline: str, tone: Tone, groups: Sequence[CauseGroup], open_pod: Callable[[str], Page]
+    ) -> None:
         """`open_pod` makes the page of a pod, `namespace/name`; raises `KschedxError`."""
         super().__init__()
-        self._headline = headline
+        self._headline, self._tone = headline, tone
         self._groups = groups
         self._open_pod = open_pod
 
     def compose(self) -> ComposeResult:
-        yield Static(text(self._headline, "bold"), id="head")
+        yield Static(id="head")
+        yield Static(id="step")
         yield Input(placeholder="filter", id="filter")
         yield Listing("causes")
+        yield Static(id="cause")
         yield Footer()
 
     def on_mount(self) -> None:
+        self._show()
+        self.listing.focus()
+
+    def become(self, other: Pending) -> None:
+        """Show what another page has; the filter and the order stay."""
+        self._headline, self._tone = other._headline, other._tone
+        self._groups, self._open_pod = other._groups, other._open_pod
+        self._show()
+
+    def _show(self) -> None:
+        self.query_one("#head", Static).update(self.title_text(self._headline, self._tone))
         rows = [
             Row(
                 str(number),
                 (
                     len(group.answers),
                     listed(dict.fromkeys(answer.owner or answer.pod for answer in group.answers), 1),
-                    cause_text(group.first),
+                    cause_tone(group).mark + cause_text(group.first),
                     ", ".join(group.namespaces[:SHOWN]),
                     max(answer.priority for answer in group.answers),
                 ),
@@ -283,7 +428,11 @@ class Pending(Page):
             for number, group in enumerate(self._groups)
         ]
         self.listing.show(("pods", "of", "cause", "namespaces", "highest priority"), rows)
-        self.listing.focus()
+
+    def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
+        """The whole cause, which a narrow terminal cuts in the table."""
+        group = self._groups[int(event.row_key.value or 0)]
+        self.query_one("#cause", Static).update(self.title_text(cause_title(group), cause_tone(group)))
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         self.app.push_screen(Pods(self._groups[int(event.row_key.value or 0)], self._open_pod))
@@ -302,7 +451,7 @@ class Pods(Page):
         self._at = 0
 
     def compose(self) -> ComposeResult:
-        yield Static(text(cause_title(self._group), "bold"), id="head")
+        yield Static(self.title_text(cause_title(self._group), cause_tone(self._group)), id="head")
         yield Input(placeholder="filter", id="filter")
         yield Listing("pods")
         yield Footer()
@@ -383,10 +532,10 @@ class Why(Page):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "show('answer')", "answer"),
-        Binding("n", "show('node')", "node"),
+        Binding("a", "show('answer')", "answer", show=False),
+        Binding("n", "show('node')", "node", show=False),
         Binding("f", "fixes", "fixes"),
-        Binding("t", "change", "try a change"),
+        Binding("t", "change", "try"),
         Binding("u", "undo", "undo"),
     ]
 

@@ -9,9 +9,15 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar, cast
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from kschedx.progress import silence
+from kschedx.progress import Phase, Step, begin, listen, say, silence
+
+if TYPE_CHECKING:
+    from multiprocessing.pool import IMapIterator
+    from multiprocessing.sharedctypes import Synchronized
+    from multiprocessing.sharedctypes import SynchronizedArray as Array
 
 T = TypeVar("T")
 
@@ -19,6 +25,8 @@ FEW = 64
 """Items that are not worth a process."""
 CHUNK = 16
 
+_TOLD = 0.2
+"""Seconds between two looks at how far the processes are."""
 _WATCHED = 0.5
 """Seconds between two looks at whether the parent is there."""
 
@@ -48,13 +56,27 @@ def results(
     _work = work
     gc.collect()
     gc.freeze()  # a collection in a child would write to, and so copy, all that was loaded
+    forks = multiprocessing.get_context("fork")
+    shares, number = forks.Array("d", processes), forks.Value("i", 0)
     try:
-        with multiprocessing.get_context("fork").Pool(processes, initializer=_start, initargs=(os.getpid(),)) as pool:
-            done = pool.imap(_do, items, chunksize=CHUNK if weights is None else 1)
-            yield from cast("Iterator[T]", done)
+        with forks.Pool(processes, initializer=_start, initargs=(os.getpid(), shares, number)) as pool:
+            if weights is None:
+                yield from cast("Iterator[T]", pool.imap(_do, items, chunksize=CHUNK))
+            else:
+                yield from _awaited(cast("IMapIterator[T]", pool.imap(_do, items)), shares)
     finally:
         gc.unfreeze()
         _work = None
+
+
+def _awaited(done: IMapIterator[T], shares: Array[float]) -> Iterator[T]:
+    """The results in their order; until the next is there, it says how far the work is."""
+    with suppress(StopIteration):
+        while True:
+            try:
+                yield done.next(_TOLD)
+            except multiprocessing.TimeoutError:
+                begin(sum(shares[:]))
 
 
 def end_with(parent: int) -> None:
@@ -68,8 +90,16 @@ def end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _start(parent: int) -> None:
+def _start(parent: int, shares: Array[float], number: Synchronized[int]) -> None:
+    """In a worker, which keeps in its own one of `shares` how far its work is."""
     silence()
+    with number.get_lock():
+        mine, number.value = number.value % len(shares), number.value + 1
+
+    def keep(step: Step) -> None:
+        shares[mine] = step.share % 1  # what is done is told as a result
+
+    listen(keep)
     end_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the pool, with SIGTERM
     for name in ("SIGTERM", "SIGHUP"):
@@ -79,4 +109,6 @@ def _start(parent: int) -> None:
 
 def _do(item: int) -> object:
     assert _work is not None
-    return _work(item)
+    result = _work(item)
+    say(Phase.NOTHING)
+    return result

@@ -88,11 +88,13 @@ def profiles(context: typer.Context) -> int:
 def list_profiles() -> Answer:
     """The command; its help is beside its name."""
     from kschedx.cli.named_profiles import DEFAULT, named_profiles
-    from kschedx.render.catalogue import profiles_lines
+    from kschedx.render.catalogue import list_lines
+    from kschedx.render.wording import count
 
     default = (DEFAULT, "What kube-scheduler does without a configuration, in the emulated version")
     known = [default, *((profile.name, profile.purpose) for profile in named_profiles())]
-    return Answer(Report(screen=lambda width, _: profiles_lines(known, width), document=dict), ExitCode.SCHEDULABLE)
+    title = count(len(known), "profile")
+    return Answer(Report(screen=lambda width, _: list_lines(title, known, width), document=dict), ExitCode.SCHEDULABLE)
 
 
 @app.command(help=SHOW, short_help="Show a profile in full, point by point.", cls=Command)

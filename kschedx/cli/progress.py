@@ -117,8 +117,8 @@ class Bar:
                     self._drawn = (progress, progress.add_task(drawn[0], total=1.0 if step.total else None, amount=""))
                     progress.start()
                 progress, task = self._drawn
-                share = step.done / step.total if step.total else 0.0  # a total that grows would reset the speed
-                progress.update(task, completed=share, amount=step.amount, refresh=True)
+                # a total that grows would reset the speed
+                progress.update(task, completed=step.share, amount=step.amount, refresh=True)
 
 
 def _shown(step: Step) -> str:

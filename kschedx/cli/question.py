@@ -294,6 +294,7 @@ def asks(*parts: Part) -> Callable[[Callable[..., Answer | int]], Callable[..., 
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
             for name, hint in options.items()
         ]
+        called.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *more)}
         called.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined] # inspect reads it, no type has it
         return called
 

@@ -68,7 +68,8 @@ def scale_down(
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     names = node_names(snapshot, [name.removeprefix("node/") for name in nodes or snapshot.cluster.names])
     kept = disruptions(snapshot, names)
-    others = [name for name in names if name not in {one.node for one in kept}]
+    karpenters = {one.node for one in kept}
+    others = [name for name in names if name not in karpenters]
     connection.tell(snapshot, setup)
     consolidation = None
     if kept:
@@ -77,12 +78,11 @@ def scale_down(
 
         karpenter = Karpenter.of(snapshot, question.provisioning or KarpenterOptions())
         consolidation = None if karpenter is None else Consolidator(karpenter, names if nodes else None).run()
-    asked = None
+    asked, removals = None, []
     if others and (nodes or not kept):
         asked = ScaleDown.of(snapshot, question.autoscaling or AutoscalerOptions(), setup.scheduler_on(snapshot))
-    removals = (
-        [] if asked is None else [asked.about(name) for name in counted(others, Phase.DECIDING, len(others), "nodes")]
-    )
+        each = counted(others, Phase.DECIDING, len(others), "nodes")
+        removals = [asked.about(name, is_one_of_many=not nodes) for name in each]
     together = _together(snapshot, setup, question, [one.node for one in removals if one.is_removable])
 
     def screen(width: int, wide: bool) -> Sequence[Text]:

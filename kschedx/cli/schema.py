@@ -35,7 +35,9 @@ def schema(
     if name is not None:
         typer.echo(to_json(schemas.schema(name)))
         return ExitCode.SCHEDULABLE
-    width = max(map(len, schemas.NAMES))
-    for kind, command in schemas.NAMES.items():
-        typer.echo(f"{kind:<{width}}  {command}")
+    from kschedx.render import terminal
+    from kschedx.render.catalogue import list_lines
+
+    out = terminal.console()
+    terminal.write(list_lines(f"{len(schemas.NAMES)} documents", [*schemas.NAMES.items()], out.width), out)
     return ExitCode.SCHEDULABLE

@@ -108,6 +108,7 @@ def snapshot(
     """The command; its help is HELP."""
     from kschedx.cli.files import json_parts, yaml_parts
     from kschedx.export.slim import Slim
+    from kschedx.progress import Phase, counted
     from kschedx.sources.compression import STDOUT, write
 
     wish = _Wish(
@@ -130,12 +131,13 @@ def snapshot(
         made = _anonymized(made, keep, wish)
     if extenders is not None:
         made = replace(made, objects=chain(made.objects, [_answers(found, config or "")]))
-    write(output, json_parts(made.header, made.objects) if wish.is_json else yaml_parts(made.header, made.objects))
+    objects = counted(made.objects, Phase.WRITING, keep.count(), "objects")
+    write(output, json_parts(made.header, objects) if wish.is_json else yaml_parts(made.header, objects))
     if output != STDOUT:
         from kschedx.render.wording import count
 
-        counted = (keep.count("Node"), "node"), (keep.count("Pod"), "pod"), (made.others, "other object")
-        counts = ", ".join(count(number, what) for number, what in counted)
+        kinds = (keep.count("Node"), "node"), (keep.count("Pod"), "pod"), (made.others, "other object")
+        counts = ", ".join(count(number, what) for number, what in kinds)
         _tell(output, counts, source)
         if anonymize and config is None:
             print_note(_WITHOUT_CONFIG)
@@ -219,13 +221,16 @@ def _anonymized(made: _Made, keep: Slim, wish: _Wish) -> _Made:
 
     from kschedx.cli import named_profiles
     from kschedx.export.anonymous import Anonymous
+    from kschedx.progress import Phase, counted
     from kschedx.render.wording import visible
     from kschedx.sources.compression import write
 
     written = named_profiles.configuration(wish.config) if wish.config is not None else None
-    anonymous = Anonymous.of_lines(keep.lines(), config=written, keep_selectors=wish.keep_selectors)
+    read = counted(keep.lines(), Phase.ANONYMIZING, keep.count(), "objects")
+    anonymous = Anonymous.of_lines(read, config=written, keep_selectors=wish.keep_selectors)
     header = anonymous.header(made.header)
-    kept = [line for old in keep.lines() if (line := anonymous.line(old)) is not None]
+    read = counted(keep.lines(), Phase.ANONYMIZING, keep.count(), "objects")
+    kept = [line for old in read if (line := anonymous.line(old)) is not None]
     if wish.map:
         write(wish.map, [json.format(json.encode(anonymous.mapping())), b"\n"], mode=0o600)
     if written is not None:

@@ -135,16 +135,30 @@ def reader_left() -> bool:
     return isinstance(raw, _Output) and raw.reader_left
 
 
+_AGAIN = 3.0
+"""Seconds after which a process that was to end and has not is ended again."""
+
+
 def _ended(number: int, _: FrameType | None) -> None:
+    if hasattr(signal, "setitimer"):
+        # Python loses an exception in a weak reference's callback, which every import has
+        signal.signal(signal.SIGALRM, lambda *_: sys.exit(128 + number))
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN, _AGAIN)
     sys.exit(128 + number)  # what is on the way out cleans up
 
 
-def end_in_order() -> None:
+@contextlib.contextmanager
+def ending_in_order() -> Iterator[None]:
     """SIGTERM and SIGHUP end the process as Ctrl-C does: temporary files and workers go with it."""
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _ended)
+    try:
+        yield
+    finally:
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def terminal_is_gone() -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kschedx.cli import completion
 from kschedx.cli.options import ALL_NAMESPACES, DECIDES, INTERVAL, SELECTOR, SHARD, Part
-from kschedx.cli.output import ALL, Answer, Format, option
+from kschedx.cli.output import ALL, Answer, Format, needs, option
 from kschedx.cli.question import Question
 from kschedx.errors import NotAdmittedError
 
@@ -143,10 +143,17 @@ def why(
         shard=shard,
     )
     wanted.check(question)
-    return _answer(question, wanted, interval)
+    if not wanted.interactive:
+        return _answer(question, wanted, interval, question.read_to_decide)
+    with needs("interactive"):
+        from kschedx.cli.interactive import browse
+    if question.snapshot and "-" not in question.snapshot:
+        return browse(lambda: _answer(question, wanted, interval, question.read_to_decide))
+    reached = question.read_to_decide()  # for which a login may need the terminal
+    return browse(lambda: _answer(question, wanted, interval, lambda: reached))
 
 
-def _answer(question: Question, wanted: Wanted, interval: int) -> Answer | int:
+def _answer(question: Question, wanted: Wanted, interval: int, reading: Callable[[], Reached]) -> Answer | int:
     """About many pods, a node, several pods, or one."""
     from msgspec.structs import replace
 
@@ -157,7 +164,7 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> Answer | int:
     from kschedx.inquiry.target import named_namespace, named_node
 
     manifests = Manifests.read(wanted.files, has_target=bool(wanted.names)) if wanted.files else None
-    read = question.read_to_decide()
+    read = reading()
     try:
         reached, changes = _after_changes(question, wanted, read)
     except NotAdmittedError as error:

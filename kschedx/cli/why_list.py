@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.cli.options import namespace_of_many
-from kschedx.cli.output import Answer, ExitCode, Format, Report, needs
+from kschedx.cli.output import Answer, ExitCode, Format, Report
 from kschedx.cli.question import Question, shard_of
 from kschedx.cli.why_pod import Wanted, inquiry_of, place_of, subject_of, typed_change
 from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from kschedx.autoscaler.cluster import Autoscaler
     from kschedx.cli.connection import Reached
-    from kschedx.cli.interactive import Try
     from kschedx.explain.subject import Subject
     from kschedx.inquiry.manifests import Written
     from kschedx.inquiry.pending_pods import SharedFix
@@ -639,14 +638,13 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     connection.tell(snapshot, setup)
     part = shard_of(wanted.shard, is_json=wanted.output is Format.JSON)
     rows = rows if part is None else list(part.part(rows))
-
+    _show_undecided(wanted, snapshot, rows)
     waits = not wanted.alone and not {*snapshot.pods.pending}.isdisjoint(rows)
     in_turn = QueueOutcome.of(snapshot, setup) if waits else None
     kinds = {} if setup.scheduler.config.extenders else alike(snapshot, rows)
 
     def item(row: int) -> Item:
-        pod = snapshot.pods[row]
-        owner = owner_of(snapshot, pod)
+        pod, owner = snapshot.pods[row], owner_of(snapshot, snapshot.pods[row])
         alone = Item(
             pod=pod.key,
             owner=owner,
@@ -682,10 +680,19 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     mended = None if in_turn is None else in_turn.mended
     asked = Asked(items, jobs=question.jobs(), notes=notes, nothing=_nothing(wanted), snapshot=snapshot, mended=mended)
     if wanted.interactive and items:
-        _browse(asked, typed_change(question, setup), snapshot.cluster.names)
+        from kschedx.cli.interactive import show_answers
+
+        show_answers(asked.answers, asked.explanation, typed_change(question, setup), snapshot.cluster.names)
         return asked.exit_code
-    report = asked.report()
-    return Answer(report if part is None else report.marked(part), asked.exit_code)
+    return Answer(asked.report() if part is None else asked.report().marked(part), asked.exit_code)
+
+
+def _show_undecided(wanted: Wanted, snapshot: Snapshot, rows: Sequence[int]) -> None:
+    """In the browser, where the pods are to be browsed."""
+    if wanted.interactive:
+        from kschedx.cli.interactive import show_undecided
+
+        show_undecided(snapshot, rows)
 
 
 def _without_created_pods(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Iterator[Item]:
@@ -699,17 +706,6 @@ def _without_created_pods(question: Question, wanted: Wanted, reached: Reached, 
     inquiry = inquiry_of(question, wanted, clusters, setup)
     for one, explanation in workloads_without_pods(inquiry, within):
         yield _without_pods(wanted, one, partial(_same, explanation), snapshot)
-
-
-def _browse(asked: Asked, tried: Try, nodes: Sequence[str]) -> None:
-    with needs("interactive"):
-        from kschedx.cli.interactive import Pending, Why, browse
-    from kschedx.explain.causes import groups
-    from kschedx.render.pending import pending_sentence
-
-    answers = asked.answers
-    first = Pending(pending_sentence(answers), groups(answers), lambda pod: Why(asked.explanation(pod), tried))
-    browse(first, nodes)
 
 
 def _rows(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> list[int]:

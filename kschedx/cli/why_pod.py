@@ -139,7 +139,6 @@ def why_one(
 ) -> Answer | int:
     """One pod's story, and what happens to it while it is watched; `queue` are the pod and its neighbors in the files,
     in their order."""
-    from kschedx.cli.output import needs
     from kschedx.errors import ConfigError, InputError
     from kschedx.inquiry.manifests import Written
     from kschedx.inquiry.target import node_names
@@ -172,9 +171,9 @@ def why_one(
             raise
         raise found.document.fault(error, below=found.template) from None
     if wanted.interactive:
-        with needs("interactive"):
-            from kschedx.cli.interactive import Why, browse
-        browse(Why(explanation, typed_change(question, setup)), explanation.cycle.all_nodes.cluster.names)
+        from kschedx.cli.interactive import Why, show
+
+        show(Why(explanation, typed_change(question, setup)), explanation.cycle.all_nodes.cluster.names)
         return explanation.exit_code
     if wanted.fix is not None:
         return Answer(_fix_report(explanation, wanted.fix, found, clusters.before), explanation.exit_code)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 
 from msgspec import Struct, field
 
@@ -22,6 +23,7 @@ from kschedx.kube.documents import Document, document
 from kschedx.kube.names import CPU, MEMORY
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE
 from kschedx.kube.types import Node
+from kschedx.progress import Phase, counted
 from kschedx.snapshot.snapshot import Snapshot
 
 Written = Mapping[str, object]
@@ -129,9 +131,11 @@ def advise(
     """Raises `InputError`."""
     trials = _Trials(snapshot, setup, goal, rounds=rounds, evictions=evictions, now=now)
     before = trials.measured(trials.pods)
-    surveyed = tuple(trials.survey(plugin, args) for plugin, args in SURVEYED)
     is_large = len(snapshot.pods) > MANY_PODS
-    tried = [trials.of(plugin, args) for plugin, args in _candidates(goal, few=is_large)]
+    candidates = [*_candidates(goal, few=is_large)]
+    works = [partial(trials.survey, *one) for one in SURVEYED] + [partial(trials.of, *one) for one in candidates]
+    done = [work() for work in counted(works, Phase.TUNING, len(works), "policies")]
+    surveyed, tried = tuple(done[: len(SURVEYED)]), done[len(SURVEYED) :]
     if target is not None and _meets(goal, before, target):
         return Advice(goal=goal, target=target, before=before, plugins=surveyed, tried=tuple(tried), chosen=None)
     best = _best(goal, tried, before, target)

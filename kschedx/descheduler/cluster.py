@@ -327,7 +327,7 @@ class Cluster:
 
     def _conflicts(self, pod: PodFacts, node: Node) -> bool:
         """The pod's own required anti-affinity against the pods on this very node."""
-        terms = anti_affinity_terms(pod.spec)
+        terms = pod.spec.required_anti_affinity
         if not terms:
             return False
         there = self.unfinished_on(node.name)
@@ -376,13 +376,6 @@ class Cluster:
         return self._static.selector(term)
 
 
-def anti_affinity_terms(spec: PodSpec) -> Sequence[PodAffinityTerm]:
-    """Of the required anti-affinity."""
-    if spec.affinity is None or spec.affinity.pod_anti_affinity is None:
-        return ()
-    return spec.affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
-
-
 class Fit:
     """Whether pods fit on any of some nodes. A run only frees room, so what fitted once fits again."""
 
@@ -404,7 +397,7 @@ class Fit:
         fitting = self._fitting.setdefault(pod.template, [])
         if len(fitting) > 1 or (fitting and fitting[0] != pod.node):
             return True
-        if anti_affinity_terms(pod.spec):  # which no two pods share: a pod of the same name does not count
+        if pod.spec.required_anti_affinity:  # which no two pods share: a pod of the same name does not count
             return any(name != pod.node and self._cluster.fits(pod, node) for name, node in self._nodes.items())
         freed = self._cluster.freed
         seen, left = self._left.get(pod.template, (len(freed), list(self._nodes)))

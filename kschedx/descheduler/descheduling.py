@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TypeVar
 
 from msgspec import Struct
@@ -30,7 +31,7 @@ MOST_ROUNDS = 50
 T = TypeVar("T")
 
 
-class Descheduling(Shown, Struct, frozen=True, kw_only=True):
+class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
     """What a policy does to a cluster."""
 
     snapshot: Snapshot
@@ -77,7 +78,7 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True):
     def loop(self) -> Loop:
         return self.loops[0] if self.loops else Loop()
 
-    @property
+    @cached_property
     def repeats(self) -> tuple[Repeat, ...]:
         """Pods that a loop evicts and a later one evicts again."""
         return repeats(self.loops, self.landings)
@@ -156,7 +157,7 @@ def _run(
     loops, landings = [], []
     before = shares(Cluster(snapshot, pods, counts_budgets=False))
     for number in range(rounds + 1):
-        say(Phase.DESCHEDULING, number + 1, rounds + 1, "loops")
+        say(Phase.DESCHEDULING, of=f"loop {number + 1} of {rounds + 1}")
         cluster = world.cluster(counts_budgets=counts_budgets)
         loops.append(run_loop(cluster, read, metrics, moment, judges=not (number or is_trial)))
         if number == rounds or not loops[-1].evicted:

@@ -18,6 +18,7 @@ from kschedx.kube.autoscalers import MIRROR
 from kschedx.kube.descheduling import CONFIG_SOURCE, EVICT, PREFER_NO_EVICTION
 from kschedx.kube.selectors import EVERYTHING, compile_selector, parse_label_query
 from kschedx.kube.types import Node
+from kschedx.progress import Phase, say
 
 FITS_NOWHERE = (
     "pod does not fit on any other node because of nodeSelector(s), Taint(s), or nodes marked as unschedulable"
@@ -256,6 +257,7 @@ class Evictions:
         self.total = 0
 
     def evict(self, pod: PodFacts, profile: str, plugin: str, because: str) -> Outcome:
+        say(Phase.DESCHEDULING, self.total, noun="evictions", of=plugin)
         outcome, error = self._tried(pod)
         self.asked.append(
             Eviction(pod=pod, profile=profile, plugin=plugin, because=because, outcome=outcome, error=error)

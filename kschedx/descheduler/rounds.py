@@ -114,10 +114,10 @@ class ClusterInMotion:
         for one in evictions:
             row = self._row[one.pod.key]
             if is_controlled(one.pod.owners) and not one.pod.is_finished and simulator.run.cluster.pods.node[row] >= 0:
-                simulator.queue.depart(row, waits=True)
                 recreated.append(row)
             else:
                 simulator.delete(row)
+        simulator.queue.depart_together(recreated)
         simulator.queue.is_last(recreated)
         first = len(simulator.queue.steps)
         simulator.queue.run(simulator.queue.order(simulator.waiting()))

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from kschedx.descheduler.arguments import InterPodAntiAffinityArgs, NodeAffinityArgs, NodeTaintsArgs
-from kschedx.descheduler.cluster import Cluster, Fit, PodFacts, anti_affinity_terms, by_namespace, matching
+from kschedx.descheduler.cluster import Cluster, Fit, PodFacts, by_namespace, matching
 from kschedx.descheduler.evictor import Handle, Outcome
 from kschedx.descheduler.lifetime import concerned
 from kschedx.descheduler.policy import PREFERRED, REQUIRED
@@ -96,7 +96,7 @@ class _Others:
 
     def violating(self, pod: PodFacts, node: Node) -> PodFacts | None:
         """A pod that shares a domain with this one against its will."""
-        for term in anti_affinity_terms(pod.spec):
+        for term in pod.spec.required_anti_affinity:
             try:
                 selector = self._cluster.selector(term)
             except InputError:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.findings import Finding, InsufficientResource
 from kschedx.framework.cycle import Outcome
-from kschedx.framework.moving import class_numbers, shares_columns
+from kschedx.framework.moving import shares_columns
 from kschedx.framework.scheduler import Scheduler, queue_order
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import Pod
@@ -111,7 +111,7 @@ def rows_in_queue_order(
 def alike(snapshot: Snapshot, rows: Sequence[int]) -> Mapping[int, Hashable]:
     """Rows of pods to what is equal for those that have one story, names aside; without who is like no other."""
     pods = snapshot.pods
-    kinds = class_numbers(pods, np.array(rows, dtype=np.int64)).tolist()
+    kinds = pods.class_numbers(np.array(rows, dtype=np.int64)).tolist()
     return {
         row: (kind, pods.nominated_node_names[row], pods.deletion_timestamps[row] is None)
         for row, kind in zip(rows, kinds, strict=True)

@@ -17,9 +17,9 @@ from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open
 from kschedx.framework.extenders import Trace
 from kschedx.kube.other_schedulers import NodeResourceTopology
 from kschedx.kube.selectors import NodeSelector, compile_selector
-from kschedx.kube.storage import RESIZING, PersistentVolume, PersistentVolumeClaim, claim_name, is_bound_to
+from kschedx.kube.storage import RESIZING, PersistentVolume, PersistentVolumeClaim, claim_name, is_bound_to, own_claims
 from kschedx.kube.tolerations import NO_EXECUTE, untolerated
-from kschedx.kube.types import Node, Pod
+from kschedx.kube.types import Namespace, Node, Pod
 from kschedx.kube.typos import unlikely_quantities
 from kschedx.plugins.node_volume_limits.attached import is_counted
 from kschedx.releases import Release
@@ -51,25 +51,31 @@ def amount_notes(pod: Pod) -> Iterator[Note]:
         )
 
 
-# Device selectors that the API server would not store, in objects that it has not stored yet.
+# Device claims and classes that the API server would not store, among those that it has not stored yet.
+
+_ADMIN_LABEL = "resource.kubernetes.io/admin-access"
+_ADMIN_ACCESS = f"adminAccess: admin access to devices requires the `{_ADMIN_LABEL}: true` label on the namespace"
+"""AuthorizedForAdmin (pkg/registry/resource/utils.go); 1.33 had the label in the domain resource.k8s.io."""
 
 
 def device_notes(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[Note]:
     """None for a pod without device claims."""
     if not pod.spec.resource_claims:
         return
-    refusals = list(_selector_refusals(snapshot, pod, release))
+    refusals = list(_device_refusals(snapshot, pod, release))
     if refusals:
         others = f"; and {len(refusals) - _SHOWN_OBJECTS} more" if len(refusals) > _SHOWN_OBJECTS else ""
         yield note("selector-refused", f"the API server refuses {'; '.join(refusals[:_SHOWN_OBJECTS])}{others}")
 
 
-def _selector_refusals(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[str]:
+def _device_refusals(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[str]:
     """As the API server words them. What has a creation timestamp was admitted before."""
     from kschedx.plugins.dynamic_resources.claims import claim_refusals, class_refusals  # most pods claim no device
     from kschedx.plugins.dynamic_resources.pools import DeviceFeatures
 
     features = DeviceFeatures.of(release).cel
+    own = [one.metadata.labels for one in snapshot.of(Namespace) if one.metadata.name == pod.metadata.namespace]
+    denies_admin_access = release.enabled("DRAAdminAccess") and any(one.get(_ADMIN_LABEL) != "true" for one in own)
     for one in snapshot.devices.classes.values():
         if not one.metadata.creation_timestamp:
             for field, told in class_refusals(one, features):
@@ -78,6 +84,9 @@ def _selector_refusals(snapshot: Snapshot, pod: Pod, release: Release) -> Iterat
         if not claim.metadata.creation_timestamp and claim.metadata.namespace == pod.metadata.namespace:
             for field, told in claim_refusals(claim, features):
                 yield f"ResourceClaim {claim.key}: {field}: {told.splitlines()[0]}"
+            for number, request in enumerate(claim.spec.devices.requests if denies_admin_access else ()):
+                if request.exactly is not None and request.exactly.admin_access:
+                    yield f"ResourceClaim {claim.key}: spec.devices.requests[{number}].exactly.{_ADMIN_ACCESS}"
 
 
 # What does not fit together about the storage that a pod uses.
@@ -290,11 +299,13 @@ class BoundByHand(Struct, frozen=True, kw_only=True):
     exists: bool
     refusals: tuple[str, ...] = ()
     """Reasons for which the node's kubelet would refuse the pod."""
+    claim: str = ""
+    """`shop/data`, for which no node is selected, so that it gets no volume."""
 
     @property
     def is_taken(self) -> bool:
-        """Nothing that is sure keeps the pod from the node."""
-        return self.exists and not self.refusals
+        """Nothing that is sure keeps the pod from running on the node."""
+        return self.exists and not self.refusals and not self.claim
 
     @property
     def text(self) -> str:
@@ -303,6 +314,8 @@ class BoundByHand(Struct, frozen=True, kw_only=True):
             return f"{bound}; the node does not exist"
         if self.refusals:
             return f"{bound}; its kubelet rejects the pod ({', '.join(self.refusals)})"
+        if self.claim:
+            return f"{bound}, which would select the node of claim {self.claim}: the claim stays unbound"
         return f"{bound}; resources, ports, node affinity, and NoExecute taints permit it"
 
 
@@ -315,7 +328,21 @@ def bound_by_hand(cycle: Cycle) -> BoundByHand | None:
     if row is None:
         return BoundByHand(node=name, exists=False)
     refusals = dict.fromkeys(_kubelet_refusals(cycle, cycle.snapshot.cluster.nodes[row]))
-    return BoundByHand(node=name, exists=True, refusals=tuple(refusals))
+    claim = claim_without_node(cycle.snapshot, cycle.pod)
+    return BoundByHand(node=name, exists=True, refusals=tuple(refusals), claim=claim)
+
+
+def claim_without_node(snapshot: Snapshot, pod: Pod) -> str:
+    """The first claim of a pod that is bound only after kube-scheduler has selected its node, which has not happened;
+    empty where there is none."""
+    storage = snapshot.storage
+    for key in own_claims(pod):
+        claim = storage.claims.get(key)
+        if claim is not None and not claim.spec.volume_name and claim.selected_node is None:
+            storage_class = storage.classes.get(claim.storage_class)
+            if storage_class is not None and storage_class.waits_for_first_consumer:
+                return key
+    return ""
 
 
 def _kubelet_refusals(cycle: Cycle, node: Node) -> Iterator[str]:
@@ -358,6 +385,7 @@ def nodes_to_find(percentage: int | None, count: int) -> int:
 def notes(cycle: Cycle) -> tuple[Note, ...]:
     """In the order in which a reader needs them."""
     return (
+        *device_notes(cycle.snapshot, cycle.pod, cycle.release),
         *_of_scheduler(cycle),
         *_of_recorded_event(cycle),
         *_of_cluster(cycle.snapshot),
@@ -365,7 +393,6 @@ def notes(cycle: Cycle) -> tuple[Note, ...]:
         *_of_extenders(cycle),
         *missing_notes(cycle),
         *storage_notes(cycle.snapshot, cycle.pod),
-        *device_notes(cycle.snapshot, cycle.pod, cycle.release),
     )
 
 

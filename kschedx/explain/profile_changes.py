@@ -20,7 +20,7 @@ from kschedx.framework.args import PluginArgs
 from kschedx.framework.config import Profile
 from kschedx.framework.config.origins import flat, formatted
 from kschedx.framework.cycle import Outcome
-from kschedx.framework.moving import Run, class_numbers, shares_columns
+from kschedx.framework.moving import Run, shares_columns
 from kschedx.framework.moving.leave_one_out import LeaveOneOut, Profiles
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.selectors import Selector
@@ -271,7 +271,7 @@ class Pair:
         wanted = np.array(rows, dtype=np.int64)
         alike = self._can_share(wanted)
         together, alone = wanted[alike], wanted[~alike].tolist()
-        kinds = class_numbers(self.snapshot.pods, together)
+        kinds = self.snapshot.pods.class_numbers(together)
         order, start = rows_by_group(kinds, int(kinds.max(initial=-1)) + 1)
         parts = [Part(rows=tuple(alone[at : at + FEW]), are_alike=False) for at in range(0, len(alone), FEW)]
         for begin, end in pairwise(start.tolist()):

@@ -6,7 +6,6 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
-import msgspec
 from msgspec import Struct
 
 from kschedx.kube.decoding import to_plain
@@ -106,23 +105,23 @@ def _in_list(at: list[object], op: str, key: str, value: object, path: str) -> N
 def pod_patch(before: Pod, after: Pod) -> Iterator[Json]:
     """Operations that turn one pod into the other. Whole lists and maps are added, which replaces those that exist, so
     that the patch applies to a manifest with and without the API server's defaults."""
-    for info in msgspec.structs.fields(PodSpec):
-        old, new = getattr(before.spec, info.name), getattr(after.spec, info.name)
+    for field, encoded in zip(PodSpec.__struct_fields__, PodSpec.__struct_encode_fields__, strict=True):
+        old, new = getattr(before.spec, field), getattr(after.spec, field)
         if old == new:
             continue
-        if info.name in ("containers", "init_containers"):
+        if field in ("containers", "init_containers"):
             for index, (was, now) in enumerate(zip(old, new, strict=True)):
-                yield from _container_patch(was, now, f"/spec/{info.encode_name}/{index}")
-        elif info.name == "volumes":
+                yield from _container_patch(was, now, f"/spec/{encoded}/{index}")
+        elif field == "volumes":
             for index, (volume, other) in enumerate(zip(old, new, strict=True)):
                 if volume != other:
                     # of a volume no more is known than what is read
                     name = other.persistent_volume_claim.claim_name
                     yield add_operation(f"/spec/volumes/{index}/persistentVolumeClaim/claimName", name)
         elif new in (None, "", (), {}):
-            yield {"op": "remove", "path": f"/spec/{info.encode_name}"}
+            yield {"op": "remove", "path": f"/spec/{encoded}"}
         else:
-            yield add_operation(f"/spec/{info.encode_name}", new)
+            yield add_operation(f"/spec/{encoded}", new)
 
 
 def pod_status_patch(before: Pod, after: Pod) -> Iterator[Json]:

@@ -6,7 +6,7 @@ kube-scheduler evicts no pod for a device, and the spec of a ResourceClaim canno
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, islice
 
 from msgspec.structs import replace
@@ -71,8 +71,18 @@ def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step
             yield from _wider_classes(finding, place)
             yield from _free(finding, place)
         case DeviceClaimNotFound():
-            for spec in _guesses(place):
-                yield s.CreateDeviceClaim(claim=_claim(finding.claim, spec))
+            name = finding.claim.partition("/")[2]
+            if meant := _nearly_called(finding.claim, devices.claims):
+                yield s.UseDeviceClaim(claim=name, meant=meant.partition("/")[2])
+            same = [one for key, one in devices.claims.items() if key.partition("/")[2] == name]
+            for one in same[:1]:
+                yield s.CreateDeviceClaim(claim=_claim(finding.claim, one.spec), source=f", like {one.key}")
+            for spec in () if same else _guesses(place):
+                (request,) = spec.devices.requests
+                source = (
+                    "" if request.exactly is None else f" with 1 device of class {request.exactly.device_class_name}"
+                )
+                yield s.CreateDeviceClaim(claim=_claim(finding.claim, spec), source=source)
         case DeviceClaimNotCreated():
             yield from _from_template(finding, place)
         case DeviceClassNotFound():
@@ -141,24 +151,36 @@ def _anew(claim: ResourceClaim, spec: ResourceClaimSpec, owner: OwnerReference |
     return replace(made, metadata=replace(made.metadata, uid="", labels=claim.metadata.labels))
 
 
+def _nearly_called(key: str, known: Iterable[str]) -> str:
+    """An object of the same namespace with a similar name, `namespace/name`; empty where there is none."""
+    namespace = key.partition("/")[0]
+    return meant_by(key, sorted(one for one in known if one.startswith(f"{namespace}/")))
+
+
 def _guesses(place: Candidate) -> Iterator[ResourceClaimSpec]:
-    """One device of a class that exists; none where no more is known."""
+    """One device of each class that exists."""
     for name in sorted(place.snapshot.devices.classes)[:_TRIED]:
         exactly = ExactDeviceRequest(device_class_name=name, allocation_mode=AllocationMode.EXACT_COUNT, count=1)
         yield ResourceClaimSpec(devices=DeviceClaim(requests=(DeviceRequest(name="device", exactly=exactly),)))
-    yield ResourceClaimSpec()
 
 
 def _from_template(finding: DeviceClaimNotCreated, place: Candidate) -> Iterator[s.Step]:
-    spec = place.snapshot.devices.templates.get(finding.template)
+    templates = place.snapshot.devices.templates
+    meant = finding.template if finding.template in templates else _nearly_called(finding.template, templates)
+    spec, wrong = templates.get(meant), finding.template.partition("/")[2]
     name = f"{place.pod.metadata.name}-{finding.pod_claim}"
     while f"{place.pod.metadata.namespace}/{name}" in place.snapshot.devices.claims:
         name += "-1"
     status = PodResourceClaimStatus(name=finding.pod_claim, resource_claim_name=name)
     for one in (spec,) if spec is not None else islice(_guesses(place), 1):
         claim = _claim(f"{place.pod.metadata.namespace}/{name}", one, place.as_owner)
-        template = None if spec is not None else _template(finding.template, one)
-        yield s.CreateDeviceClaim(claim=claim, template=finding.template, new_template=template, status=status)
+        yield s.CreateDeviceClaim(
+            claim=claim,
+            template=meant or finding.template,
+            new_template=None if spec is not None else _template(finding.template, one),
+            wrong_template=wrong if meant not in ("", finding.template) else "",
+            status=status,
+        )
 
 
 def _template(key: str, spec: ResourceClaimSpec) -> ResourceClaimTemplate:

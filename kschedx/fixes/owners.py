@@ -34,6 +34,8 @@ class Owner(Struct, frozen=True, kw_only=True):
     manifest: dict[str, object]
     own_template: tuple[str | int, ...] = ()
     """Where the pod's template is in the manifest of a kind that is not in the table."""
+    above: str = ""
+    """`Prometheus k8s`, whose controller writes the manifest."""
 
     @property
     def template(self) -> tuple[str | int, ...]:
@@ -83,6 +85,8 @@ def template_owner(snapshot: Snapshot, pod: Pod) -> Owner | None:
         # their template is copied from it, and a change of theirs does not reach another
         manifest = {**found.manifest, "apiVersion": controller.api_version}
         return Owner(kind=controller.kind, name=controller.name, manifest=manifest, own_template=found.template)
+    if found is not None and controller is not None and controller.kind not in KINDS:
+        return replace(found, above=f"{controller.kind} {controller.name}")
     return found
 
 
@@ -206,7 +210,7 @@ def _operations(patch: tuple[Json, ...], pod: Pod, template: dict[str, object], 
     spec = map_at(template, "spec")
     for one in patch:
         path, value = str(one["path"]), one.get("value")
-        if path in _OF_CLASS:
+        if path in _OF_CLASS and path.rpartition("/")[2] not in spec:
             continue
         if found := _NAMED.fullmatch(path):
             kind, number, rest = found.groups()

@@ -110,6 +110,15 @@ FAILURES = (
      "delete the pod and create it again without nodeName: the kubelet of {node} refuses it"),
 )  # fmt: skip
 """Why the kubelet of a node failed a pod, and what helps; a controller of the pod creates another."""
+REJECTIONS = (
+    (r"^OutOf", "free resources on {node}, or cordon it: its kubelet counts more in use than kube-scheduler"),
+    (
+        r"^UnexpectedAdmissionError (?!.*maximum request size)",
+        "repair the device plugin on {node}; cordon it until then",
+    ),
+    *((words, advice) for words, advice in FAILURES if not advice.startswith("delete the pod")),
+)
+"""The same where it fails every pod of a workload."""
 _PROVISIONING = (
     (r"MULTI_NODE|access ?modes?\b.*(?:not supported|unsupported|invalid)|only accessmodes",
      "recreate claim {claim} with an access mode that {driver} supports, or with a class of another driver"),

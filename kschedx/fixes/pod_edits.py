@@ -18,6 +18,7 @@ from kschedx.kube.types import (
     Pod,
     PodAffinity,
     PodAffinityTerm,
+    PodResourceClaim,
     PodResourceClaimStatus,
     PodSpec,
     ResourceRequirements,
@@ -344,6 +345,18 @@ def with_claim(pod: Pod, claim: str, name: str) -> Pod:
         return replace(volume, persistent_volume_claim=replace(source, claim_name=name))
 
     return with_spec(pod, replace(pod.spec, volumes=tuple(map(changed, pod.spec.volumes))))
+
+
+def with_device_claim(pod: Pod, claim: str, name: str) -> Pod:
+    """With another ResourceClaim, or ResourceClaimTemplate, in place of one that has this name."""
+
+    def changed(own: PodResourceClaim) -> PodResourceClaim:
+        if own.resource_claim_name == claim:
+            return replace(own, resource_claim_name=name)
+        is_made = own.resource_claim_template_name == claim
+        return replace(own, resource_claim_template_name=name) if is_made else own
+
+    return with_spec(pod, replace(pod.spec, resource_claims=tuple(map(changed, pod.spec.resource_claims))))
 
 
 def with_claim_status(pod: Pod, status: PodResourceClaimStatus | None) -> Pod:

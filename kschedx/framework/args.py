@@ -5,12 +5,10 @@ validation (`framework/config/arguments.py`), so a plugin finds `NodeResourcesFi
 weights from 1 to 100, shapes sorted, and so on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TypeAlias, TypeVar, get_args
 
-from msgspec import Struct, ValidationError, convert, structs
+from msgspec import Struct, ValidationError, convert
 
 from kschedx.errors import ConfigError
 from kschedx.kube.duration import Duration
@@ -114,7 +112,7 @@ def args_of_another_project(args: object, kind: type[S], plugin: str) -> S:
     """What a plugin of another project reads of its arguments, and nothing else of them. Raises `ConfigError`."""
     if isinstance(args, kind):
         return args
-    known = {field.encode_name for field in structs.fields(kind)}
+    known = kind.__struct_encode_fields__
     written = args if isinstance(args, Mapping) else {}
     try:
         return convert({key: value for key, value in written.items() if key in known and value is not None}, kind)

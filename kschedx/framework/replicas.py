@@ -11,8 +11,7 @@ Arrays are (node,) over the whole cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from heapq import heapify, heappop, heapreplace
+from collections.abc import Callable, Collection
 
 import numpy as np
 from msgspec import Struct
@@ -32,15 +31,15 @@ from kschedx.framework.interface import (
 from kschedx.framework.runtime import Framework, is_out_of_bounds, verdicts_of
 from kschedx.framework.status import MAX_NODE_SCORE, Code
 from kschedx.kube.types import Pod
-from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, distinct, each_cluster_row
+from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, distinct
 from kschedx.snapshot.moving import Steps
 from kschedx.snapshot.nodes import NodeTable
 
 Pick = Callable[[ClusterRows], ClusterRow]
 """Takes one of several nodes, given by their rows, that are equally good."""
-WIDTH, DEPTH = 64, 32
-"""How many nodes are evaluated ahead, and a node with how many replicas more."""
-FEW_TIES = 4
+DEPTH = 32
+"""With up to so many replicas more a node is evaluated ahead."""
+FEW_TIES = 16
 """With fewer nodes of the highest total, those behind them are evaluated ahead as well."""
 FEW_MOVES = 500
 """Up to so many, to sort the nodes costs less than to count over all of them."""
@@ -219,9 +218,11 @@ class Standing:
         """Evaluate the node as it is and with more replicas, and with one more those that may take the next ones."""
         ahead = self._ahead
         depth = ahead.depth[node] = min(2 * ahead.depth.get(node, 1), DEPTH)
-        likely = (totals == totals.max()).nonzero()[0]
-        if len(likely) < FEW_TIES and len(totals) > WIDTH:
-            likely = np.argpartition(totals, -WIDTH)[-WIDTH:]
+        highest, margin = totals.max(), 0
+        likely = (totals == highest).nonzero()[0]
+        while len(likely) < FEW_TIES and margin < MAX_NODE_SCORE:
+            margin = 2 * margin + 1
+            likely = (totals >= highest - margin).nonzero()[0]
         likely = likely[~ahead.is_known[likely] & (likely != node)]
         rows = np.concatenate([np.full(depth, node), likely])
         more = np.concatenate([np.arange(depth), np.ones(len(likely), dtype=np.int64)])
@@ -339,49 +340,6 @@ class Replicas:
         self._ties = ClusterRows((totals == totals.max()).nonzero()[0])
         return self._ties
 
-    def take(self, count: int, ranks: IntArray, seen: Callable[[int], None]) -> tuple[IntArray, bool]:
-        """(replica,) the nodes of up to `count` more replicas, which the caller puts there; a tie goes to the lowest of
-        `ranks` (node,). False where the next one has to be decided by itself. `seen` gets how many there are so far."""
-        nodes, taken, goes_on = np.empty(count, dtype=np.int64), 0, True
-        for node in self._plain(ranks) if not self._following else self._followed(ranks):
-            self._standing.taken[node] += 1
-            goes_on = self.place(node)
-            nodes[taken] = node
-            taken += 1
-            if taken % EACH == 0:
-                seen(taken)
-            if taken == count or not goes_on:
-                break
-        else:
-            goes_on = False
-        self._standing.taken[:] = 0
-        return nodes[:taken], goes_on
-
-    def _followed(self, ranks: IntArray) -> Iterator[ClusterRow]:
-        while (best := self.best()) is not None:
-            yield ClusterRow(int(best[ranks[best].argmin()]))
-
-    def _plain(self, ranks: IntArray) -> Iterator[ClusterRow]:
-        """The same where a replica changes nothing but its own node."""
-        heap = self._ranked(ranks)
-        while heap and len(self._feasible):
-            base, (_, rank, node) = self._base, heap[0]
-            yield node
-            if self._base is base:
-                heapreplace(heap, (-int(base[node]), rank, node))
-            elif np.array_equal(self._base[self._feasible], base[self._feasible]):
-                heappop(heap)
-            else:
-                heap = self._ranked(ranks)
-
-    def _ranked(self, ranks: IntArray) -> list[tuple[int, int, ClusterRow]]:
-        """The feasible nodes as a heap, the one of the next replica first."""
-        self._totals, rows = self._base, self._feasible
-        keys = (-self._base[rows]).tolist(), ranks[rows].tolist(), each_cluster_row(rows)
-        heap = list(zip(*keys, strict=True))
-        heapify(heap)
-        return heap
-
     def place(self, node: ClusterRow) -> bool:
         """A replica is on the node now. False where the next one has to be decided by itself."""
         try:
@@ -398,22 +356,30 @@ class Replicas:
             return False
         return True
 
-    def place_all(self, count: int, pick: Pick) -> tuple[list[tuple[ClusterRows, ClusterRow]], bool]:
-        """Place so many replicas, none of which is in the table of nodes before the last: for each the nodes that share
-        the highest total, and the one that `pick` takes. And False where the next one has to be decided by itself."""
-        placed: list[tuple[ClusterRows, ClusterRow]] = []
-        taken, goes_on = self._standing.taken, True
-        while goes_on and len(placed) < count:
+    def place_many(
+        self, count: int, pick: Pick, ties: list[ClusterRows] | None, seen: Callable[[int], None]
+    ) -> tuple[ClusterRows, bool]:
+        """Place up to `count` replicas, none of which is in the table of nodes before the last. Returns their nodes,
+        and False where the next one has to be decided by itself. `ties` gets the nodes that share the highest
+        total, of which `pick` takes one; `seen` gets how many replicas there are so far."""
+        nodes, placed, goes_on = np.empty(count, dtype=np.int64), 0, True
+        taken = self._standing.taken
+        while goes_on and placed < count:
             best = self.best()
             if best is None:
                 goes_on = False
                 break
             node = pick(best)
-            placed.append((best, node))
+            if ties is not None:
+                ties.append(best)
+            nodes[placed] = node
+            placed += 1
             taken[node] += 1
             goes_on = self.place(node)
+            if placed % EACH == 0:
+                seen(placed)
         taken[:] = 0
-        return placed, goes_on
+        return ClusterRows(nodes[:placed]), goes_on
 
     def _drop(self, node: ClusterRow) -> bool:
         """The node is full now, and nothing else changes with that. False where it may."""

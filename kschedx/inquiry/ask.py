@@ -26,6 +26,7 @@ from kschedx.inquiry.workload_lifecycle import (
     all_replicas,
     deadline_exceeded,
     refused,
+    rejected_pods,
     state_of,
     waiting_member,
     workload_lifecycle,
@@ -45,6 +46,7 @@ from kschedx.render.states import (
     OnLostNode,
     PodsLeftOut,
     Refused,
+    RejectedByKubelet,
     ResizeHeld,
     Suspended,
     UnknownPods,
@@ -182,6 +184,7 @@ def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tup
     asked: set[tuple[str, str, str]] = set()
     events = {(one.kind, one.namespace, one.name) for one in without_pods(snapshot, within)}
     events.update(_short_stateful_sets(snapshot))
+    events.update(rejected_pods(snapshot))
     if controller_manager_down(snapshot, "") is not None:
         events.update(key for key, raw in snapshot.workloads.items() if key[0] in SCALED and _is_short(raw))
     for key, raw in snapshot.workloads.items():
@@ -233,7 +236,7 @@ UNCOUNTED = (
     NamespaceTerminating, BeingDeleted, Finished, Failed, Refused, ManagedElsewhere, UnknownPods, PodsLeftOut,
 )  # fmt: skip
 """States in which no number of pods answers how many more fit."""
-_WITHOUT_PODS = (Refused, NamespaceTerminating, WaitingForOrdinal, ComponentDown)
+_WITHOUT_PODS = (Refused, RejectedByKubelet, NamespaceTerminating, WaitingForOrdinal, ComponentDown)
 _STUCK = (b'"ReplicaFailure"', b'"suspend":true')
 
 

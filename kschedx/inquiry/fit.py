@@ -28,7 +28,7 @@ from kschedx.simulate import changes
 from kschedx.simulate.node_changes import SHAPES, another_like, shapes
 from kschedx.simulate.simulation import NodeUsage
 from kschedx.simulate.simulator import SimulationOptions, Simulator
-from kschedx.snapshot.columns import ClusterRow, ClusterRows, each_cluster_row
+from kschedx.snapshot.columns import ClusterRow, each_cluster_row
 from kschedx.snapshot.daemon_sets import daemon_pods, less, overhead
 from kschedx.snapshot.edits import with_only_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot
@@ -37,8 +37,6 @@ Json = dict[str, object]
 
 MOST_COPIES = 5_000
 """Pods that are tried by default; if all fit, the answer says "or more"."""
-SOME = 100
-"""So many are placed one by one before the others are placed at once."""
 
 
 class MissingNodes(Document, frozen=True):
@@ -225,26 +223,24 @@ def fit(
 
 def _placed(simulator: Simulator, rows: Sequence[int]) -> Iterator[ClusterRow]:
     """The nodes of these pods, until one finds none."""
-    run, ranks, number = simulator.run, simulator.ranks, 0
-    while number < len(rows):
-        row = rows[number]
-        if not number:
-            require_for_decision(run.cycle(row))
-        elif ranks is not None and number == SOME:
-            left = np.asarray(rows[number:], dtype=np.int64)
-            nodes = run.place_like_last(left, ranks, lambda done: say(Phase.SCHEDULING, SOME + done, len(rows), "pods"))
-            yield from each_cluster_row(ClusterRows(nodes))
-            number += len(nodes)
-            if number == len(rows):
-                return
-            row = rows[number]
+    run, left = simulator.run, np.asarray(rows, dtype=np.int64)
+    if len(left):
+        require_for_decision(run.cycle(int(left[0])))
+
+    def say_placed(more: int) -> None:
+        say(Phase.SCHEDULING, len(rows) - len(left) + more, len(rows), "pods")
+
+    while len(left):
+        row, left = int(left[0]), left[1:]
         decision = run.decide(row)
         if decision.outcome is not Outcome.SCHEDULED:
             return
         node = simulator.pick(decision.choice)
-        run.bind(row, node, rows[number + 1] if number + 1 < len(rows) else None)
-        number += 1
+        run.bind(row, node, int(left[0]) if len(left) else None)
         yield node
+        nodes = run.bind_identical(left, simulator.pick, seen=say_placed)
+        yield from each_cluster_row(nodes)
+        left = left[len(nodes) :]
 
 
 def _explained(simulator: Simulator, setup: Setup, row: int) -> Explanation:

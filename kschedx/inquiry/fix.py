@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
 from kschedx import fixes
@@ -53,7 +55,7 @@ class Fix(Struct, frozen=True, kw_only=True):
             steps=found.steps,
             commands=fix_commands(found),
             apply=apply,
-            costs=fix_costs(found),
+            costs=(*fix_costs(found), *(() if owner is None or apply == sent else _owners(owner))),
         )
 
     @classmethod
@@ -102,3 +104,9 @@ class Fix(Struct, frozen=True, kw_only=True):
             apply=None if self.apply == sent else tuple(one.document for one in self.apply),
             replicas=covered,
         )
+
+
+def _owners(owner: Owner) -> Iterator[str]:
+    """That a controller of another's writes the template, and perhaps as it was."""
+    if owner.above:
+        yield f"change it in {owner.above}, which may revert {owner.kind} {owner.name}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from msgspec import Struct
@@ -16,11 +16,20 @@ from kschedx.karpenter.cluster import Karpenter, KarpenterRemedy, PodProvisionin
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import Incompatible, LimitReached, NodeLimitReached, NotTolerated
-from kschedx.karpenter.requirements import LabelRequirement, NothingInCommon, UnknownLabel, class_label
-from kschedx.kube.autoscalers import NodePool, NodeSelectorRequirementWithMinValues
+from kschedx.karpenter.requirements import (
+    CAPACITY_TYPES,
+    LabelRequirement,
+    NothingInCommon,
+    UnknownLabel,
+    class_label,
+    is_reserved_label,
+    well_known,
+)
+from kschedx.kube.autoscalers import CAPACITY_TYPE, NODE_POOL, NodePool, NodeSelectorRequirementWithMinValues
 from kschedx.kube.quantity import Unit
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.types import Pod
+from kschedx.kube.typos import meant_by
 
 MOST_TRIALS = 8
 MOST_REMEDIES = 3
@@ -45,9 +54,13 @@ class _Trial(Struct, frozen=True, kw_only=True):
 def remedies(karpenter: Karpenter, found: PodProvisioning, pod: Pod) -> tuple[KarpenterRemedy, ...]:
     """For a pod that nothing is added for; changes to the pod come first. Those after which a pool could only lack an
     instance type, and not all of its types are known, come last and name none."""
-    if found.looked.outcome is not PodEligibility.CONSIDERED or found.pool or found.existing:
+    outcome = found.looked.outcome
+    if outcome not in (PodEligibility.CONSIDERED, PodEligibility.REFUSED) or found.pool or found.existing:
         return ()
-    trials = sorted(_trials(found, pod), key=lambda trial: (trial.pod is None, not trial.is_evident))
+    each = _without_reserved(pod, karpenter.group)
+    if outcome is PodEligibility.CONSIDERED:
+        each = _trials(found, pod, karpenter.group)
+    trials = sorted(each, key=lambda trial: (trial.pod is None, not trial.is_evident))
     made: list[KarpenterRemedy] = []
     raised: set[str] = set()
     likely: list[KarpenterRemedy] = []
@@ -68,7 +81,7 @@ def remedies(karpenter: Karpenter, found: PodProvisioning, pod: Pod) -> tuple[Ka
     return (*made, *likely)[:MOST_REMEDIES]
 
 
-def _trials(found: PodProvisioning, pod: Pod) -> Iterator[_Trial]:
+def _trials(found: PodProvisioning, pod: Pod, group: str) -> Iterator[_Trial]:
     for verdict in found.pools:
         match verdict.rejection:
             case NotTolerated(taints=taints):
@@ -80,9 +93,35 @@ def _trials(found: PodProvisioning, pod: Pod) -> Iterator[_Trial]:
             case NoInstanceType():
                 yield from _smaller(verdict, verdict.rejection, pod)
             case Incompatible():
+                yield from _meant(verdict.rejection, pod, group)
                 yield from _defined(verdict, verdict.rejection)
             case _:
                 pass
+
+
+def _meant(rejection: Incompatible, pod: Pod, group: str) -> Iterator[_Trial]:
+    """The pod requires nearly the name of the pool, or nearly the value of a label that is no fact about machines."""
+    names = well_known(group) - {NODE_POOL}
+    for conflict in rejection.conflicts:
+        if isinstance(conflict, NothingInCommon) and conflict.key not in names and conflict.existing.operator == "In":
+            yield from _selecting(pod, conflict.key, conflict.existing.values)
+
+
+def _without_reserved(pod: Pod, group: str) -> Iterator[_Trial]:
+    """Without what Karpenter lets no pod ask for, or with the capacity type that is nearly meant."""
+    yield from _selecting(pod, CAPACITY_TYPE, CAPACITY_TYPES)
+    for key, value in pod.spec.node_selector.items():
+        if is_reserved_label(key, group):
+            others = {name: own for name, own in pod.spec.node_selector.items() if name != key}
+            yield _Trial(step=_corrected(f"stop requiring {key}={value}"), pod=pod_edits.selecting(pod, others))
+
+
+def _selecting(pod: Pod, key: str, values: Iterable[str]) -> Iterator[_Trial]:
+    """The value of a label that is nearly what the pod's nodeSelector says."""
+    wrong = pod.spec.node_selector.get(key, "")
+    if meant := meant_by(wrong, sorted(values)):
+        step = _corrected(f"select {key}={meant} instead of {key}={wrong}")
+        yield _Trial(step=step, pod=pod_edits.selecting(pod, {**pod.spec.node_selector, key: meant}))
 
 
 def _raised(verdict: PoolVerdict, rejection: LimitReached) -> Iterator[_Trial]:
@@ -111,6 +150,10 @@ def _with_limits(pool: NodePool, limits: Mapping[str, tuple[str, str]]) -> _Tria
 
 def _room(title: str) -> RemedyStep:
     return RemedyStep(title=title, kind=StepKind.ROOM)
+
+
+def _corrected(title: str) -> RemedyStep:
+    return RemedyStep(title=title, kind=StepKind.CORRECTION)
 
 
 def _smaller(verdict: PoolVerdict, rejection: NoInstanceType, pod: Pod) -> Iterator[_Trial]:

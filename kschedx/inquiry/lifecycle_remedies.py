@@ -16,11 +16,12 @@ from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.workloads import workload_of
 from kschedx.explain.cycle_notes import ARCH_LABEL, OS_LABEL
 from kschedx.explain.subject import Subject
+from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import Change, FixCertainty
 from kschedx.fixes.changes import pointer
 from kschedx.fixes.node_requirements import OUT_OF_SERVICE
 from kschedx.fixes.owners import template_owner
-from kschedx.fixes.phrases import FAILURES, NO_DRIVER, PULLS, STARTS
+from kschedx.fixes.phrases import FAILURES, NO_DRIVER, PULLS, REJECTIONS, STARTS
 from kschedx.fixes.steps import TakeOldFirst
 from kschedx.fixes.storage_remedies import provisioner_repair
 from kschedx.inquiry.fix import Fix
@@ -49,6 +50,7 @@ from kschedx.render.states import (
     OnLostNode,
     Paused,
     Refused,
+    RejectedByKubelet,
     ResizeHeld,
     RolloutStalled,
     ScaledToZero,
@@ -100,6 +102,10 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield from (_emptied(one) for one in remaining)
             case ScaledToZero(field=field):
                 yield self._scaled(field)
+            case RejectedByKubelet(reason=reason, message=message, nodes=nodes):
+                told = f"{reason} {message}"
+                advice = next((one for words, one in REJECTIONS if re.search(words, told)), "")
+                yield Fix.untried(advice.format(node=listed(nodes, 3))) if advice else None
             case RolloutStalled(seconds=0):
                 yield from self._rolled_back()
             case Suspended(kind=kind, queue=queue, field=field) if not queue:
@@ -350,6 +356,11 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             command = f"kubectl delete pod {name} {self._in_namespace}"
             title = f"delete the pod, and create it without spec.nodeName {state.node}"
             yield Fix.untried(title, (self._deletion,), commands=(command,))
+        elif state.claim:
+            node = self.snapshot.cluster.nodes[self.snapshot.cluster.index[state.node]]
+            host = f"{HOSTNAME}={node.metadata.labels.get(HOSTNAME, node.name)}"
+            title = f"create the pod with nodeSelector {host} instead of spec.nodeName"
+            yield Fix.untried(f"{title}, so that kube-scheduler selects its node")
         elif state.is_node_lost:
             yield Fix.untried(f"repair {state.node}: no kubelet answers there")
         elif state.waits is Waits.VOLUMES and _ATTACHED.search(told):

@@ -12,6 +12,7 @@ from kschedx.controllers.workloads import (
     is_mirror_pod,
     is_of_daemon_set,
 )
+from kschedx.explain.cycle_notes import claim_without_node
 from kschedx.explain.events import recorded
 from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, tolerates, untolerated
@@ -275,7 +276,11 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
             return None
         found = Waits.KUBELET, "", "", ""
     waits, container, reason, message = found
-    if waits in (Waits.KUBELET, Waits.SANDBOX) and is_lost:
+    claim = "" if is_lost or waits not in (Waits.KUBELET, Waits.SANDBOX) else claim_without_node(snapshot, pod)
+    if claim:
+        waits, reason = Waits.VOLUMES, f"claim {claim} is not bound"
+        message = "spec.nodeName bypasses kube-scheduler, which selects the node of the claim (WaitForFirstConsumer)"
+    elif waits in (Waits.KUBELET, Waits.SANDBOX) and is_lost:
         waits, reason = Waits.KUBELET, ""
     elif waits in (Waits.KUBELET, Waits.SANDBOX):
         told, _, said = event.partition(": ")
@@ -293,6 +298,7 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
         message=message,
         conditions=_false_conditions(pod),
         event=event,
+        claim=claim,
         last=_last_end(pod, container),
         is_node_lost=is_lost,
         is_node_gone=node not in snapshot.cluster.index and not snapshot.source.may_lack("Node"),
@@ -390,10 +396,7 @@ def _control_plane_down(
 ) -> ComponentDown | None:
     """None where one of its static pods may run, and where there are none: elsewhere it runs where no pod shows it."""
     pods, names = snapshot.pods, (f"{component}-", f"openshift-{component}-")
-    inside = pods.namespaces.where(lambda name: name in ("kube-system", f"openshift-{component}"))
-    rows = [
-        row for row in inside.nonzero()[0].tolist() if pods.names[row].startswith(names) and is_mirror_pod(pods, row)
-    ]
+    rows = [row for row in pods.of_control_plane if pods.names[row].startswith(names) and is_mirror_pod(pods, row)]
     return component_down(snapshot, subject, component, rows, is_workload=is_workload)
 
 

@@ -61,6 +61,13 @@ _DEAD_WEBHOOK = re.compile(
 _DENIED = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request(?:: (?P<why>.*))?', re.DOTALL)
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '(?P<name>[^']+)' .*?denied request: (?P<why>.*)", re.DOTALL)
 _NO_RUNTIME_CLASS = re.compile(r'RuntimeClass\S* "(?P<name>[^"]+)" not found')
+_SELECTOR_CONFLICT = re.compile(r"; pod\.spec\.nodeSelector\[(?P<key>[^\]]+)\] = ")
+_OF_CLASS = {
+    "integer value of priority (": "priority",
+    "value of PreemptionPolicy (": "preemptionPolicy",
+    " Overhead ": "overhead",
+}
+"""Words of refusals of what a priority class or RuntimeClass sets, and the field that has to go."""
 
 
 class Refusal(Struct, frozen=True, kw_only=True, dict=True):
@@ -142,11 +149,16 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         elif found := _RATIO.search(message):
             yield from self._within_ratio(found["resource"], found["ratio"])
         elif found := _ABOVE_LIMIT.search(message):
-            yield self._at_limit(found["resource"], found["limit"])
+            yield from self._at_limit(found["resource"], found["limit"])
         elif found := _NO_SCOPED_QUOTA.search(message):
             yield from self._scoped_quota(found["classes"].split())
         elif "violates PodSecurity" in message:
             yield from self._secured(message)
+        elif found := _SELECTOR_CONFLICT.search(message):
+            title = f"remove {found['key']} from nodeSelector: RuntimeClass {self.pod.spec.runtime_class_name} sets it"
+            yield self._patched(title, [_removal(f"/spec/nodeSelector/{pointer(found['key'])}")])
+        elif field := next((field for words, field in _OF_CLASS.items() if words in message), ""):
+            yield from self._of_class(field)
         else:
             yield from _policies(message, self.snapshot)
 
@@ -154,7 +166,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         if close := self._near(self.snapshot.runtime_classes):
             yield self._patched(f"set runtimeClassName to {close}", [set_field("/spec/runtimeClassName", close)])
         yield Fix.untried(f"create RuntimeClass {name} where its runtime is installed")
-        yield self._patched(f"remove runtimeClassName {name}", [{"op": "remove", "path": "/spec/runtimeClassName"}])
+        yield self._patched(f"remove runtimeClassName {name}", [_removal("/spec/runtimeClassName")])
 
     def _within_ratio(self, resource: str, ratio: str) -> Iterator[Fix | None]:
         """LimitRange's maxLimitRequestRatio: a lower limit, or a higher request."""
@@ -182,18 +194,32 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             if patch:
                 yield self._patched(f"{verb} {', '.join(told)}", patch)
 
-    def _at_limit(self, resource: str, limit: str) -> Fix | None:
-        """A request above its limit, often one that a LimitRange sets."""
+    def _at_limit(self, resource: str, limit: str) -> Iterator[Fix | None]:
+        """A request above its limit: one that the template has, or the default of a LimitRange, which gives way."""
         bound = parse_quantity(limit).scaled_value(_MILLI)
-        wanted: dict[str, dict[str, dict[str, str]]] = {}
+        lower: dict[str, dict[str, dict[str, str]]] = {}
+        higher: dict[str, dict[str, dict[str, str]]] = {}
+        is_default = True
         for _, container in self._containers():
-            sides = container.get("resources")
-            requests = sides.get("requests") if isinstance(sides, Mapping) else None
-            value = requests.get(resource) if isinstance(requests, Mapping) else None
-            if value is not None and parse_quantity(str(value)).scaled_value(_MILLI) > bound:
-                wanted[str(container.get("name"))] = {"requests": {resource: limit}}
-        patch, told = self._resources(wanted)
-        return self._patched(f"lower {', '.join(told)}", patch) if patch else None
+            request, own = (map_at(container, "resources", side).get(resource) for side in ("requests", "limits"))
+            if request is not None and parse_quantity(str(request)).scaled_value(_MILLI) > bound:
+                is_default &= own is None
+                lower[str(container.get("name"))] = {"requests": {resource: limit}}
+                higher[str(container.get("name"))] = {"limits": {resource: str(request)}}
+        ways = ("set" if is_default else "raise", higher), ("lower", lower)
+        for verb, wanted in ways if is_default else reversed(ways):
+            patch, told = self._resources(wanted)
+            if patch:
+                yield self._patched(f"{verb} {', '.join(told)}", patch)
+
+    def _of_class(self, field: str) -> Iterator[Fix | None]:
+        """A value that differs from what the pod's priority class or RuntimeClass sets."""
+        removal = _removal(f"/spec/{field}")
+        same = (name for name, one in self.snapshot.priority_classes.items() if one.value == self.pod.spec.priority)
+        if field == "priority" and (name := next(same, "")):
+            patch = [removal, set_field("/spec/priorityClassName", name)]
+            yield self._patched(f"set priorityClassName to {name} instead of spec.priority", patch)
+        yield self._patched(f"remove spec.{field}: admission sets it", [removal])
 
     def _scoped_quota(self, classes: Sequence[str]) -> Iterator[Fix | None]:
         """An API server may let pods of a class only into namespaces with a quota for it (limitedResources)."""
@@ -205,9 +231,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             }
             title = f"create a ResourceQuota with scope PriorityClass {name}"
             yield self._created(title, "v1", "ResourceQuota", f"{name}-pods", spec)
-            yield self._patched(
-                f"remove priorityClassName {name}", [{"op": "remove", "path": "/spec/priorityClassName"}]
-            )
+            yield self._patched(f"remove priorityClassName {name}", [_removal("/spec/priorityClassName")])
 
     def _secured(self, message: str) -> Iterator[Fix]:
         from kschedx.inquiry.pod_security import pod_security_fixes
@@ -388,7 +412,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         yield self._created(
             f"create PriorityClass {name}", "scheduling.k8s.io/v1", "PriorityClass", name, body, command
         )
-        yield self._patched(f"remove priorityClassName {name}", [{"op": "remove", "path": "/spec/priorityClassName"}])
+        yield self._patched(f"remove priorityClassName {name}", [_removal("/spec/priorityClassName")])
 
     def _namespace(self, name: str) -> Fix | None:
         command = f"kubectl create namespace {quote(name)}"
@@ -503,6 +527,10 @@ def _like(sample: Quantity, thousandths: int) -> str:
 
 def set_field(path: str, value: object) -> dict[str, object]:
     return {"op": "add", "path": path, "value": value}
+
+
+def _removal(path: str) -> dict[str, object]:
+    return {"op": "remove", "path": path}
 
 
 def _amounts(text: str) -> dict[str, str]:

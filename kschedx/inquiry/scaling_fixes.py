@@ -34,11 +34,14 @@ _NO_CAPACITY = re.compile(r"insufficient ?capacity|UnfulfillableCapacity|ZonalAl
 
 
 _OF_QUOTA = re.compile(r"quota|limit ?exceeded", re.IGNORECASE)
+_CLUSTER_LIMIT = re.compile(r"max cluster (?P<resource>\S+) limit reached")
+"""MaxResourceLimitReached, of cluster-autoscaler's core/scaleup/orchestrator/skippedreasons.go."""
+_LIMITS = {"cpu": "--cores-total", "memory": "--memory-total"}
 
 
 def makes_room(remedy: AutoscalerRemedy | KarpenterRemedy) -> bool:
     """A larger group or pool, or a pod that the autoscaler looks at: it comes before other changes of the pod."""
-    return remedy.step.kind is StepKind.ROOM
+    return remedy.step.kind in (StepKind.ROOM, StepKind.CORRECTION)
 
 
 def autoscaler_fixes(
@@ -82,9 +85,10 @@ def karpenter_fixes(
     if found.pool:
         yield _fix(f"wait for Karpenter: it adds a node to NodePool {found.pool}, if the cloud has capacity")
     for remedy in remedies:
-        of_pod = remedy.step.kind is StepKind.OF_POD
+        of_pod = remedy.step.kind in (StepKind.OF_POD, StepKind.CORRECTION)
         then = f", then Karpenter adds a node of {remedy.pool}" if of_pod else ""
-        yield _fix(f"{remedy.step.title}{then}")
+        group = Group.WORKLOAD if remedy.step.kind is StepKind.CORRECTION else Group.CAPACITY
+        yield _fix(f"{remedy.step.title}{then}", group=group)
 
 
 def _claims_under_way(karpenter: Karpenter, found: PodProvisioning) -> Iterator[Fix]:
@@ -133,6 +137,10 @@ def reported_fixes(event: ScaleUpEvent) -> Iterator[Fix]:
         if _OF_QUOTA.search(event.message):
             ways = "raise the quota of the cloud account, or use instance types or zones with quota left"
         yield _fix(f"{ways}: cluster-autoscaler reports that the cloud refuses the node", group=None)
+    elif found := _CLUSTER_LIMIT.search(event.message):
+        flag = _LIMITS.get(found["resource"], "--gpu-total")
+        limit = f"the limit of {found['resource']} for the whole cluster ({flag}, or that of node auto-provisioning)"
+        yield _fix(f"raise {limit}, which cluster-autoscaler reports as reached")
     elif AT_MAXIMUM in event.message:
         yield _fix("raise the maximum of the node group, which cluster-autoscaler reports as reached")
 

@@ -59,6 +59,7 @@ from kschedx.render.states import (
     Paused,
     PodsLeftOut,
     Refused,
+    RejectedByKubelet,
     RolloutStalled,
     ScaledToZero,
     StillActive,
@@ -150,7 +151,49 @@ def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> 
         if current_replica_set(manifest, owned) is None:
             has_pods = bool(Owners(snapshot).members(snapshot.pods, workload))
             return Paused(subject=subject, kind=workload.kind, has_pods=has_pods)
-    return _replica_failure(snapshot, workload, controller)
+    return _replica_failure(snapshot, workload, controller) or _rejected(snapshot, workload)
+
+
+_REJECTED = re.compile(r"Pod was rejected|(?:TopologyAffinity|SMTAlignment|UnexpectedAdmission)Error|OutOf")
+"""How the status of a pod begins that its kubelet fails before it starts (pkg/kubelet/lifecycle/predicate.go)."""
+
+
+def rejected_pods(snapshot: Snapshot) -> dict[tuple[str, str, str], list[int]]:
+    """The rows of pods that a kubelet has failed before they started, by the kind, namespace and name of their
+    controllers."""
+    pods, found = snapshot.pods, dict[tuple[str, str, str], list[int]]()
+    for row in pods.phases.where(lambda phase: phase == "Failed").nonzero()[0].tolist():
+        status, owner = pods[row].status, pods[row].metadata.controller
+        if owner is not None and any(map(_REJECTED.match, (status.reason, status.message))):
+            found.setdefault((owner.kind, pods.namespaces[row], owner.name), []).append(row)
+    return found
+
+
+def _rejected(snapshot: Snapshot, workload: Workload) -> RejectedByKubelet | None:
+    """Of a workload of which a ReplicaSet lacks pods and has some that their kubelets failed."""
+    by_owner, active = rejected_pods(snapshot), _rows(snapshot, workload)
+    own = (
+        (key[2], raw)
+        for key, raw in snapshot.workloads.items()
+        if key == (workload.kind, workload.namespace, workload.name)
+    )
+    sets = (
+        own if workload.kind != "Deployment" else ((one.name, raw) for one, raw in replica_sets_of(snapshot, workload))
+    )
+    for name, raw in sets if by_owner else ():
+        kind = "ReplicaSet" if workload.kind == "Deployment" else workload.kind
+        rows = by_owner.get((kind, workload.namespace, name), [])
+        wanted = msgspec.json.decode(raw, type=ReplicasController).spec.replicas
+        if rows and sum(_owned_by(snapshot, row, name) for row in active) < (1 if wanted is None else wanted):
+            last = max((snapshot.pods[row] for row in rows), key=lambda pod: pod.metadata.creation_timestamp or "")
+            return RejectedByKubelet(
+                subject=workload.reference,
+                reason=last.status.reason,
+                message=last.status.message,
+                nodes=tuple(sorted({snapshot.pods.node_names[row] for row in rows})),
+                pods=len(rows),
+            )
+    return None
 
 
 def _scaled_to_zero(snapshot: Snapshot, workload: Workload) -> ScaledToZero:

@@ -1,7 +1,7 @@
-"""Amounts of resources, exact, and written as Karpenter writes them.
+"""Exact amounts of resources, formatted as Karpenter formats them.
 
-Upstream: pkg/utils/resources, and Quantity.Add of apimachinery: a sum is written like the first of its summands that is
-not zero.
+Upstream: pkg/utils/resources, and Quantity.Add of apimachinery: a sum has the format of its first summand that is not
+zero.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from kschedx.kube.resources import nano_units
 from kschedx.kube.types import Container, Pod
 
 NODES = "nodes"
-"""Of which every node has one; only limits name it."""
+"""Every node counts as one; only limits name it."""
 PODS = "pods"
 _NANO = 10**9
 
 
 class Amount(Struct, frozen=True):
-    """An exact amount in nano-units, and how it was written."""
+    """An exact amount in nano-units, with its format."""
 
     nano: int
     format: Format = Format.DECIMAL_SI
@@ -70,24 +70,24 @@ def merge_amounts(*lists: Amounts) -> dict[str, Amount]:
 
 
 def subtracted(amounts: Amounts, less: Amounts) -> dict[str, Amount]:
-    """Of the resources of `amounts` alone."""
+    """Subtract; only the resources of `amounts` are in the result."""
     return {name: amount - less[name] if name in less else amount for name, amount in amounts.items()}
 
 
 def fits_within(asked: Amounts, offered: Amounts) -> bool:
-    """Nothing fits where an offer is negative."""
+    """Return whether the request fits. Nothing fits if an offered amount is negative."""
     if any(amount.nano < 0 for amount in offered.values()):
         return False
     return all(amount.nano <= offered.get(name, ZERO).nano for name, amount in asked.items())
 
 
 def format_amounts(amounts: Amounts) -> str:
-    """As JSON, the names sorted."""
+    """Format as JSON with sorted names."""
     return json.dumps({name: str(amounts[name]) for name in sorted(amounts)}, separators=(",", ":"))
 
 
 def allocatable(capacity: Amounts, overhead: Amounts) -> dict[str, Amount]:
-    """What an instance type has for pods: pages of a size that is set aside are no memory."""
+    """Return what an instance type offers to pods: reserved huge pages are subtracted from memory."""
     made = subtracted(capacity, overhead)
     for name, amount in capacity.items():
         if is_hugepages(name):
@@ -97,7 +97,7 @@ def allocatable(capacity: Amounts, overhead: Amounts) -> dict[str, Amount]:
 
 
 def pod_requests(pods: Iterable[Pod]) -> dict[str, Amount]:
-    """What pods ask for together, with their number."""
+    """Sum the requests of pods, with their number."""
     count = 0
     total: dict[str, Amount] = {}
     for pod in pods:
@@ -107,7 +107,8 @@ def pod_requests(pods: Iterable[Pod]) -> dict[str, Amount]:
 
 
 def _of_pod(pod: Pod) -> dict[str, Amount]:
-    """The larger of the running pod and the start of any init container (component-helpers/resource, PodRequests)."""
+    """Return the larger of the running pod and the start of any init container (component-helpers/resource,
+    PodRequests)."""
     running: dict[str, Amount] = {}
     for container in pod.spec.containers:
         running = merge_amounts(running, _of_container(container))
@@ -133,7 +134,8 @@ def _of_pod(pod: Pod) -> dict[str, Amount]:
 
 
 def _of_container(container: Container) -> dict[str, Amount]:
-    """What is not requested is limited: the API server says so of pods, Karpenter of a DaemonSet's template."""
+    """Limits replace missing requests: the API server sets this default for pods, Karpenter for a DaemonSet's
+    template."""
     limits = amounts_of(container.resources.limits)
     return limits | amounts_of(container.resources.requests)
 

@@ -49,7 +49,7 @@ class _Written(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
 
 
 class WrittenOffering(_Written, frozen=True, kw_only=True):
-    """Where an instance type is available, and its price per hour."""
+    """The zone and capacity type in which an instance type is available, and its price per hour."""
 
     zone: str
     capacity_type: str = "on-demand"
@@ -58,7 +58,7 @@ class WrittenOffering(_Written, frozen=True, kw_only=True):
 
 
 class WrittenType(_Written, frozen=True, kw_only=True):
-    """An instance type: the resources of its nodes, of which `overhead` is not for pods."""
+    """An instance type: the capacity of its nodes, and the `overhead` that is not allocatable."""
 
     name: str
     capacity: ResourceList
@@ -66,13 +66,13 @@ class WrittenType(_Written, frozen=True, kw_only=True):
     overhead: ResourceList = {}
     offerings: tuple[WrittenOffering, ...] = ()
     node_pools: tuple[str, ...] = ()
-    """The only pools that can use it; none for all."""
+    """The only pools that can use it; empty for all."""
     resource_slices: tuple[ResourceSliceSpec, ...] = ()
     """The devices that a DRA driver publishes on its nodes, as `spec` of ResourceSlices."""
 
 
 class InstanceTypes(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """All instance types that the cloud has, as far as its pools may use them."""
+    """All instance types of the cloud that its pools may use."""
 
     api_version: str = API_VERSION
     kind: str = KIND
@@ -84,7 +84,7 @@ def is_catalogue(document: object) -> bool:
 
 
 def read_catalogue(document: object) -> InstanceTypes:
-    """Raises `InputError` with the field of what is wrong."""
+    """Raises `InputError` with the invalid field."""
     try:
         made = msgspec.convert(document, InstanceTypes)
     except msgspec.ValidationError as error:
@@ -126,7 +126,7 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(?P<field>[^`]*)`")
 
 
 def _told(message: str) -> InputError:
-    """msgspec's message with the place as a field path, and the nearest field."""
+    """Convert msgspec's message: the place becomes a field path with the nearest field."""
     text, _, where = message.partition(" - at `$")
     field = where.rstrip("`").lstrip(".")
     unknown = _UNKNOWN.fullmatch(text)
@@ -146,8 +146,8 @@ def read_instance_types(
     known_labels: frozenset[str],
     reserved: Mapping[str, tuple[Offering, ...]],
 ) -> tuple[InstanceType, ...]:
-    """Those that a pool can use. A label of the cloud that a type does not have, its nodes will not have. `reserved`:
-    type to where it is kept for the pool."""
+    """Return the types that a pool can use. A missing well-known label means that the type's nodes lack it. `reserved`:
+    type to its reservations for the pool."""
     places = tuple(zones)
     knows_devices = any(one.resource_slices for one in catalogue.instance_types)
     made: list[InstanceType] = []
@@ -161,7 +161,7 @@ def read_instance_types(
 
 
 def _kept(reserved: Iterable[Offering], bought: Sequence[Offering]) -> Iterator[Offering]:
-    """Reserved capacity where the type is. It is almost free: a ten-millionth of the price counts, so that types keep
+    """Yield reserved capacity in the type's zones. Its price is a ten-millionth of the normal one, so that types keep
     their order."""
     zones = {one.zone for one in bought}
     price = next((one.price for one in bought if one.capacity_type == "on-demand" and one.price is not None), None)
@@ -194,7 +194,7 @@ def everywhere(zones: Iterable[str]) -> tuple[Offering, ...]:
 def instance_type(
     one: WrittenType, offerings: tuple[Offering, ...], known_labels: frozenset[str], seen_on: str = ""
 ) -> InstanceType:
-    """`known_labels` are those that say something even where they are missing."""
+    """`known_labels` have a meaning even if they are missing."""
     values = {key: (text,) if isinstance(text, str) else text for key, text in one.labels.items()}
     available = [offering for offering in offerings if offering.is_available]
     values[INSTANCE_TYPE] = (one.name,)
@@ -215,29 +215,26 @@ def instance_type(
     )
 
 
-# What clouds publish about their instance types, as a catalogue.
-#
-# - `aws ec2 describe-instance-types`: {"InstanceTypes": [...]}; what a node has for pods as karpenter-provider-aws
-# works
-# it out with its defaults (pkg/providers/instancetype/types.go), for AL2023 and Bottlerocket without prefix
-# delegation.
-# - The instance types of Karpenter's kwok provider (kwok/cloudprovider/instance_types.json).
+# Instance types in the clouds' own formats. - `aws ec2 describe-instance-types`: {"InstanceTypes": [...]}; allocatable
+# as karpenter-provider-aws computes it with its defaults (pkg/providers/instancetype/types.go), for AL2023 and
+# Bottlerocket without prefix delegation. - The instance types of Karpenter's kwok provider
+# (kwok/cloudprovider/instance_types.json).
 
 VM_OVERHEAD = 0.075
-"""The share of the memory that the hypervisor keeps (--vm-memory-overhead-percent)."""
+"""The fraction of memory that the hypervisor uses (--vm-memory-overhead-percent)."""
 EVICTION_MEMORY = 100
-"""Mi below which the kubelet evicts."""
+"""The kubelet's eviction threshold in Mi."""
 DISK = "20Gi"
 _ARM_RESERVE = 64
-"""Mi of a Graviton's memory that cannot be used."""
+"""Mi of unusable memory on Graviton."""
 _ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 _NAME = re.compile(r"(?P<category>[a-z]+)(?:-[0-9]+tb)?(?P<generation>[0-9]+).*\.")
 _CPU_SHARES = ((0, 1000, 0.06), (1000, 2000, 0.01), (2000, 4000, 0.005), (4000, 1 << 31, 0.0025))
-"""Of each range of milli-cpus the share that the kubelet keeps."""
+"""The fraction of each range of milli-cpus that is reserved for the kubelet."""
 
 
 def any_catalogue(document: object) -> InstanceTypes:
-    """A catalogue, or what is published in a form of its own. Raises `InputError`."""
+    """Read a catalogue or a cloud's own format. Raises `InputError`."""
     if is_catalogue(document):
         return read_catalogue(document)
     if isinstance(document, Mapping) and isinstance(document.get("InstanceTypes"), list):
@@ -370,7 +367,7 @@ def _ec2_type(one: _Ec2Type) -> WrittenType:
 
 
 def _pods(network: _Network) -> int:
-    """Of as many addresses as the network interfaces have, one for each of them less."""
+    """One pod for each IP address of the network interfaces, except their primary ones."""
     cards = network.network_cards
     interfaces = network.maximum_network_interfaces
     if network.default_network_card_index < len(cards):
@@ -407,7 +404,7 @@ def _ec2_labels(one: _Ec2Type) -> Iterator[tuple[str, str]]:
 
 
 def name_labels(name: str) -> Iterator[tuple[str, str]]:
-    """What the name of an EC2 instance type says: `m6i.large`."""
+    """Yield the labels that follow from the name of an EC2 instance type: `m6i.large`."""
     family, dot, size = name.partition(".")
     found = _NAME.match(name)
     if found is not None:

@@ -1,4 +1,4 @@
-"""Karpenter in a cluster, as far as its objects show, and its decision about one pod."""
+"""Karpenter's view of a cluster, and its decision about one pod."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from kschedx.kube.scalars import parse_int64
 from kschedx.kube.types import ObjectMeta, Pod, PodCondition, PodSpec, PodStatus, PodTemplate, PodTemplateSpec
 from kschedx.snapshot.snapshot import Snapshot
 
-# What an API server would not have let pass in Karpenter's objects, and a file may still hold.
+# Errors in Karpenter's objects that an API server would refuse and that a file may contain.
 
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
 _PRICE = re.compile(r"[0-9]+(\.[0-9]+)?")
@@ -53,14 +53,14 @@ _ADJUSTMENT = re.compile(r"[+-][0-9]*\.?[0-9]+%?")
 
 
 def check_pool(pool: NodePool) -> None:
-    """Raises `InputError` with the place of what is wrong."""
+    """Raises `InputError` with the place of the error."""
     about = Place(object=f"NodePool {pool.name}")
     _check_amounts(pool.spec.limits, "spec.limits", about)
     _check_requirements(pool.spec.template.spec.requirements, "spec.template.spec.requirements", about)
 
 
 def check_overlay(overlay: NodeOverlay) -> None:
-    """Raises `InputError` with the place of what is wrong."""
+    """Raises `InputError` with the place of the error."""
     about, spec = Place(object=f"NodeOverlay {overlay.name}"), overlay.spec
     _check_amounts(spec.capacity, "spec.capacity", about)
     _check_requirements(spec.requirements, "spec.requirements", about)
@@ -89,7 +89,7 @@ def _check_requirements(requirements: Iterable[NodeSelectorRequirementWithMinVal
 
 
 def _fault(one: NodeSelectorRequirementWithMinValues) -> tuple[str, str] | None:
-    """What is wrong with a requirement, and what would be right."""
+    """Return the error of a requirement and the expected value."""
     if not one.key:
         return "a requirement has a key", ""
     if one.operator not in OPERATORS:
@@ -104,40 +104,40 @@ def _fault(one: NodeSelectorRequirementWithMinValues) -> tuple[str, str] | None:
 
 
 class KarpenterOptions(Struct, frozen=True, kw_only=True):
-    """The user's options about Karpenter, in addition to the cluster's objects."""
+    """The user's options about Karpenter."""
 
     catalogue: InstanceTypes | None = None
     settings: Settings = Settings()
 
 
 class LaunchCertainty(StrEnum):
-    """How sure it is what a pool says to a pod."""
+    """How certain a pool's verdict about a pod is."""
 
     FITS = "fits"
-    """With a type that is known; whether the cloud has it at the moment is not."""
+    """A known type fits; whether the cloud has capacity is unknown."""
     REJECTS = "rejects"
     UNKNOWN = "unknown"
-    """No type that is known fits, and there may be others."""
+    """No known type fits, and others may exist."""
 
 
 class PoolVerdict(Struct, frozen=True, kw_only=True):
-    """A pool and a pod."""
+    """The verdict of a pool about a pod."""
 
     pool: NodePool
     certainty: LaunchCertainty
     rejection: Rejection | None = None
     types: tuple[InstanceType, ...] = ()
-    """Those that fit."""
+    """The types that fit."""
     known: tuple[InstanceType, ...] = ()
-    """All that are known of the pool's."""
+    """All known types of the pool."""
     template: PoolTemplate | None = None
     zones: tuple[str, ...] = ()
-    """The only ones in which its nodes can be; empty where that is not known."""
+    """The zones of its nodes; empty if unknown."""
     types_are_known: bool = False
     lacks_a_reservation: bool = False
-    """Reserved capacity is wanted, and its node class has none."""
+    """Whether reserved capacity is required and the node class has none."""
     asked: Requirements = Requirements()
-    """What the pod asks of its node."""
+    """The pod's requirements on its node."""
 
     @property
     def name(self) -> str:
@@ -145,19 +145,19 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
 
     @property
     def reason(self) -> str:
-        """The rejection's id."""
+        """The id of the rejection."""
         return "" if self.rejection is None else REASONS[type(self.rejection)]
 
     @property
     def text_is_known(self) -> bool:
-        """What an instance type would need depends on all of them."""
+        """Whether the message is certain: messages about instance types depend on all of them."""
         if isinstance(self.rejection, NoDevices):
             return self.rejection.is_known
         return self.types_are_known or not isinstance(self.rejection, NoInstanceType | CheapestAreTooFew)
 
     @property
     def distance(self) -> int:
-        """How far it is from taking the pod: the earlier Karpenter gives up, the less is known to be right."""
+        """How far it is from accepting the pod: the earlier Karpenter gives up, the further."""
         return {
             "limit-reached": 0, "node-limit-reached": 0, "no-instance-type": 1, "cheapest-are-too-few": 1,
             "no-devices": 1,
@@ -165,41 +165,41 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
         }.get(self.reason, 4)  # fmt: skip
 
     def minimum(self, key: str) -> int:
-        """How many values of the key the pool insists on."""
+        """Return the pool's `minValues` for a key."""
         requirements = self.pool.spec.template.spec.requirements
         return max((one.min_values or 0 for one in requirements if one.key == key), default=0)
 
 
 class PodProvisioning(Struct, frozen=True, kw_only=True):
-    """What Karpenter does about one pod."""
+    """What Karpenter does for one pod."""
 
     looked: Looked
     pool: str = ""
-    """Of the node that is added for it."""
+    """The pool of the new node."""
     types: tuple[InstanceType, ...] = ()
-    """That the node can be of, the cheapest or smallest first."""
+    """Possible types of the new node, cheapest or smallest first."""
     types_are_known: bool = False
-    """Of the pool all, not only those that were seen."""
+    """Whether all types of the pool are known, not only those of existing nodes."""
     companions: int = 0
-    """Other pods that wait and go to the same new node."""
+    """The number of other pending pods on the same new node."""
     existing: str = ""
-    """The node or claim that there is, on which Karpenter expects it."""
+    """The existing node or NodeClaim on which Karpenter expects the pod."""
     is_claim: bool = False
     pools: tuple[PoolVerdict, ...] = ()
     """In the order in which they are tried."""
     event: str = ""
-    """What Karpenter says, where all that it depends on is known."""
+    """Karpenter's message, if everything that it depends on is known."""
     by_chance: bool = False
     has_relaxed: bool = False
 
     @property
     def open_pools(self) -> tuple[str, ...]:
-        """Pools that would take the pod with an instance type that is not known."""
+        """Pools that would accept the pod with an unknown instance type."""
         return tuple(one.name for one in self.pools if one.certainty is LaunchCertainty.UNKNOWN)
 
     @property
     def unsure_before(self) -> tuple[str, ...]:
-        """Pools that come before the one that is taken, and may be taken in its place."""
+        """Pools that come before the chosen one and may be chosen instead."""
         before = [one.name for one in takewhile(lambda one: one.name != self.pool, self.pools)]
         return tuple(name for name in self.open_pools if name in before)
 
@@ -213,7 +213,7 @@ class Karpenter:
 
     @classmethod
     def of(cls, snapshot: Snapshot, options: KarpenterOptions) -> Karpenter | None:
-        """None for a cluster without NodePools. Raises `InputError` for one that cannot be read."""
+        """Return None for a cluster without NodePools. Raises `InputError` for an invalid one."""
         pools = snapshot.of(NodePool)
         for pool in pools:
             check_pool(pool)
@@ -232,7 +232,7 @@ class Karpenter:
 
     @cached_property
     def known(self) -> Mapping[str, KnownTypes]:
-        """Pool to what is known of its instance types."""
+        """Pool to its known instance types."""
         return {pool.name: known_types(self.snapshot, pool, self.options.catalogue) for pool in self.pools}
 
     @property
@@ -245,7 +245,7 @@ class Karpenter:
 
     @cached_property
     def settings(self) -> Settings:
-        """How it runs; its version is the cluster's where no other is asked for."""
+        """Karpenter's settings; the default version is the cluster's."""
         given = self.options.settings
         return given if given.version else replace(given, version=karpenter_version(self.snapshot))
 
@@ -258,7 +258,7 @@ class Karpenter:
         return ClusterState.of(self.snapshot)
 
     def with_pools(self, changed: Mapping[str, NodePool]) -> Karpenter:
-        """The cluster with some pools as they might be."""
+        """Replace some pools."""
         pools = tuple(changed.get(pool.name, pool) for pool in self.pools)
         objects: dict[type[Struct], tuple[Struct, ...]] = {**self.snapshot.objects, NodePool: pools}
         return Karpenter(replace(self.snapshot, objects=objects), self.options)
@@ -272,29 +272,27 @@ class Karpenter:
         return looked if self.provisioner.pools else Looked(outcome=PodEligibility.NO_POOLS)
 
     def waiting(self) -> dict[str, Looked]:
-        """Every pod without a node, and whether it is evaluated."""
+        """Return every pod without a node, with whether Karpenter provisions for it."""
         pods = self.snapshot.pods
         return {pods.key(row): self.look(pods[row]) for row in pods.pending}
 
     @cached_property
     def own(self) -> RoundResult:
-        """The round about the pods of the cluster as they are."""
+        """The round for the cluster's own pods."""
         pods = self.snapshot.pods
         considered = [key for key, looked in self.waiting().items() if looked.outcome is PodEligibility.CONSIDERED]
         return self.provisioner.run(self.snapshot, [*(pods[pods.rows[key]] for key in considered), *self.buffers])
 
     @cached_property
     def buffers(self) -> tuple[Pod, ...]:
-        """Virtual pods, which take part in every round."""
+        """Virtual pods, which are part of every round."""
         settings = self.settings
         keeps = settings.keeps_buffers and settings.behaviour.knows_buffers
         return tuple(virtual_pods(self.snapshot)) if keeps else ()
 
     def about(self, pod: Pod) -> PodProvisioning | None:
-        """The outcome of a pending pod, among all pending ones; None for one that has a node.
-
-        A pod that is not in the cluster is evaluated as if kube-scheduler had just rejected it.
-        """
+        """Return the result for a pending pod among all pending ones; None for a pod with a node. A pod that is not in
+        the cluster counts as just rejected by kube-scheduler."""
         pods = self.snapshot.pods
         row = pods.rows.get(pod.key)
         if row is not None and pods.node_names[row]:
@@ -345,7 +343,7 @@ class Karpenter:
         )
 
     def _text_is_known(self, failure: SchedulingFailure) -> bool:
-        """What an instance type would need depends on all of them."""
+        """Return whether the message is certain: messages about instance types depend on all of them."""
         return all(
             self.known[one.pool].types.are_all
             or not isinstance(one.rejection, NoInstanceType | CheapestAreTooFew | LimitReached)
@@ -359,7 +357,7 @@ class Karpenter:
         return {one.name: one for one in provisioner.templates(provisioner.daemons(self.snapshot))}
 
     def verdicts(self, pod: Pod, failure: SchedulingFailure) -> tuple[PoolVerdict, ...]:
-        """What each pool that was asked says."""
+        """Return the verdict of each pool that was tried."""
         asked = pod_requirements(pod, prefers=False)
         return tuple(self._verdict(one.pool, one.rejection, asked) for one in failure.pools)
 
@@ -389,19 +387,19 @@ class Karpenter:
         )
 
     def _is_out_of_zone(self, name: str, rejection: NoInstanceType) -> bool:
-        """No type of whatever size is in a zone that the pool's node class does not have."""
+        """Return whether no type of any size is in a zone of the pool's node class."""
         known, asked = self.known[name], rejection.requirements.about(ZONE)
         return known.zones_are_all and not any(map(asked.has, known.zones))
 
     def _lacks_a_reservation(self, name: str, rejection: NoInstanceType) -> bool:
-        """Only reserved capacity will do, and the pool's node class has none."""
+        """Return whether only reserved capacity fits and the pool's node class has none."""
         asked = rejection.requirements.about(CAPACITY_TYPE)
         others = (kind for kind in CAPACITY_TYPES if kind != RESERVED)
         return self.known[name].has_no_reservations and asked.has(RESERVED) and not any(map(asked.has, others))
 
     def _unsure(self, pod: Pod, taken: str) -> tuple[PoolVerdict, ...]:
-        """Pools that come before the one that is taken and whose types are not all known, with what they say of the
-        pod alone."""
+        """Return the pools before the chosen one whose types are not all known, with their verdicts about the pod
+        alone."""
         before = []
         for pool in self.provisioner.pools:
             if pool.name == taken:
@@ -425,7 +423,6 @@ def _given_up(pod: Pod) -> Pod:
 
 
 # The virtual pods of CapacityBuffers: capacity that Karpenter keeps free, behind its feature gate CapacityBuffer.
-#
 # Upstream: pkg/state/virtualpods, pkg/utils/apps/resolve.go of Karpenter 1.14.
 
 
@@ -442,7 +439,7 @@ class _Workload(Struct, frozen=True, kw_only=True):
 
 
 def virtual_pods(snapshot: Snapshot) -> Iterator[Pod]:
-    """Of buffers that are ready."""
+    """Yield the virtual pods of ready buffers."""
     pod_templates = {(one.metadata.namespace, one.metadata.name): one.template for one in snapshot.of(PodTemplate)}
     for buffer in snapshot.of(CapacityBuffer):
         namespace = buffer.metadata.namespace
@@ -466,7 +463,7 @@ def virtual_pods(snapshot: Snapshot) -> Iterator[Pod]:
 
 
 def _scaled(snapshot: Snapshot, buffer: CapacityBuffer) -> PodTemplateSpec | None:
-    """The template of the workload that a buffer names."""
+    """Return the template of the workload that a buffer refers to."""
     named = buffer.spec.scalable_ref
     if named is None or named.kind not in SCALABLE or named.api_group not in ("", "apps"):
         return None
@@ -475,19 +472,19 @@ def _scaled(snapshot: Snapshot, buffer: CapacityBuffer) -> PodTemplateSpec | Non
 
 
 def _placeable(spec: PodSpec) -> PodSpec:
-    """Without a node and without volumes that claims stand for."""
+    """Return the spec without a node and without volumes of claims."""
     volumes = tuple(one for one in spec.volumes if one.persistent_volume_claim is None and one.ephemeral is None)
     return replace(spec, node_name="", priority=LOWEST_PRIORITY, volumes=volumes)
 
 
-# Changes that make Karpenter help, as facts. `render/words/karpenter.py` has their titles.
+# Changes after which Karpenter adds a node, as facts. `render/words/karpenter.py` has their titles.
 
 
 class KarpenterRemedy(Struct, frozen=True, kw_only=True):
-    """A change, and what Karpenter does then."""
+    """A change and Karpenter's reaction to it."""
 
     step: RemedyStep
     pool: str
-    """That gets a node."""
+    """The pool that gets a node."""
     types: tuple[str, ...]
-    """That the node can be of; empty where the types that would do are not known."""
+    """Possible types of the node; empty if unknown."""

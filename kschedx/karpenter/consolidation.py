@@ -20,7 +20,6 @@ from msgspec.structs import replace
 
 from kschedx.karpenter.cluster import Karpenter
 from kschedx.karpenter.disruption import (
-    BALANCED,
     BALANCED_THRESHOLD,
     NodeDisruption,
     asked_at,
@@ -36,27 +35,29 @@ from kschedx.karpenter.nodes import StateNode
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.requirements import INSTANCE_TYPE, RESERVED, ZONE, LabelRequirement, Requirements
 from kschedx.karpenter.scheduler import RoundResult
-from kschedx.kube.autoscalers import CAPACITY_TYPE, NodeClaim, NodePool, condition
+from kschedx.kube.autoscalers import BALANCED, CAPACITY_TYPE, NodeClaim, NodePool, condition
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.scalars import scaled
 from kschedx.kube.types import Pod
 
 SPOT, ON_DEMAND = "spot", "on-demand"
 MOST_NODES = 100
-"""That are consolidated together."""
+"""The maximum number of nodes that are consolidated together."""
 MOST_ALONE = 50
 MOST_LOOKS = 50_000
-"""Nodes that are tried alone, and nodes of the cluster that are evaluated for all of them: each is a round over it."""
+"""The maximum number of nodes that are tried alone, times the nodes of the cluster: each trial is a round over the
+cluster."""
 SPOT_TYPES = 15
-"""Cheaper types that have to be there before a spot node is replaced with another."""
+"""The number of cheaper types that spot-to-spot consolidation requires."""
 NODE_COST = 1.0
-"""What it costs to drain a node, beside its pods."""
+"""The disruption cost of a node without its pods."""
+NOT_TRIED = "not tried alone: name the node"
 PRICES_UNKNOWN = "prices are not known: add them with --instance-types"
-"""Why it is not decided whether a node is replaced with a cheaper one."""
+"""Why it is undecided whether a cheaper node replaces a node."""
 
 
 class Method(StrEnum):
-    """In the order in which Karpenter asks them."""
+    """Disruption methods in Karpenter's order."""
 
     EMPTINESS = "emptiness"
     DRIFT = "drift"
@@ -70,17 +71,17 @@ REASON = {
     Method.MULTI_NODE: "Underutilized",
     Method.SINGLE_NODE: "Underutilized",
 }
-"""What a NodePool's budget calls it."""
+"""The names of the reasons in a NodePool's budgets."""
 
 
 class Score(Struct, frozen=True, kw_only=True):
-    """How a pool with the policy Balanced values a move."""
+    """The score of a move under the policy Balanced."""
 
     pool: str
     savings: float
-    """Of what the pool costs, as a fraction."""
+    """The saved fraction of the pool's cost."""
     disruption: float
-    """Of what it would cost to disrupt the whole pool, as a fraction."""
+    """The fraction of the cost of disrupting the whole pool."""
 
     @property
     def value(self) -> float:
@@ -94,7 +95,7 @@ class Score(Struct, frozen=True, kw_only=True):
 
 
 class CommandDocument(Document, frozen=True):
-    """Prices are of an hour, as texts since numbers of the documents are integers; None where they are not known."""
+    """Prices are per hour, as texts because numbers in documents are integers; None if unknown."""
 
     method: Method
     action: Literal["delete", "replace"]
@@ -108,16 +109,16 @@ class CommandDocument(Document, frozen=True):
 
 
 class Command(Struct, frozen=True, kw_only=True):
-    """Nodes that go together, and the node that replaces them."""
+    """Nodes that are deleted together, and the node that replaces them."""
 
     method: Method
     nodes: tuple[str, ...]
     replacements: int = 0
-    """New nodes; more than one for drift only."""
+    """The number of new nodes; more than one only for drift."""
     types: tuple[str, ...] = ()
-    """Instance types that the replacement can be of, the cheapest first."""
+    """Possible instance types of the replacement, cheapest first."""
     price: float | None = None
-    """Of the nodes, per hour; None where a price is not known."""
+    """The price of the nodes per hour; None if unknown."""
     new_price: float | None = None
     scores: tuple[Score, ...] = ()
 
@@ -153,18 +154,18 @@ class ConsolidationDocument(Document, frozen=True):
 
 
 class Consolidation(Struct, frozen=True, kw_only=True):
-    """What Karpenter would do one after the other, were each step the only one."""
+    """Karpenter's commands, each computed as if it were the only one."""
 
     follows: str
     """The version of Karpenter."""
     commands: tuple[Command, ...]
-    """The first is what it does first; each method stands by itself."""
+    """By method; Karpenter runs the first one first."""
     kept: Mapping[str, str]
-    """Candidates that no command takes to why, in Karpenter's words."""
+    """Candidates without a command to the reason, in Karpenter's words."""
     prices: Mapping[str, float | None]
-    """Every node of a pool to its price per hour."""
+    """Price per hour by node, for all nodes of pools."""
     budgets_at: str = ""
-    """When the budgets with a schedule were evaluated; empty where there is none."""
+    """The time at which scheduled budgets were evaluated; empty without any."""
     by_chance: bool = False
 
     @property
@@ -180,7 +181,7 @@ class _Candidate(Struct, frozen=True, kw_only=True):
     pool: NodePool
     price: float | None
     pods: tuple[Pod, ...]
-    """Those that go elsewhere."""
+    """The pods that need another node."""
     is_consolidatable: bool
     is_drifted: bool
     drifted_since: str
@@ -199,7 +200,7 @@ class _Candidate(Struct, frozen=True, kw_only=True):
 
     @property
     def disruption_cost(self) -> float:
-        """Of the Balanced policy."""
+        """The disruption cost for the policy Balanced."""
         return NODE_COST + sum(max(0.0, eviction_cost(pod)) for pod in self.pods)
 
 
@@ -207,7 +208,7 @@ class Consolidator:
     """Karpenter's disruption controller on one cluster."""
 
     def __init__(self, karpenter: Karpenter, only: Collection[str] | None = None) -> None:
-        """`only` are the nodes that are tried alone, by default the first of them."""
+        """`only` are the nodes that are tried alone; by default the first ones."""
         self._karpenter = karpenter
         self._only = only
         self._snapshot = karpenter.snapshot
@@ -225,7 +226,7 @@ class Consolidator:
         ]
 
     def run(self) -> Consolidation:
-        """Every method by itself, on the cluster as it is."""
+        """Run every method on the current cluster."""
         commands = [*self._emptiness(), *self._drift(), *self._multi_node(), *self._single_node()]
         taken = {name for command in commands for name in command.nodes}
         budgets = [one for pool in self._pools.values() for one in pool.spec.disruption.budgets]
@@ -266,7 +267,7 @@ class Consolidator:
         return replace(candidate, is_consolidatable=candidate.is_consolidatable and not unfit)
 
     def _price(self, state: StateNode) -> float | None:
-        """Of the offering that the node's labels name."""
+        """Return the price of the offering in the node's labels."""
         known = self._karpenter.known.get(state.pool)
         types = () if known is None else known.types.types
         one = next((one for one in types if one.name == state.labels.get(INSTANCE_TYPE)), None)
@@ -276,7 +277,7 @@ class Consolidator:
         return min(prices, default=None)
 
     def _allowed(self, method: Method) -> Counter[str]:
-        """How many nodes of each pool its budgets let go."""
+        """Return how many nodes of each pool its budgets allow to disrupt."""
         allowed = Counter[str]()
         for pool in self._pools.values():
             its = [one for one in self._karpenter.cluster.staying if one.pool == pool.name and one.is_initialized]
@@ -304,7 +305,7 @@ class Consolidator:
         return one.disruption_cost <= NODE_COST if self._is_newer else not one.pods
 
     def _sorted(self) -> list[_Candidate]:
-        """Candidates of consolidation, in the order in which they are tried."""
+        """Return the candidates of consolidation in the order in which they are tried."""
         policies = ("WhenEmptyOrUnderutilized", BALANCED) if self._is_newer else ("WhenEmptyOrUnderutilized",)
         found = [
             one
@@ -329,7 +330,7 @@ class Consolidator:
         return [self._deleted(Method.EMPTINESS, going)] if going else []
 
     def _drift(self) -> list[Command]:
-        """The first of them that can go, empty nodes first, then the one that drifted first."""
+        """Take the first node that can be deleted: empty nodes first, then by the time of their drift."""
         drifted = sorted(
             (one for one in self._candidates if one.is_drifted), key=lambda one: (bool(one.pods), one.drifted_since)
         )
@@ -340,7 +341,7 @@ class Consolidator:
         return []
 
     def _multi_node(self) -> list[Command]:
-        """The largest number of the first candidates that go together, by halving."""
+        """Find the largest number of first candidates that can be deleted together, by binary search."""
         candidates = self._within_budgets(self._sorted(), Method.MULTI_NODE)[:MOST_NODES]
         low, high, best = 1, len(candidates) - 1, list[Command]()
         while low <= high:
@@ -353,12 +354,12 @@ class Consolidator:
         return best
 
     def _single_node(self) -> list[Command]:
-        """Every candidate that goes alone; Karpenter takes the first."""
+        """Return every candidate that can be deleted alone; Karpenter takes the first."""
         found = []
         ordered = self._sorted()
         most = min(MOST_ALONE, max(MOST_LOOKS // max(len(self._snapshot.cluster.nodes), 1), 1))
         tried = ordered[:most] if self._only is None else [one for one in ordered if one.name in self._only]
-        self._kept |= {one.name: "not tried alone: name the node" for one in ordered if one not in tried}
+        self._kept |= {one.name: NOT_TRIED for one in ordered if one not in tried}
         for one in tried:
             command = self._command(Method.SINGLE_NODE, [one])
             if isinstance(command, str):
@@ -382,7 +383,7 @@ class Consolidator:
         )
 
     def _simulated(self, nodes: Sequence[_Candidate]) -> RoundResult:
-        """The round in which the nodes are about to leave."""
+        """Simulate a round without the nodes."""
         karpenter, leaving = self._karpenter, {one.state.claim.name for one in nodes if one.state.claim is not None}
         claims = tuple(
             replace(one, metadata=replace(one.metadata, deletion_timestamp="1970-01-01T00:00:00Z"))
@@ -398,7 +399,7 @@ class Consolidator:
         return result
 
     def _unplaced(self, result: RoundResult, nodes: Sequence[_Candidate]) -> str:
-        """Why not every pod of the nodes has a place; empty where all have."""
+        """Return why a pod of the nodes has no other node, or an empty string."""
         own = [pod.key for one in nodes for pod in one.pods]
         failed = [(key, result.failures[key].text) for key in own if key in result.failures]
         if failed:
@@ -409,7 +410,7 @@ class Consolidator:
         return f"Not all pods would schedule, node {waits[0]} is not initialized" if waits else ""
 
     def _command(self, method: Method, nodes: Sequence[_Candidate]) -> Command | str:
-        """What replaces the nodes, or why nothing does."""
+        """Return the replacement of the nodes, or why there is none."""
         result = self._simulated(nodes)
         unplaced = self._unplaced(result, nodes)
         if unplaced:
@@ -453,14 +454,14 @@ class Consolidator:
 
     @staticmethod
     def _cheaper(claim: NewNodeClaim, asked: Requirements, price: float) -> list[InstanceType]:
-        """Types of which even the dearest offering that could be launched costs less, the cheapest first."""
+        """Return the types whose most expensive possible offering costs less than `price`, cheapest first."""
         priced = [(launch_price(one, claim, asked), one) for one in claim.types]
         known = [(its, one) for its, one in priced if its is not None and its < price]
         return [one for _, one in sorted(known, key=lambda it: (it[0], it[1].name))]
 
     @staticmethod
     def _same_type(types: Collection[InstanceType], nodes: Sequence[_Candidate]) -> float:
-        """The price of the cheapest node of a type that the replacement could be of: keeping that one is better."""
+        """Return the price of the cheapest node with a type of the replacement: keeping that node is better."""
         names = {one.name for one in types}
         return min(
             (one.price for one in nodes if one.instance_type in names and one.price is not None), default=math.inf
@@ -490,7 +491,7 @@ class Consolidator:
         return replace(command, scores=tuple(scores))
 
     def _totals(self, pool: str) -> tuple[float, float]:
-        """What a pool costs per hour, and what it would cost to disrupt all of it."""
+        """Return a pool's cost per hour and the cost of disrupting all of it."""
         cost = sum(self._prices[name] or 0.0 for name, one in self._states.items() if one.pool == pool)
         disruption = 0.0
         for one in self._states.values():
@@ -505,7 +506,7 @@ class Consolidator:
 
 
 def launch_price(one: InstanceType, claim: NewNodeClaim, asked: Requirements) -> float | None:
-    """WorstLaunchPrice: the dearest offering of the capacity type that would be launched; None where none is known."""
+    """WorstLaunchPrice: the most expensive offering of the capacity type to launch; None if no price is known."""
     allowed = claim.template.allowed
     for capacity_type in (RESERVED, SPOT, ON_DEMAND):
         prices = [

@@ -67,47 +67,47 @@ FEATURES = DeviceFeatures(
 )
 _PREFIX = "allocating dynamic resources, "
 _OF_TYPE = "~"
-"""Before the names of pools that an instance type has: they are tried after those of the cluster."""
+"""The prefix of an instance type's pools, so that they are tried after those of the cluster."""
 _ELSEWHERE = "~"
-"""No node has this name."""
+"""A name that no node has."""
 
 
 class NoDevices(Struct, frozen=True, kw_only=True):
-    """The pod's claims cannot be allocated on a node."""
+    """A node cannot allocate the pod's claims."""
 
     text: str
     is_known: bool = True
-    """False where nothing says which devices the instance types have."""
+    """False if the devices of the instance types are unknown."""
 
 
 class ClaimAllocation(Struct, frozen=True, kw_only=True):
-    """Devices for a pod's claims on a node."""
+    """The devices for a pod's claims on a node."""
 
     node: str
     requirements: Requirements
-    """What the devices require of the node."""
+    """The devices' requirements on the node."""
     claims_by_type: Mapping[str, tuple[ResourceClaim, ...]]
-    """The claims that are allocated for the pod, by instance type; no type for a node that there is."""
+    """The claims allocated for the pod by instance type; no type for an existing node."""
 
 
 class _Placed(Struct, frozen=True, kw_only=True):
-    """A claim that this round allocated."""
+    """A claim that this round allocates."""
 
     node: str
     requirements: Requirements
     by_type: Mapping[str, ResourceClaim]
     counted: ResourceClaim
-    """The most that any type takes of the cluster's devices."""
+    """The maximum that any type uses of the cluster's devices."""
 
     @property
     def is_bound_to_node(self) -> bool:
-        """It has devices of an instance type, which no other node reaches."""
+        """Whether it has devices of an instance type, which no other node reaches."""
         return any(one.pool.startswith(_OF_TYPE) for claim in self.by_type.values() for one in _results(claim))
 
 
 class RoundDevices:
-    """The devices of a round. Slices that nodes own count where these are initialized and stay. `leaving`: uids of the
-    pods that are about to leave their nodes, whose devices are free."""
+    """The devices of a round. Node-local slices count if the node is initialized and stays. `leaving`: uids of the pods
+    on nodes that are being disrupted, whose devices are free."""
 
     def __init__(self, snapshot: Snapshot, nodes: Sequence[StateNode], leaving: Collection[str]) -> None:
         devices = snapshot.devices
@@ -134,7 +134,7 @@ class RoundDevices:
                 self._shared.append(published)
 
     def claims_of(self, pod: Pod) -> tuple[ResourceClaim, ...] | NoDevices:
-        """The pod's claims. One that will be made from a template is evaluated as if it existed."""
+        """Return the pod's claims. A claim that will be generated from a template counts as if it existed."""
         found: list[ResourceClaim] = []
         names = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses}
         namespace = pod.metadata.namespace
@@ -158,7 +158,7 @@ class RoundDevices:
         return tuple(found)
 
     def commit(self, found: ClaimAllocation, types: Iterable[str]) -> None:
-        """Take the devices, for the types that the node can still be of."""
+        """Allocate the devices for the possible types of the node."""
         kept = set(types)
         by_claim: dict[str, dict[str, ResourceClaim]] = defaultdict(dict)
         for name, claims in found.claims_by_type.items():
@@ -174,7 +174,7 @@ class RoundDevices:
             self._change(None, counted)
 
     def _give_back(self, node: str, types: Collection[str]) -> None:
-        """What was taken on a new node for types that it can no longer be of."""
+        """Release what was allocated on a new node for types that it can no longer have."""
         for key, placed in self._placed.items():
             if placed.node == node and not placed.by_type.keys().isdisjoint(types):
                 by_type = {name: claim for name, claim in placed.by_type.items() if name not in types}
@@ -187,7 +187,7 @@ class RoundDevices:
         self._allocated.follow(self._changes)
 
     def _is_leaving(self, claim: ResourceClaim) -> bool:
-        """All its consumers are about to leave."""
+        """Return whether all consumers are on nodes that are being disrupted."""
         consumers = claim.status.reserved_for
         return bool(consumers) and all(
             one.resource == "pods" and not one.api_group and one.uid in self._leaving for one in consumers
@@ -202,8 +202,8 @@ class RoundDevices:
         types: Sequence[InstanceType],
         allowed: frozenset[str],
     ) -> ClaimAllocation | NoDevices:
-        """For a node that there is, which has a `node_name`, or for one that does not exist yet. `types`: what it may
-        be of, as long as it does not publish its devices itself."""
+        """Allocate for an existing node, which has a `node_name`, or for a new one. `types`: its possible types, unless
+        it publishes its devices itself."""
         new: list[ResourceClaim] = []
         for claim in claims:
             told = self._told(claim, host_name)
@@ -252,7 +252,7 @@ class RoundDevices:
         return ClaimAllocation(node=host_name, requirements=contributed, claims_by_type=found)
 
     def _told(self, claim: ResourceClaim, host_name: str) -> Requirements | NoDevices | None:
-        """What a claim that is allocated requires of the node; None for one that is not."""
+        """Return the requirements of an allocated claim on the node; None if it is not allocated."""
         allocation = claim.status.allocation
         if allocation is not None and not self._is_leaving(claim):
             selector = allocation.node_selector
@@ -267,7 +267,7 @@ class RoundDevices:
         return Requirements() if placed.is_bound_to_node else placed.requirements
 
     def _mine(self, host_name: str, type_name: str) -> tuple[ResourceClaim, ...]:
-        """What this round allocated on a node, were it of a type."""
+        """Return what this round allocated on a node with this type."""
         claims = (one.by_type.get(type_name) for one in self._placed.values() if one.node == host_name)
         return tuple(claim for claim in claims if claim is not None)
 
@@ -282,8 +282,8 @@ class RoundDevices:
         allowed: frozenset[str],
         pruned: dict[int, bool],
     ) -> tuple[tuple[ResourceClaim, ...], Requirements] | NoDevices | None:
-        """The claims, allocated, and what their devices require of the node; None where no devices are found. `pruned`
-        gets for claims, by number, whether every type so far would publish too many devices."""
+        """Return the allocated claims and the devices' requirements on the node; None if there are no devices. `pruned`
+        records for claims, by number, whether every type so far would publish too many devices."""
         slices, node = self._slices(node_name, requirements, own, allowed)
         others = [one.counted for one in self._placed.values() if one.node == host_name]
         swaps = [(claim, None) for claim in others] + [(None, claim) for claim in mine]
@@ -340,7 +340,7 @@ class PodDevices:
     def on_node(
         self, state: StateNode, requirements: Requirements, instance_type: InstanceType | None
     ) -> ClaimAllocation | NoDevices:
-        """On a node that there is; one that is not initialized has what its instance type has."""
+        """Allocate on an existing node. Before it is initialized, it has the devices of its instance type."""
         name = state.node.name if state.node is not None else ""
         types = (instance_type,) if instance_type is not None and not state.is_initialized else ()
         return self._kept(self._devices.allocate(state.name, name, requirements, self._claims, types, self._allowed))
@@ -348,11 +348,11 @@ class PodDevices:
     def on_types(
         self, host_name: str, requirements: Requirements, types: Sequence[InstanceType]
     ) -> ClaimAllocation | NoDevices:
-        """On a new node."""
+        """Allocate on a new node."""
         return self._kept(self._devices.allocate(host_name, "", requirements, self._claims, types, self._allowed))
 
     def commit(self, types: Iterable[InstanceType]) -> None:
-        """Take what was found last, for the types that the node can still be of."""
+        """Commit the last allocation for the possible types of the node."""
         if self._found is not None:
             self._devices.commit(self._found, [one.name for one in types])
 
@@ -362,7 +362,7 @@ class PodDevices:
 
 
 def template_slices(written: Sequence[ResourceSliceSpec]) -> tuple[ResourceSlice, ...]:
-    """What an instance type publishes, as slices that its node alone reaches."""
+    """Return an instance type's devices as slices that only its node reaches."""
     counts: dict[tuple[str, str], int] = defaultdict(int)
     for one in written:
         counts[one.driver, one.pool.name] += 1
@@ -376,7 +376,7 @@ def template_slices(written: Sequence[ResourceSliceSpec]) -> tuple[ResourceSlice
 
 
 def published_by(node: str, slices: Sequence[ResourceSlice]) -> Iterator[ResourceSlice]:
-    """The slices of an instance type once a node of it is there."""
+    """Yield the slices of an instance type after its node exists."""
     for number, one in enumerate(slices):
         pool = replace(one.spec.pool, name=f"{node}-{one.spec.pool.name.removeprefix(_OF_TYPE)}")
         spec = replace(one.spec, pool=pool, node_name=node, all_nodes=False)
@@ -388,7 +388,7 @@ def _is_of_type(one: ResourceSlice) -> bool:
 
 
 def _reaching(one: ResourceSlice, *, is_reached: bool) -> ResourceSlice:
-    """The slice as one that every node reaches, or none; its selector is kept for what it requires."""
+    """Return the slice so that every node reaches it, or none. Its selector stays for its requirements."""
     if one.spec.shared_counters or (is_reached and one.spec.node_name):
         return one
     spec = replace(one.spec, per_device_node_selection=None)
@@ -402,7 +402,7 @@ def _results(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
 
 
 def _most(claims: Iterable[ResourceClaim]) -> ResourceClaim:
-    """One claim with all devices of the cluster that some type takes; of shared ones the largest share."""
+    """Return one claim with all cluster devices that any type uses; for shared ones, the largest share."""
     every = tuple(claims)
     found: dict[tuple[str, str, str], DeviceRequestAllocationResult] = {}
     for one in (one for claim in every for one in _results(claim)):
@@ -440,7 +440,7 @@ def _exclusive(request: DeviceRequest) -> DeviceRequest:
 
 
 class _Search(AllocationSearch):
-    """Karpenter's search on a node or an instance type. `needed`: what the devices require of the node."""
+    """Karpenter's search on a node or an instance type. `needed`: the devices' requirements on the node."""
 
     def __init__(
         self,
@@ -453,12 +453,12 @@ class _Search(AllocationSearch):
         super().__init__(allocator, node, claims)
         self._allowed = allowed
         self._required = [requirements]
-        """Of the node, before the first pick and after each."""
+        """The requirements on the node before the first pick and after each."""
         self._wants_all = False
         self.with_own = set[int]()
-        """Claims, by number, that request all of some devices that the instance type would publish."""
+        """Claims, by number, that request all matching devices, some of which the instance type would publish."""
         self.pruned = set[int]()
-        """Those of them that get none of these, as they would be too many."""
+        """Claims in `with_own` that get none of these devices, because they would be too many."""
 
     @property
     def needed(self) -> Requirements:
@@ -482,7 +482,7 @@ class _Search(AllocationSearch):
             raise FailureError(f"validating claim {name}: {error}") from None
 
     def too_many(self, claim: ResourceClaim, requests: Sequence[Sequence[Checked]], devices: int) -> None:
-        """What an instance type would publish is left out where that is what makes a claim request too many."""
+        """Leave out the instance type's devices if they make a claim request too many."""
         everything = [one for alternatives in requests for one in alternatives]
         devices -= sum(self._is_own(at) for one in everything for at in one.everything)
         name = json.dumps(claim.metadata.name)
@@ -499,7 +499,7 @@ class _Search(AllocationSearch):
         return _is_of_type(self.devices[at].slice)
 
     def _devices_of(self, at: tuple[int, int, int], number: int, start: int) -> SearchOutcome:
-        """A request for all devices that match is met where none does."""
+        """A request for all matching devices succeeds if there are none."""
         claim, request, alternative = at
         checked = self.requests[claim][request][alternative]
         if checked.wanted.mode == AllocationMode.ALL and not checked.everything:
@@ -563,7 +563,7 @@ class _Search(AllocationSearch):
         return not one.device.allow_multiple_allocations or super().has_capacity(wanted, one)
 
     def _pick(self, at: tuple[int, int, int], checked: Checked, one: PooledDevice, *, must: bool) -> bool:
-        """What does not fit changes nothing: neither counters nor the node's requirements."""
+        """A device that does not fit changes neither counters nor the node's requirements."""
         needs = _needs(one)
         if not self._required[-1].is_compatible(needs, self._allowed):
             return False
@@ -580,7 +580,7 @@ class _Search(AllocationSearch):
 
 
 def _needs(one: PooledDevice) -> Requirements:
-    """What a device requires of its node: all terms of its slice together."""
+    """Return a device's requirements on its node: all terms of its slice together."""
     selector = one.slice.spec.node_selector
     terms = selector.node_selector_terms if selector is not None else ()
     return Requirements.of_expressions(each for term in terms for each in term.match_expressions)

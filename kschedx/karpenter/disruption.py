@@ -8,6 +8,7 @@ Upstream: ValidateNodeDisruptable and ValidatePodsDisruptable in controllers/sta
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
 
 from msgspec import Struct, field
@@ -17,6 +18,7 @@ from kschedx.karpenter.nodes import ClusterState, StateNode, is_of_daemon_set, i
 from kschedx.karpenter.requirements import INSTANCE_TYPE, ZONE
 from kschedx.karpenter.scheduler import karpenter_version
 from kschedx.kube.autoscalers import (
+    BALANCED,
     CAPACITY_TYPE,
     DELETION_COST,
     DO_NOT_DISRUPT,
@@ -29,7 +31,7 @@ from kschedx.kube.autoscalers import (
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.duration import Duration
 from kschedx.kube.scalars import nanoseconds
-from kschedx.kube.selectors import compile_selector
+from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kube.types import Pod, PodDisruptionBudget, Taint
 from kschedx.releases.karpenter import KarpenterBehaviour, karpenter_behaviour
 from kschedx.snapshot.columns import ClusterRow
@@ -40,7 +42,6 @@ UNCONSOLIDATABLE = "Unconsolidatable"
 """Reasons of Karpenter's events."""
 DISRUPTED = Taint(key="karpenter.sh/disrupted", effect="NoSchedule")
 NEVER = "Never"
-BALANCED = "Balanced"
 BALANCED_THRESHOLD = 0.5
 """1 / BalancedK."""
 _PRICED_BY = (INSTANCE_TYPE, ZONE, CAPACITY_TYPE)
@@ -48,32 +49,31 @@ _NOTHING = frozenset({"0", "0%"})
 
 
 class Obstacle(Document, frozen=True):
-    """Why a node stays: the event, with Karpenter's text."""
+    """Why a node is not disrupted: the event with Karpenter's message."""
 
     reason: str
     text: str
 
 
 class Balance(Struct, frozen=True, kw_only=True):
-    """How Karpenter scores the deletion of a node: the share of its pool's cost that it saves, to the share of the
-    pool's disruption that it causes. At least half is needed.
-
-    Upstream: ScoreMove in controllers/disruption/balanced.go; designs/balanced-consolidation.md.
-    """
+    """Karpenter's score for the deletion of a node: its fraction of the pool's cost divided by its fraction of the
+    pool's disruption cost. It has to be at least one half. Upstream: ScoreMove in controllers/disruption/balanced.go;
+    designs/balanced-consolidation.md."""
 
     disruption: float
-    """The node's share: 1, and the eviction costs of its pods."""
+    """The node's fraction of disruption: 1 plus the eviction costs of its pods."""
     savings: float | None
-    """The node's share of the price; None where nodes of the pool can differ in price, which no cluster shows."""
+    """The node's fraction of the price; None if the pool's nodes may differ in price, which no cluster shows."""
 
     @property
     def needed(self) -> float:
-        """The smallest share of the price that is enough."""
+        """The smallest sufficient fraction of the price."""
         return self.disruption * BALANCED_THRESHOLD
 
     @property
     def rejects(self) -> bool:
-        """Even a deletion without a new node saves too little; deleted with others, the node may still go."""
+        """Whether even a deletion without replacement saves too little. Together with others, the node may still be
+        deleted."""
         return self.savings is not None and self.savings < self.needed
 
     @property
@@ -99,26 +99,26 @@ class DisruptionDocument(Document, frozen=True, omit_defaults=True):
 
 
 class NodeDisruption(Struct, frozen=True, kw_only=True):
-    """A node, and what keeps Karpenter from taking it away."""
+    """A node, and what prevents Karpenter from disrupting it."""
 
     node: str
     pool: str
-    """Empty for a node that is not Karpenter's, which it never takes away."""
+    """Empty for a node that Karpenter does not manage and never disrupts."""
     obstacles: tuple[Obstacle, ...]
-    """The first of them is what Karpenter says."""
+    """Karpenter reports the first one."""
     is_consolidatable: bool
     """Nothing has come or gone there for as long as the pool's consolidateAfter says."""
     is_drifted: bool
     is_empty: bool
     """No pod would have to go elsewhere; from Karpenter 1.14 on, none whose eviction costs anything."""
     balance: Balance | None = None
-    """Of a pool with the consolidation policy Balanced."""
+    """For a pool with the consolidation policy Balanced."""
     blocking: tuple[int, ...] = ()
-    """The places of the budgets in the pool that let no node go now."""
+    """The indexes of the pool's budgets that allow no disruption now."""
 
     @property
     def may_go(self) -> bool:
-        """Nothing that is known here keeps it."""
+        """Whether nothing known here prevents it."""
         return not self.obstacles and (self.is_consolidatable or self.is_drifted)
 
     @property
@@ -126,39 +126,108 @@ class NodeDisruption(Struct, frozen=True, kw_only=True):
         return part_of(DisruptionDocument, self, balance=None if self.balance is None else self.balance.document)
 
 
-def disruptions(snapshot: Snapshot, names: Iterable[str]) -> list[NodeDisruption]:
-    """Of those nodes that are Karpenter's, when the cluster was read."""
-    now = asked_at(snapshot)
-    asked = (disruption(snapshot, name, now) for name in names) if snapshot.of(NodeClaim) else ()
-    return [one for one in asked if one.pool]
+def disruptions(snapshot: Snapshot, names: Iterable[str], now: int | None = None) -> list[NodeDisruption]:
+    """Of those nodes that are Karpenter's. `now` is in nanoseconds, by default when the cluster was read."""
+    if not snapshot.of(NodeClaim):
+        return []
+    pools = _Pools(snapshot, asked_at(snapshot) if now is None else now)
+    return [one for name in names if (one := pools.disruption(name)).pool]
 
 
 def asked_at(snapshot: Snapshot) -> int:
-    """When the cluster was read, as far as it is known, in nanoseconds."""
+    """Return the time of the snapshot in nanoseconds, as far as it is known."""
     return nanoseconds(snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
-def disruption(snapshot: Snapshot, name: str, now: int) -> NodeDisruption:
-    """Of a node of the snapshot; `now` is in nanoseconds."""
-    cluster = ClusterState.of(snapshot)
-    row = snapshot.cluster.index[name]
-    known = (one for one in (*cluster.staying, *cluster.leaving) if one.row == row)
-    state = next(known, StateNode(node=snapshot.cluster.nodes[row], row=ClusterRow(row)))
-    pods = [snapshot.pods[row] for row in snapshot.pods.on_node(state.row).tolist()]
-    conditions = state.claim.status.conditions if state.claim is not None else ()
-    behaviour = karpenter_behaviour(karpenter_version(snapshot))
-    pool = next((one for one in snapshot.of(NodePool) if one.name == state.pool), None)
-    is_balanced = pool is not None and pool.spec.disruption.consolidation_policy == BALANCED
-    return NodeDisruption(
-        node=name,
-        pool=state.pool if state.claim is not None else "",
-        obstacles=tuple(_obstacles(snapshot, state, pods, now, behaviour)) if state.claim is not None else (),
-        is_consolidatable=_is_true(condition(conditions, "Consolidatable")),
-        is_drifted=_is_true(condition(conditions, "Drifted")),
-        is_empty=_is_empty(pods, behaviour),
-        balance=_balance(snapshot, cluster, state) if is_balanced and behaviour.moves_are_balanced else None,
-        blocking=() if pool is None or state.claim is None else _blocking(pool, now),
-    )
+class _Pools:
+    """The nodes of a cluster with their NodePools."""
+
+    def __init__(self, snapshot: Snapshot, now: int) -> None:
+        self._snapshot, self._now = snapshot, now
+        self._behaviour = karpenter_behaviour(karpenter_version(snapshot))
+        self._pools = {pool.name: pool for pool in snapshot.of(NodePool)}
+        cluster = ClusterState.of(snapshot)
+        self._states = {one.row: one for one in (*cluster.staying, *cluster.leaving) if one.row >= 0}
+        self._costs: dict[str, tuple[float, int, bool]] = {}
+        """Of each pool: what it costs to disrupt it, its nodes, and whether they cost the same."""
+        self._budgets: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = {}
+        """By namespace."""
+        for one in snapshot.disruption_budgets:
+            with suppress(InputError):  # a selector that cannot be read is about no pod
+                its = one, compile_selector(one.spec.selector)
+                self._budgets.setdefault(one.metadata.namespace, []).append(its)
+
+    def disruption(self, name: str) -> NodeDisruption:
+        """Of a node of the snapshot."""
+        snapshot, behaviour = self._snapshot, self._behaviour
+        row = snapshot.cluster.index[name]
+        state = self._states.get(row) or StateNode(node=snapshot.cluster.nodes[row], row=ClusterRow(row))
+        pods = _pods_on(snapshot, state)
+        conditions = state.claim.status.conditions if state.claim is not None else ()
+        pool = self._pools.get(state.pool)
+        is_balanced = pool is not None and pool.spec.disruption.consolidation_policy == BALANCED
+        return NodeDisruption(
+            node=name,
+            pool=state.pool if state.claim is not None else "",
+            obstacles=() if state.claim is None else tuple(self._obstacles(state, pool, pods)),
+            is_consolidatable=_is_true(condition(conditions, "Consolidatable")),
+            is_drifted=_is_true(condition(conditions, "Drifted")),
+            is_empty=_is_empty(pods, behaviour),
+            balance=self._balance(state) if is_balanced and state.claim and behaviour.moves_are_balanced else None,
+            blocking=() if pool is None or state.claim is None else _blocking(pool, self._now),
+        )
+
+    def _balance(self, state: StateNode) -> Balance:
+        """Nodes of one type, zone, and capacity type cost the same."""
+        if state.pool not in self._costs:
+            mates = [one for one in self._states.values() if one.pool == state.pool]
+            kinds = {tuple(one.labels.get(key) for key in _PRICED_BY) for one in mates}
+            is_same = len(kinds) == 1 and None not in next(iter(kinds))
+            cost = sum(_disruption_cost(_pods_on(self._snapshot, one)) for one in mates)
+            self._costs[state.pool] = cost, len(mates), is_same
+        cost, count, is_same = self._costs[state.pool]
+        own = _disruption_cost(_pods_on(self._snapshot, state))
+        return Balance(disruption=own / cost, savings=1 / count if is_same else None)
+
+    def _obstacles(self, state: StateNode, pool: NodePool | None, pods: list[Pod]) -> Iterator[Obstacle]:
+        """In the order in which Karpenter looks."""
+        for text in (*_of_node(state), *self._of_pods(pods)):
+            yield Obstacle(reason=BLOCKED, text=text[:1].upper() + text[1:])
+        if pool is None:
+            yield Obstacle(reason=BLOCKED, text=f"NodePool not found (NodePool={state.pool})")
+            return
+        if _blocking(pool, self._now):
+            yield Obstacle(reason=BLOCKED, text="No allowed disruptions due to blocking budget")
+        for label in (CAPACITY_TYPE, ZONE):
+            if label not in state.labels:
+                yield Obstacle(reason=UNCONSOLIDATABLE, text=f'Node does not have label "{label}"')
+        if pool.spec.disruption.consolidate_after == NEVER:
+            yield Obstacle(reason=UNCONSOLIDATABLE, text=f'NodePool "{pool.name}" has consolidation disabled')
+        elif pool.spec.disruption.consolidation_policy == "WhenEmpty" and not _is_empty(pods, self._behaviour):
+            yield Obstacle(reason=UNCONSOLIDATABLE, text=self._behaviour.not_empty.format(pool=pool.name))
+
+    def _of_pods(self, pods: list[Pod]) -> Iterator[str]:
+        """The first pod that says no, then the first budget."""
+        guarded = next((pod for pod in pods if _is_guarded(pod, self._now)), None)
+        if guarded is not None:
+            yield f'pod has "{DO_NOT_DISRUPT}" annotation (Pod={guarded.key})'
+            return
+        for pod in pods:
+            if not _is_evicted(pod, self._now):
+                continue
+            own = self._budgets.get(pod.metadata.namespace, ())
+            budgets = [one for one, selector in own if selector.matches(pod.metadata.labels)]
+            keys = " ".join(f"{one.metadata.namespace}/{one.metadata.name}" for one in budgets)
+            if len(budgets) > 1:
+                yield f"eviction does not support multiple PDBs (PodDisruptionBudget(s)=[{keys}])"
+                return
+            if budgets and not _lets_go(budgets[0], pod):
+                yield f"pdb prevents pod evictions (PodDisruptionBudget=[{keys}])"
+                return
+
+
+def _pods_on(snapshot: Snapshot, state: StateNode) -> list[Pod]:
+    return [snapshot.pods[row] for row in snapshot.pods.on_node(state.row).tolist()]
 
 
 def _blocking(pool: NodePool, now: int) -> tuple[int, ...]:
@@ -174,31 +243,17 @@ def _is_empty(pods: Iterable[Pod], behaviour: KarpenterBehaviour) -> bool:
 
 
 def eviction_cost(pod: Pod) -> float:
-    """What Karpenter takes a pod's eviction to cost, -10 to 10: 1, and more for its deletion cost and its priority.
-
-    Upstream: EvictionCost in pkg/utils/disruption/disruption.go.
-    """
+    """Return Karpenter's cost of a pod's eviction, -10 to 10: 1 plus parts for its deletion cost and its priority.
+    Upstream: EvictionCost in pkg/utils/disruption/disruption.go."""
     try:
         deletion = float(pod.metadata.annotations.get(DELETION_COST, "0"))
     except ValueError:
-        deletion = 0.0  # Karpenter logs it
+        deletion = 0.0  # Karpenter only logs it
     cost = 1.0 + deletion / 2**27 + (pod.spec.priority or 0) / 2**25
     return min(max(cost, -10.0), 10.0)
 
 
-def _balance(snapshot: Snapshot, cluster: ClusterState, state: StateNode) -> Balance:
-    """Nodes of one type, zone, and capacity type cost the same."""
-    mates = [one for one in (*cluster.staying, *cluster.leaving) if one.pool == state.pool and one.row >= 0]
-    costs = {one.row: _disruption_cost(snapshot, one) for one in (*mates, state)}
-    kinds = {tuple(one.labels.get(key) for key in _PRICED_BY) for one in mates}
-    return Balance(
-        disruption=costs[state.row] / sum(costs.values()),
-        savings=1 / len(costs) if len(kinds) == 1 and None not in next(iter(kinds)) else None,
-    )
-
-
-def _disruption_cost(snapshot: Snapshot, state: StateNode) -> float:
-    pods = [snapshot.pods[row] for row in snapshot.pods.on_node(state.row).tolist()]
+def _disruption_cost(pods: Iterable[Pod]) -> float:
     return 1.0 + sum(max(0.0, eviction_cost(pod)) for pod in pods if goes_elsewhere(pod))
 
 
@@ -211,30 +266,8 @@ def goes_elsewhere(pod: Pod) -> bool:
     return not (pod.metadata.deletion_timestamp or is_of_daemon_set(owners) or is_static(owners))
 
 
-def _obstacles(
-    snapshot: Snapshot, state: StateNode, pods: list[Pod], now: int, behaviour: KarpenterBehaviour
-) -> Iterator[Obstacle]:
-    """In the order in which Karpenter looks."""
-    for text in (*_of_node(state), *_of_pods(snapshot, pods, now)):
-        yield Obstacle(reason=BLOCKED, text=text[:1].upper() + text[1:])
-    pool = next((one for one in snapshot.of(NodePool) if one.name == state.pool), None)
-    if pool is None:
-        yield Obstacle(reason=BLOCKED, text=f"NodePool not found (NodePool={state.pool})")
-        return
-    if _blocking(pool, now):
-        yield Obstacle(reason=BLOCKED, text="No allowed disruptions due to blocking budget")
-    for label in (CAPACITY_TYPE, ZONE):
-        if label not in state.labels:
-            yield Obstacle(reason=UNCONSOLIDATABLE, text=f'Node does not have label "{label}"')
-    if pool.spec.disruption.consolidate_after == NEVER:
-        yield Obstacle(reason=UNCONSOLIDATABLE, text=f'NodePool "{pool.name}" has consolidation disabled')
-    elif pool.spec.disruption.consolidation_policy == "WhenEmpty" and not _is_empty(pods, behaviour):
-        yield Obstacle(reason=UNCONSOLIDATABLE, text=behaviour.not_empty.format(pool=pool.name))
-
-
-# A budget with a schedule counts for so long after each time that the schedule names, in UTC.
-#
-# Upstream: IsActive in pkg/apis/v1/nodepool.go, and ParseStandard of robfig/cron.
+# A budget with a schedule is active for its duration after each scheduled time, in UTC. Upstream: IsActive in
+# pkg/apis/v1/nodepool.go, and ParseStandard of robfig/cron.
 
 _SHORT = {
     "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
@@ -255,7 +288,7 @@ _FIELDS: tuple[tuple[int, int, Mapping[str, int]], ...] = (
 
 
 def is_active(budget: DisruptionBudget, now: int) -> bool:
-    """Whether it counts at that time, in nanoseconds; one that Karpenter cannot read does not."""
+    """Return whether the budget is active at a time in nanoseconds; an invalid one is not."""
     if budget.schedule is None and budget.duration is None:
         return True
     try:
@@ -277,7 +310,7 @@ def is_active(budget: DisruptionBudget, now: int) -> bool:
 
 
 def is_invalid(budget: DisruptionBudget) -> bool:
-    """Karpenter lets nothing go where it cannot read a schedule."""
+    """Return whether the schedule is invalid, in which case Karpenter disrupts nothing."""
     try:
         return budget.schedule is not None and not _read_schedule(budget.schedule)
     except ValueError:
@@ -285,7 +318,7 @@ def is_invalid(budget: DisruptionBudget) -> bool:
 
 
 def _read_schedule(written: str) -> list[frozenset[int]]:
-    """Minutes, hours, days, months, and weekdays. Raises `ValueError`."""
+    """Parse minutes, hours, days, months, and weekdays. Raises `ValueError`."""
     fields = _SHORT.get(written, written).split()
     if len(fields) != len(_FIELDS):
         raise ValueError(written)
@@ -296,7 +329,7 @@ def _read_schedule(written: str) -> list[frozenset[int]]:
 
 
 def _read_field(part: str, low: int, high: int, names: Mapping[str, int]) -> range:
-    """`*`, `5`, `1-5`, `mon-fri`, each with `/2` at its end."""
+    """Parse `*`, `5`, `1-5`, `mon-fri`, each with an optional `/2`."""
 
     def number(text: str) -> int:
         return names[text] if text in names else int(text)
@@ -324,27 +357,8 @@ def _of_node(state: StateNode) -> Iterator[str]:
         yield f"node doesn't have required label (label={NODE_POOL})"
 
 
-def _of_pods(snapshot: Snapshot, pods: list[Pod], now: int) -> Iterator[str]:
-    """The first pod that says no, then the first budget."""
-    guarded = next((pod for pod in pods if _is_guarded(pod, now)), None)
-    if guarded is not None:
-        yield f'pod has "{DO_NOT_DISRUPT}" annotation (Pod={guarded.key})'
-        return
-    for pod in pods:
-        if not _is_evicted(pod, now):
-            continue
-        budgets = [one for one in snapshot.disruption_budgets if _is_about(one, pod)]
-        keys = " ".join(f"{one.metadata.namespace}/{one.metadata.name}" for one in budgets)
-        if len(budgets) > 1:
-            yield f"eviction does not support multiple PDBs (PodDisruptionBudget(s)=[{keys}])"
-            return
-        if budgets and not _lets_go(budgets[0], pod):
-            yield f"pdb prevents pod evictions (PodDisruptionBudget=[{keys}])"
-            return
-
-
 def _is_guarded(pod: Pod, now: int) -> bool:
-    """By the annotation: always, or for as long as it says since the pod started."""
+    """Return whether the annotation protects the pod: always, or for a duration after its start."""
     written = pod.metadata.annotations.get(DO_NOT_DISRUPT)
     if written is None or pod.metadata.deletion_timestamp:
         return False
@@ -358,18 +372,9 @@ def _is_guarded(pod: Pod, now: int) -> bool:
 
 
 def _is_evicted(pod: Pod, now: int) -> bool:
-    """Karpenter would ask for its eviction."""
+    """Return whether Karpenter would evict the pod."""
     is_going = bool(pod.metadata.deletion_timestamp) or is_static(pod.metadata.owner_references)
     return not (is_going or tolerates_all(pod.spec.tolerations, (DISRUPTED,)) or _is_guarded(pod, now))
-
-
-def _is_about(budget: PodDisruptionBudget, pod: Pod) -> bool:
-    if budget.metadata.namespace != pod.metadata.namespace:
-        return False
-    try:
-        return compile_selector(budget.spec.selector).matches(pod.metadata.labels)
-    except InputError:
-        return False
 
 
 def _lets_go(budget: PodDisruptionBudget, pod: Pod) -> bool:

@@ -1,4 +1,4 @@
-"""What is left on the nodes that there are, and the first of them that takes a pod.
+"""The free resources of existing nodes, and the first node that accepts a pod.
 
 Upstream: scheduling/existingnode.go, calculateExistingNodeClaims and addToExistingNode in scheduler.go.
 """
@@ -25,7 +25,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 
 class ExistingNode:
-    """A node, and the pods that a round puts on it."""
+    """An existing node, and the pods that a round adds to it."""
 
     def __init__(self, state: StateNode, snapshot: Snapshot, instance_type: InstanceType | None = None) -> None:
         self.state = state
@@ -55,7 +55,7 @@ class ExistingNode:
         return usage
 
     def has_volumes_for(self, pod: Pod) -> bool:
-        """No driver would have more volumes here than it can attach."""
+        """Return whether every driver stays within its volume limit."""
         asked = mounted(pod, self._snapshot.storage)
         csi = self._snapshot.storage.csi_nodes.get(self.state.node.name if self.state.node else "")
         if not asked or csi is None or self.state.row < 0:
@@ -69,7 +69,7 @@ class ExistingNode:
         return all(len(keys) <= csi.limits[driver] for driver, keys in used.items() if driver in csi.limits)
 
     def accept(self, data: PodData, topologies: Topologies) -> Requirements | None:
-        """The node's requirements with the pod; None where the pod cannot go there. Free resources are checked
+        """Return the node's requirements with the pod, or None if it is incompatible. Free resources are checked
         before."""
         pod = data.pod
         if not tolerates_all(pod.spec.tolerations, self.taints) or not self.has_volumes_for(pod):
@@ -106,7 +106,7 @@ class ExistingNode:
 
 
 class ExistingNodes:
-    """In the order in which they are tried: those that are initialized first, then by name."""
+    """Existing nodes in the order in which they are tried: initialized ones first, then by name."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class ExistingNodes:
         daemons: DaemonSets,
         types: Mapping[tuple[str, str], InstanceType] = {},
     ) -> None:
-        """`types`: by pool and name, where the devices of nodes that are not initialized matter."""
+        """`types`: by pool and name, for the devices of nodes that are not initialized."""
         ordered = sorted(states, key=lambda one: (not one.is_initialized, one.name))
         self.nodes = [
             ExistingNode(one, snapshot, types.get((one.pool, one.labels.get(INSTANCE_TYPE, "")))) for one in ordered
@@ -139,10 +139,10 @@ class ExistingNodes:
             if one.row >= 0:
                 coming = np.maximum(coming - of_daemons[one.row], 0)
             self._left[index] -= np.minimum(coming, np.iinfo(np.int64).max // 2)
-        self._left[~offers] = 0  # what a node does not offer cannot be overdrawn
+        self._left[~offers] = 0  # resources that a node does not offer are not limited
 
     def _of_daemons(self, snapshot: Snapshot) -> IntArray:
-        """(node, resource) what the pods of DaemonSets on each node have."""
+        """(node, resource) the requests of the DaemonSets' pods on each node."""
         table, pods = snapshot.nodes(OPTIONS), snapshot.pods
         rows = np.flatnonzero(pods.owners.where(is_of_daemon_set) & (pods.node >= 0))
         made = np.zeros((len(snapshot.cluster.nodes), len(self._columns)), dtype=np.int64)
@@ -165,7 +165,7 @@ class ExistingNodes:
         return row
 
     def take(self, data: PodData, topologies: Topologies) -> ExistingNode | None:
-        """Put the pod on the first node that takes it."""
+        """Add the pod to the first node that accepts it."""
         if any(amount.nano > 0 for name, amount in data.requests.items() if name not in self._columns):
             return None
         asked = self._row(data.requests)
@@ -181,11 +181,11 @@ class ExistingNodes:
 
     @property
     def placed(self) -> Mapping[str, tuple[str, ...]]:
-        """Node or claim to the pods that were put there."""
+        """Node or claim to the pods that were added."""
         return {node.state.name: tuple(node.pods) for node in self.nodes if node.pods}
 
 
 def _units(name: str, amount: Amount) -> int:
-    """Milli-units of cpu, whole ones of all else, rounded up."""
+    """Return milli-units of cpu, and whole units of other resources, rounded up."""
     unit = 10**6 if name == "cpu" else 10**9
     return -(-amount.nano // unit)

@@ -1,4 +1,4 @@
-"""The cluster as it is when Karpenter has done what it can, with nodes of types that are known."""
+"""The cluster after Karpenter has added all nodes that it can, with known types."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ class KarpenterGrowthStep(Document, frozen=True):
 
     pool: str
     instance_type: str
-    """The cheapest or smallest of those that it can be of."""
+    """The cheapest or smallest possible type."""
     nodes: int
     choices: int
-    """How many types the first of them can be of."""
+    """The number of possible types of the first node."""
 
 
 class KarpenterGrowth(Struct, frozen=True, kw_only=True):
-    """What Karpenter adds for all pods that wait."""
+    """What Karpenter adds for all pending pods."""
 
     snapshot: Snapshot
-    """With the new nodes, and the pods of DaemonSets on them."""
+    """The cluster with the new nodes and the pods of DaemonSets on them."""
     grown: tuple[KarpenterGrowthStep, ...]
     helped: int
-    """Pods that get a new node."""
+    """The number of pods that get a new node."""
     expected: int
-    """Pods that it expects on nodes that are there or under way."""
+    """The number of pods that it expects on existing or launching nodes."""
     left: int
-    """Pods that no pool takes, as far as types are known."""
+    """The number of pods that no pool accepts, with the known types."""
     rejected: tuple[tuple[PoolVerdict, ...], int]
-    """What the pools say to most of these, and how many they are."""
+    """The pools' verdicts about most of these pods, and their number."""
     passed_over: Mapping[PodEligibility, int]
     by_chance: bool
     types_are_known: bool
@@ -56,13 +56,12 @@ class KarpenterGrowth(Struct, frozen=True, kw_only=True):
 
 
 def grow_by_karpenter(karpenter: Karpenter) -> KarpenterGrowth:
-    """New nodes are there and ready; each is of the cheapest type that it can be of, or of the smallest where no price
-    is known."""
+    """Add all new nodes as ready. Each has its cheapest possible type, or the smallest if no price is known."""
     waiting = Counter(looked.outcome for looked in karpenter.waiting().values())
     considered = waiting.pop(PodEligibility.CONSIDERED, 0)
     result = karpenter.own if considered else RoundResult()
     nodes = list(_nodes(result))
-    rows = karpenter.snapshot.pods.rows  # virtual pods are not among them
+    rows = karpenter.snapshot.pods.rows  # without virtual pods
     grown = Counter((new.template.name, one.name) for new, one, _ in nodes)
     choices = {(new.template.name, one.name): len(new.types) for new, one, _ in reversed(nodes)}
     grown_snapshot = with_new_nodes(
@@ -109,7 +108,7 @@ def _nodes(result: RoundResult) -> Iterator[tuple[NewNodeClaim, InstanceType, No
 
 
 def _node(name: str, new: NewNodeClaim, one: InstanceType) -> Node:
-    """With what the pool, the pods and the type say of it; of several zones and the like the first."""
+    """Build the node from its pool, pods, and type. If several zones are possible, take the first."""
     labels = {
         key: min(requirement.values)
         for key, requirement in new.requirements.together(one.requirements.values()).items()

@@ -1,4 +1,4 @@
-"""Instance types: which of them are left for requirements and requests, and what Karpenter says where none is.
+"""Instance types: which of them meet requirements and requests, and Karpenter's message if none does.
 
 Upstream: pkg/cloudprovider/types.go (Truncate, OrderByPrice), filterInstanceTypesByRequirements in
 scheduling/nodeclaim.go.
@@ -43,14 +43,14 @@ _MILLION = 10**6 * 10**9
 
 
 class Offering(Struct, frozen=True, kw_only=True):
-    """Where a type can be had."""
+    """A zone and capacity type in which a type is available."""
 
     zone: str
     capacity_type: str
     price: float | None = None
     is_available: bool = True
     labels: Labels = {}
-    """Of the capacity reservation that a node there would use."""
+    """The labels of its capacity reservation."""
 
     @property
     def requirements(self) -> Requirements:
@@ -63,14 +63,14 @@ class Offering(Struct, frozen=True, kw_only=True):
 class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
     name: str
     requirements: Requirements
-    """What a node of this type may have, of every well-known label."""
+    """The possible values of every well-known label on its nodes."""
     capacity: Amounts
     overhead: Amounts = {}
     offerings: tuple[Offering, ...] = ()
     seen_on: str = ""
-    """`node/NAME` or `nodeclaim/NAME` that showed what it is; empty for one of a catalogue."""
+    """The `node/NAME` or `nodeclaim/NAME` it was derived from; empty for a type from a catalogue."""
     resource_slices: tuple[ResourceSlice, ...] | None = None
-    """The devices of its nodes; None where nothing says which."""
+    """The devices of its nodes; None if unknown."""
 
     @cached_property
     def allocatable(self) -> Amounts:
@@ -78,11 +78,11 @@ class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def available(self) -> tuple[Requirements, ...]:
-        """Those of its offerings that can be had; the same ones are there once."""
+        """The distinct available offerings."""
         return tuple(one.requirements for one in self.offerings if one.is_available)
 
     def answers(self, requirements: Requirements, allowed: frozenset[str]) -> tuple[bool, bool]:
-        """Whether it meets the requirements, and is offered where they hold; remembered, as a round asks often."""
+        """Return whether it meets the requirements, and whether a matching offering is available. Cached."""
         key = requirements.signature, allowed
         known = self._answers.get(key)
         if known is None:
@@ -100,7 +100,8 @@ class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
         return any(requirements.is_compatible(one, allowed) for one in self.available)
 
     def reservations(self, requirements: Requirements, allowed: frozenset[str]) -> Iterator[str]:
-        """Ids of those that a node with these requirements may use; how much is left of them is taken to be enough."""
+        """Yield the ids of the reservations for a node with these requirements. Their remaining capacity is assumed to
+        suffice."""
         for one in self.offerings:
             is_kept = one.is_available and one.capacity_type == RESERVED and RESERVATION_ID in one.labels
             if is_kept and requirements.is_compatible(one.requirements, allowed):
@@ -108,39 +109,39 @@ class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def has_prices(self) -> bool:
-        """Of all that can be had."""
+        """Whether all available offerings have a price."""
         return all(one.price is not None for one in self.offerings if one.is_available)
 
     @property
     def size(self) -> tuple[int, int]:
-        """cpu and memory, to be compared with another type's."""
+        """cpu and memory, for comparisons."""
         return self.capacity.get("cpu", ZERO).nano, self.capacity.get("memory", ZERO).nano
 
     def price(self, requirements: Requirements, allowed: frozenset[str]) -> float:
-        """The lowest at which it can be had where the requirements hold; infinite where none is known."""
+        """Return the lowest price of a matching offering; infinite if none is known."""
         offered = (one for one in self.offerings if one.is_available and one.price is not None)
         found = (one.price for one in offered if requirements.is_compatible(one.requirements, allowed))
         return min((price for price in found if price is not None), default=inf)
 
 
 class NoInstanceType(Struct, frozen=True, kw_only=True):
-    """Which criteria some type met, alone and in pairs; none met all three."""
+    """Which criteria some type meets, alone and in pairs; none meets all three."""
 
     meets_requirements: bool
     fits: bool
     is_offered: bool
     meets_and_fits: bool
-    """And is not offered."""
+    """Some type meets both but is not offered."""
     meets_and_is_offered: bool
     fits_and_is_offered: bool
     requirements: Requirements
     requests: Amounts
-    """Of the pod and of the DaemonSets, the fewest of any type."""
+    """The requests of the pod and of DaemonSets, the minimum over the types."""
     most_requests: Amounts = {}
-    """The same of the type with most."""
+    """The maximum over the types."""
     pod_requests: Amounts = {}
     too_few: Mapping[str, int] = {}
-    """Keys of `minValues` with how many values there are."""
+    """Keys of `minValues` with the number of available values."""
 
     @property
     def text(self) -> str:
@@ -157,7 +158,7 @@ class NoInstanceType(Struct, frozen=True, kw_only=True):
 
     @property
     def _unmet(self) -> tuple[str, ...]:
-        """The criteria that no type met at all."""
+        """The criteria that no type meets."""
         found = (
             ("met the scheduling requirements", self.meets_requirements),
             ("had enough resources", self.fits),
@@ -200,7 +201,7 @@ def too_few_text(too_few: Mapping[str, int]) -> str:
 
 
 class Overhead(Protocol):
-    """What a new node of some types holds beside its pods."""
+    """What DaemonSets request on a new node of some types."""
 
     @property
     def requests(self) -> Amounts: ...
@@ -209,8 +210,8 @@ class Overhead(Protocol):
 
 
 def _fold(overheads: Sequence[Overhead], *, least: bool) -> dict[str, Amount]:
-    """The lowest of each resource that every overhead has, or the highest of each that one has; overheads of nothing do
-    not count."""
+    """Return the minimum of each resource that all overheads have, or the maximum of each that any has. Empty overheads
+    do not count."""
     each = [overhead.requests for overhead in overheads if overhead.requests]
     names = set[str]().union(*each)
     if least:
@@ -220,12 +221,12 @@ def _fold(overheads: Sequence[Overhead], *, least: bool) -> dict[str, Amount]:
 
 
 class FilteredTypes(Struct, frozen=True, kw_only=True):
-    """The types that are left, or why none is."""
+    """The remaining types, or why there are none."""
 
     types: tuple[InstanceType, ...] = ()
     failure: NoInstanceType | None = None
     relaxed: Mapping[str, int] = {}
-    """Keys of which fewer values are left than `minValues`, where that is let pass."""
+    """Keys with fewer remaining values than `minValues`, if that is tolerated."""
 
 
 def filter_types(
@@ -238,8 +239,8 @@ def filter_types(
     allowed: frozenset[str],
     relaxes_min_values: bool,
 ) -> FilteredTypes:
-    """`total` is what the node has to hold beside the overhead of its type; a type without one is left out. The pod's
-    requests are for the text."""
+    """`total` are the node's requests without the overhead of its type; a type without an overhead is left out. The
+    pod's requests are for the message."""
     seen = [False] * 6
     left: list[InstanceType] = []
     holds_of = [(overhead, merge_amounts(overhead.requests, total)) for overhead in overheads]
@@ -283,16 +284,15 @@ def filter_types(
 
 
 class Cut(Struct, frozen=True, kw_only=True):
-    """What is left of a new node's types when the cloud is asked for it."""
+    """The types of a new node that are requested from the cloud."""
 
     types: tuple[InstanceType, ...]
     too_few: Mapping[str, int] = {}
-    """Keys of `minValues` with how many values the types that are left have."""
+    """Keys of `minValues` with the number of values that the remaining types have."""
 
 
 def cheapest(types: Sequence[InstanceType], requirements: Requirements, allowed: frozenset[str], most: int) -> Cut:
-    """The cloud is asked for so many types at most. Where a price is unknown, nothing is cut off, since the cheapest
-    are unknown."""
+    """Keep the cheapest types, up to the maximum that is requested from the cloud. If a price is unknown, keep all."""
     if len(types) <= most or not all(one.has_prices for one in types):
         return Cut(types=tuple(types))
     priced = [(one.price(requirements, allowed), one) for one in types]
@@ -302,7 +302,7 @@ def cheapest(types: Sequence[InstanceType], requirements: Requirements, allowed:
 
 
 def min_values_unmet(types: Sequence[InstanceType], requirements: Requirements) -> dict[str, int]:
-    """Keys with `minValues` of which the types have fewer values; nothing is said where there are no types."""
+    """Return the keys with `minValues` for which the types have too few values; empty without types."""
     asked = {key: one.min_values for key, one in requirements.items() if one.min_values is not None}
     values: dict[str, set[str]] = {key: set() for key in asked}
     unmet: dict[str, int] = {}
@@ -315,14 +315,13 @@ def min_values_unmet(types: Sequence[InstanceType], requirements: Requirements) 
     return unmet
 
 
-# NodeOverlays: what a cluster's owner says that instance types have and cost, beyond what the cloud says.
-#
-# Upstream: pkg/controllers/nodeoverlay, AdjustedPrice in pkg/cloudprovider/types.go.
+# NodeOverlays: the cluster owner's corrections of capacity and prices. Upstream: pkg/controllers/nodeoverlay,
+# AdjustedPrice in pkg/cloudprovider/types.go.
 
 
 def in_force(overlays: Iterable[NodeOverlay]) -> tuple[NodeOverlay, ...]:
-    """Those that Karpenter has found valid, the one first that wins. It looks at none without its feature gate
-    NodeOverlay, and then says nothing of them."""
+    """Return the valid overlays, highest precedence first. Without its feature gate NodeOverlay, Karpenter sets no
+    conditions on them."""
     found = sorted((one for one in overlays if one.is_ready), key=lambda one: one.name, reverse=True)
     return tuple(sorted(found, key=lambda one: -(one.spec.weight or 0)))
 
@@ -330,7 +329,7 @@ def in_force(overlays: Iterable[NodeOverlay]) -> tuple[NodeOverlay, ...]:
 def overlaid(
     types: Sequence[InstanceType], pool: NodePool, overlays: Sequence[NodeOverlay], allowed: frozenset[str]
 ) -> tuple[InstanceType, ...]:
-    """A pool's types with what the overlays in force give them."""
+    """Apply the valid overlays to a pool's types."""
     if not overlays:
         return tuple(types)
     asked = [
@@ -348,7 +347,7 @@ def _overlaid(
     overlays: Sequence[tuple[NodeOverlay, Requirements]],
     allowed: frozenset[str],
 ) -> InstanceType:
-    """A resource or a price is the first overlay's that names it; one offering is enough for all of the capacity."""
+    """The first overlay that names a resource or a price wins. Capacity applies if one offering matches."""
     own = of_pool.together(one.requirements.values())
     added: dict[str, Amount] = {}
     priced: dict[int, str] = {}
@@ -372,7 +371,7 @@ def _overlaid(
 
 
 def _priced(offering: Offering, change: str) -> Offering:
-    """`0.5` is the price itself; what is added to one that is not known leaves it unknown."""
+    """`0.5` is the price itself; an adjustment of an unknown price leaves it unknown."""
     if not change.startswith(("+", "-")):
         return replace(offering, price=float(change))
     if offering.price is None:

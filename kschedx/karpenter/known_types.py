@@ -1,4 +1,4 @@
-"""The instance types that a cluster shows: those of its nodes, and of the claims that are becoming nodes."""
+"""The instance types that a cluster shows: those of its nodes and NodeClaims."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ from kschedx.snapshot.snapshot import Snapshot
 
 _OF_THE_TYPE = (AWS_LABELS | AZURE_LABELS | {ARCH, OS, REGION}) - OF_THE_NODE
 _OF_RESERVATIONS = frozenset({RESERVATION_ID, RESERVATION_TYPE, RESERVATION_INTERRUPTIBLE})
-"""Labels that all nodes of a type have in common."""
+"""Labels that vary between nodes of a type because of reservations."""
 
 
 class KnownTypes(Struct, frozen=True, kw_only=True):
-    """Where a pool's nodes can be, and of which types."""
+    """The zones and types of a pool's nodes."""
 
     zones: tuple[str, ...]
     zones_are_all: bool
-    """The node class says so."""
+    """Whether the node class lists the zones."""
     types: PoolTypes
     has_no_reservations: bool = False
-    """The node class says so: then no type is `reserved`."""
+    """Whether the node class has no reservations: then no type is `reserved`."""
 
 
 def known_types(snapshot: Snapshot, pool: NodePool, catalogue: InstanceTypes | None) -> KnownTypes:
-    """Of a catalogue, where there is one; otherwise those that were seen, which are all only where the pool names no
-    other."""
+    """Return the types of the catalogue, or the types of existing nodes. The latter are complete only if the pool
+    requires no others."""
     node_class = _class_of(snapshot, pool)
     zones = node_class.zones if node_class is not None else ()
     places = zones or _seen_zones(snapshot)
@@ -87,7 +87,7 @@ def _class_of(snapshot: Snapshot, pool: NodePool) -> NodeClass | None:
 
 
 def class_faults(snapshot: Snapshot, pool: NodePool) -> tuple[NodeCondition, ...]:
-    """The conditions of a pool's node class that are not true; `Ready` only where no other says why."""
+    """Return the conditions of a pool's node class that are not true; `Ready` only if no other gives the reason."""
     node_class = _class_of(snapshot, pool)
     conditions = node_class.status.conditions if node_class is not None else ()
     faults = tuple(one for one in conditions if one.status != "True")
@@ -95,7 +95,7 @@ def class_faults(snapshot: Snapshot, pool: NodePool) -> tuple[NodeCondition, ...
 
 
 def _reserved(node_class: NodeClass | None, zones: Sequence[str]) -> dict[str, tuple[Offering, ...]]:
-    """Type to where it is kept for the class's nodes; how much of it is free is not known, as with all stock."""
+    """Type to its reservations for the class's nodes; their free capacity is unknown."""
     found: dict[str, tuple[Offering, ...]] = {}
     for one in node_class.status.capacity_reservations if node_class is not None else ():
         if one.availability_zone in zones and one.state != "expiring":
@@ -122,7 +122,7 @@ def _seen(
     known_labels: frozenset[str],
     reserved: Mapping[str, tuple[Offering, ...]],
 ) -> Iterator[InstanceType]:
-    """The first node or claim of each type; Karpenter's own say more of it, and come first."""
+    """Yield the first node or claim of each type; Karpenter's own come first, because they have more labels."""
     done: set[str] = set()
     offerings = everywhere(zones)
     for where, labels, capacity, allocatable in _examples(snapshot):

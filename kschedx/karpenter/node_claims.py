@@ -1,4 +1,4 @@
-"""A node that does not exist yet: what its pool makes of it, and whether a pod can be added.
+"""A new node: what its pool defines, and whether a pod can be added.
 
 Upstream: scheduling/nodeclaim.go, nodeclaimtemplate.go.
 """
@@ -46,13 +46,13 @@ class PoolTemplate(Struct, frozen=True, kw_only=True):
     pool: NodePool
     requirements: Requirements
     allowed: frozenset[str]
-    """Labels that a pod may ask for though the pool does not define them."""
+    """Labels that a pod may require although the pool does not define them."""
     types: tuple[InstanceType, ...]
-    """Those that meet the pool's own requirements."""
+    """The types that meet the pool's own requirements."""
     types_are_known: bool
-    """All of them, not only those that were seen."""
+    """Whether all types are known, not only those of existing nodes."""
     overheads: tuple[DaemonOverhead, ...] = (DaemonOverhead(),)
-    """What DaemonSets request of a new node; each type is in one of them."""
+    """The requests of DaemonSets on a new node; each type is in one of them."""
     behaviour: KarpenterBehaviour
 
     def overhead(self, name: str) -> DaemonOverhead:

@@ -138,7 +138,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
         return tuple(made)
 
     def left(self, cluster: ClusterState) -> dict[str, Amounts]:
-        """What the limits of each pool leave for new nodes."""
+        """Return what the limits of each pool leave for new nodes."""
         left: dict[str, Amounts] = {pool.name: amounts_of(pool.spec.limits) for pool in self.pools}
         for node in cluster.staying:
             if left.get(node.pool):
@@ -147,7 +147,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
 
     @property
     def domains(self) -> dict[str, TopologyDomains]:
-        """What new nodes can have of every key, within their pools' own requirements."""
+        """The values of every key on new nodes, within their pools' own requirements."""
         found: dict[str, TopologyDomains] = {}
         for pool in self.pools:
             template, types = pool.spec.template, self.types[pool.name].types
@@ -160,7 +160,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
         return found
 
     def _moving(self, snapshot: Snapshot, cluster: ClusterState) -> list[int]:
-        """Rows of the pods that are about to leave with their nodes."""
+        """Rows of the pods on nodes that are being disrupted."""
         pods = snapshot.pods
         return [
             row
@@ -174,7 +174,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
 
 
 def template_types(pool: NodePool, types: Sequence[InstanceType], settings: Settings) -> tuple[InstanceType, ...]:
-    """Those that meet the pool's own requirements."""
+    """Return the types that meet the pool's own requirements."""
     left = filter_types(
         types,
         pool_requirements(pool, settings.behaviour),

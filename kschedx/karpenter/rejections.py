@@ -1,6 +1,6 @@
-"""Why a new node of a pool is nothing for a pod: facts, each with Karpenter's own text.
+"""Why a new node of a pool does not accept a pod: facts, each with Karpenter's message.
 
-Upstream: scheduling/nodeclaim.go, scheduler.go, and operatorpkg/serrors for what stands in parentheses.
+Upstream: scheduling/nodeclaim.go, scheduler.go, and operatorpkg/serrors for the parts in parentheses.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class PortTaken(Struct, frozen=True, kw_only=True):
     asked: UsedPort
     taken: UsedPort
     by: str
-    """`namespace/name` of the pod that has it."""
+    """`namespace/name` of the pod that uses it."""
 
     @property
     def text(self) -> str:
@@ -40,7 +40,7 @@ class PortTaken(Struct, frozen=True, kw_only=True):
 
 
 class Incompatible(Struct, frozen=True, kw_only=True):
-    """What the pod asks for, its volumes' place, or what a rule on other pods leaves."""
+    """Requirements of the pod, of its volumes' location, or of topology rules."""
 
     conflicts: tuple[RequirementConflict, ...]
     prefix: str = "incompatible requirements, "
@@ -55,7 +55,7 @@ class Incompatible(Struct, frozen=True, kw_only=True):
 
 
 ON_EVERY_NODE = ("cpu", "memory", PODS)
-"""Resources of which every node has some."""
+"""Resources that every node has."""
 
 OF_VOLUMES = "incompatible volume requirements, "
 OF_DEVICES = "incompatible dynamic resource requirements, "
@@ -63,7 +63,7 @@ NO_TYPE_WITH_DEVICES = "no instance type satisfies both scheduling and dynamic r
 
 
 class LimitReached(Struct, frozen=True, kw_only=True):
-    """Every instance type would take more than the pool's limits leave."""
+    """Every instance type would exceed the pool's limits."""
 
     pool: str
     remaining: dict[str, Amount]
@@ -71,7 +71,7 @@ class LimitReached(Struct, frozen=True, kw_only=True):
 
     @property
     def is_exhausted(self) -> bool:
-        """No type fits, however small it is."""
+        """Whether even the smallest type exceeds the limits."""
         return any(
             amount.nano < 0 or (amount.nano == 0 and name in ON_EVERY_NODE) for name, amount in self.remaining.items()
         )
@@ -91,7 +91,7 @@ class NodeLimitReached(Struct, frozen=True, kw_only=True):
 
 
 class CheapestAreTooFew(Struct, frozen=True, kw_only=True):
-    """A node would do, but the cloud is asked for its cheapest types alone, and these do not meet `minValues`."""
+    """A node would fit, but only the cheapest types are requested from the cloud, and these do not meet `minValues`."""
 
     pool: str
     most: int
@@ -139,7 +139,7 @@ def topology_conflict(conflicts: tuple[RequirementConflict, ...]) -> Incompatibl
     return Incompatible(conflicts=conflicts, prefix="")
 
 
-# Karpenter's events held against each other: what it says in an order of chance counts in any.
+# Comparison of Karpenter's events: parts in random order count as equal in any order.
 
 _HOST = re.compile(r"hostname-placeholder-\d+")
 _TYPO = re.compile(r' \(typo of "[^"]*"\?\)')
@@ -166,12 +166,12 @@ _OLD_WORDS = (
         r"\3, requirements=\2, resources=\1",
     ),
 )
-"""What releases before 1.5 say, and what the same is called since."""
+"""Texts of versions before 1.5 and their current form."""
 
 
 def is_same_karpenter_event(theirs: str, ours: str) -> bool:
-    """Numbers of hosts that do not exist, guesses at typing errors and the order in lists do not count, and neither
-    do the words of releases before 1.5."""
+    """Ignore generated host names, suggestions for typos, the order in lists, and the wording of versions before
+    1.5."""
     for old, new in _OLD_WORDS:
         theirs = old.sub(new, theirs)
     return _parts(theirs) == _parts(ours)

@@ -1,4 +1,4 @@
-"""Requirements on labels as sets of values: what several of them leave, and which labels Karpenter knows."""
+"""Label requirements as sets of values: intersections, and the labels that Karpenter knows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from kschedx.kube.autoscalers import AWS, AZURE, CAPACITY_TYPE, KARPENTER_GROUP,
 from kschedx.kube.scalars import MAX_INT64, parse_int64
 from kschedx.kube.selectors import NodeSelectorRequirement
 
-# The labels that Karpenter knows: those that a pool need not define, the restricted ones, and their other names.
-#
-# Upstream: pkg/apis/v1/labels.go of karpenter, karpenter-provider-aws and karpenter-provider-azure.
+# The labels that Karpenter knows: well-known and restricted ones, and their aliases. Upstream: pkg/apis/v1/labels.go of
+# karpenter, karpenter-provider-aws, and karpenter-provider-azure.
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -27,7 +26,7 @@ RESERVED = "reserved"
 CAPACITY_TYPES = ("on-demand", RESERVED, "spot")
 
 RESTRICTED = frozenset({HOSTNAME})
-"""No text names them, and no requirement may."""
+"""Labels that no requirement may use and no message names."""
 
 NORMALIZED: Mapping[str, str] = {
     "failure-domain.beta.kubernetes.io/zone": ZONE,
@@ -38,7 +37,7 @@ NORMALIZED: Mapping[str, str] = {
     "topology.ebs.csi.aws.com/zone": ZONE,
     "topology.disk.csi.azure.com/zone": ZONE,
 }
-"""Those of CSI drivers are their clouds' additions."""
+"""The aliases of CSI drivers are added by the cloud providers."""
 
 _EVERYWHERE = frozenset({NODE_POOL, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPACITY_TYPE, WINDOWS_BUILD})
 
@@ -69,7 +68,7 @@ OF_THE_NODE = frozenset({"topology.k8s.aws/zone-id", *(
         "instance-tenancy", "placement-group-id", "placement-group-partition",
     )
 )})  # fmt: skip
-"""What a node says of where and how it was bought, and another of its type may have otherwise."""
+"""Labels of a node that may differ between nodes of its type."""
 
 AZURE_LABELS = frozenset(
     f"{AZURE}/{name}"
@@ -84,12 +83,13 @@ _OF_CLOUD: Mapping[str, frozenset[str]] = {AWS: AWS_LABELS, AZURE: AZURE_LABELS}
 
 
 def well_known(group: str) -> frozenset[str]:
-    """Labels that a new node may have without a definition, by the group of its node class."""
+    """Return the labels that a new node may have without a definition, by the group of its node class."""
     return _EVERYWHERE | _OF_CLOUD.get(group, frozenset())
 
 
 def is_reserved_label(key: str, group: str) -> bool:
-    """Of Karpenter's or the cloud's own names, and no well-known one: a pod may not ask for it."""
+    """Return whether a label is in the domain of Karpenter or the cloud and not well-known: a pod may not require
+    it."""
     if key in well_known(group):
         return False
     domain, slash, _ = key.partition("/")
@@ -103,21 +103,20 @@ def reserved_domains(group: str) -> tuple[str, ...]:
 
 
 def class_label(reference: NodeClassReference) -> str:
-    """The label of a node that names its node class."""
+    """Return the node label with the name of its node class."""
     return f"{reference.api_group}/{reference.kind.lower()}"
 
 
-# Requirements on labels as sets of values: what several of them leave, and what Karpenter says where nothing is left.
-#
-# Upstream: pkg/scheduling/requirement.go, requirements.go. Where upstream walks a Go map, whose order is chance, the
-# order here is that of the names.
+# Label requirements as sets of values: intersections, and Karpenter's message if one is empty. Upstream:
+# pkg/scheduling/requirement.go, requirements.go. Where upstream iterates a Go map in random order, the order here is
+# that of the names.
 
 _MOST_VALUES = 5
-"""That a text names."""
+"""The maximum number of values in a message."""
 
 
 class LabelRequirement(Struct, frozen=True, kw_only=True):
-    """A key, and the values that it may have: `values`, or with `is_complement` all others within the bounds."""
+    """A key with its allowed values: `values`, or with `is_complement` all others within the bounds."""
 
     key: str
     is_complement: bool = False
@@ -125,11 +124,11 @@ class LabelRequirement(Struct, frozen=True, kw_only=True):
     at_least: int | None = None
     at_most: int | None = None
     min_values: int | None = None
-    """How many different values the instance types that are left shall have."""
+    """The number of distinct values that the remaining instance types must have."""
 
     @classmethod
     def of(cls, key: str, operator: str, values: Iterable[str] = (), min_values: int | None = None) -> LabelRequirement:
-        """Bounds are integers, checked before."""
+        """Bounds are integers, validated before."""
         key = NORMALIZED.get(key, key)
         match operator:
             case "In":
@@ -221,11 +220,11 @@ def _smaller(one: int | None, other: int | None) -> int | None:
 
 
 class UnknownLabel(Struct, frozen=True, kw_only=True):
-    """A label that new nodes would not have, since nothing defines it."""
+    """A label that new nodes would not have, because nothing defines it."""
 
     key: str
     typo_of: str = ""
-    """A known label that looks like it."""
+    """A known label with a similar name."""
 
     def __str__(self) -> str:
         hint = f' (typo of "{self.typo_of}"?)' if self.typo_of else ""
@@ -233,7 +232,7 @@ class UnknownLabel(Struct, frozen=True, kw_only=True):
 
 
 class NothingInCommon(Struct, frozen=True, kw_only=True):
-    """Two requirements on one key that no value meets."""
+    """Two requirements on a key without a common value."""
 
     key: str
     incoming: LabelRequirement
@@ -247,7 +246,7 @@ RequirementConflict = UnknownLabel | NothingInCommon
 
 
 class Requirements(Mapping[str, LabelRequirement]):
-    """By key; several on one key leave what they have in common."""
+    """Requirements by key; several on one key are intersected."""
 
     __slots__ = ("_by_key", "_signature")
 
@@ -276,7 +275,7 @@ class Requirements(Mapping[str, LabelRequirement]):
         return len(self._by_key)
 
     def about(self, key: str) -> LabelRequirement:
-        """Of what is not said every value is allowed."""
+        """Return the requirement of a key; without one, every value is allowed."""
         return self._by_key.get(key) or LabelRequirement(key=key, is_complement=True)
 
     def together(self, more: Iterable[LabelRequirement]) -> Requirements:
@@ -288,7 +287,7 @@ class Requirements(Mapping[str, LabelRequirement]):
         return made
 
     def replacing(self, one: LabelRequirement) -> Requirements:
-        """With another requirement in the place of the one of its key."""
+        """Replace the requirement of a key."""
         return Requirements((*(kept for kept in self.values() if kept.key != one.key), one))
 
     def with_min_values(self, counts: Mapping[str, int]) -> Requirements:
@@ -300,7 +299,7 @@ class Requirements(Mapping[str, LabelRequirement]):
 
     @property
     def signature(self) -> frozenset[LabelRequirement]:
-        """Equal where an instance type, which has no host name, is the same answer to both."""
+        """Equal for requirements that mean the same to an instance type, which has no host name."""
         if self._signature is None:
             self._signature = frozenset(one for key, one in self._by_key.items() if key not in RESTRICTED)
         return self._signature
@@ -310,7 +309,7 @@ class Requirements(Mapping[str, LabelRequirement]):
         return any(one.min_values is not None for one in self._by_key.values())
 
     def overlaps(self, other: Requirements) -> bool:
-        """Whether `conflicts_with` finds nothing: for hot paths."""
+        """Return whether `conflicts_with` finds nothing, faster."""
         few, many = (self, other) if len(self) <= len(other) else (other, self)
         return all(
             one.intersects(many._by_key[key]) or (one.is_negative and many._by_key[key].is_negative)
@@ -319,7 +318,7 @@ class Requirements(Mapping[str, LabelRequirement]):
         )
 
     def conflicts_with(self, incoming: Requirements) -> tuple[RequirementConflict, ...]:
-        """Keys of both that have no value in common; two that exclude values do not conflict."""
+        """Return the keys without a common value; two exclusions do not conflict."""
         return tuple(
             NothingInCommon(key=key, incoming=incoming[key], existing=self[key])
             for key in sorted(self._by_key.keys() & incoming._by_key.keys())
@@ -329,7 +328,7 @@ class Requirements(Mapping[str, LabelRequirement]):
     def conflicts(
         self, incoming: Requirements, allowed: frozenset[str] = frozenset()
     ) -> tuple[RequirementConflict, ...]:
-        """Why `incoming` cannot be met too: what is asked for has to be defined, or `allowed` to be undefined."""
+        """Return why `incoming` cannot be met as well: its labels must be defined or `allowed` to be undefined."""
         for key in sorted(incoming):
             if key not in allowed and key not in self._by_key and not incoming[key].is_negative:
                 return (UnknownLabel(key=key, typo_of=self._like(key, allowed)),)

@@ -1,4 +1,4 @@
-"""A round of Karpenter: the pods that wait, on the nodes that there are, those of the round, and new ones."""
+"""A round of Karpenter: pending pods on existing nodes, on nodes of this round, and on new ones."""
 
 from __future__ import annotations
 
@@ -19,32 +19,33 @@ from kschedx.karpenter.pods import PodData, relaxed
 from kschedx.karpenter.rejections import CheapestAreTooFew, LimitReached, NodeLimitReached, Rejection
 from kschedx.karpenter.requirements import Requirements
 from kschedx.karpenter.topology import Topologies
+from kschedx.kube.autoscalers import BALANCED, NodePool
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.types import Pod
 from kschedx.releases.dates import minor
-from kschedx.releases.karpenter import MEASURED, VERSIONS, KarpenterBehaviour, karpenter_behaviour
+from kschedx.releases.karpenter import FIRST_WITH_BALANCED, MEASURED, VERSIONS, KarpenterBehaviour, karpenter_behaviour
 from kschedx.snapshot.snapshot import Snapshot
 
-# How Karpenter runs, as far as its answers depend on it. Upstream: pkg/operator/options.
+# Karpenter's settings that affect its decisions. Upstream: pkg/operator/options.
 
 
 class Settings(Struct, frozen=True, kw_only=True):
     prefers: bool = True
-    """--preference-policy=Respect: preferences are demands until nothing else helps."""
+    """--preference-policy=Respect: preferences count as requirements until they have to be relaxed."""
     relaxes_min_values: bool = False
     """--min-values-policy=BestEffort."""
     ignores_devices: bool = True
     """--ignore-dra-requests."""
     keeps_buffers: bool = False
-    """--feature-gates=CapacityBuffer=true, known from 1.14 on."""
+    """--feature-gates=CapacityBuffer=true, supported from 1.14 on."""
     replaces_spot_with_spot: bool = False
     """--feature-gates=SpotToSpotConsolidation=true."""
     version: str = ""
-    """Of Karpenter; empty for the cluster's own, else the newest that was measured."""
+    """The version of Karpenter; empty for the cluster's own, or else the newest verified one."""
 
     @property
     def followed(self) -> str:
-        """The version whose rules count."""
+        """The version whose rules apply."""
         return self.version or MEASURED[-1]
 
     @property
@@ -53,8 +54,8 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, written: Sequence[str]) -> Settings:
-        """`preference-policy=Ignore` and the like, and `version=1.14`; names may be those of environment variables. The
-        last of several counts. Raises `InputError`, and `ConfigError` for a value."""
+        """Parse `preference-policy=Ignore` and similar options, and `version=1.14`; names of environment variables are
+        allowed. The last of several wins. Raises `InputError`, and `ConfigError` for a value."""
         read: dict[str, bool] = {}
         version = ""
         for option in written:
@@ -88,13 +89,14 @@ _IMAGE = re.compile(rb'karpenter/controller:v?(\d{1,3}\.\d{1,3})[."@-]')
 
 def karpenter_version(snapshot: Snapshot) -> str:
     """The version that the image of the cluster's Deployment names, or the one of `VERSIONS` nearest to it; where none
-    is known, the measured one."""
+    is known, the measured one, or the first that accepts what a NodePool says."""
     for (kind, _, _), raw in snapshot.workloads.items():
         found = _IMAGE.search(raw) if kind == "Deployment" and b"karpenter/controller:" in raw else None
         if found is not None:
             told = minor(found[1].decode())
             return next((one for one in reversed(VERSIONS) if minor(one) <= told), VERSIONS[0])
-    return MEASURED[-1]
+    is_balanced = any(pool.spec.disruption.consolidation_policy == BALANCED for pool in snapshot.of(NodePool))
+    return FIRST_WITH_BALANCED if is_balanced else MEASURED[-1]
 
 
 _FLAGS: Mapping[str, tuple[str, Mapping[str, bool]]] = {
@@ -102,34 +104,33 @@ _FLAGS: Mapping[str, tuple[str, Mapping[str, bool]]] = {
     "min-values-policy": ("relaxes_min_values", {"Strict": False, "BestEffort": True}),
     "ignore-dra-requests": ("ignores_devices", {"true": True, "false": False}),
 }
-"""Flag to the field that it sets, and its values."""
+"""Flag to its field, and its values."""
 
 
-# A round: the pods that wait, one after the other, on the nodes that there are, those of the round, and new ones.
-#
-# Upstream: scheduling/scheduler.go, queue.go. How much of a reservation is free is not counted.
+# A round: the pending pods, one after the other, on existing nodes, on nodes of this round, and on new ones. Upstream:
+# scheduling/scheduler.go, queue.go. The free capacity of reservations is not counted.
 
 ONLY_DEVICES = "pod has Dynamic Resource Allocation requirements that are not yet supported by Karpenter"
 NO_TYPES = "nodepool requirements filtered out all available instance types"
 
 MOST_TYPES = 600
-"""Of a new node, that the cloud is asked for (MaxInstanceTypes in nodeclaimtemplate.go)."""
+"""The maximum number of types requested for a new node (MaxInstanceTypes in nodeclaimtemplate.go)."""
 
 
 class PoolRejection(Struct, frozen=True, kw_only=True):
-    """What a pool says to a pod that no node takes."""
+    """A pool's rejection of a pod that no node accepts."""
 
     pool: str
     rejection: Rejection
 
 
 class SchedulingFailure(Struct, frozen=True, kw_only=True):
-    """Why nothing takes a pod, after all that it could give up."""
+    """Why no node accepts a pod, even after relaxing its preferences."""
 
     pools: tuple[PoolRejection, ...] = ()
     """In the order in which pools are tried."""
     reason: str = ""
-    """Where no pool was asked."""
+    """The reason if no pool was tried."""
 
     @property
     def text(self) -> str:
@@ -137,17 +138,17 @@ class SchedulingFailure(Struct, frozen=True, kw_only=True):
 
 
 class RoundResult(Struct, frozen=True, kw_only=True):
-    """What a round comes to."""
+    """The result of a round."""
 
     new: tuple[NewNodeClaim, ...] = ()
     existing: Mapping[str, tuple[str, ...]] = {}
-    """Node or claim that there is to the pods that it would take."""
+    """Existing node or claim to the pods that it would accept."""
     failures: Mapping[str, SchedulingFailure] = {}
-    """`namespace/name` to why it stays."""
+    """`namespace/name` to why the pod stays pending."""
     relaxed: frozenset[str] = frozenset()
-    """Pods that gave up a preference for their node."""
+    """Pods whose preferences were relaxed for their node."""
     by_chance: bool = False
-    """Somewhere another domain would have done as well."""
+    """Whether another domain was equally good somewhere."""
 
     def node_of(self, pod: str) -> NewNodeClaim | None:
         return next((one for one in self.new if pod in one.pods), None)
@@ -181,7 +182,7 @@ class Round:
         self._host_names = HostNames()
 
     def run(self, pods: Sequence[Pod]) -> RoundResult:
-        """As long as one of those that wait finds a place, those after it are tried again."""
+        """Schedule pods. Whenever one succeeds, the pods after it are tried again."""
         data = {pod.key: self._data(pod) for pod in pods}
         queue = [pod.key for pod in _in_order(pods, data)]
         last_length: dict[str, int] = {}
@@ -225,7 +226,7 @@ class Round:
         return PodData.of(pod, volumes, prefers=self._settings.prefers, behaviour=behaviour)
 
     def _try(self, data: PodData) -> tuple[SchedulingFailure | None, bool]:
-        """Why the pod stays, and whether it gave up a preference."""
+        """Return why the pod stays pending, and whether a preference was relaxed."""
         has_relaxed = False
         while True:
             failure = self._add(data)
@@ -259,7 +260,7 @@ class Round:
         return self._add_node(data)
 
     def _add_node(self, data: PodData) -> SchedulingFailure | None:
-        """The first pool by weight that takes the pod."""
+        """Try the pools by weight, and add a node of the first one that accepts the pod."""
         rejections: list[PoolRejection] = []
         for template in self._templates:
             types = self._within_limits(template)
@@ -279,8 +280,8 @@ class Round:
         return SchedulingFailure(pools=tuple(rejections))
 
     def _within_limits(self, template: PoolTemplate) -> tuple[InstanceType, ...] | LimitReached | NodeLimitReached:
-        """Where not all types are known, one that fits may be missing: then a limit decides before all else only where
-        it leaves nothing at all."""
+        """Return the types within the limits. If not all types are known, an unknown one may fit: then a limit decides
+        first only if it leaves nothing at all."""
         left = self._left[template.name]
         if NODES in left and not left[NODES].nano:
             return NodeLimitReached(pool=template.name, limit=template.limits[NODES].nano // 10**9)
@@ -295,7 +296,7 @@ class Round:
 
 
 def _in_order(pods: Sequence[Pod], data: Mapping[str, PodData]) -> list[Pod]:
-    """Those that ask for most cpu first, then for most memory; then the oldest."""
+    """Sort by cpu requests, largest first, then by memory, then oldest first."""
 
     def asked(pod: Pod, resource: str) -> int:
         return data[pod.key].requests.get(resource, ZERO).nano
@@ -312,7 +313,7 @@ def _in_order(pods: Sequence[Pod], data: Mapping[str, PodData]) -> list[Pod]:
 
 
 def _less_the_largest(left: Amounts, types: Sequence[InstanceType]) -> dict[str, Amount]:
-    """Any of the types may be launched, so that the largest counts."""
+    """Subtract the largest type, because any of the types may be launched."""
     largest: dict[str, Amount] = {}
     for one in types:
         for name, amount in one.capacity.items():

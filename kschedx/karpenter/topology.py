@@ -38,7 +38,7 @@ HONOR = "Honor"
 
 
 class TopologyType(StrEnum):
-    """In Karpenter's words."""
+    """The types of topology rules, in Karpenter's words."""
 
     SPREAD = "topology spread"
     AFFINITY = "pod affinity"
@@ -46,13 +46,13 @@ class TopologyType(StrEnum):
 
 
 class TopologyDomains:
-    """The values of a key that new nodes can have, with the taints of the pools that have them."""
+    """The values of a key on new nodes, with the taints of their pools."""
 
     def __init__(self) -> None:
         self._taints: dict[str, list[tuple[Taint, ...]]] = {}
 
     def add(self, domain: str, taints: tuple[Taint, ...]) -> None:
-        """A pool without taints stands for all."""
+        """Add a domain. A pool without taints covers all others."""
         known = self._taints.get(domain)
         if known is None or not taints:
             self._taints[domain] = [taints]
@@ -66,7 +66,7 @@ class TopologyDomains:
 
 
 class NodeFilter(Struct, frozen=True, kw_only=True):
-    """The nodes that a spread constraint counts; the default counts all."""
+    """The nodes that a spread constraint counts; by default all."""
 
     terms: tuple[Requirements, ...] = ()
     honors_taints: bool = False
@@ -80,14 +80,14 @@ class NodeFilter(Struct, frozen=True, kw_only=True):
 
 
 class Chance:
-    """Whether a domain was taken where another one would have done as well."""
+    """Whether a domain was chosen while another one was equally good."""
 
     def __init__(self) -> None:
         self.is_taken = False
 
 
 class TopologyGroup:
-    """Pods per domain that one rule counts, and the pods that have the rule."""
+    """The pods per domain that a rule counts, and the pods with the rule."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class TopologyGroup:
         return selects and self.node_filter.matches(taints, requirements)
 
     def next_domains(self, pod: Pod, of_pod: LabelRequirement, of_node: LabelRequirement) -> LabelRequirement:
-        """The domains that the pod may go to; `DoesNotExist` where there is none."""
+        """Return the domains that the pod may use; `DoesNotExist` if there are none."""
         match self.kind:
             case TopologyType.SPREAD:
                 domain = self._spread(pod, of_pod, of_node)
@@ -153,7 +153,7 @@ class TopologyGroup:
                 assert_never(self.kind)
 
     def _only_host(self, of_node: LabelRequirement) -> str | None:
-        """A node has one host name, which for a new one is no domain yet."""
+        """Return the node's only host name, which is not yet a domain for a new node."""
         return next(iter(of_node.values)) if self.key == HOSTNAME and len(of_node.values) == 1 else None
 
     def _spread(self, pod: Pod, of_pod: LabelRequirement, of_node: LabelRequirement) -> str | None:
@@ -175,7 +175,7 @@ class TopologyGroup:
         return found[0][1] if found else None
 
     def _least(self, of_pod: LabelRequirement) -> int:
-        """The fewest pods of a domain that the pod may go to; a new host is always possible."""
+        """Return the smallest number of pods in the domains that the pod may use; a new host is always possible."""
         if self.key == HOSTNAME:
             return 0
         counts = [count for domain, count in self.counts.items() if of_pod.has(domain)]
@@ -223,35 +223,34 @@ class Unsatisfiable(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """As upstream has it, which leaves its parenthesis open."""
+        """Upstream's message, which does not close its parenthesis."""
         return (
             f"unsatisfiable topology constraint for {self.kind}, key={self.key} (counts = {self.counted_text}, "
             f"podDomains = {self.of_pod}, nodeDomains = {self.of_node}"
         )
 
 
-# All topology groups of a round: those of the pods that wait, and the anti-affinities of pods that run.
-#
-# Upstream: scheduling/topology.go.
+# All topology groups of a round: those of pending pods, and the anti-affinities of running pods. Upstream:
+# scheduling/topology.go.
 
 Fork = tuple[object, ...]
-"""What two rules have to have in common to be counted as one."""
+"""What two rules must have in common to be counted as one."""
 
 
 class Counted(Struct, frozen=True, kw_only=True):
-    """What is counted in: the cluster, less the pods that are about to be placed."""
+    """Where pods are counted: the cluster without the pods of the round."""
 
     snapshot: Snapshot
     excluded: frozenset[int]
     """Rows of pods."""
     nodes: Sequence[tuple[Node, Labels]]
-    """The nodes that stay, with the labels that count."""
+    """The nodes that stay, with their relevant labels."""
     domains: Mapping[str, TopologyDomains]
-    """Key to what new nodes can have."""
+    """Key to the values on new nodes."""
 
 
 class Topologies:
-    """A round's groups; `prefers` is whether preferences count as demands until they are given up."""
+    """The topology groups of a round. `prefers`: whether preferences count as requirements until they are relaxed."""
 
     def __init__(self, counted: Counted, *, prefers: bool) -> None:
         self.chance = Chance()
@@ -260,7 +259,7 @@ class Topologies:
         self._groups: dict[Fork, TopologyGroup] = {}
         self._inverse: dict[Fork, TopologyGroup] = {}
         self._labels: dict[str, Requirements] = {}
-        """Of nodes, by name."""
+        """The labels of nodes, by name."""
         self._track_running()
 
     def _track_running(self) -> None:
@@ -272,7 +271,7 @@ class Topologies:
                 self._track_inverse(pods[row], labels)
 
     def update(self, pod: Pod, owner: str) -> None:
-        """The rules of a pod as it is now; those that it had are no longer its own."""
+        """Set the rules of a pod in its current form, and remove its earlier ones."""
         for group in self._groups.values():
             group.owners.discard(owner)
         anti = _anti_affinity(pod.spec)
@@ -294,7 +293,7 @@ class Topologies:
             group.owners.add(owner or pod.key)
 
     def record(self, pod: Pod, owner: str, taints: Sequence[Taint], requirements: Requirements) -> None:
-        """The pod goes to a node with these requirements."""
+        """Count the pod on a node with these requirements."""
         for group in self._groups.values():
             if group.counts_pod(pod, taints, requirements):
                 values = requirements.about(group.key).values
@@ -313,7 +312,7 @@ class Topologies:
     def narrowed(
         self, pod: Pod, owner: str, taints: Sequence[Taint], of_pod: Requirements, of_node: Requirements
     ) -> Requirements | Unsatisfiable:
-        """The node's requirements with the domains that the rules leave."""
+        """Return the node's requirements with the domains that the rules allow."""
         made = of_node
         for group in self._matching(pod, owner, taints, of_node):
             allowed = group.next_domains(pod, of_pod.about(group.key), of_node.about(group.key))
@@ -404,7 +403,7 @@ class Topologies:
         return frozenset((*term.namespaces, *(name for name, labels in known.items() if selector.matches(labels))))
 
     def _count(self, group: TopologyGroup) -> None:
-        """Domains of nodes, and the pods that run in them; without a selector all pods, as upstream lists them."""
+        """Count the domains of nodes and their pods; as upstream, a missing selector counts all pods."""
         counted, pods = self._counted, self._counted.snapshot.pods
         for node, labels in counted.nodes:
             if group.key in labels and self._is_counted(group, node):
@@ -445,7 +444,7 @@ def _required(rules: PodAffinity | None) -> tuple[PodAffinityTerm, ...]:
 
 
 def _compiled(raw: LabelSelector | None) -> Selector:
-    """A selector that cannot be read selects nothing."""
+    """Compile a selector; an invalid one selects nothing."""
     try:
         return compile_selector(raw)
     except InputError:
@@ -484,7 +483,7 @@ def _filter_of(pod: Pod, constraint: TopologySpreadConstraint) -> NodeFilter:
 
 
 def _filter_key(node_filter: NodeFilter | None) -> Fork:
-    """What upstream's hash sees of it: of requirements the keys alone, and of what is defined twice nothing."""
+    """Return what upstream's hash includes: only the keys of requirements, and nothing that occurs twice."""
     if node_filter is None:
         return ()
     terms = _odd(frozenset(term) for term in node_filter.terms)

@@ -1,1 +1,1 @@
-"""The Kubernetes vocabulary that scheduling reads: typed slim records, their decoding, defaulting and arithmetic."""
+"""Typed records of the Kubernetes objects that scheduling reads, with their decoding, defaults, and arithmetic."""

@@ -1,4 +1,4 @@
-"""Typed slim records of the objects that cluster-autoscaler, Cluster API, and Karpenter keep in a cluster."""
+"""Typed records of the objects of cluster-autoscaler, Cluster API, and Karpenter."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
 from kschedx.kube.types import ControllerStatus, Labels, NodeCondition, ObjectMeta, Taint
 
-# The annotations of pods that autoscalers and other schedulers read; a snapshot keeps no other.
+# The pod annotations that autoscalers and other schedulers read; a snapshot keeps no others.
 
 MIRROR = "kubernetes.io/config.mirror"
-"""The kubelet's copy of a static pod has it."""
+"""The annotation of a mirror pod, the API server's copy of a static pod."""
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-"""A ReplicaSet that scales down deletes the pods with the lowest number first."""
+"""A ReplicaSet that scales down deletes the pods with the lowest cost first."""
 AUTOSCALER = "cluster-autoscaler.kubernetes.io/"
 DAEMON_SET_POD = f"{AUTOSCALER}daemonset-pod"
-"""`true`: the cluster-autoscaler takes the pod for one of a DaemonSet."""
+"""`true`: cluster-autoscaler treats the pod as a DaemonSet's."""
 SCALE_UP_DELAY = f"{AUTOSCALER}pod-scale-up-delay"
-"""How long the cluster-autoscaler leaves a pending pod alone, as a Go duration."""
+"""How long cluster-autoscaler ignores a pending pod, as a Go duration."""
 SAFE_TO_EVICT = f"{AUTOSCALER}safe-to-evict"
 SAFE_TO_EVICT_LOCAL_VOLUMES = f"{AUTOSCALER}safe-to-evict-local-volumes"
-"""Names of local volumes that need not be kept, separated by commas."""
+"""Names of local volumes that may be lost, separated by commas."""
 SCALE_DOWN_DISABLED = f"{AUTOSCALER}scale-down-disabled"
-"""Of a node: `true` keeps the cluster-autoscaler from removing it."""
+"""On a node, `true` prevents cluster-autoscaler from removing it."""
 NODE_POOL_ID = "oci.oraclecloud.com/node-pool-id"
-"""Of a node of OKE: its group."""
+"""The node group of an OKE node."""
 KARPENTER = "karpenter.sh/"
 DO_NOT_DISRUPT = f"{KARPENTER}do-not-disrupt"
 
 GANG_LEAST = "gang.scheduling.koordinator.sh/min-available"
-"""Of a gang of Koordinator without a PodGroup."""
+"""The minimum of a Koordinator gang without a PodGroup."""
 GROUP_NAMES = (
     "scheduling.k8s.io/group-name",
     "volcano.sh/group-name",
@@ -44,18 +44,18 @@ GROUP_NAMES = (
     "pod-group.scheduling.sigs.k8s.io",
     "gang.scheduling.koordinator.sh/name",
 )
-"""What Volcano, KAI and Koordinator call a pod's group, in annotations or labels, the one that counts first."""
+"""The annotations or labels in which Volcano, KAI, and Koordinator name a pod's group, by precedence."""
 
 YUNIKORN_QUEUE, YUNIKORN_APPLICATION = "yunikorn.apache.org/queue", "yunikorn.apache.org/app-id"
 TASK_GROUP, TASK_GROUPS = "yunikorn.apache.org/task-group-name", "yunikorn.apache.org/task-groups"
-"""The group of its application that a pod is of, and in JSON all groups of the application."""
+"""The task group of a pod, and all task groups of its application as JSON."""
 HAMI_SCHEDULER = "hami-scheduler"
 HAMI_REGISTER = re.compile(r"hami\.io/node-(?P<kind>[\w-]+)-register")
 """The annotation in which HAMi's device plugin registers the devices of a node."""
 HAMI_PHASE = "hami.io/bind-phase"
-"""`allocating`, `success` or `failed`."""
+"""`allocating`, `success`, or `failed`."""
 HAMI_DEVICES = "hami.io/vgpu-devices-allocated"
-"""Per container the parts of devices that the pod has: `GPU-1,NVIDIA,3000,30:;`, in MiB and percent of the cores."""
+"""The device shares of each container: `GPU-1,NVIDIA,3000,30:;`, in MiB and percent of the cores."""
 OTHER_SCHEDULERS = (
     *(*GROUP_NAMES, GANG_LEAST, YUNIKORN_QUEUE, YUNIKORN_APPLICATION, TASK_GROUP, TASK_GROUPS),
     *(HAMI_PHASE, HAMI_DEVICES),
@@ -66,30 +66,30 @@ GROUP_SIZE, GROUP_LABELS = (
     "leaderworkerset.sigs.k8s.io/size",
     ("leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index"),
 )
-"""How many pods a LeaderWorkerSet's group has, an annotation of each, and the labels that they share."""
+"""The annotation with the size of a LeaderWorkerSet's group, and the labels that its pods share."""
 
 LIMIT_RANGER = "kubernetes.io/limit-ranger"
-"""Which requests and limits a LimitRange has set: `LimitRanger plugin set: cpu, memory request for container app`."""
+"""Lists requests and limits that a LimitRange set: `LimitRanger plugin set: cpu, memory request for container app`."""
 VERTICAL_UPDATES = "vpaUpdates"
-"""Which ones a VerticalPodAutoscaler has set: `Pod resources updated by web: container 0: cpu request`."""
+"""Lists requests that a VerticalPodAutoscaler set: `Pod resources updated by web: container 0: cpu request`."""
 
 ANNOTATION_MARKS = (
     *(LIMIT_RANGER.encode(), VERTICAL_UPDATES.encode()),
     *(AUTOSCALER.encode(), MIRROR.encode(), DELETION_COST.encode(), KARPENTER.encode(), GROUP_SIZE.encode()),
     *(name.encode() for name in (*OTHER_SCHEDULERS, *descheduling.ANNOTATIONS)),
 )
-"""Texts of which JSON holds one wherever it holds an annotation that is read, a slash written as such."""
+"""Texts of which JSON with a relevant annotation contains at least one, if slashes are not escaped."""
 
 
 def has_default_request(annotations: Mapping[str, str], container: str, resource: str) -> bool:
-    """Whether a LimitRange has set a container's request."""
+    """Return whether a LimitRange set the container's request."""
     told = annotations.get(LIMIT_RANGER, "").partition("set: ")[2].split("; ")
     mine = (one for one in told if one.endswith(f" request for container {container}"))
     return any(resource in re.split(r", | ", one) for one in mine)
 
 
 def vertical_autoscaler(annotations: Mapping[str, str], container: int, resource: str) -> str:
-    """The VerticalPodAutoscaler that has set the request of a container, by its number; empty where none has."""
+    """Return the VerticalPodAutoscaler that set the request of a container, given by its index, or an empty string."""
     found = re.search(r"updated by (\S+): (.*)", annotations.get(VERTICAL_UPDATES, ""))
     is_set = found and re.search(rf"container {container}: [^;]*\b{re.escape(resource)} request", found[2])
     return found[1] if found and is_set else ""
@@ -103,9 +103,8 @@ def is_read(key: str) -> bool:
     )
 
 
-# Machines of Cluster API and OpenShift: what cluster-autoscaler reads of the objects that it resizes.
-#
-# Upstream: cloudprovider/clusterapi of kubernetes/autoscaler.
+# Machines of Cluster API and OpenShift: what cluster-autoscaler reads of the objects that it scales. Upstream:
+# cloudprovider/clusterapi of kubernetes/autoscaler.
 
 CLUSTER_API_GROUP = "cluster.x-k8s.io"
 OPENSHIFT_GROUP = "machine.openshift.io"
@@ -126,7 +125,7 @@ class MachineMeta(Struct, frozen=True, kw_only=True):
 
 class MachineSpec(Struct, frozen=True, kw_only=True):
     metadata: MachineMeta = MachineMeta()
-    """What the machine's node gets, of OpenShift's; of Cluster API, the labels of some domains alone."""
+    """The metadata of the machine's node. OpenShift copies all of it, Cluster API only labels of some domains."""
     taints: tuple[Taint, ...] = ()
 
 
@@ -139,7 +138,7 @@ class ScalableSpec(Struct, frozen=True, kw_only=True):
 
 
 class Scalable(Struct, frozen=True, kw_only=True):
-    """Something that makes machines, and says what one of them has to offer."""
+    """An object that creates machines and states the capacity of one."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ScalableSpec = ScalableSpec()
@@ -166,20 +165,19 @@ RECORDS: dict[str, tuple[type[Scalable], ...]] = {
     "MachineSet": (MachineSet, OpenShiftMachineSet),
     "MachinePool": (MachinePool,),
 }
-"""By the kind, which is a part of a group's name: `MachineSet/namespace/name`."""
+"""By kind, which is part of a group's name: `MachineSet/namespace/name`."""
 
 
-# The command line of cluster-autoscaler, as the one Deployment that runs it has it.
-#
-# What may be kept of it is what decides: the flags named here. Upstream: config/flags/flags.go.
+# The command line of cluster-autoscaler in its Deployment. A snapshot keeps only the flags named here, because they
+# affect decisions. Upstream: config/flags/flags.go.
 
 Written = dict[str, list[str]]
-"""Flag without dashes to each value that it was given."""
+"""Flag without dashes to its values."""
 
 PROGRAM = "cluster-autoscaler"
 
 SCHEDULER_CONFIG = "scheduler-config-file"
-"""The file whose profile the autoscaler judges all pods with, instead of the default one."""
+"""The file with the scheduler profile that the autoscaler uses for all pods, instead of the default one."""
 
 SCALE_UP = frozenset({
     "cloud-provider", "expander", "balance-similar-node-groups", "balancing-label", "balancing-ignore-label",
@@ -191,7 +189,7 @@ SCALE_UP = frozenset({
     "scaleup-simulation-for-skipped-node-groups-enabled", "bypassed-scheduler-names", "allowed-scheduler-names",
     SCHEDULER_CONFIG,
 })  # fmt: skip
-"""The flags that decide about adding nodes."""
+"""The flags that affect scale-up."""
 
 SCALE_DOWN = frozenset({
     "scale-down-enabled", "scale-down-unneeded-time", "scale-down-unready-time", "scale-down-unready-enabled",
@@ -204,7 +202,7 @@ SCALE_DOWN = frozenset({
     "blocking-system-pod-distruption-timeout", "max-drain-parallelism", SCHEDULER_CONFIG,
     "enable-dynamic-resource-allocation",
 })  # fmt: skip
-"""The flags that decide about removing nodes."""
+"""The flags that affect scale-down."""
 
 FLAGS = SCALE_UP | SCALE_DOWN
 
@@ -215,11 +213,11 @@ SWITCHES = frozenset({
     "scale-down-enabled", "scale-down-unready-enabled", "scale-down-delay-type-local",
     "ignore-daemonsets-utilization", "ignore-mirror-pods-utilization", "enable-dynamic-resource-allocation",
 })  # fmt: skip
-"""Flags that need no value."""
+"""Boolean flags, which need no value."""
 
 
 def parsed(arguments: Sequence[str]) -> Written:
-    """`--name=value`, `--name value`, `-name=value`, and a switch alone."""
+    """Parse `--name=value`, `--name value`, `-name=value`, and boolean flags without a value."""
     found: Written = {}
     words = list(arguments)
     while words:
@@ -235,7 +233,7 @@ def parsed(arguments: Sequence[str]) -> Written:
 
 
 def flags_of_containers(deployment: object) -> Iterator[tuple[int, Written]]:
-    """Position of each container of a Deployment's template that runs cluster-autoscaler, with its `FLAGS`."""
+    """Yield the index of each container in a Deployment's template that runs cluster-autoscaler, with its `FLAGS`."""
     at = deployment
     for part in ("spec", "template", "spec", "containers"):
         at = at.get(part) if isinstance(at, Mapping) else None
@@ -249,7 +247,7 @@ def flags_of_containers(deployment: object) -> Iterator[tuple[int, Written]]:
 
 
 def command(flags: Mapping[str, Sequence[str]]) -> dict[str, object]:
-    """The fields of a container that runs cluster-autoscaler with these flags."""
+    """Return the fields of a container that runs cluster-autoscaler with these flags."""
     return {"command": [PROGRAM], "args": [f"--{name}={value}" for name in sorted(flags) for value in flags[name]]}
 
 
@@ -257,9 +255,8 @@ def _texts(value: object) -> list[str]:
     return [str(one) for one in value] if isinstance(value, list) else []
 
 
-# Karpenter's objects, as far as they say what it would do (apis/v1 of kubernetes-sigs/karpenter, and v1beta1).
-#
-# Node classes belong to the clouds: of them the conditions count, and where their subnets are.
+# The fields of Karpenter's objects that decide what it does (apis/v1 of kubernetes-sigs/karpenter, and v1beta1). Node
+# classes belong to the cloud providers; only their conditions and subnets are read.
 
 KARPENTER_GROUP = "karpenter.sh"
 AWS = "karpenter.k8s.aws"
@@ -267,7 +264,7 @@ AZURE = "karpenter.azure.com"
 GCP = "karpenter.k8s.gcp"
 
 NODE_POOL = f"{KARPENTER_GROUP}/nodepool"
-"""The label that names a node's pool."""
+"""The label with the name of a node's pool."""
 CAPACITY_TYPE = f"{KARPENTER_GROUP}/capacity-type"
 REGISTERED = f"{KARPENTER_GROUP}/registered"
 INITIALIZED = f"{KARPENTER_GROUP}/initialized"
@@ -285,7 +282,7 @@ class NodeClassReference(Struct, frozen=True, kw_only=True, rename="camel"):
     kind: str = ""
     name: str = ""
     api_version: str = ""
-    """In v1beta1, which has no group."""
+    """Used in v1beta1, which has no group."""
 
     @property
     def api_group(self) -> str:
@@ -310,11 +307,15 @@ class NodeClaimTemplate(Struct, frozen=True, kw_only=True):
     spec: NodeClaimTemplateSpec = NodeClaimTemplateSpec()
 
 
+BALANCED = "Balanced"
+"""A consolidation policy of NodePools."""
+
+
 class DisruptionBudget(Struct, frozen=True, kw_only=True):
-    """How many nodes of a pool may go at once."""
+    """How many nodes of a pool may be disrupted at once."""
 
     reasons: tuple[str, ...] | None = None
-    """None for all."""
+    """None means all reasons."""
     nodes: str = "10%"
     schedule: str | None = None
     duration: str | None = None
@@ -332,7 +333,7 @@ class NodePoolSpec(Struct, frozen=True, kw_only=True):
     limits: ResourceList = {}
     weight: Int32 | None = None
     replicas: Int64 | None = None
-    """A pool of a fixed size, which no pod makes grow."""
+    """The fixed size of a static pool, which pending pods do not change."""
 
 
 class NodePoolStatus(Struct, frozen=True, kw_only=True):
@@ -351,8 +352,8 @@ class NodePool(Struct, frozen=True, kw_only=True):
 
     @property
     def not_ready(self) -> NodeCondition | None:
-        """The condition that keeps Karpenter from using it; None where it is ready. Without a condition it is not, but
-        a manifest that no API server has stored is assumed to become ready."""
+        """The condition that prevents Karpenter from using the pool; None if it is ready. A pool without conditions is
+        not ready, but a manifest that no API server has stored is assumed to become ready."""
         ready = condition(self.status.conditions, "Ready")
         is_stored = bool(self.metadata.uid or self.metadata.creation_timestamp or self.status.conditions)
         if (ready is not None and ready.status == "True") or not is_stored:
@@ -388,11 +389,11 @@ class NodeClaim(Struct, frozen=True, kw_only=True):
 
 class NodeOverlaySpec(Struct, frozen=True, kw_only=True, rename="camel"):
     requirements: tuple[NodeSelectorRequirementWithMinValues, ...] = ()
-    """Without `minValues`."""
+    """Requirements without `minValues`."""
     price: str | None = None
     price_adjustment: str | None = None
     capacity: ResourceList = {}
-    """Of extended resources."""
+    """Capacity of extended resources."""
     weight: Int32 | None = None
 
 
@@ -420,7 +421,7 @@ class Subnet(Struct, frozen=True, kw_only=True):
 
 
 class CapacityReservation(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Room that is paid for in a zone, for one instance type; how much of it is free the object does not say."""
+    """Reserved capacity of one instance type in a zone. The object does not state how much of it is free."""
 
     id: str = ""
     instance_type: str = ""
@@ -437,14 +438,14 @@ class NodeClassStatus(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class NodeClass(Struct, frozen=True, kw_only=True):
-    """What all clouds' node classes have."""
+    """The fields that all node classes have in common."""
 
     metadata: ObjectMeta = ObjectMeta()
     status: NodeClassStatus = NodeClassStatus()
 
     @property
     def zones(self) -> tuple[str, ...]:
-        """In which its nodes can be, in the order of their names; empty where the cloud does not say."""
+        """The zones of its nodes, sorted; empty if the provider does not state them."""
         return tuple(sorted({subnet.zone for subnet in self.status.subnets if subnet.zone}))
 
 
@@ -472,7 +473,7 @@ def condition(conditions: tuple[NodeCondition, ...], name: str) -> NodeCondition
     return next((one for one in conditions if one.type == name), None)
 
 
-# CapacityBuffers: capacity that an autoscaler keeps free for pods to come.
+# CapacityBuffers: capacity that an autoscaler keeps free for future pods.
 
 BUFFER_GROUP = "autoscaling.x-k8s.io"
 
@@ -505,7 +506,7 @@ class CapacityBuffer(Struct, frozen=True, kw_only=True):
     status: CapacityBufferStatus = CapacityBufferStatus()
 
 
-# What scales workloads: the HorizontalPodAutoscaler, and KEDA's ScaledObject.
+# Autoscalers of workloads: HorizontalPodAutoscaler, and KEDA's ScaledObject.
 
 KEDA_GROUP = "keda.sh"
 PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas"

@@ -1,8 +1,8 @@
-"""Custom resources that make pods: where their pod templates stand, and how many pods come of each.
+"""Custom resources that create pods: where their pod templates are, and how many pods each creates.
 
-`KINDS` is the one table. A kind has templates (`counts`), or fields from which its operator builds pods (`build`). An
-operator adds to pods that are built from fields, so that they are known to need at least what is here. Sources: the
-CustomResourceDefinitions of each project.
+`KINDS` is the only table. A kind has templates (`counts`), or fields from which its operator builds pods (`build`). The
+operator adds to such pods, so they need at least what is computed here. Sources: the CustomResourceDefinitions of each
+project.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from kschedx.kube.names import is_overcommit_allowed
 
 Fields: TypeAlias = Mapping[str, object]
 Counts: TypeAlias = Callable[[Fields], Iterator[tuple[str, int | None]]]
-"""Paths of pod templates in an object, with the number of pods at a time; None for one that cannot be computed."""
+"""Paths of pod templates in an object, with the number of simultaneous pods; None if it cannot be computed."""
 
 
 class BuiltPods(Struct, frozen=True, kw_only=True):
-    """Pods that an operator builds from fields, which its template has in part."""
+    """Pods that an operator builds from fields; the template is partial."""
 
     part: str
     path: str
@@ -33,7 +33,7 @@ class BuiltPods(Struct, frozen=True, kw_only=True):
 
 
 class CustomKind(Struct, frozen=True, kw_only=True):
-    """A kind of custom resource that makes pods."""
+    """A kind of custom resource that creates pods."""
 
     counts: Counts | None = None
     build: Callable[[Fields], Iterator[BuiltPods]] | None = None
@@ -43,16 +43,16 @@ class CustomKind(Struct, frozen=True, kw_only=True):
 
 
 class PodCount(Struct, frozen=True, kw_only=True):
-    """How many pods of a template a custom resource makes at a time."""
+    """How many simultaneous pods a custom resource creates from a template."""
 
     number: int | None
-    """None where only its controller knows."""
+    """None if only the controller knows it."""
     undecided: str = ""
-    """Why that is not the whole truth, so that pods that fit prove nothing."""
+    """Why the number is incomplete, so that pods that fit do not prove that all fit."""
 
 
 def custom_kind(kind: str, group: str) -> CustomKind | None:
-    """None for a kind that is not in the table."""
+    """Find the kind in the table, or return None."""
     return KINDS.get((group, kind))
 
 
@@ -60,14 +60,14 @@ def custom_kind(kind: str, group: str) -> CustomKind | None:
 
 
 def at(value: object, path: str) -> object:
-    """What is below a path of keys such as `spec.template`; None where it leads nowhere."""
+    """Return the value at a path of keys such as `spec.template`, or None."""
     for key in path.split("."):
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
 
 
 def fields_at(value: object, path: str) -> Fields:
-    """The map below a path of keys; empty where there is none."""
+    """Return the map at a path of keys, or an empty map."""
     return map_at(value, *path.split("."))
 
 
@@ -77,7 +77,7 @@ def number(value: object, path: str, default: int) -> int:
 
 
 def _items(value: object, path: str) -> Iterator[tuple[str, Fields]]:
-    """The items of a list or map of objects, each with its own path."""
+    """Yield the items of a list or map of objects, each with its path."""
     found = at(value, path)
     if isinstance(found, Mapping):
         yield from ((f"{path}.{key}", item) for key, item in found.items() if isinstance(item, Mapping))
@@ -89,7 +89,7 @@ def _items(value: object, path: str) -> Iterator[tuple[str, Fields]]:
 
 
 def _replicated(template: str = "spec.template", replicas: str = "spec.replicas", default: int = 1) -> Counts:
-    """One template, and beside it the number of pods."""
+    """A template with a number of pods beside it."""
 
     def counts(manifest: Fields) -> Iterator[tuple[str, int | None]]:
         yield template, number(manifest, replicas, default)
@@ -184,7 +184,7 @@ _MEASURED = ("cpu", "memory", "ephemeral-storage")
 
 
 def _knative(manifest: Fields) -> Iterator[tuple[str, int | None]]:
-    """As many pods as a revision starts with."""
+    """The number of pods with which a revision starts."""
     annotations = fields_at(manifest, "spec.template.metadata.annotations")
 
     def scale(name: str, default: int) -> int:
@@ -203,7 +203,7 @@ def _argo_rollout(manifest: Fields) -> Iterator[tuple[str, int | None]]:
 
 
 def _notebook(manifest: Fields) -> Iterator[tuple[str, int | None]]:
-    """One pod, and none while the notebook is stopped."""
+    """One pod, or none while the notebook is stopped."""
     stopped = "kubeflow-resource-stopped" in fields_at(manifest, "metadata.annotations")
     yield "spec.template", 0 if stopped else 1
 
@@ -212,7 +212,7 @@ def _notebook(manifest: Fields) -> Iterator[tuple[str, int | None]]:
 
 
 def _pod_spec(fields: Fields, requests: Fields, **more: object) -> Fields:
-    """A pod that requests so much, with what `fields` says of where it may run."""
+    """Build a pod spec with these requests and the placement in `fields`."""
     limits = {name: amount for name, amount in requests.items() if not is_overcommit_allowed(name)}
     resources = {"requests": dict(requests), "limits": limits}
     spec: dict[str, object] = {
@@ -224,7 +224,7 @@ def _pod_spec(fields: Fields, requests: Fields, **more: object) -> Fields:
 
 
 def _requests(resources: Fields) -> Fields:
-    """A container's requests; its limits stand in for those that are missing."""
+    """Return a container's requests; limits replace missing ones."""
     return {**fields_at(resources, "limits"), **fields_at(resources, "requests")}
 
 
@@ -252,7 +252,7 @@ def _spark(manifest: Fields) -> Iterator[BuiltPods]:
 
 
 def _jvm_bytes(text: object) -> int | None:
-    """`512m` and `4g` are mebibytes and gibibytes, as the JVM and Flink read them."""
+    """Parse `512m` and `4g` as mebibytes and gibibytes, as the JVM and Flink do."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", str(text).strip().lower())
     if found is None:
         return None
@@ -261,7 +261,7 @@ def _jvm_bytes(text: object) -> int | None:
 
 
 def _flink(manifest: Fields) -> Iterator[BuiltPods]:
-    """JobManagers, and TaskManagers with as many slots as the job's parallelism takes."""
+    """JobManagers, and enough TaskManagers for the job's parallelism."""
     slots = str(fields_at(manifest, "spec.flinkConfiguration").get("taskmanager.numberOfTaskSlots") or "1")
     parallelism = at(manifest, "spec.job.parallelism")
     task_managers: int | None = None
@@ -282,13 +282,13 @@ def _flink(manifest: Fields) -> Iterator[BuiltPods]:
 
 
 def _strimzi(*parts: str) -> Callable[[Fields], Iterator[BuiltPods]]:
-    """Parts with `replicas`, `resources`, and `template.pod`."""
+    """Components with `replicas`, `resources`, and `template.pod`."""
 
     def build(manifest: Fields) -> Iterator[BuiltPods]:
         for part in parts:
             fields = fields_at(manifest, part)
             if not fields or ("replicas" not in fields and part == "spec.kafka"):
-                continue  # the brokers of a cluster with KafkaNodePools
+                continue  # brokers of a cluster with KafkaNodePools
             spec = _pod_spec(fields_at(fields, "template.pod"), _requests(fields_at(fields, "resources")))
             name = part.rpartition(".")[2] if "." in part else ""
             yield BuiltPods(part=name, path=part, count=number(fields, "replicas", 1), spec=spec)
@@ -311,7 +311,7 @@ def _cloud_native_pg(manifest: Fields) -> Iterator[BuiltPods]:
 
 
 def _elastic(main: str, memory: str, label: str, groups: str = "") -> Callable[[Fields], Iterator[BuiltPods]]:
-    """Parts with `count` and `podTemplate`, whose container `main` has this memory where nothing is said."""
+    """Components with `count` and `podTemplate`. The container `main` has this memory by default."""
 
     def build(manifest: Fields) -> Iterator[BuiltPods]:
         for path, fields in _items(manifest, groups) if groups else [("spec", fields_at(manifest, "spec"))]:
@@ -338,7 +338,7 @@ def _elastic(main: str, memory: str, label: str, groups: str = "") -> Callable[[
 
 
 def _prometheus(manifest: Fields) -> Iterator[BuiltPods]:
-    """Prometheus and Alertmanager: the placement stands in `spec`, as a pod has it."""
+    """Prometheus and Alertmanager: `spec` has the placement, with the fields of a pod."""
     fields = fields_at(manifest, "spec")
     count = number(fields, "replicas", 1) * number(fields, "shards", 1)
     yield BuiltPods(
@@ -347,7 +347,7 @@ def _prometheus(manifest: Fields) -> Iterator[BuiltPods]:
 
 
 def _inference_service(manifest: Fields) -> Iterator[BuiltPods]:
-    """Each component is a pod spec; of a model that a runtime serves only the resources are here."""
+    """Each component is a pod spec. For a model with a serving runtime, only the resources are known."""
     for part in ("predictor", "transformer", "explainer"):
         fields = fields_at(manifest, f"spec.{part}")
         if not fields:
@@ -368,7 +368,7 @@ def _named(spec: Fields) -> Fields:
 
 
 def _workflow(manifest: Fields) -> Iterator[BuiltPods]:
-    """The pod of an entrypoint that is a container; steps and graphs start pods as they go on."""
+    """The pod of an entrypoint that is a container. Steps and DAGs start their pods later."""
     entrypoint = at(manifest, "spec.entrypoint")
     for where, template in _items(manifest, "spec.templates"):
         if template.get("name") != entrypoint:

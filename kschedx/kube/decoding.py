@@ -1,4 +1,4 @@
-"""JSON bytes to typed records. A null is as good as a missing field, as it is for Go."""
+"""Decode JSON into typed records. As in Go, null equals a missing field."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,7 +21,7 @@ _DECODERS: dict[object, msgspec.json.Decoder[Any]] = {}
 
 
 def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
-    """Making a decoder costs more than using one."""
+    """Cached, because creating a decoder costs more than using it."""
     decoder = _DECODERS.get(kind)
     if decoder is None:
         decoder = _DECODERS[kind] = msgspec.json.Decoder(kind)
@@ -28,10 +29,8 @@ def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
 
 
 def decode(data: bytes | bytearray | memoryview | msgspec.Raw, kind: type[T]) -> T:
-    """Decode one JSON value; fields that `kind` does not have are skipped unread.
-
-    Raises `InputError` that names the field's path, what was found and what is expected.
-    """
+    """Decode one JSON value. Fields that `kind` does not have are skipped. Raises `InputError` with the field's path,
+    the value's type, and the expected type."""
     try:
         return _decode(data, kind)
     except msgspec.ValidationError as error:
@@ -48,12 +47,12 @@ def _decode(data: bytes | bytearray | memoryview | msgspec.Raw, kind: type[T]) -
     try:
         return _decoder(kind).decode(data)
     except msgspec.ValidationError:
-        # nulls are rare enough in bulk data that only what failed is evaluated again; as JSON, for fields that stay raw
+        # nulls are rare in large data, so only what failed is decoded again; as JSON, for fields that stay raw
         return _decoder(kind).decode(msgspec.json.encode(without_nulls(msgspec.json.decode(data))))
 
 
 def without_nulls(value: object) -> object:
-    """The value with every null map entry left out, and nulls in lists as empty maps, as Go reads them."""
+    """Remove every null map entry, and replace nulls in lists with empty maps, as Go reads them."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
@@ -65,7 +64,7 @@ _PATH = re.compile(r"^(?P<message>.*?)(?: - at `(?P<path>[^`]*)`)?$", re.DOTALL)
 
 
 def input_error(error: msgspec.ValidationError) -> InputError:
-    """msgspec's `Expected int, got str - at $.spec.priority` as an error with a field path."""
+    """Convert msgspec's `Expected int, got str - at $.spec.priority` to an error with a field path."""
     match = _PATH.match(str(error))
     message, path = (match["message"], match["path"] or "") if match else (str(error), "")
     message = message.replace("`", "").replace("Expected", "expected", 1)
@@ -73,17 +72,16 @@ def input_error(error: msgspec.ValidationError) -> InputError:
     return InputError(message, place=Place(field=field))
 
 
-# What a program gives to kschedx: manifests as dicts, or whatever it takes for them.
-#
-# Everything that is no such thing is an `InputError` in a line, that says where it is and what it is.
+# Arguments of the library: manifests as dicts, or other types in their place. Anything else is an `InputError` with the
+# argument's name and type.
 
 
 def encoded(given: object, what: str) -> bytes:
-    """As JSON; mappings and sequences of other types than dict and list are as good as those."""
+    """Encode as JSON. Mappings and sequences of other types count as dicts and lists."""
     place = Place(object=what)
 
     def plain(value: object) -> object:
-        if isinstance(value, dict | list | tuple):  # which need no help, unless as a key
+        if isinstance(value, dict | list | tuple):  # these need no conversion, except as a key
             raise InputError("a key is not a string", place=place)
         if isinstance(value, Mapping):
             return dict(value)
@@ -104,25 +102,25 @@ def encoded(given: object, what: str) -> bytes:
 
 
 def map_at(value: object, *path: str) -> Mapping[str, object]:
-    """The map at a path of an unchecked manifest; empty where there is none."""
+    """Return the map at a path of an unchecked manifest, or an empty map."""
     for part in path:
         value = value.get(part) if isinstance(value, Mapping) else None
     return value if isinstance(value, Mapping) else {}
 
 
 def list_at(value: object, *path: str) -> Sequence[object]:
-    """The list at a path of an unchecked manifest; empty where there is none."""
+    """Return the list at a path of an unchecked manifest, or an empty list."""
     found = map_at(value, *path[:-1]).get(path[-1]) if path else value
     return found if isinstance(found, list) else ()
 
 
 def maps_at(value: object, *path: str) -> list[dict[str, object]]:
-    """The maps of the list at a path of an unchecked manifest."""
+    """Return the maps in the list at a path of an unchecked manifest."""
     return [one for one in list_at(value, *path) if isinstance(one, dict)]
 
 
 def mapping(given: object, what: str) -> dict[str, Any]:
-    """A plain dict, all the way down."""
+    """Return a dict of plain types."""
     if not isinstance(given, Mapping):
         is_file = isinstance(given, str | bytes | os.PathLike)
         hint = "parse YAML first: yaml.safe_load returns mappings" if is_file else ""
@@ -135,7 +133,7 @@ def mapping(given: object, what: str) -> dict[str, Any]:
 
 
 def mappings(given: object, what: str) -> list[Mapping[str, object]]:
-    """The manifests of a list."""
+    """Return the manifests in a list."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         hint = "pass it in a list" if isinstance(given, Mapping) else ""
         raise InputError(f"expected a list of mappings, found {_a(given)}", place=Place(object=what), hint=hint)
@@ -163,7 +161,7 @@ def texts(given: object, what: str) -> list[str]:
 
 
 def whole_number(given: object, what: str) -> int:
-    """One that is not negative and fits into 64 bits."""
+    """Return a non-negative integer that fits into 64 bits."""
     if not isinstance(given, int) or isinstance(given, bool):
         raise InputError(f"expected a whole number, found {_a(given)}", place=Place(object=what))
     if not 0 <= given < 2**63:
@@ -178,7 +176,7 @@ def boolean(given: object, what: str) -> bool:
 
 
 def flags(given: object, what: str) -> dict[str, str | int | float | bool | list[str | int]]:
-    """A command line: names without dashes to a value, or to the values of a flag that is there several times."""
+    """Return a command line: flag names without dashes to a value, or to all values of a repeated flag."""
     for name, value in mapping(given, what).items():
         for one in value if isinstance(value, list) else [value]:
             if not isinstance(one, str | int | float | bool):
@@ -188,7 +186,7 @@ def flags(given: object, what: str) -> dict[str, str | int | float | bool | list
 
 
 def path(given: object, what: str) -> str:
-    """Of a file or a folder, as text."""
+    """Return the path of a file or folder as text."""
     if isinstance(given, list | tuple):
         hint = "each path is an argument of its own"
         raise InputError(f"expected a path, found {_a(given)}", place=Place(object=what), hint=hint)
@@ -202,7 +200,7 @@ def path(given: object, what: str) -> str:
 
 
 def gates(given: object, what: str = "feature_gates") -> dict[str, bool]:
-    """Feature gates, by name."""
+    """Return feature gates by name."""
     if not isinstance(given, Mapping):
         raise InputError(f"expected a mapping of names to booleans, found {_a(given)}", place=Place(object=what))
     for name, is_on in given.items():
@@ -214,7 +212,7 @@ def gates(given: object, what: str = "feature_gates") -> dict[str, bool]:
 
 
 def _a(value: object) -> str:
-    """What it is, without saying what is in it."""
+    """Name the type without showing the value."""
     if value is None:
         return "None"
     return _article(type(value).__name__)
@@ -225,7 +223,7 @@ def _article(name: str) -> str:
 
 
 def no_name_of_a_pod(given: str) -> InputError | None:
-    """What a text that names no pod seems to mean: a manifest or a file; None where that is open."""
+    """Explain a text that is not the name of a pod but looks like a manifest or a file; otherwise return None."""
     place = Place(object="pod")
     if "\n" in given:
         hint = "a manifest is given as a mapping"
@@ -237,7 +235,7 @@ def no_name_of_a_pod(given: str) -> InputError | None:
 
 
 def no_pod(manifest: Mapping[str, object], templates: Sequence[str]) -> InputError:
-    """Of a manifest that makes no pods, or several kinds of them, by `templates`."""
+    """Return the error for a manifest without pods, or with several kinds of pods in `templates`."""
     kind, place = str(manifest.get("kind")), Place(object="pod")
     if templates:
         text = f"{_article(kind)} has several pod templates: {', '.join(templates)}"
@@ -248,7 +246,7 @@ def no_pod(manifest: Mapping[str, object], templates: Sequence[str]) -> InputErr
     return InputError(f"{text}, which creates no pods", place=place)
 
 
-# Whether an object is one that an API server has, as what it gives to each says.
+# Whether an object is stored in an API server, according to the fields that the server sets.
 
 _GIVEN = ("uid", "creationTimestamp")
 
@@ -259,7 +257,7 @@ def is_stored(manifest: Mapping[str, object]) -> bool:
 
 
 def as_new(manifest: Mapping[str, object]) -> dict[str, object]:
-    """As a client would send it, so that all of it is checked."""
+    """Return the object as a client would send it, so that all of it is validated."""
     metadata = manifest.get("metadata")
     if not isinstance(metadata, dict):
         return dict(manifest)
@@ -267,16 +265,16 @@ def as_new(manifest: Mapping[str, object]) -> dict[str, object]:
 
 
 def manifest(api_version: str, kind: str, record: Struct) -> dict[str, object]:
-    """The object as it would be created."""
+    """Return the manifest that would create the object."""
     fields = to_plain(record)
     head: dict[str, object] = {"apiVersion": api_version, "kind": kind}
     return head | fields | head if isinstance(fields, dict) else head
 
 
 def to_plain(value: object) -> object:
-    """A record as the API server would write it, with sorted maps, without the fields that have their default."""
+    """Return a record as the API server would write it, with sorted maps and without default values."""
     if isinstance(value, Struct):
-        fields = msgspec.structs.fields(value)
+        fields = _fields(type(value))
         told = {info.encode_name: (getattr(value, info.name), _default(info)) for info in fields}
         return {name: to_plain(item) for name, (item, default) in told.items() if item != default}
     if isinstance(value, Enum):
@@ -286,6 +284,10 @@ def to_plain(value: object) -> object:
     if isinstance(value, dict):
         return {key: to_plain(item) for key, item in sorted(value.items())}
     return value
+
+
+_fields = cache(msgspec.structs.fields)
+"""Of a record's type: to evaluate its annotations takes time."""
 
 
 def _default(info: msgspec.structs.FieldInfo) -> object:

@@ -1,6 +1,5 @@
-"""What the descheduler reads of objects beside what scheduling does: states and restarts of containers, conditions of
-pods with their times, its annotations, and the measured usage of `metrics.k8s.io`.
-"""
+"""Objects that only the descheduler reads: states and restarts of containers, pod conditions with their times,
+annotations, and the usage in `metrics.k8s.io`."""
 
 from __future__ import annotations
 
@@ -11,10 +10,10 @@ from kschedx.kube.types import ObjectMeta
 
 METRICS_GROUP = "metrics.k8s.io"
 EVICT = "descheduler.alpha.kubernetes.io/evict"
-"""The annotation that makes a pod evictable whatever else is true of it."""
+"""The annotation that makes a pod evictable regardless of all other rules."""
 PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 CONFIG_SOURCE = "kubernetes.io/config.source"
-"""Where the kubelet has a pod from; of a static pod it is not `api`."""
+"""The source of a pod for the kubelet; for a static pod it is not `api`."""
 ANNOTATIONS = (EVICT, PREFER_NO_EVICTION, CONFIG_SOURCE)
 
 
@@ -56,7 +55,7 @@ class PodStatusFacts(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PodDetails(Struct, frozen=True, kw_only=True):
-    """Beside `types.Pod`."""
+    """The fields of a pod that `types.Pod` lacks."""
 
     status: PodStatusFacts = PodStatusFacts()
 

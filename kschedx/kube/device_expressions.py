@@ -1,7 +1,4 @@
-"""Expressions that select devices, as the scheduler needs them: what a language has to offer, and how it fails.
-
-The language itself is a satellite (`cel`).
-"""
+"""The interface of expressions that select devices. The language itself is in the satellite `cel`."""
 
 from __future__ import annotations
 
@@ -14,18 +11,18 @@ from kschedx.kube.devices import Device
 
 
 class Features(Struct, frozen=True, kw_only=True):
-    """The gates that change what an expression may say."""
+    """The feature gates that affect expressions."""
 
     consumable_capacity: bool
     list_attributes: bool
 
 
 class CompileError(Exception):
-    """The expression is wrong; `str()` is what kube-scheduler says."""
+    """The expression is invalid; `str()` is kube-scheduler's message."""
 
 
 class EvaluationError(Exception):
-    """The expression cannot be evaluated on a device; `str()` is what kube-scheduler says."""
+    """The expression cannot be evaluated on a device; `str()` is kube-scheduler's message."""
 
 
 class DeviceExpression(Protocol):
@@ -42,15 +39,14 @@ class ExpressionLanguage(Protocol):
         ...
 
     def names_in(self, expression: str) -> frozenset[str]:
-        """The attributes and capacities, without their domains, that an expression looks up by name."""
+        """Return the attributes and capacities, without domains, that an expression refers to."""
         ...
 
     def refusal(self, expression: str, features: Features) -> str | None:
-        """What the API server says of an expression in a new object; None where it admits it. Raises
-        `UndecidableError`."""
+        """Return the API server's error for an expression in a new object, or None. Raises `UndecidableError`."""
         ...
 
 
 def language() -> ExpressionLanguage:
-    """The one that Kubernetes has."""
+    """Return Kubernetes' expression language."""
     return cast(ExpressionLanguage, satellites.provided(satellites.DEVICE_EXPRESSIONS))

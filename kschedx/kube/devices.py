@@ -1,7 +1,7 @@
-"""Typed slim records of resource.k8s.io: devices, who claims them, and what was allocated.
+"""Typed records of resource.k8s.io: devices, claims, and allocations.
 
-Served as v1, v1beta2 and v1beta1 (DeviceTaintRule: v1beta2 and v1alpha3). `device_defaults` turns an object of any of
-them into what the API server would return as v1. Upstream: staging/src/k8s.io/api/resource.
+The API versions are v1, v1beta2, and v1beta1 (DeviceTaintRule: v1beta2 and v1alpha3). `device_defaults` converts an
+object of any of them to v1, as the API server does. Upstream: staging/src/k8s.io/api/resource.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ MAX_DEVICES_OF_CLAIM = 32
 MAX_ALTERNATIVES = 8
 """FirstAvailableDeviceRequestMaxSize."""
 EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
-"""The annotation of a claim that kube-scheduler made for a pod's extended resources."""
+"""The annotation of a claim that kube-scheduler creates for a pod's extended resources."""
 IN_MEMORY = "<extended-resources>"
-"""The name of that claim until it is written."""
+"""The name of that claim before it is created."""
 
 
 @unique
@@ -31,7 +31,7 @@ class AllocationMode(StrEnum):
     ALL = "All"
 
 
-# --- what drivers publish
+# --- published by drivers
 
 
 class DeviceAttribute(Struct, frozen=True, kw_only=True):
@@ -94,7 +94,7 @@ class NodeAllocatableResourceMapping(Struct, frozen=True, kw_only=True, rename="
 
 class BasicDevice(Struct, frozen=True, kw_only=True, rename="camel"):
     attributes: dict[str, DeviceAttribute] = {}
-    """By qualified name; one without a domain is the driver's own."""
+    """By qualified name; a name without a domain belongs to the driver."""
     capacity: dict[str, DeviceCapacity] = {}
     consumes_counters: tuple[DeviceCounterConsumption, ...] = ()
     node_name: str | None = None
@@ -111,7 +111,7 @@ class BasicDevice(Struct, frozen=True, kw_only=True, rename="camel"):
 class Device(BasicDevice, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
     basic: BasicDevice | None = None
-    """v1beta1: everything but the name is in here."""
+    """In v1beta1, this has all fields but the name."""
 
 
 class ResourcePool(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -132,7 +132,7 @@ class ResourceSliceSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PoolStatus(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What kube-controller-manager counted in a pool of devices; no number where the pool is invalid."""
+    """The device counts of kube-controller-manager for a pool; absent if the pool is invalid."""
 
     driver: str = ""
     pool_name: str = ""
@@ -149,7 +149,7 @@ class ResourcePoolStatus(Struct, frozen=True, kw_only=True):
 
 
 class ResourcePoolStatusRequest(Struct, frozen=True, kw_only=True):
-    """A count of devices, made once."""
+    """A request for a one-time count of devices."""
 
     metadata: ObjectMeta = ObjectMeta()
     status: ResourcePoolStatus = ResourcePoolStatus()
@@ -181,7 +181,7 @@ class DeviceTaintRule(Struct, frozen=True, kw_only=True):
     spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
 
 
-# --- what is asked for
+# --- requests
 
 
 class CELDeviceSelector(Struct, frozen=True, kw_only=True):
@@ -213,7 +213,7 @@ class DeviceToleration(Struct, frozen=True, kw_only=True):
     effect: str = ""
 
     def tolerates(self, taint: DeviceTaint) -> bool:
-        """resourceclaim.ToleratesTaint; what is empty matches all, and no operator is Equal."""
+        """resourceclaim.ToleratesTaint: empty fields match everything, and the default operator is Equal."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:
@@ -248,7 +248,7 @@ class DeviceSubRequest(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class DeviceRequest(ExactDeviceRequest, frozen=True, kw_only=True, rename="camel"):
-    """`exactly` or `first_available`; v1beta1 has the fields of the former in the request itself."""
+    """`exactly` or `first_available`; in v1beta1, the request itself has the fields of `exactly`."""
 
     name: str = ""
     exactly: ExactDeviceRequest | None = None
@@ -275,7 +275,7 @@ class ResourceClaimTemplateSpec(Struct, frozen=True, kw_only=True):
 
 
 class ResourceClaimTemplate(Struct, frozen=True, kw_only=True):
-    """Only kube-controller-manager reads it, to make claims for new pods."""
+    """Only kube-controller-manager reads it, to create claims for new pods."""
 
     api_version: str = field(default="", name="apiVersion")
     metadata: ObjectMeta = ObjectMeta()
@@ -286,7 +286,7 @@ class ResourceClaimTemplate(Struct, frozen=True, kw_only=True):
         return f"{self.metadata.namespace}/{self.metadata.name}"
 
 
-# --- what was allocated
+# --- allocations
 
 
 class DeviceRequestAllocationResult(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -330,7 +330,7 @@ class AllocatedDeviceStatus(Struct, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
 
     def is_true(self, condition: str) -> bool:
-        """Whether the first condition of that type is True (meta.IsStatusConditionTrue)."""
+        """Return whether the first condition of the type is True (meta.IsStatusConditionTrue)."""
         found = next((own for own in self.conditions if own.type == condition), None)
         return found is not None and found.status == "True"
 

@@ -1,4 +1,4 @@
-"""The documents of `-o json`: records from which their JSON Schemas are made as well."""
+"""The records of `-o json` documents, from which the JSON Schemas are generated."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ API_VERSION = "kschedx/v1"
 
 
 class Document(Struct, frozen=True, rename="camel"):
-    """A document, or a part of one: a contract, whose fields are added and never changed. They are attributes of what
-    it describes. With `omit_defaults`, fields that have their default are left out."""
+    """A document or a part of one. It is a contract: fields are added and never changed. Fields are named after
+    attributes of the object that it describes. With `omit_defaults`, default values are left out."""
 
 
 Part = TypeVar("Part", bound=Struct)
 
 
 def part_of(record: type[Part], value: object, /, **more: object) -> Part:
-    """The record of a value: each field is one of `more`, or an attribute of the value."""
+    """Build a record from a value: each field is in `more` or an attribute of the value."""
     if more:
         found = {name: getattr(value, name, UNSET) for name in record.__struct_fields__ if name not in more}
         value = SimpleNamespace(**{name: own for name, own in found.items() if own is not UNSET}, **more)
@@ -32,21 +32,21 @@ def part_of(record: type[Part], value: object, /, **more: object) -> Part:
 
 
 def document(kind: str, record: type[Struct], value: object = None, /, **more: object) -> Json:
-    """A whole document in JSON's types; its record and fields as for `part_of`."""
+    """Build a whole document as JSON types; record and fields as in `part_of`."""
     return {"apiVersion": API_VERSION, "kind": kind, **to_json(part_of(record, value, **more))}
 
 
 def to_json(record: Struct) -> Json:
-    """A record in JSON's types."""
+    """Convert a record to JSON types."""
     found: Json = msgspec.json.decode(msgspec.json.encode(record))
     return found
 
 
-# What is done to an object of a cluster.
+# Changes of a cluster's objects.
 
 
 class Target(Document, frozen=True, omit_defaults=True):
-    """The object that a change is made to."""
+    """The object that a change applies to."""
 
     api_version: str
     kind: str
@@ -66,17 +66,17 @@ class ChangeDocument(Document, frozen=True, omit_defaults=True):
     by: str = ""
 
 
-# Facts, which are written as they are.
+# Findings, which are written field by field.
 
 
 def as_document(record: Struct) -> dict[str, object]:
-    """Every field of a record, with keys in camel case."""
+    """Return every field of a record, with keys in camel case."""
     return {key: plain(getattr(record, name)) for name, key in _keys(type(record))}
 
 
 @cache
 def _keys(record: type[Struct]) -> tuple[tuple[str, str], ...]:
-    """Fields, and what they are called in a document."""
+    """Return fields with their keys in a document."""
     return tuple((name, camel(name)) for name in record.__struct_fields__)
 
 
@@ -84,7 +84,7 @@ _SCALARS = (str, int, bool, float, type(None))
 
 
 def plain(value: object) -> object:
-    """A field's value in JSON's types."""
+    """Convert a field's value to JSON types."""
     if type(value) in _SCALARS:
         return value
     match value:
@@ -101,6 +101,6 @@ def plain(value: object) -> object:
 
 
 def camel(name: str) -> str:
-    """The key of a field in a document: `min_count` is `minCount`."""
+    """Return a field's key in a document: `min_count` becomes `minCount`."""
     head, *rest = name.split("_")
     return head + "".join(word.capitalize() for word in rest)

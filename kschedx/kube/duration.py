@@ -1,4 +1,4 @@
-"""Durations as Go writes them: `1h15m30.5s` (metav1.Duration, time.ParseDuration)."""
+"""Durations in Go's format: `1h15m30.5s` (metav1.Duration, time.ParseDuration)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Duration(int):
 
     @classmethod
     def parse(cls, text: str) -> Duration:
-        """ValueError for what Go does not read, and for what does not fit into its int64 of nanoseconds."""
+        """Raises ValueError for text that Go does not parse, and for values beyond int64 nanoseconds."""
         unsigned = text[1:] if text[:1] in ("+", "-") else text
         if unsigned == "0":
             return cls(0)
@@ -41,7 +41,7 @@ class Duration(int):
         return cls(-total if text.startswith("-") else total)
 
     def __str__(self) -> str:
-        """As Go prints it: `1m30s`, `500ms`, `0s`."""
+        """Format as Go does: `1m30s`, `500ms`, `0s`."""
         left = abs(int(self))
         sign = "-" if self < 0 else ""
         if left < NANOSECONDS["s"]:

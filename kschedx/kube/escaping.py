@@ -1,4 +1,4 @@
-"""Text from outside, made harmless: what a terminal or a shell obeys, what an editor hides, and secrets in URLs."""
+"""Escape text from outside: control sequences of terminals, shell syntax, hidden characters, and secrets in URLs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shlex import quote
 from urllib.parse import unquote
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Unicode categories that move the cursor, reorder the line or take no room: controls, bidi marks, zero widths."""
+"""Unicode categories that move the cursor, reorder the line, or are invisible: controls, bidi marks, zero widths."""
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7e]")
 
 
@@ -22,7 +22,7 @@ _WORKFLOW_COMMAND = re.compile(
     r"(?=set-|add-|save-|stop-|remove-|internal-|error|warning|notice|debug|group|endgroup|echo)",
     re.IGNORECASE,
 )
-"""What the logs of GitHub Actions (`::add-mask::`, `##[group]`), Azure Pipelines and TeamCity obey."""
+"""Commands in the logs of GitHub Actions (`::add-mask::`, `##[group]`), Azure Pipelines, and TeamCity."""
 
 
 def is_hidden(character: str) -> bool:
@@ -30,20 +30,20 @@ def is_hidden(character: str) -> bool:
 
 
 def json_escaped(text: str) -> str:
-    """JSON in which such characters are escapes; those of ASCII already are, but for the last one."""
-    if "##" in text:  # a line of JSON never begins with a name
+    """Escape hidden characters in JSON. ASCII control characters are escaped already, except the last one."""
+    if "##" in text:  # a line of JSON never starts with a name
         text = _IN_A_LINE.sub(r"\\u0023", text)
     return text if text.isascii() and "\x7f" not in text else _BEYOND_ASCII.sub(_escape, text)
 
 
 def json_escaped_bytes(text: bytes) -> bytes:
-    """The same of UTF-8."""
+    """As `json_escaped`, for UTF-8."""
     is_plain = text.isascii() and b"\x7f" not in text and b"##" not in text
     return text if is_plain else json_escaped(text.decode()).encode()
 
 
 def yaml_escaped(text: str) -> str:
-    """The same of JSON that is to be read as YAML, which has no surrogates."""
+    """As `json_escaped`, for JSON that is read as YAML, which has no surrogates."""
     if "##" in text:
         text = _IN_A_LINE.sub(r"\\u0023", text)
     return text if text.isascii() and "\x7f" not in text else _BEYOND_ASCII.sub(_yaml_escape, text)
@@ -65,11 +65,9 @@ def _yaml_escape(found: re.Match[str]) -> str:
 
 
 def visible(text: str) -> str:
-    """The text in one line, which neither a terminal nor the log of a CI system obeys.
-
-    A character that is not shown as itself is written as an escape: `\\x1b`, `\\u202e`, `:\\x3aerror`.
-    """
-    if not text.isprintable():  # which nothing that is hidden is
+    """Return the text as one line without effect on a terminal or the log of a CI system. Hidden characters are written
+    as escapes: `\x1b`, `\u202e`, `:\x3aerror`."""
+    if not text.isprintable():  # ASCII text has no hidden characters
         text = "".join(map(_visible, text))
     if ":" in text or "##" in text:
         return _WORKFLOW_COMMAND.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
@@ -90,15 +88,13 @@ def _visible(character: str) -> str:
 # --- commands
 
 _WORD = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.:/=]*[A-Za-z0-9])?)?")
-"""Names, kinds, label keys and values, taints: what Kubernetes accepts begins and ends with a letter or digit."""
+"""Names, kinds, label keys and values, and taints: Kubernetes requires a letter or digit at both ends."""
 
 
 def shell_command(template: str, *data: str | Path | Mapping[str, object] | Sequence[object]) -> str:
-    """A command to copy into a shell: each `{}` of the template stands for one of `data`, quoted.
-
-    A text is a name from the cluster, a mapping or sequence is written as JSON. Where a name is none that Kubernetes
-    accepts, a comment takes the command's place.
-    """
+    """Return a command to paste into a shell: each `{}` of the template stands for one of `data`, quoted. A text is a
+    name from the cluster; a mapping or sequence is written as JSON. If Kubernetes would refuse a name, the result is a
+    comment instead of a command."""
     unusable = next((one for one in data if isinstance(one, str) and not _WORD.fullmatch(one)), None)
     if unusable is not None:
         return shell_comment(f'no command: "{unusable}" is not a name that Kubernetes accepts')
@@ -106,7 +102,7 @@ def shell_command(template: str, *data: str | Path | Mapping[str, object] | Sequ
 
 
 def shell_comment(text: str) -> str:
-    """A line that a shell ignores, whatever the text holds."""
+    """Return a line that a shell ignores, whatever the text contains."""
     return f"# {visible(text)}"
 
 
@@ -129,7 +125,7 @@ _HOST = re.compile(r"(?:\[[^]\s]*\]|[^:\s@]*)(?::\d*)?")
 
 
 class Url:
-    """A URL whose text never shows what may be a secret: its user part, and the values of its query and fragment."""
+    """A URL whose text hides possible secrets: user info, and the values of its query and fragment."""
 
     __slots__ = ("_written", "credentials", "without_credentials")
 
@@ -138,14 +134,14 @@ class Url:
         scheme, separator, rest = written.partition("://") if "://" in written else ("", "", written)
         authority = re.split("[/?#]", rest, maxsplit=1)[0]
         user, at, host = authority.rpartition("@")
-        if not separator or not _HOST.fullmatch(host):  # no URL: what stands before its last @ may be a secret
+        if not separator or not _HOST.fullmatch(host):  # not a URL: the part before the last @ may be a secret
             user, at, rest = rest.rpartition("@")
         else:
             rest = rest.removeprefix(f"{user}{at}")
         self.credentials = unquote(user)
-        """`user:password`; empty where there is no user part."""
+        """`user:password`, or empty."""
         self.without_credentials = f"{scheme}{separator}{rest}"
-        """As it is requested."""
+        """The URL to request."""
 
     def __str__(self) -> str:
         shown, fragment, _ = self.without_credentials.partition("#")

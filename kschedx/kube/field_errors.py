@@ -1,4 +1,4 @@
-"""Errors of a field with the API server's words: `str()` is the text that kube-apiserver and kube-scheduler print.
+"""Field errors with the API server's texts: `str()` is what kube-apiserver and kube-scheduler print.
 
 Upstream: apimachinery/pkg/util/validation/field/errors.go and apimachinery/pkg/util/errors.
 """
@@ -48,7 +48,8 @@ def _at(field: str, message: str) -> InputError:
 
 
 def aggregate(errors: Iterable[InputError]) -> InputError | None:
-    """Go's aggregate: one error stays itself, several different ones become `[first, second]`, none is None."""
+    """Aggregate as Go does: one error stays as it is, several distinct ones become `[first, second]`, none becomes
+    None."""
     distinct = {str(error): error for error in errors}
     match list(distinct.values()):
         case []:
@@ -62,7 +63,7 @@ def aggregate(errors: Iterable[InputError]) -> InputError | None:
 
 
 def quoted(text: str) -> str:
-    """Go's %q: in double quotes, with everything unprintable escaped."""
+    """Format as Go's %q: in double quotes, with unprintable characters escaped."""
     return f'"{"".join(map(_escaped, text))}"'
 
 
@@ -78,13 +79,13 @@ def _escaped(character: str) -> str:
 
 
 def as_json(value: object) -> str:
-    """Go's encoding/json. An empty list is null: the API server stores it so."""
+    """Format as Go's encoding/json. An empty list is null, as the API server stores it."""
     if value == ():
         return "null"
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).translate(_HTML_ESCAPES)
 
 
-# What the rules of `validation`, `container_validation` and `placement_validation` are put together from.
+# Building blocks of the rules in `validation`, `container_validation`, and `placement_validation`.
 
 Errors = Iterator[InputError]
 
@@ -106,7 +107,7 @@ def syntax(errors: Callable[[str], Iterator[str]], value: str, field: str) -> Er
 
 
 def one_of(value: str, allowed: tuple[str, ...], field: str) -> Errors:
-    """A value that must be there and be one of those allowed."""
+    """Require one of the allowed values."""
     if not value:
         yield required(field, "")
     elif value not in allowed:

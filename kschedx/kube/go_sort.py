@@ -1,4 +1,4 @@
-"""The order in which Go's sort.Slice leaves equal elements: it is not stable, but always the same.
+"""The order of equal elements after Go's sort.Slice: not stable, but deterministic.
 
 Upstream: pattern-defeating quicksort as in Go 1.26's sort package (zsortfunc.go).
 """
@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 LONGEST_INSERTION = 12
-"""Up to this length it is an insertion sort."""
+"""The maximum length for insertion sort."""
 _LONG = 50
 _STEPS = 5
 
@@ -58,7 +58,7 @@ class _Sorting(Generic[T]):
                 limit -= 1
             pivot, swaps = self.choose_pivot(low, high)
             increasing = swaps == 0
-            if swaps == LONGEST_INSERTION:  # every comparison found the wrong order
+            if swaps == LONGEST_INSERTION:  # every comparison was in the wrong order
                 self._items[low:high] = self._items[low:high][::-1]
                 pivot = (high - 1) - (pivot - low)
                 increasing = True
@@ -79,7 +79,8 @@ class _Sorting(Generic[T]):
                 high = middle
 
     def part(self, low: int, high: int, pivot: int) -> tuple[int, bool]:
-        """Smaller elements before the pivot, others behind it; and whether it was so already."""
+        """Move smaller elements before the pivot and others behind it. Return the pivot's position and whether nothing
+        moved."""
         self.swap(low, pivot)
         i, j = low + 1, high - 1
         first = True
@@ -97,7 +98,7 @@ class _Sorting(Generic[T]):
         return j, first
 
     def part_equal(self, low: int, high: int, pivot: int) -> int:
-        """Elements equal to the pivot first."""
+        """Move elements equal to the pivot to the front."""
         self.swap(low, pivot)
         i, j = low + 1, high - 1
         while True:
@@ -111,7 +112,7 @@ class _Sorting(Generic[T]):
             i, j = i + 1, j - 1
 
     def nearly_sorted(self, low: int, high: int) -> bool:
-        """Sort with a few moves, where a few are enough."""
+        """Try to sort with a few moves, and return whether that succeeded."""
         i = low + 1
         for _ in range(_STEPS):
             while i < high and not self.less(i, i - 1):
@@ -150,7 +151,7 @@ class _Sorting(Generic[T]):
             self.swap(moved, low + other)
 
     def choose_pivot(self, low: int, high: int) -> tuple[int, int]:
-        """The pivot, and how many of the comparisons found the wrong order."""
+        """Return the pivot and the number of comparisons in the wrong order."""
         length = high - low
         swaps = 0
 

@@ -1,7 +1,7 @@
-"""The kinds that kschedx reads, a row each: where an API server keeps them, what is decoded, what they are needed for.
+"""The kinds that kschedx reads, one row each: their API, the decoded record, and what needs them.
 
-Readers of files, live lists, snapshots, the anonymizer, doctor and the notes about what is missing know no other list.
-A row more is a kind more; README.md's ClusterRole and the words for `leaves` are all that goes with it.
+File readers, live lists, snapshots, the anonymizer, doctor, and the notes about missing kinds all use this table. A new
+kind needs a new row, an entry in README.md's ClusterRole, and the wording for `leaves`.
 """
 
 from __future__ import annotations
@@ -29,62 +29,62 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
     plural: str
     group: str = ""
     former_groups: tuple[str, ...] = ()
-    """In which older API servers have it."""
+    """Groups in which older API servers serve it."""
     versions: tuple[str, ...] = ("v1",)
-    """In which an API server of any release may serve it, the one to ask for first at the front."""
+    """Versions that an API server may serve, in the order in which to request them."""
     is_namespaced: bool = True
     short_names: tuple[str, ...] = ()
-    """kubectl's, for what a command can be asked about."""
+    """kubectl's short names, for kinds that a command accepts."""
     record: type[Struct] | None = None
-    """What is decoded of it; None where only its pod template counts."""
+    """The decoded record; None if only the pod template is read."""
     template: tuple[str, ...] = ()
-    """Where the template of its pods is; empty for what makes none."""
+    """The path of its pod template; empty if it creates no pods."""
     kept: type[Struct] | None = None
-    """What its controller reads of it beside record and template."""
+    """Other fields that its controller reads, besides record and template."""
     read_by: tuple[str, ...] = ()
-    """Plugins, those first whose verdict depends on it most."""
+    """Plugins whose verdict depends on it, the most affected first."""
     leaves: str = ""
-    """What is not known without it; empty where no answer depends on it."""
+    """What is unknown without it; empty if no answer depends on it."""
     is_numerous: bool = False
-    """Of the longest lists, which are asked for first, so that they are not what everything waits for in the end."""
+    """Whether its list is long. Long lists are requested first, so that they do not finish last."""
     is_optional: bool = False
-    """An API server may not serve it: its version lacks it, or it is not installed."""
+    """Whether an API server may lack it, because of its version or because it is not installed."""
     addon: str = ""
-    """The project that installs it, if that is not Kubernetes: it is reported only where a pod concerns it."""
+    """The project that installs it, if it is not Kubernetes. A missing kind is then reported only if a pod needs it."""
     only: tuple[str, ...] = ()
-    """`namespace/name` of the objects that are read, each asked for by itself; every other one is left alone."""
+    """`namespace/name` of the only objects to read, each with its own request."""
     also: tuple[str, ...] = ()
-    """Names, in any namespace, that are read beside `only` where files have them, and are never asked for."""
+    """Names, in any namespace, that are also read from files but never requested."""
     is_on_demand: bool = False
-    """Listed only for commands that need it, since nothing about scheduling does."""
+    """Whether only some commands list it, because scheduling does not need it."""
 
     @property
     def key(self) -> str:
-        """Its name in this table, in headers and in documents: with its group where that is not Kubernetes' own."""
+        """The name in this table, in headers, and in documents: with the group if it is not a Kubernetes group."""
         return key_of(self.name, self.group)
 
     @property
     def is_of_kubernetes(self) -> bool:
-        """Every cluster can have it; other kinds are reported only where something concerns them."""
+        """Whether every cluster may have it. Other kinds are reported only if something needs them."""
         return self.key == self.name and self.group not in _OF_OTHERS
 
     @property
     def resource(self) -> str:
-        """As RBAC and `kubectl get` name it: `poddisruptionbudgets.policy`."""
+        """The name in RBAC and `kubectl get`: `poddisruptionbudgets.policy`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def api_version(self) -> str:
-        """Of a manifest that is written today."""
+        """The apiVersion for new manifests."""
         return f"{self.group}/{self.versions[0]}" if self.group else self.versions[0]
 
     def is_read(self, namespace: str, name: str) -> bool:
-        """An object of this name counts."""
+        """Return whether an object with this name is read."""
         return not self.only or f"{namespace}/{name}" in self.only or name in self.also
 
 
 _OF_OTHERS = frozenset({scheduler_plugins.TOPOLOGY_GROUP})
-"""Groups named as Kubernetes' own are, which it does not serve."""
+"""Groups with names like those of Kubernetes, which it does not serve."""
 _STORAGE = "storage.k8s.io"
 _SCHEDULING = "scheduling.k8s.io"
 _DEVICES = "resource.k8s.io"
@@ -100,7 +100,7 @@ _OF_KUEUE = ("v1beta2", "v1beta1", "v1")
 
 
 def _scalable(name: str, group: str, versions: tuple[str, ...], record: type[Struct]) -> ResourceKind:
-    """Makes machines that cluster-autoscaler adds and removes."""
+    """A kind whose machines cluster-autoscaler adds and removes."""
     return ResourceKind(
         name=name, plural=f"{name.lower()}s", group=group, versions=versions, is_optional=True, record=record,
         addon="Cluster API", leaves="the shape of a new node in a node group without nodes",
@@ -408,30 +408,30 @@ _OTHERS: Mapping[str, frozenset[str]] = {
     "batch": frozenset(),
     "policy": frozenset({"Eviction", "PodSecurityPolicy"}),
 }  # fmt: skip
-"""The other kinds of the groups that are Kubernetes' own and change hardly ever; scheduling reads none of them."""
+"""The other kinds of stable Kubernetes groups; scheduling reads none of them."""
 
 
 def key_of(name: str, group: str) -> str:
-    """`Node`, and `NodePool.karpenter.sh`, of any kind, read or not."""
+    """Return `Node` or `NodePool.karpenter.sh` for any kind, read or not."""
     is_others = group.endswith((".x-k8s.io", ".sigs.k8s.io"))
     is_kubernetes = group in _OTHERS or (group.endswith(".k8s.io") and not is_others)
     return name if is_kubernetes else f"{name}.{group}"
 
 
 KINDS: Mapping[str, ResourceKind] = {kind.key: kind for kind in _ROWS}
-"""By key, in the order of how much hangs on them."""
+"""By key, the most important kinds first."""
 _BY_GROUP: Mapping[tuple[str, str], ResourceKind] = {
     (group, kind.name): kind for kind in _ROWS for group in (kind.group, *kind.former_groups)
 }
 
 
 def kind_of(name: str, group: str) -> ResourceKind | None:
-    """The row of a kind; the same name in another group is another kind, and None is for what is not read."""
+    """Return the row of a kind. The same name in another group is a different kind. None if it is not read."""
     return _BY_GROUP.get((group, name))
 
 
 def refuse_unknown(name: str, group: str) -> None:
-    """Raise `InputError` for a kind that a group of Kubernetes' own does not have; other groups may have any."""
+    """Raise `InputError` for a kind that does not exist in a Kubernetes group. Other groups may have any kind."""
     if group not in _OTHERS or kind_of(name, group) or name in _OTHERS[group]:
         return
     named = f"apiVersion {group}/v1" if group else "apiVersion v1"
@@ -445,14 +445,14 @@ def refuse_unknown(name: str, group: str) -> None:
     raise InputError(f'there is no "{name}" in {named}', place=Place(field="kind"), hint=hint)
 
 
-# --- objects of all kinds, by the record that each kind has
+# --- objects by the record of their kind
 
 Objects = Mapping[type[Struct], Sequence[Struct]]
 R = TypeVar("R", bound=Struct)
 
 
 def of_record(objects: Objects, record: type[R]) -> tuple[R, ...]:
-    """The objects of the kind that has this record."""
+    """Return the objects of the kind with this record."""
     return tuple(one for one in objects.get(record, ()) if isinstance(one, record))
 
 
@@ -463,6 +463,6 @@ def metadata_of(one: Struct) -> types.ObjectMeta:
 
 
 def name_of(one: Struct) -> tuple[str, str]:
-    """Namespace and name; the namespace is empty where the kind has none."""
+    """Return namespace and name; the namespace is empty for cluster-scoped kinds."""
     metadata = metadata_of(one)
     return metadata.namespace, metadata.name

@@ -1,4 +1,4 @@
-"""Kueue's objects, as far as they say who waits for what (apis/kueue/v1beta1 and v1beta2 of kubernetes-sigs/kueue)."""
+"""Kueue's objects (apis/kueue/v1beta1 and v1beta2 of kubernetes-sigs/kueue)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from kschedx.kube.types import Labels, ObjectMeta, PodTemplateSpec, Taint, Toler
 
 KUEUE_GROUP = "kueue.x-k8s.io"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
-"""Dispatches Jobs to worker clusters: the controller of AdmissionChecks, and of Jobs by spec.managedBy."""
+"""The controller of AdmissionChecks, and of Jobs by spec.managedBy, that dispatches Jobs to worker clusters."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 GROUP_LABEL = "kueue.x-k8s.io/pod-group-name"
-"""The name of the Workload of several pods."""
+"""The name of the Workload of a group of pods."""
 PODSET_LABEL = "kueue.x-k8s.io/podset"
 WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
 PLACED_ANNOTATIONS = (
@@ -23,9 +23,9 @@ PLACED_ANNOTATIONS = (
     "kueue.x-k8s.io/podset-unconstrained-topology",
     "kueue.x-k8s.io/podset-slice-required-topology",
 )
-"""Kueue places a pod that has one of them."""
+"""Kueue's topology-aware scheduling places pods with one of these annotations."""
 GROUP_TOTAL = "kueue.x-k8s.io/pod-group-total-count"
-"""How many pods a group has, once all of them exist."""
+"""The number of pods in a group."""
 POD_ANNOTATIONS = (WORKLOAD_ANNOTATION, GROUP_TOTAL, *PLACED_ANNOTATIONS)
 ADMISSION_GATE = "kueue.x-k8s.io/admission"
 TOPOLOGY_GATE = "kueue.x-k8s.io/topology"
@@ -45,7 +45,7 @@ class Condition(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SliceConstraint(Struct, frozen=True, kw_only=True):
-    """`size` pods together in one domain of the level `topology`."""
+    """`size` pods in one domain of the level `topology`."""
 
     topology: str = ""
     size: Int32 = 0
@@ -101,7 +101,7 @@ class WorkloadSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SharedValues(Struct, frozen=True, kw_only=True):
-    """Values with a beginning and an end in common."""
+    """Values with a common prefix and suffix."""
 
     prefix: str | None = None
     suffix: str | None = None
@@ -149,7 +149,7 @@ MOST_DOMAINS = 100_000
 
 
 class TopologyAssignment(Struct, frozen=True, kw_only=True):
-    """The parts of the cluster that a pod set was given."""
+    """The domains that a pod set is assigned to."""
 
     levels: tuple[str, ...] = ()
     """Keys of node labels."""
@@ -158,7 +158,7 @@ class TopologyAssignment(Struct, frozen=True, kw_only=True):
     slices: tuple[TopologySlice, ...] = ()
 
     def counted(self) -> tuple[TopologyDomain, ...]:
-        """The domains with their numbers of pods, whichever form they are written in."""
+        """Return the domains with their numbers of pods, from any API version."""
         from_slices = [
             TopologyDomain(
                 values=tuple(level.of(domain) for level in one.values_per_level), count=one.pod_counts.of(domain)
@@ -169,16 +169,16 @@ class TopologyAssignment(Struct, frozen=True, kw_only=True):
         return (*self.domains, *from_slices)
 
     def values(self) -> frozenset[tuple[str, ...]]:
-        """The values of the levels, for each domain."""
+        """Return the values of the levels for each domain."""
         return frozenset(one.values for one in self.counted())
 
 
 class PodSetAssignment(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = "main"
     flavors: Labels = {}
-    """Resource to the name of its flavor."""
+    """Resource to its flavor."""
     resource_usage: ResourceList = {}
-    """Of all pods of the set."""
+    """Usage of all pods of the set."""
     count: Int32 | None = None
     topology_assignment: TopologyAssignment | None = None
     delayed_topology_request: str | None = None
@@ -190,7 +190,7 @@ class Admission(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PodSetUpdate(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What an admission check adds to the pods of a set."""
+    """What an admission check adds to a set's pods."""
 
     name: str = "main"
     node_selector: Labels = {}
@@ -215,11 +215,11 @@ class RequeueState(Struct, frozen=True, kw_only=True, rename="camel"):
 class PodSetRequest(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = "main"
     resources: ResourceList = {}
-    """Of all pods of the set."""
+    """Requests of all pods of the set."""
 
 
 class ReclaimablePod(Struct, frozen=True, kw_only=True):
-    """Pods of a set that need their quota no longer."""
+    """Pods of a set that no longer need quota."""
 
     name: str = "main"
     count: Int32 = 0
@@ -231,7 +231,7 @@ class WorkloadStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     admission_checks: tuple[AdmissionCheckState, ...] = ()
     resource_requests: tuple[PodSetRequest, ...] = ()
     cluster_name: str | None = None
-    """The cluster that MultiKueue sent it to."""
+    """The cluster to which MultiKueue dispatched it."""
     requeue_state: RequeueState | None = None
     reclaimable_pods: tuple[ReclaimablePod, ...] = ()
 
@@ -258,7 +258,7 @@ class Workload(Struct, frozen=True, kw_only=True):
 
     @property
     def queued_since(self) -> str:
-        """Where it stands among those of its priority: since it was made, or since it was put back."""
+        """The time that orders Workloads of equal priority: the creation, or the last eviction."""
         evicted = self.condition("Evicted")
         if evicted is not None and evicted.status == "True" and evicted.reason in _PUT_BACK:
             return evicted.last_transition_time or ""
@@ -266,12 +266,12 @@ class Workload(Struct, frozen=True, kw_only=True):
 
     @property
     def reserves(self) -> bool:
-        """It holds quota."""
+        """Whether it has quota reserved."""
         return self.status.admission is not None and self.has("QuotaReserved") and not self.has("Finished")
 
     @property
     def waits(self) -> bool:
-        """It is in its queue."""
+        """Whether it is pending in its queue."""
         return self.spec.active is not False and not self.has("QuotaReserved") and not self.has("Finished")
 
 
@@ -303,7 +303,7 @@ class ReportedResource(Struct, frozen=True, kw_only=True):
 
 
 class ReportedFlavor(Struct, frozen=True, kw_only=True):
-    """What a queue's status says of a flavor that is reserved."""
+    """A flavor's reservation in the status of a queue."""
 
     name: str = ""
     resources: tuple[ReportedResource, ...] = ()
@@ -345,7 +345,7 @@ class BorrowWithinCohort(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class QueuePreemption(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Whose quota a queue's Workloads may take."""
+    """Which Workloads those of a queue may preempt."""
 
     within_cluster_queue: str = ""
     reclaim_within_cohort: str = ""
@@ -372,13 +372,13 @@ class AdmissionScope(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 BY_USAGE = "UsageBasedAdmissionFairSharing"
-"""The LocalQueue that used the least comes first, before priority and age."""
+"""The LocalQueue with the lowest usage comes first, before priority and age."""
 
 
 class ClusterQueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_groups: tuple[ResourceGroup, ...] = ()
     cohort: str = ""
-    """v1beta1's name of it."""
+    """The name in v1beta1."""
     cohort_name: str = ""
     queueing_strategy: str = ""
     stop_policy: str | None = None
@@ -388,10 +388,10 @@ class ClusterQueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     namespace_selector: LabelSelector | None = None
     flavor_fungibility: FlavorFungibility | None = None
     admission_checks: tuple[str, ...] = ()
-    """v1beta1's list."""
+    """The list in v1beta1."""
     admission_checks_strategy: AdmissionChecksStrategy | None = None
     concurrent_admission_policy: Struct | None = None
-    """Of the feature gate ConcurrentAdmission; only whether it is there."""
+    """Behind the feature gate ConcurrentAdmission; only its presence is read."""
 
 
 class ClusterQueue(Struct, frozen=True, kw_only=True):
@@ -407,7 +407,7 @@ class ClusterQueue(Struct, frozen=True, kw_only=True):
 class CohortSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     parent_name: str = ""
     parent: str = ""
-    """v1alpha1's name of it."""
+    """The name in v1alpha1."""
     resource_groups: tuple[ResourceGroup, ...] = ()
     fair_sharing: FairSharing | None = None
 

@@ -1,7 +1,7 @@
-"""The syntax of names, label keys and label values, with the API server's messages.
+"""The syntax of names, label keys, and label values, with the API server's messages.
 
-Each function yields what is wrong with a value; nothing means it is valid. Lengths are in bytes.
-Upstream: apimachinery/pkg/api/validate/content.
+Each function yields the errors of a value; a valid value has none. Lengths are in bytes. Upstream:
+apimachinery/pkg/api/validate/content.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _DNS_SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
 _LABEL_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE = f"({_LABEL_NAME})?"
 
-# The same languages, written so that matching takes linear time.
+# The same languages, as expressions that match in linear time.
 _IS_DNS_LABEL = re.compile(r"[a-z0-9](?:-*[a-z0-9]++)*+")
 _IS_DNS_SUBDOMAIN = re.compile(r"[a-z0-9](?:-*[a-z0-9]++)*+(?:\.[a-z0-9](?:-*[a-z0-9]++)*+)*+")
 _IS_LABEL_NAME = re.compile(r"[A-Za-z0-9](?:[-_.]*[A-Za-z0-9]++)*+")
@@ -103,7 +103,7 @@ def label_value_errors(value: str) -> Iterator[str]:
         )
 
 
-# What the name of a resource says of it.
+# The meaning of a resource's name.
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -113,7 +113,8 @@ PODS = "pods"
 
 @lru_cache(maxsize=4096)
 def is_scalar_resource(name: str) -> bool:
-    """Counted in the map of scalars: extended, hugepages, attachable volumes, and names with "kubernetes.io/"."""
+    """Return whether it counts as a scalar: extended resources, hugepages, attachable volumes, and names with
+    "kubernetes.io/"."""
     return (
         is_extended_resource(name)
         or is_hugepages(name)
@@ -124,14 +125,14 @@ def is_scalar_resource(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_extended_resource(name: str) -> bool:
-    """Outside *kubernetes.io/, not a quota's "requests.", and still a qualified name with that prefix."""
+    """Return whether it is outside *kubernetes.io/, without a quota's prefix "requests.", and a qualified name."""
     if is_native_resource(name) or name.startswith("requests."):
         return False
     return next(label_key_errors(f"requests.{name}"), None) is None
 
 
 def is_native_resource(name: str) -> bool:
-    """In *kubernetes.io/, as names without a prefix are."""
+    """Return whether it is in *kubernetes.io/ or has no prefix."""
     return "/" not in name or "kubernetes.io/" in name
 
 
@@ -140,12 +141,12 @@ def is_hugepages(name: str) -> bool:
 
 
 def is_overcommit_allowed(name: str) -> bool:
-    """Whether a limit may be above the request."""
+    """Return whether a limit may exceed the request."""
     return is_native_resource(name) and not is_hugepages(name)
 
 
 def is_pod_level_resource(name: str) -> bool:
-    """Whether spec.resources may name it (IsSupportedPodLevelResource)."""
+    """Return whether spec.resources may name it (IsSupportedPodLevelResource)."""
     return name in (CPU, MEMORY) or is_hugepages(name)
 
 
@@ -154,7 +155,7 @@ def is_counted(name: str) -> bool:
     return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar_resource(name)
 
 
-# What labels say of the place of a node: of several keys the first that it has.
+# The labels with the location of a node: the first one that it has counts.
 
 ZONE_LABELS = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
 REGION_LABELS = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
@@ -168,10 +169,10 @@ POOL_LABELS = (
     "doks.digitalocean.com/node-pool",
     "ibm-cloud.kubernetes.io/worker-pool-name",
 )
-"""Where clouds and Karpenter write the node pool."""
+"""The node pool labels of cloud providers and Karpenter."""
 INSTANCE_TYPE_LABELS = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 
 
 def first_label(labels: Mapping[str, str], keys: Iterable[str]) -> str:
-    """The value of the first of these labels that is set; empty where none is."""
+    """Return the value of the first of these labels that is set, or an empty string."""
     return next((labels[key] for key in keys if labels.get(key)), "")

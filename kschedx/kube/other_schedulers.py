@@ -1,4 +1,4 @@
-"""Typed slim records of what other schedulers keep in a cluster: pod groups, queues, quotas, reservations."""
+"""Typed records of the objects of other schedulers: pod groups, queues, quotas, and reservations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kschedx.kube.scalars import Int32
 from kschedx.kube.selectors import LabelSelector
 from kschedx.kube.types import ObjectMeta
 
-# What kubernetes-sigs/scheduler-plugins keeps in a cluster: scheduling.x-k8s.io, topology.node.k8s.io.
+# Objects of kubernetes-sigs/scheduler-plugins: scheduling.x-k8s.io, topology.node.k8s.io.
 
 SCHEDULING_GROUP = "scheduling.x-k8s.io"
 TOPOLOGY_GROUP = "topology.node.k8s.io"
@@ -27,7 +27,7 @@ class GangSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Gang(Struct, frozen=True, kw_only=True):
-    """scheduling.x-k8s.io/v1alpha1, PodGroup: Kubernetes has a kind of the same name."""
+    """PodGroup of scheduling.x-k8s.io/v1alpha1; Kubernetes has a kind with the same name."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: GangSpec = GangSpec()
@@ -39,7 +39,7 @@ class ElasticQuotaSpec(Struct, frozen=True, kw_only=True):
 
 
 class ElasticQuota(Struct, frozen=True, kw_only=True):
-    """scheduling.x-k8s.io/v1alpha1: what a namespace is promised, and what it may use at most."""
+    """scheduling.x-k8s.io/v1alpha1: the guaranteed (`min`) and maximum usage of a namespace."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ElasticQuotaSpec = ElasticQuotaSpec()
@@ -59,7 +59,7 @@ TOPOLOGY_POLICIES = {
     )
     for scope in SCOPES
 }
-"""The deprecated topologyPolicies to policy and scope; other values mean nothing."""
+"""The deprecated topologyPolicies to policy and scope; other values have no effect."""
 NUMA_ZONE = "Node"
 NUMA_PREFIX = "node-"
 
@@ -87,7 +87,7 @@ class Zone(Struct, frozen=True, kw_only=True):
 
 
 class NodeResourceTopology(Struct, frozen=True, kw_only=True, rename="camel"):
-    """topology.node.k8s.io/v1alpha2, under the node's name: what each of its NUMA nodes has left."""
+    """topology.node.k8s.io/v1alpha2, with the node's name: the available resources of each NUMA node."""
 
     metadata: ObjectMeta = ObjectMeta()
     topology_policies: tuple[str, ...] = ()
@@ -95,27 +95,25 @@ class NodeResourceTopology(Struct, frozen=True, kw_only=True, rename="camel"):
     zones: tuple[Zone, ...] = ()
 
 
-# What other schedulers keep of the pods that are theirs: pod groups, queues, quotas and reservations, as far as they
-# say how it stands.
-#
-# Volcano (scheduling.volcano.sh/v1beta1), KAI (scheduling.run.ai, groups v2alpha2 and queues v2), Koordinator (its
-# copies of scheduler-plugins' kinds in scheduling.sigs.k8s.io/v1alpha1, its own in scheduling.koordinator.sh/v1alpha1).
+# The state of other schedulers' pods: pod groups, queues, quotas, and reservations. Volcano
+# (scheduling.volcano.sh/v1beta1), KAI (scheduling.run.ai, groups v2alpha2 and queues v2), Koordinator (copies of
+# scheduler-plugins' kinds in scheduling.sigs.k8s.io/v1alpha1, its own in scheduling.koordinator.sh/v1alpha1).
 
 VOLCANO = "scheduling.volcano.sh"
 KAI = "scheduling.run.ai"
 KOORDINATOR = "scheduling.koordinator.sh"
 OF_SIGS = "scheduling.sigs.k8s.io"
-"""Koordinator keeps its PodGroups and ElasticQuotas here, as scheduler-plugins once did."""
+"""The group of Koordinator's PodGroups and ElasticQuotas, formerly of scheduler-plugins."""
 
 QUOTA = "quota.scheduling.koordinator.sh"
 QUOTA_NAME, QUOTA_PARENT = f"{QUOTA}/name", f"{QUOTA}/parent"
-"""Labels: of a pod, and of an ElasticQuota."""
+"""Labels of a pod and of an ElasticQuota."""
 QUOTA_RUNTIME, QUOTA_REQUEST, QUOTA_NAMESPACES = f"{QUOTA}/runtime", f"{QUOTA}/request", f"{QUOTA}/namespaces"
-"""Annotations of an ElasticQuota, in JSON: what it has now, what its pods ask for, the namespaces that are its own."""
+"""Annotations of an ElasticQuota, as JSON: the current quota, the requests of its pods, and its namespaces."""
 KOORDINATOR_ANNOTATIONS = (QUOTA_RUNTIME, QUOTA_REQUEST, QUOTA_NAMESPACES)
 DEFAULT_QUOTA = "koordinator-default-quota"
 QUEUES_OF_YUNIKORN, QUEUES_FILE = "yunikorn-configs", "queues.yaml"
-"""The name of YuniKorn's ConfigMap, in whichever namespace it is installed, and the key of its queues."""
+"""The name of YuniKorn's ConfigMap, in any namespace, and the key of its queues."""
 
 
 class GroupSpec(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -164,7 +162,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
 
 class SchedulingCondition(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Why a group has no place among some nodes."""
+    """Why a group is unschedulable on some nodes."""
 
     type: str = ""
     node_pool: str = ""
@@ -187,7 +185,7 @@ class KaiPodGroup(Struct, frozen=True, kw_only=True):
 
 
 class KaiShare(Struct, frozen=True, kw_only=True):
-    """Of a resource, -1 for as much as there is: thousandths of cpu, megabytes of memory, GPUs and parts of them."""
+    """Shares of a resource, -1 for unlimited: milli-cpu, megabytes of memory, or (fractional) GPUs."""
 
     quota: str | int | float = 0
     limit: str | int | float = -1
@@ -236,7 +234,7 @@ class QuotaStatus(Struct, frozen=True, kw_only=True):
 
 
 class KoordinatorQuota(Struct, frozen=True, kw_only=True):
-    """ElasticQuota; quotas form a tree by their label `parent`."""
+    """ElasticQuota; quotas form a tree through their label `parent`."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: QuotaSpec = QuotaSpec()
@@ -251,7 +249,7 @@ class ObjectReference(Struct, frozen=True, kw_only=True):
 
 
 class ReservationOwner(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Pods that may use a reservation: all that is said has to hold."""
+    """Selects the pods that may use a reservation: all fields have to match."""
 
     object: ObjectReference | None = None
     controller: ObjectReference | None = None
@@ -271,7 +269,7 @@ class ReservationStatus(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Reservation(Struct, frozen=True, kw_only=True):
-    """Room on a node that is kept for some pods."""
+    """Resources of a node that are reserved for some pods."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ReservationSpec = ReservationSpec()
@@ -291,7 +289,7 @@ class MigrationStatus(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PodMigrationJob(Struct, frozen=True, kw_only=True):
-    """A pod that is moved: its room elsewhere is reserved, then it is evicted."""
+    """The move of a pod: resources on another node are reserved, then the pod is evicted."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: MigrationSpec = MigrationSpec()
@@ -309,7 +307,7 @@ class TaskGroup(Struct, frozen=True, kw_only=True, rename="camel"):
 SchedulerGroup = VolcanoPodGroup | KaiPodGroup | KoordinatorPodGroup
 
 
-# OpenShift's configuration of kube-scheduler, of which its API server reads the node selector.
+# OpenShift's configuration of kube-scheduler. Its API server reads the default node selector from it.
 
 
 class SchedulerConfigSpec(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -317,7 +315,7 @@ class SchedulerConfigSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SchedulerConfig(Struct, frozen=True, kw_only=True):
-    """config.openshift.io/v1 Scheduler: `cluster` is the only one."""
+    """config.openshift.io/v1 Scheduler: only the object `cluster` exists."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: SchedulerConfigSpec = SchedulerConfigSpec()

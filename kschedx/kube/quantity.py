@@ -1,4 +1,4 @@
-"""Quantities: "250m", "1.5Gi", "12e6" to exact amounts and back, as apimachinery/pkg/api/resource does it.
+"""Quantities: "250m", "1.5Gi", "12e6" to exact amounts and back, as in apimachinery/pkg/api/resource.
 
 Plugins compute with int64 values of base units (`value`: bytes, pods, devices) or of thousandths (`milli_value`: cpu).
 """
@@ -16,14 +16,14 @@ from kschedx.errors import InputError
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64, parse_int64, wrap_int32, wrap_int64
 
 Written = str | int | float
-"""A quantity as a manifest has it; a number appears where the quotes were left out."""
+"""A quantity in a manifest; without quotes it is a number."""
 ResourceList = dict[str, Written]
 """Resource name to quantity as written."""
 
 
 @unique
 class Format(StrEnum):
-    """How a quantity was written, and so how it is printed."""
+    """The format of a quantity, which decides how it is printed."""
 
     BINARY_SI = "BinarySI"
     DECIMAL_SI = "DecimalSI"
@@ -41,33 +41,28 @@ _SUFFIX_OF_EXPONENT = {exponent: suffix for suffix, exponent in _DECIMAL_SUFFIXE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """The exact amount `mantissa * 10**exponent`; quantities of equal amount are equal, however they are written.
-
-    Nothing finer than a nano-unit is kept, and the mantissa has no factor of ten. Upstream: `Quantity` in quantity.go.
-    """
+    """The exact amount `mantissa * 10**exponent`. Quantities with the same amount are equal, whatever their format. The
+    finest unit is a nano-unit, and the mantissa has no factor of ten. Upstream: `Quantity` in quantity.go."""
 
     mantissa: int
     exponent: int
     format: Format = field(compare=False)
     is_big: bool = field(compare=False)
-    """Upstream holds it as a decimal of any length, which decides what reading it beyond int64 gives."""
+    """Whether upstream stores it as a decimal of any length, which decides its value beyond int64."""
     canonical: str = field(compare=False)
-    """The text it was parsed from where that counts as canonical already, otherwise empty."""
+    """The parsed text if it is canonical, otherwise empty."""
 
     def value(self) -> int:
-        """The amount in whole units as an int64, rounded away from zero."""
+        """Return the amount in whole units as an int64, rounded away from zero."""
         return self.scaled_value(0)
 
     def milli_value(self) -> int:
-        """The amount in thousandths as an int64, rounded away from zero."""
+        """Return the amount in thousandths as an int64, rounded away from zero."""
         return self.scaled_value(MILLI)
 
     def scaled_value(self, scale: int) -> int:
-        """The amount in units of `10**scale` as an int64, rounded away from zero.
-
-        Beyond int64 this is what kube-scheduler reads: 0 for a short number ("10E"), the low 64 bits for a long one
-        (twenty digits).
-        """
+        """Return the amount in units of `10**scale` as an int64, rounded away from zero. Beyond int64, the result
+        equals kube-scheduler's: 0 for a short number ("10E"), the low 64 bits for a long one (twenty digits)."""
         shift = self.exponent - scale
         if shift < 0:
             amount: int = _divide_away_from_zero(self.mantissa, -shift)
@@ -82,7 +77,8 @@ class Quantity:
         return amount if MIN_INT64 <= amount <= MAX_INT64 else 0
 
     def __str__(self) -> str:
-        """As Kubernetes prints it; where Kubernetes loses the suffix, above E, as an exponent, which reads back."""
+        """Format as Kubernetes does. Above E, where Kubernetes loses the suffix, use an exponent that can be parsed
+        again."""
         if self.canonical:
             return self.canonical
         if self.mantissa == 0:
@@ -94,33 +90,34 @@ class Quantity:
         return _decimal_text(self.mantissa, self.exponent, self.format)
 
 
-# --- text to amount
+# --- parsing
 
 _EXPRESSION = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 _FORMAT_WRONG = f"quantities must match the regular expression '{_EXPRESSION}'"
 _NUMERIC_WRONG = "unable to parse numeric part of quantity"
 _SUFFIX_WRONG = "unable to parse quantity's suffix"
 
-# What quantity.go scans, which is wider than the expression it quotes: "m" and "." are zero. Possessive, so linear.
+# What quantity.go parses, which is more than the expression it documents: "m" and "." are zero. Possessive, so linear.
 _SCANNED = re.compile(r"(([+-]?)0*+([0-9]*+)(?:\.([0-9]*+))?+)([eEinumkKMGTP]*+[-+]?[0-9]*+)")
 _DECIMAL_EXPONENT = re.compile(r"[eE](.+)")
 
 _LONGEST = 4000
-"""Characters; kube-scheduler has no limit, but no amount needs more, and Python refuses longer integers."""
+"""The maximum number of characters. kube-scheduler has no limit, but no amount needs more, and Python refuses longer
+integers."""
 
 _SHORT_DIGITS = 18
-"""Decimal digits that upstream takes to fit an int64 without looking (maxInt64Factors in math.go)."""
+"""Decimal digits that upstream always stores as an int64 (maxInt64Factors in math.go)."""
 
-# What Go's strings.TrimSpace removes: less than str.strip does.
+# The characters of Go's strings.TrimSpace, which are fewer than those of str.strip.
 _GO_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
 @lru_cache(maxsize=16384)
 def parse_quantity(written: Written) -> Quantity:
-    """The amount that Kubernetes reads from a manifest's quantity, spaces around it ignored.
+    """Parse a manifest's quantity as Kubernetes does, ignoring spaces around it.
 
-    Anything finer than a nano-unit is rounded away from zero, and a binary amount beyond int64 is capped there.
-    Raises InputError with Kubernetes' message. Upstream: `ParseQuantity` in quantity.go.
+    Amounts are rounded away from zero to nano-units, and a binary amount beyond int64 is capped. Raises InputError with
+    Kubernetes' message. Upstream: `ParseQuantity` in quantity.go.
     """
     text = _as_text(written)
     scanned = _SCANNED.fullmatch(text)
@@ -157,18 +154,18 @@ def parse_quantity(written: Written) -> Quantity:
 
 @lru_cache(maxsize=16384)
 def value(written: Written) -> int:
-    """`parse_quantity(written).value()`, remembered: for hot paths."""
+    """Cached `parse_quantity(written).value()`."""
     return parse_quantity(written).value()
 
 
 @lru_cache(maxsize=16384)
 def milli_value(written: Written) -> int:
-    """`parse_quantity(written).milli_value()`, remembered: for hot paths."""
+    """Cached `parse_quantity(written).milli_value()`."""
     return parse_quantity(written).milli_value()
 
 
 def _as_text(written: Written) -> str:
-    """The text that reaches the parser in Kubernetes, after YAML has become JSON there."""
+    """Return the text that Kubernetes parses, after YAML is converted to JSON."""
     if isinstance(written, float):
         return str(int(written)) if written.is_integer() and abs(written) < 1e21 else repr(written)
     is_too_long = written.bit_length() > 3 * _LONGEST if isinstance(written, int) else len(written) > _LONGEST
@@ -186,7 +183,8 @@ def _written_exponent(suffix: str, text: str) -> int:
 
 
 def _is_canonical(form: Format, digits: str, exponent: int) -> bool:
-    """Whether upstream prints the text it parsed unchanged; a quick test there, so "1.500" and "+5" count too."""
+    """Return whether upstream prints the parsed text unchanged. Its test is approximate, so "1.500" and "+5" count
+    too."""
     match form:
         case Format.BINARY_SI:
             return int(digits) % 8 != 0
@@ -203,8 +201,8 @@ def _round_up_to_nano(mantissa: int, exponent: int) -> tuple[int, int]:
 
 
 def _divide_away_from_zero(number: int, places: int) -> int:
-    """`number / 10**places`, rounded away from zero; quick for any number of places."""
-    # 2**(3 * places) < 10**places: everything smaller than that divisor is a fraction.
+    """Return `number / 10**places`, rounded away from zero; fast for any number of places."""
+    # 2**(3 * places) < 10**places: every smaller number is a fraction.
     if number.bit_length() <= 3 * places:
         return (number > 0) - (number < 0)
     quotient: int = -(-abs(number) // 10**places)
@@ -226,7 +224,7 @@ def _refusal(message: str, text: str) -> InputError:
 
 
 def _likely_meant(text: str) -> str:
-    """The nearest quantity for a suffix in the wrong case, after a space or with a "B" for bytes: "5 gib" is "5Gi"."""
+    """Suggest a quantity for a suffix in the wrong case, after a space, or with a "B" for bytes: "5Gi" for "5 gib"."""
     found = re.fullmatch(r"([+-]?[0-9]{1,18}(?:\.[0-9]{1,9})?) ?([A-Za-z]{1,3})", text)
     if found is None:
         return ""
@@ -235,7 +233,7 @@ def _likely_meant(text: str) -> str:
     return found[1] + known[wanted] if wanted in known else ""
 
 
-# --- amount to text
+# --- formatting
 
 
 def _binary_text(whole: int) -> str:
@@ -257,7 +255,7 @@ def _decimal_text(mantissa: int, exponent: int, form: Format) -> str:
 
 @unique
 class Unit(Enum):
-    """What one stands for in the integers that plugins compute with, by resource."""
+    """The unit of a resource's integers in plugins."""
 
     MILLI = "m"
     BYTE = "bytes"
@@ -265,7 +263,7 @@ class Unit(Enum):
 
     @classmethod
     def of(cls, resource: str) -> Unit:
-        """Thousandths for cpu, bytes for memory and storage, otherwise a plain count."""
+        """Return thousandths for cpu, bytes for memory and storage, otherwise a plain count."""
         if resource == "cpu":
             return cls.MILLI
         if resource in ("memory", "ephemeral-storage", "storage") or resource.startswith("hugepages-"):
@@ -273,7 +271,7 @@ class Unit(Enum):
         return cls.COUNT
 
 
-# Largest first. Decimal multiples too, since "2G" of memory is no whole number of Mi.
+# Largest first. Decimal multiples too, since "2G" of memory is not a whole number of Mi.
 _MULTIPLES_OF_BYTES = sorted(
     [(2**power, suffix) for suffix, power in _BINARY_SUFFIXES.items()]
     + [(10**power, suffix) for suffix, power in _DECIMAL_SUFFIXES.items() if power >= 0],
@@ -287,12 +285,13 @@ _MULTIPLES = {
 
 
 def format_quantity(amount: int, unit: Unit) -> str:
-    """An integer of a plugin as Kubernetes would write it: 2500 milli is "2500m", 2000 is "2"; 2**30 bytes is "1Gi"."""
+    """Format a plugin's integer as Kubernetes would: 2500 milli is "2500m", 2000 is "2"; 2**30 bytes is "1Gi"."""
     return format_quantities((amount,), unit)[0]
 
 
 def format_quantities(amounts: Iterable[int], unit: Unit) -> tuple[str, ...]:
-    """The amounts in the largest unit that leaves all of them whole, so that sums and differences can be checked."""
+    """Format the amounts in the largest unit that keeps all of them whole, so that sums and differences can be
+    checked."""
     numbers = tuple(amounts)
     size, suffix = next(
         (size, suffix) for size, suffix in _MULTIPLES[unit] if all(number % size == 0 for number in numbers)

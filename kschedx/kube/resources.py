@@ -1,4 +1,4 @@
-"""How much a pod requests and a node offers, as kube-scheduler counts it, and the quotas of a namespace."""
+"""The requests of pods and the allocatable of nodes, as kube-scheduler counts them, and the quotas of a namespace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kschedx.kube.quantity import Quantity, ResourceList, Written, milli_value, 
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64, wrap_int64
 from kschedx.kube.types import Container, ContainerStatus, ObjectMeta, PodSpec, PodStatus, ResourceRequirements
 
-# What a pod on a node was assumed to ask for until 1.31 (calculateResource in pkg/scheduler/framework/types.go).
+# The assumed requests of a pod on a node until 1.31 (calculateResource in pkg/scheduler/framework/types.go).
 
 
 def assumed_by_kind(
@@ -24,10 +24,10 @@ def assumed_by_kind(
     resource: str,
     default: int,
 ) -> int:
-    """The sum over the containers or the largest init container, whichever is larger; overhead is not in it.
+    """Return the sum over the containers or the largest init container, whichever is larger, without overhead.
 
-    `init_containers` are in order, each with whether it is restartable. A sidecar counts with those before it and with
-    the init containers after it, and is missing from the containers' sum. `default` stands for an absent request.
+    `init_containers` are in order, each with whether it is restartable. A sidecar counts with the sidecars before it
+    and with the init containers after it, but not in the sum of the containers. `default` replaces an absent request.
     """
     running = sum(requests.get(resource, default) for requests in containers)
     largest = 0
@@ -41,28 +41,27 @@ def assumed_by_kind(
     return max(running, largest)
 
 
-# How much a pod asks for and a node offers, as kube-scheduler counts it.
-#
-# Amounts are summed exactly and rounded up once at the end, as Go's quantities are.
-# Upstream: component-helpers/resource/helpers.go (PodRequests), pkg/scheduler/framework/types.go (CalculateResource,
-# Resource.Add), pkg/scheduler/util/utils.go (IsScalarResourceName), pkg/scheduler/util/pod_resources.go.
+# The requests of a pod and the allocatable of a node, as kube-scheduler counts them. Amounts are summed exactly and
+# rounded up once at the end, like Go's quantities. Upstream: component-helpers/resource/helpers.go (PodRequests),
+# pkg/scheduler/framework/types.go (CalculateResource, Resource.Add), pkg/scheduler/util/utils.go
+# (IsScalarResourceName), pkg/scheduler/util/pod_resources.go.
 
 DEFAULT_MILLI_CPU = 100
 DEFAULT_MEMORY = 200 * 1024 * 1024
-"""What scores count for a container that does not request the resource, so that it is not free."""
+"""What scores assume for a container that does not request the resource."""
 
 Exact = dict[str, int]
-"""Resource name to exact amount in nano-units, the finest that Kubernetes keeps."""
+"""Resource name to exact amount in nano-units, Kubernetes' finest unit."""
 
 _NANO = 10**9
 _NANO_OF_DEFAULTS: Exact = {CPU: DEFAULT_MILLI_CPU * 10**6, MEMORY: DEFAULT_MEMORY * _NANO}
 
 
 class RequestOptions(Struct, frozen=True, kw_only=True):
-    """Which parts of a pod count, and how: the first three are feature gates of the release, the others its habits.
+    """Which parts of a pod count, and how. The first three are feature gates; the others depend on the version.
 
-    Pods on nodes count with the release's gates. For the incoming pod, NodeResourcesFit filters without its status
-    and (in 1.36) scores with none of the three; NodeResourcesBalancedAllocation scores with all of them.
+    Pods on nodes count with the version's gates. For the incoming pod, NodeResourcesFit filters without its status and
+    (in 1.36) scores with none of the three; NodeResourcesBalancedAllocation scores with all of them.
     """
 
     use_status_resources: bool
@@ -72,26 +71,26 @@ class RequestOptions(Struct, frozen=True, kw_only=True):
     pod_level_in_place: bool
     """InPlacePodLevelResourcesVerticalScaling; has an effect only together with `use_status_resources`."""
     sidecars: bool = True
-    """Restartable init containers run beside the containers; without this they are init containers like others."""
+    """Whether restartable init containers count as sidecars or as ordinary init containers."""
     rounded_by_container: bool = False
-    """Requests are rounded up before they are summed."""
+    """Whether requests are rounded up before they are summed."""
     assumed_by_kind: bool = False
-    """`PodRequest.nonzero_*` are what `assumed_requests.py` makes of them."""
+    """Whether `assumed_by_kind` computes `PodRequest.nonzero_*`."""
     node_allocatable_claims: bool = False
-    """DRANodeAllocatableResources: what the pod's status says its devices take of the node counts too."""
+    """DRANodeAllocatableResources: whether resources that devices use, according to the pod's status, count too."""
     overhead_in_whole_cpus: bool = False
-    """The cpu of the overhead counts as many milli-cpus as it has cpus, rounded up."""
+    """Whether the overhead's cpu counts as one milli-cpu per cpu, rounded up."""
 
 
 class PodRequest(Struct, frozen=True, kw_only=True):
-    """What a pod asks for: cpu in milli, everything else in units, all int64."""
+    """The requests of a pod: cpu in milli, everything else in units, all int64."""
 
     amounts: Mapping[str, int]
-    """Only resources that the scheduler counts: cpu, memory, ephemeral-storage and scalar resources."""
+    """Only resources that the scheduler counts: cpu, memory, ephemeral-storage, and scalar resources."""
     nonzero_cpu: int
     nonzero_memory: int
-    """For scores: a container that does not request the resource counts with the default. With pod-level requests it
-    does so only where neither the pod level nor any container requests the resource."""
+    """For scores: a container without a request counts with the default. With pod-level requests, it does so only if
+    neither the pod level nor any container requests the resource."""
 
 
 @unique
@@ -105,11 +104,11 @@ class PartKind(StrEnum):
 
 
 class RequestPart(Struct, frozen=True, kw_only=True):
-    """One summand of a pod's request for a resource; `amount` in milli for cpu, otherwise in units."""
+    """One part of a pod's request for a resource; `amount` in milli for cpu, otherwise in units."""
 
     kind: PartKind
     container: str
-    """Empty for devices, the pod level and the overhead."""
+    """Empty for devices, the pod level, and the overhead."""
     amount: int
 
     @property
@@ -121,10 +120,10 @@ class RequestPart(Struct, frozen=True, kw_only=True):
 
 
 def pod_request(spec: PodSpec, status: PodStatus, options: RequestOptions) -> PodRequest:
-    """The request of a pod. Raises InputError with the field's path where a quantity is none.
+    """Return the request of a pod. Raises InputError with the field's path for an invalid quantity.
 
-    The pod asks for whichever is larger, resource by resource: all containers and sidecars at once, or the start of an
-    init container beside the sidecars before it. Pod-level requests replace that sum; overhead is added to either.
+    For each resource, the larger one counts: all containers and sidecars together, or the start of an init container
+    beside the sidecars before it. Pod-level requests replace that sum. Overhead is added.
     """
     claims = _claims(spec, status, options)
     requests = claims.total()
@@ -143,20 +142,17 @@ def pod_request(spec: PodSpec, status: PodStatus, options: RequestOptions) -> Po
 
 
 def exact_request(spec: PodSpec, status: PodStatus, options: RequestOptions) -> Exact:
-    """The request of a pod for every resource that it names, in nano-units. Raises `InputError` as `pod_request`."""
+    """Return the pod's request of every resource, in nano-units. Raises `InputError` as `pod_request`."""
     return _claims(spec, status, options).total()
 
 
 def request_parts(spec: PodSpec, status: PodStatus, options: RequestOptions, resource: str) -> tuple[RequestPart, ...]:
-    """What the pod's request for `resource` is made of; the amounts add up to it, and none is zero.
-
-    Where the start of an init container needs more than the running pod, the parts are that one and the sidecars
-    before it.
-    """
+    """Return the parts of the pod's request for `resource`. Their sum is the request, and none is zero. If the start of
+    an init container needs more than the running pod, the parts are this container and the sidecars before it."""
     parts = []
     exact = amount = 0
     for kind, container, nano in _claims(spec, status, options).summands(resource):
-        # Rounding the running total, not the part, keeps the sum equal to the request.
+        # Rounding the running total instead of each part keeps the sum equal to the request.
         exact += nano
         before, amount = amount, _amount(resource, exact)
         if amount != before:
@@ -165,10 +161,8 @@ def request_parts(spec: PodSpec, status: PodStatus, options: RequestOptions, res
 
 
 def node_allocatable(resources: ResourceList) -> tuple[dict[str, int], int]:
-    """What the scheduler counts of a node's allocatable, cpu in milli and the rest in units, and the pods allowed.
-
-    Raises InputError with the place `[resource]`.
-    """
+    """Return the node's allocatable as the scheduler counts it, cpu in milli and the rest in units, and the maximum
+    number of pods. Raises InputError with the place `[resource]`."""
     amounts = {}
     allowed_pods = 0
     for name, written in resources.items():
@@ -189,19 +183,19 @@ def node_allocatable(resources: ResourceList) -> tuple[dict[str, int], int]:
 
 @lru_cache(maxsize=16384)
 def nano_units(written: Written) -> int:
-    """The exact amount of a written quantity in nano-units, remembered: for hot paths."""
+    """Return the exact amount of a quantity in nano-units. Cached."""
     return exact_nano_units(parse_quantity(written))
 
 
 def exact_nano_units(quantity: Quantity) -> int:
-    """The exact amount in nano-units, up to 10**64 units."""
-    # Beyond that the low 64 bits, which are all that is read of such an amount, are zero whatever the exponent.
+    """Return the exact amount in nano-units, up to 10**64 units."""
+    # only the low 64 bits of a larger amount are read, and they are zero for any exponent
     scale: int = 10 ** min(quantity.exponent + 9, 9 + 3 + 64)
     return quantity.mantissa * scale
 
 
 def exact_amounts(resources: ResourceList) -> Exact:
-    """The amounts of a resource list. Raises InputError with the place `[resource]`."""
+    """Return the amounts of a resource list. Raises InputError with the place `[resource]`."""
     amounts = {}
     for name, written in resources.items():
         try:
@@ -212,17 +206,17 @@ def exact_amounts(resources: ResourceList) -> Exact:
 
 
 def container_requests(spec: PodSpec) -> dict[str, Quantity]:
-    """What the containers of a spec request together, without pod level and overhead (AggregateContainerRequests)."""
+    """Sum the requests of a spec's containers, without pod level and overhead (AggregateContainerRequests)."""
     return _together(spec, [container.resources.requests for container in (*spec.containers, *spec.init_containers)])
 
 
 def container_limits(spec: PodSpec) -> dict[str, Quantity]:
-    """The limits of the containers of a spec together, by the same formula (AggregateContainerLimits)."""
+    """Sum the limits of a spec's containers by the same formula (AggregateContainerLimits)."""
     return _together(spec, [container.resources.limits for container in (*spec.containers, *spec.init_containers)])
 
 
 def _together(spec: PodSpec, lists: list[ResourceList]) -> dict[str, Quantity]:
-    """The formula on one resource list per container and then per init container."""
+    """Apply the formula to one resource list per container and then per init container."""
     running, starting = lists[: len(spec.containers)], lists[len(spec.containers) :]
     claims = _Claims(
         containers=tuple(("", exact_amounts(resources)) for resources in running),
@@ -240,23 +234,23 @@ def _together(spec: PodSpec, lists: list[ResourceList]) -> dict[str, Quantity]:
 
 
 def _quantity(nano: int, summands: list[Quantity]) -> Quantity:
-    """A sum is written like the first of its summands that is not zero."""
+    """Format a sum like the first summand that is not zero."""
     form = next((summand.format for summand in summands if summand.mantissa), summands[0].format)
     return dataclasses.replace(parse_quantity(f"{nano}n"), format=form, canonical="")
 
 
 class _Claims(Struct, frozen=True, kw_only=True):
-    """Everything that has a part in a pod's request, status already considered."""
+    """All parts of a pod's request, with its status applied."""
 
     containers: tuple[tuple[str, Exact], ...]
     init_containers: tuple[tuple[str, bool, Exact], ...]
-    """Name, whether it is restartable, and what it requests."""
+    """Name, whether it is restartable, and its requests."""
     devices: Exact = {}
     pod_level: Exact
     overhead: Exact
 
     def names_everywhere(self, resources: Iterable[str]) -> bool:
-        """Whether every container has a request for each of the resources."""
+        """Return whether every container requests each of the resources."""
         return all(
             name in requests
             for name in resources
@@ -264,7 +258,7 @@ class _Claims(Struct, frozen=True, kw_only=True):
         )
 
     def total(self, missing: Exact | None = None) -> Exact:
-        """The whole request, with `missing` in place of the requests that a container does not have."""
+        """Return the whole request, with `missing` for requests that a container does not have."""
         missing = missing or {}
         total: Exact = {}
         for _, requests in self.containers:
@@ -286,7 +280,7 @@ class _Claims(Struct, frozen=True, kw_only=True):
         return total
 
     def assumed_by_kind(self, missing: Exact) -> Exact:
-        """The request for the resources of `missing` as releases until 1.31 assumed it."""
+        """Return the request for the resources of `missing` as versions until 1.31 assume it."""
         containers = [_rounded(requests) for _, requests in self.containers]
         init_containers = [(restartable, _rounded(requests)) for _, restartable, requests in self.init_containers]
         overhead = _rounded(self.overhead)
@@ -296,7 +290,7 @@ class _Claims(Struct, frozen=True, kw_only=True):
         }
 
     def summands(self, resource: str) -> Iterator[tuple[PartKind, str, int]]:
-        """The parts that `total` is made of for one resource, in nano-units."""
+        """Yield the parts of `total` for one resource, in nano-units."""
         if resource in self.pod_level:
             yield PartKind.POD_LEVEL, "", self.pod_level[resource]
         else:
@@ -305,7 +299,8 @@ class _Claims(Struct, frozen=True, kw_only=True):
         yield PartKind.OVERHEAD, "", self.overhead.get(resource, 0)
 
     def _largest_moment(self, resource: str) -> list[tuple[PartKind, str, int]]:
-        """The running pod, or the first init container whose start needs most, beside the sidecars before it."""
+        """Return the parts of the running pod, or of the first init container whose start needs most, with the sidecars
+        before it."""
         running = [(PartKind.CONTAINER, name, requests.get(resource, 0)) for name, requests in self.containers]
         sidecars: list[tuple[PartKind, str, int]] = []
         starts = []
@@ -366,7 +361,7 @@ def _container_requests(container: Container, statuses: Mapping[str, ContainerSt
 
 
 def _pod_level_requests(resources: ResourceRequirements, status: PodStatus, options: RequestOptions) -> Exact:
-    """The requests of spec.resources, or nothing where the release does not count them."""
+    """Return the requests of spec.resources, or nothing if the version does not count them."""
     if not options.pod_level_resources or not any(map(is_pod_level_resource, resources.requests)):
         return {}
     requests = _at(resources.requests, "spec.resources.requests")
@@ -377,7 +372,7 @@ def _pod_level_requests(resources: ResourceRequirements, status: PodStatus, opti
 
 
 def _while_resizing(wanted: Exact, actuated: ResourceList, allocated: ResourceList, status: PodStatus) -> Exact:
-    """The largest of what is wanted, in effect and allocated; a resize that can never happen wants nothing."""
+    """Return the maximum of the desired, actual, and allocated resources. An infeasible resize does not count."""
     effective: Exact = {} if _is_resize_infeasible(status) else dict(wanted)
     _raise_to(effective, exact_amounts(actuated))
     _raise_to(effective, exact_amounts(allocated))
@@ -402,7 +397,7 @@ def _add(total: Exact, more: Exact) -> None:
 
 
 def _raise_to(total: Exact, floor: Exact) -> None:
-    """Each amount becomes the larger of the two."""
+    """Raise each amount to at least the amount in `floor`."""
     for name, amount in floor.items():
         if name not in total or amount > total[name]:
             total[name] = amount
@@ -413,12 +408,12 @@ def _exactly(amounts: Exact) -> Exact:
 
 
 def _rounded(amounts: Exact) -> Exact:
-    """Each amount rounded up to what the scheduler counts in: milli-cpus, and units of everything else."""
+    """Round each amount up to the scheduler's unit: milli-cpus, and units of everything else."""
     return {name: _amount(name, nano) * (10**6 if name == CPU else _NANO) for name, nano in amounts.items()}
 
 
 def _amount(resource: str, nano: int) -> int:
-    """Nano-units as the int64 that the scheduler computes with, rounded away from zero."""
+    """Convert nano-units to the scheduler's int64, rounded away from zero."""
     unit = 10**6 if resource == CPU else _NANO
     amount = -(-nano // unit) if nano >= 0 else nano // unit
     return amount if MIN_INT64 <= amount <= MAX_INT64 else wrap_int64(amount)

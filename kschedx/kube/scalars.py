@@ -1,4 +1,4 @@
-"""Go's fixed-width integers: bounds, wrap-around, truncating division and `strconv.ParseInt`."""
+"""Go's fixed-width integers: bounds, wrap-around, truncating division, and `strconv.ParseInt`."""
 
 from __future__ import annotations
 
@@ -16,32 +16,30 @@ MIN_INT64 = -(2**63)
 
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, Meta(ge=MIN_INT64, le=MAX_INT64)]
-"""The types of fields that Go would refuse a larger number for."""
+"""Types of fields for which Go refuses larger numbers."""
 
 _INTEGER = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]*+)")
 
 
 def wrap_int32(number: int) -> int:
-    """The low 32 bits, read as an int32: what Go's conversion leaves of a larger integer."""
+    """Return the low 32 bits as an int32, as Go's conversion of a larger integer does."""
     return (number + 2**31) % 2**32 - 2**31
 
 
 def wrap_int64(number: int) -> int:
-    """The low 64 bits, read as an int64: what Go's arithmetic leaves of an overflow."""
+    """Return the low 64 bits as an int64, as Go's arithmetic does on overflow."""
     return (number + 2**63) % 2**64 - 2**63
 
 
 def truncated_quotient(dividend: int, divisor: int) -> int:
-    """Go's `/`: the quotient without its fraction, so towards zero, where Python's `//` goes towards minus infinity."""
+    """Divide as Go's `/`: rounds towards zero, while Python's `//` rounds down."""
     quotient = abs(dividend) // abs(divisor)
     return quotient if (dividend < 0) == (divisor < 0) else -quotient
 
 
 def parse_int64(text: str) -> int | None:
-    """`strconv.ParseInt(text, 10, 64)`, or None where that is an error.
-
-    A sign and leading zeros are allowed; spaces, underscores, digits beyond ASCII and what is out of range are not.
-    """
+    """Parse as `strconv.ParseInt(text, 10, 64)`, or return None for its errors. A sign and leading zeros are allowed;
+    spaces, underscores, non-ASCII digits, and values out of range are not."""
     found = _INTEGER.fullmatch(text)
     if found is None or len(found[2]) > len(str(MAX_INT64)):
         return None
@@ -49,11 +47,11 @@ def parse_int64(text: str) -> int | None:
     return number if MIN_INT64 <= number <= MAX_INT64 else None
 
 
-# A number of pods that may be written as a percentage of them.
+# A number of pods or a percentage.
 
 
 def scaled(value: int | str, whole: int, *, is_up: bool) -> int | None:
-    """GetScaledValueFromIntOrPercent: rounded up or down; None for a text that is no percentage."""
+    """GetScaledValueFromIntOrPercent: rounded up or down; None for a text that is not a percentage."""
     if isinstance(value, int):
         return value
     digits = value.removesuffix("%")
@@ -63,17 +61,18 @@ def scaled(value: int | str, whole: int, *, is_up: bool) -> int | None:
     return -(-product // 100) if is_up else product // 100
 
 
-# Times as the API writes them: RFC 3339, with or without a fraction of a second.
+# Times in the API: RFC 3339, with or without a fraction of a second.
 
 _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _SECOND = 1_000_000_000
 
 LATEST = 2**63 - 1
-"""Later than every time that is written."""
+"""Later than every time in an object."""
 
 
 def nanoseconds(text: str) -> int:
-    """Nanoseconds since 1970, within int64 and before `LATEST`. Raises `InputError` for anything but RFC 3339."""
+    """Return nanoseconds since 1970, within int64 and before `LATEST`. Raises `InputError` for anything but RFC
+    3339."""
     match = _RFC3339.fullmatch(text)
     if match is None:
         raise InputError(f'"{text}" is not a time such as 2026-01-31T12:00:00Z')

@@ -1,7 +1,7 @@
 """Label selectors and node selectors: the records, and their compiled forms that match and explain.
 
-Upstream: metav1.LabelSelectorAsSelector, apimachinery/pkg/labels/selector.go and
-component-helpers/scheduling/corev1/nodeaffinity. What the API server checks is in `apiserver/placement_validation.py`.
+Upstream: metav1.LabelSelectorAsSelector, apimachinery/pkg/labels/selector.go, and
+component-helpers/scheduling/corev1/nodeaffinity. The API server's validation is in `apiserver/placement_validation.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kschedx.kube.names import label_key_errors, label_value_errors
 from kschedx.kube.scalars import Int32, parse_int64
 
 NODE_NAME_FIELD = "metadata.name"
-"""The only field of a node that matchFields can name."""
+"""The only node field that matchFields supports."""
 
 
 # --- records
@@ -48,7 +48,7 @@ class NodeSelectorTerm(Struct, frozen=True, kw_only=True, rename="camel", omit_d
 
     @property
     def is_empty(self) -> bool:
-        """An empty term matches no node."""
+        """Whether the term is empty, so that it matches no node."""
         return not self.match_expressions and not self.match_fields
 
 
@@ -67,7 +67,7 @@ class PreferredSchedulingTerm(Struct, frozen=True, kw_only=True, rename="camel",
 @unique
 class Operator(StrEnum):
     EQUALS = "="
-    """Of a map of labels, where no operator is written."""
+    """The operator of a map of labels."""
     IN = "In"
     NOT_IN = "NotIn"
     EXISTS = "Exists"
@@ -127,16 +127,16 @@ class Requirement(Struct, frozen=True, kw_only=True):
 
 
 class RequirementResult(Struct, frozen=True, kw_only=True):
-    """A requirement held against one set of labels."""
+    """The result of a requirement for one set of labels."""
 
     requirement: Requirement
     matched: bool
     actual: str | None
-    """The label's value; None where the label is absent."""
+    """The label's value; None if the label is absent."""
 
 
 def _requirement_errors(requirement: Requirement, field: str) -> Iterator[InputError]:
-    """What labels.NewRequirement refuses, in its words."""
+    """Yield the errors of labels.NewRequirement."""
     key, values = requirement.key, requirement.values
     values_field = join_fields(field, "values")
     if key_errors := list(label_key_errors(key)):
@@ -173,11 +173,11 @@ class Selector(Struct, frozen=True, kw_only=True):
 
     requirements: tuple[Requirement, ...] = ()
     selectable: bool = True
-    """False for `NOTHING` alone."""
+    """False only for `NOTHING`."""
 
     @property
     def empty(self) -> bool:
-        """It restricts nothing."""
+        """Whether it restricts nothing."""
         return self.selectable and not self.requirements
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -187,7 +187,7 @@ class Selector(Struct, frozen=True, kw_only=True):
         return tuple(requirement.explain(labels) for requirement in self.requirements)
 
     def add(self, requirements: Iterable[Requirement]) -> Selector:
-        """This selector and more requirements; `NOTHING` stays what it is."""
+        """Return this selector with more requirements; `NOTHING` is unchanged."""
         if not self.selectable:
             return self
         return Selector(requirements=(*self.requirements, *requirements))
@@ -201,10 +201,8 @@ NOTHING = Selector(selectable=False)
 
 
 def compile_selector(selector: LabelSelector | None) -> Selector:
-    """metav1.LabelSelectorAsSelector: an absent selector matches nothing, an empty one everything.
-
-    Raises InputError with upstream's text for the first requirement that is wrong.
-    """
+    """metav1.LabelSelectorAsSelector: an absent selector matches nothing, an empty one everything. Raises InputError
+    with upstream's text for the first invalid requirement."""
     if selector is None:
         return NOTHING
     requirements = [_checked(requirement) for requirement in _equalities(selector.match_labels)]
@@ -223,11 +221,9 @@ def _checked(requirement: Requirement) -> Requirement:
 
 
 def selector_from_set(labels: Mapping[str, str] | None) -> Selector:
-    """labels.SelectorFromSet and its "validated" variants: every label must be equal; nothing is checked.
-
-    No labels match everything, so a Service or ReplicationController without a selector, which selects nothing, must
-    be left out before.
-    """
+    """labels.SelectorFromSet and its "validated" variants: every label must be equal; nothing is validated. No labels
+    match everything. A Service or ReplicationController without a selector selects nothing, so callers have to skip
+    it."""
     return Selector(requirements=tuple(_equalities(labels or {})))
 
 
@@ -240,17 +236,18 @@ def _equalities(labels: Mapping[str, str]) -> Iterator[Requirement]:
 
 
 class CompiledTerm(Struct, frozen=True, kw_only=True):
-    """A node selector term that is not empty; with errors it matches no node."""
+    """A node selector term that is not empty. With errors, it matches no node."""
 
     index: int
-    """Its position among the terms as written, counted from 0."""
+    """The position among all terms, from 0."""
     expressions: tuple[Requirement, ...]
     fields: tuple[Requirement, ...]
     errors: tuple[InputError, ...]
-    """In the words of upstream; a requirement with an error is in neither list."""
+    """Upstream's errors; a requirement with an error is in neither list."""
 
     def matches(self, labels: Mapping[str, str], node_name: str) -> bool:
-        """All expressions match the labels and all fields the name; a node without a name passes every field."""
+        """Return whether all expressions match the labels and all fields the name. A node without a name matches every
+        field."""
         return (
             not self.errors
             and all(requirement.matches(labels) for requirement in self.expressions)
@@ -258,21 +255,21 @@ class CompiledTerm(Struct, frozen=True, kw_only=True):
         )
 
     def explain(self, labels: Mapping[str, str], node_name: str) -> tuple[RequirementResult, ...]:
-        """Every requirement without error, expressions first, with the node's value."""
+        """Return every valid requirement, expressions first, with the node's value."""
         expressions = tuple(requirement.explain(labels) for requirement in self.expressions)
         return expressions + tuple(_as_read(field, node_name) for field in self.fields)
 
 
 def _as_read(requirement: Requirement, node_name: str) -> RequirementResult:
-    """A requirement on a node's field, where every field but the name reads as empty text."""
+    """Evaluate a requirement on a node's field. Fields other than the name have the empty value."""
     return requirement.explain({requirement.key: node_name if requirement.key == NODE_NAME_FIELD else ""})
 
 
 class CompiledNodeSelector(Struct, frozen=True, kw_only=True):
-    """Terms of which one must match; there is no term for those that were empty.
+    """Terms of which one must match, without the empty terms.
 
-    Errors are lazy, as in upstream's LazyErrorNodeSelector: they make their own term match nothing, and a caller that
-    cares reads them where no term matches. kube-scheduler's NodeAffinity and PodTopologySpread do not care.
+    Errors are lazy, as in upstream's LazyErrorNodeSelector: their own term matches nothing, and a caller may read them
+    if no term matches. kube-scheduler's NodeAffinity and PodTopologySpread ignore them.
     """
 
     terms: tuple[CompiledTerm, ...]
@@ -285,7 +282,7 @@ class CompiledNodeSelector(Struct, frozen=True, kw_only=True):
         return any(term.matches(labels, node_name) for term in self.terms)
 
     def checked(self) -> CompiledNodeSelector:
-        """The same, as NewNodeSelector makes it: raises InputError, the aggregate, where there are errors."""
+        """Return the selector as NewNodeSelector does. Raises InputError with the aggregate of all errors."""
         if error := aggregate(self.errors):
             raise error
         return self
@@ -297,7 +294,7 @@ class WeightedTerm(Struct, frozen=True, kw_only=True):
 
 
 class PreferredSchedulingTerms(Struct, frozen=True, kw_only=True):
-    """Terms that add their weight where they match."""
+    """Terms that add their weight if they match."""
 
     terms: tuple[WeightedTerm, ...]
 
@@ -306,7 +303,7 @@ class PreferredSchedulingTerms(Struct, frozen=True, kw_only=True):
 
 
 class RequiredNodeAffinity(Struct, frozen=True, kw_only=True):
-    """A pod's nodeSelector and required node affinity; both must match, and an absent one does."""
+    """A pod's nodeSelector and required node affinity; both must match, and an absent one matches."""
 
     label_selector: Selector | None
     node_selector: CompiledNodeSelector | None
@@ -330,10 +327,8 @@ def compile_node_selector(selector: NodeSelector, *, field: str = "") -> Compile
 
 
 def compile_preferred_terms(terms: Iterable[PreferredSchedulingTerm], *, field: str = "") -> PreferredSchedulingTerms:
-    """NewPreferredSchedulingTerms: terms that are empty or have weight 0 are skipped unread.
-
-    Raises InputError, the aggregate of what is wrong with the others, whose paths lack "preference" as upstream's do.
-    """
+    """NewPreferredSchedulingTerms: empty terms and terms with weight 0 are skipped without validation. Raises
+    InputError with the aggregate of the others' errors, whose paths lack "preference" as upstream's do."""
     compiled = tuple(
         WeightedTerm(weight=term.weight, term=_compile_term(term.preference, index, f"{field}[{index}]"))
         for index, term in enumerate(terms)
@@ -347,7 +342,7 @@ def compile_preferred_terms(terms: Iterable[PreferredSchedulingTerm], *, field: 
 def required_node_affinity(
     node_selector: Mapping[str, str] | None, affinity_required: NodeSelector | None
 ) -> RequiredNodeAffinity:
-    """GetRequiredNodeAffinity, of spec.nodeSelector and requiredDuringSchedulingIgnoredDuringExecution."""
+    """GetRequiredNodeAffinity of spec.nodeSelector and requiredDuringSchedulingIgnoredDuringExecution."""
     return RequiredNodeAffinity(
         label_selector=selector_from_set(node_selector) if node_selector else None,
         node_selector=compile_node_selector(affinity_required) if affinity_required is not None else None,
@@ -381,9 +376,8 @@ def _compile_term(term: NodeSelectorTerm, index: int, path: str) -> CompiledTerm
     return CompiledTerm(index=index, expressions=tuple(expressions), fields=tuple(fields), errors=tuple(errors))
 
 
-# A label selector as kubectl's -l takes it: `app=web,tier in (front, back),!canary`.
-#
-# Upstream: Parse in staging/src/k8s.io/apimachinery/pkg/labels/selector.go.
+# A label selector in the syntax of kubectl's -l: `app=web,tier in (front, back),!canary`. Upstream: Parse in
+# staging/src/k8s.io/apimachinery/pkg/labels/selector.go.
 
 ALLOWED = "allowed: key, !key, key=value, key!=value, key in (a, b), key notin (a, b), key>1, key<1"
 
@@ -401,12 +395,12 @@ _FORMS: tuple[tuple[str, Operator], ...] = (
 
 
 def parse_label_query(text: str) -> Selector:
-    """All requirements must match. Raises `InputError`."""
+    """Parse requirements, all of which must match. Raises `InputError`."""
     return Selector(requirements=tuple(map(_requirement, _parts(text))))
 
 
 def _parts(text: str) -> Iterator[str]:
-    """The requirements: split at commas that are not in parentheses."""
+    """Split at commas that are not in parentheses."""
     if text.strip():
         yield from re.split(r",(?![^(]*\))", text)
 

@@ -1,7 +1,6 @@
-"""What a snapshot file says of itself: annotations on its List.
+"""The header of a snapshot file: annotations on its List.
 
-`kschedx snapshot` writes them; a List of anyone else has none. They are data as everything else in a file: what is not
-understood is left alone.
+`kschedx snapshot` writes them; other Lists have none. The header is untrusted data: unknown parts are ignored.
 """
 
 from __future__ import annotations
@@ -29,28 +28,28 @@ _ANONYMIZED = f"{DOMAIN}anonymized"
 
 
 class SnapshotHeader(Struct, frozen=True, kw_only=True):
-    """Every part may be unknown, and is then empty."""
+    """The header. Unknown parts are empty."""
 
     taken: str = ""
-    """When the cluster was read, in RFC 3339."""
+    """When the cluster was read, as RFC 3339."""
     source: str = ""
-    """Where from, as a person would call it."""
+    """The name of the source."""
     server_version: str = ""
-    """The API server's release (`v1.36.2`)."""
+    """The API server's version (`v1.36.2`)."""
     complete: Mapping[str, int] = {}
-    """Kinds of which every object was read, with their number."""
+    """Kinds of which all objects were read, with their number."""
     missing: Mapping[str, str] = {}
-    """Kinds that could not be read, with the cause."""
+    """Kinds that could not be read, with the reason."""
     namespaces: tuple[str, ...] = ()
-    """The only namespaces whose objects are there; empty for all."""
+    """The namespaces that were read; empty for all."""
     formats: tuple[str, ...] = ()
-    """The dumps of other tools that it was made from."""
+    """The formats of other tools' dumps that it was made from."""
     lacks: Mapping[str, str] = {}
-    """Kinds of which such a dump does not hold all objects, with those that it lacks."""
+    """Kinds of which such a dump lacks objects, with the missing ones."""
     anonymized: bool = False
 
     def annotations(self) -> dict[str, str]:
-        """As they are written, without what is unknown."""
+        """Return the annotations to write, without unknown parts."""
         texts = {
             _SNAPSHOT: FORMAT,
             _TAKEN: self.taken,
@@ -67,7 +66,7 @@ class SnapshotHeader(Struct, frozen=True, kw_only=True):
 
 
 def of_annotations(annotations: Mapping[str, str]) -> SnapshotHeader | None:
-    """What annotations say; None where they are no header. Raises `InputError` for the header of a later format."""
+    """Parse annotations; None if they are not a header. Raises `InputError` for the header of a later format."""
     version = annotations.get(_SNAPSHOT)
     if version is None:
         return None
@@ -96,7 +95,7 @@ class _Metadata(Struct):
 
 
 def of_list(metadata: bytes | Raw) -> SnapshotHeader | None:
-    """The header in the JSON of a List's metadata. Raises as `of_annotations` does."""
+    """Parse the header in a List's metadata. Raises as `of_annotations`."""
     if DOMAIN.encode() not in bytes(metadata):
         return None
     try:
@@ -106,7 +105,8 @@ def of_list(metadata: bytes | Raw) -> SnapshotHeader | None:
 
 
 def merged(headers: Sequence[SnapshotHeader]) -> SnapshotHeader:
-    """What several snapshots say together: of the time the oldest; missing is only what none of them holds."""
+    """Merge the headers of several snapshots: the oldest time counts, and only kinds that all of them lack are
+    missing."""
     if not headers:
         return SnapshotHeader()
     complete = {kind: count for header in headers for kind, count in header.complete.items()}
@@ -138,7 +138,7 @@ def _texts(text: str) -> dict[str, str]:
 
 
 def _pairs(values: Mapping[str, str]) -> str:
-    """`Node=3,Pod=12`."""
+    """Format as `Node=3,Pod=12`."""
     return ",".join(f"{key}={value}" for key, value in sorted(values.items()))
 
 

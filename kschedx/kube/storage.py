@@ -1,10 +1,8 @@
-"""Typed slim records of volumes, claims and what storage.k8s.io says about drivers: the fields that scheduling reads.
+"""Typed records of volumes, claims, and storage.k8s.io: the fields that scheduling reads.
 
-The defaults are those of the API server. Quantities keep their text; `check_*` refuse what cannot be read, so that no
-rule has to. Upstream: staging/src/k8s.io/api/core/v1, storage/v1, and component-helpers/storage.
+The defaults are the API server's. Quantities keep their text; `check_*` refuse invalid ones, so that no rule has to.
+Upstream: staging/src/k8s.io/api/core/v1, storage/v1, and component-helpers/storage.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
@@ -39,11 +37,11 @@ READ_WRITE_MANY = "ReadWriteMany"
 IMMEDIATE = "Immediate"
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
-"""The provisioner of a class whose volumes are made by hand."""
+"""The provisioner of a class with manually created volumes."""
 
 DISKS = frozenset({"disk.csi.azure.com", "ebs.csi.aws.com", "pd.csi.storage.gke.io"})
 """Drivers that refuse to create a volume with a file system for ReadWriteMany (validateVolumeCapabilit* in each; their
-in-tree plugins refused it too). Others are not known to: Cinder's creates it, local-path may have a shared path."""
+in-tree plugins refuse it too). Other drivers may create it: Cinder does, and local-path may have a shared path."""
 
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -55,7 +53,7 @@ BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION = "failure-domain.beta.kubernetes.io/region"
 
 ZONE_DELIMITER = "__"
-"""Between the zones of a volume's label that names several."""
+"""The delimiter in a volume's label with several zones."""
 
 DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
@@ -84,11 +82,11 @@ class VolumeNodeAffinity(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class NodePathSource(Struct, frozen=True, kw_only=True):
-    """A place on a node's own disk; that there is one is all that counts."""
+    """A path on a node's own disk; only its presence counts."""
 
 
 class PersistentVolumeSpec(InTreeVolumeSources, frozen=True, kw_only=True, rename="camel"):
-    """Sources that kschedx does not read (nfs, ...) leave every source unset."""
+    """Sources that kschedx does not read (nfs, ...) leave all fields unset."""
 
     capacity: ResourceList = field(default_factory=dict)
     access_modes: tuple[str, ...] = ()
@@ -121,12 +119,12 @@ class PersistentVolume(Struct, frozen=True, kw_only=True):
 
     @property
     def storage_class(self) -> str:
-        """GetPersistentVolumeClass: the beta annotation comes first."""
+        """GetPersistentVolumeClass: the beta annotation takes precedence."""
         return self.metadata.annotations.get(BETA_STORAGE_CLASS, self.spec.storage_class_name)
 
     @property
     def size(self) -> int:
-        """Exact, in nano-bytes; 0 where the volume names none."""
+        """The exact capacity in nano-bytes; 0 if the volume has none."""
         return nano_units(self.spec.capacity.get(STORAGE, "0"))
 
     @property
@@ -173,17 +171,17 @@ class PersistentVolumeClaim(Struct, frozen=True, kw_only=True):
 
     @property
     def names_class(self) -> bool:
-        """PersistentVolumeClaimHasClass: the empty name counts."""
+        """PersistentVolumeClaimHasClass: an empty name counts."""
         return BETA_STORAGE_CLASS in self.metadata.annotations or self.spec.storage_class_name is not None
 
     @property
     def storage_class(self) -> str:
-        """GetPersistentVolumeClaimClass: the beta annotation comes first; empty where there is none."""
+        """GetPersistentVolumeClaimClass: the beta annotation takes precedence; empty without a class."""
         return self.metadata.annotations.get(BETA_STORAGE_CLASS, self.spec.storage_class_name or "")
 
     @property
     def size(self) -> int:
-        """Exact, in nano-bytes; 0 where the claim asks for none."""
+        """The exact request in nano-bytes; 0 if the claim has none."""
         return nano_units(self.spec.resources.requests.get(STORAGE, "0"))
 
     @property
@@ -192,12 +190,12 @@ class PersistentVolumeClaim(Struct, frozen=True, kw_only=True):
 
     @property
     def is_fully_bound(self) -> bool:
-        """The volume controller has finished, not only begun."""
+        """Whether the volume controller has completed the binding."""
         return bool(self.spec.volume_name) and BIND_COMPLETED in self.metadata.annotations
 
     @property
     def selected_node(self) -> str | None:
-        """The node for which the volume is being provisioned; None where nothing was chosen."""
+        """The node for which the volume is being provisioned, or None."""
         return self.metadata.annotations.get(SELECTED_NODE)
 
 
@@ -227,14 +225,14 @@ class OfStatefulSetStatus(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class OfStatefulSet(Struct, frozen=True, kw_only=True):
-    """How many pods a StatefulSet wants, and what it gives them beside the template."""
+    """The replicas and claim templates of a StatefulSet."""
 
     spec: OfStatefulSetSpec = OfStatefulSetSpec()
     status: OfStatefulSetStatus = OfStatefulSetStatus()
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """IsVolumeBoundToClaim: the volume names the claim, and the claim's uid where it names one."""
+    """IsVolumeBoundToClaim: the volume's claimRef names the claim, with the same uid if it has one."""
     reference = volume.spec.claim_ref
     return (
         reference is not None
@@ -244,7 +242,7 @@ def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def not_found(resource: str, name: str) -> str:
-    """The API's own words: `persistentvolumeclaim "data" not found`."""
+    """Return the API's message: `persistentvolumeclaim "data" not found`."""
     return f'{resource} "{name}" not found'
 
 
@@ -280,7 +278,7 @@ class StorageClass(Struct, frozen=True, kw_only=True, rename="camel"):
         return self.provisioner not in ("", NO_PROVISIONER)
 
     def refuses_modes(self, claim: PersistentVolumeClaim) -> bool:
-        """Whether the provisioner is known to refuse the access modes of a claim."""
+        """Return whether the provisioner is known to refuse the claim's access modes."""
         spec, plugin = claim.spec, plugin_named(self.provisioner)
         driver = self.provisioner if plugin is None else plugin.driver
         return driver in DISKS and READ_WRITE_MANY in spec.access_modes and spec.volume_mode == FILESYSTEM
@@ -291,7 +289,7 @@ class StorageClass(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
-    """GetDefaultClass: of several the newest, of equally new ones the first by name."""
+    """GetDefaultClass: the newest of several; among equally new ones, the first by name."""
 
     def created(one: StorageClass) -> int:
         return nanoseconds(one.metadata.creation_timestamp) if one.metadata.creation_timestamp else MIN_INT64
@@ -301,27 +299,27 @@ def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
 
 
 def with_default_class(claim: PersistentVolumeClaim, default: StorageClass | None) -> PersistentVolumeClaim:
-    """The claim as admission and the volume controller leave it: an unbound one without a class gets the default."""
+    """Set the default class on an unbound claim without a class, as admission and the volume controller do."""
     if default is None or claim.names_class or claim.spec.volume_name:
         return claim
     return replace(claim, spec=replace(claim.spec, storage_class_name=default.name))
 
 
 def bound_claim(claim: PersistentVolumeClaim, volume: str) -> PersistentVolumeClaim:
-    """The claim as the volume controller leaves it."""
+    """Return the claim as the volume controller binds it."""
     metadata = replace(claim.metadata, annotations={**claim.metadata.annotations, BIND_COMPLETED: "yes"})
     return replace(claim, metadata=metadata, spec=replace(claim.spec, volume_name=volume))
 
 
 _DEFAULT_SIZE = 1 << 30
 _IN_TREE = "kubernetes.io/"
-"""The prefix of provisioners that are no CSI drivers."""
+"""The prefix of provisioners that are not CSI drivers."""
 
 
 def volume_for(
     claim: PersistentVolumeClaim, name: str, storage_class: StorageClass | None, *, bound: bool
 ) -> PersistentVolume:
-    """A volume that has all that the claim asks for, within every node's reach. The user fills in its storage."""
+    """Return a volume that satisfies the claim and that every node can reach. The user adds its source."""
     spec = claim.spec
     driver = storage_class.provisioner if storage_class and storage_class.can_provision else ""
     size = claim.size_in_bytes or _DEFAULT_SIZE
@@ -344,7 +342,7 @@ def volume_for(
 
 
 def _labels_for(selector: LabelSelector | None) -> dict[str, str]:
-    """Labels that a selector picks; what it excludes is simply not there."""
+    """Return labels that a selector matches, without the labels that it excludes."""
     if selector is None:
         return {}
     wanted = {one.key: one.values[0] if one.values else "true" for one in selector.match_expressions
@@ -353,12 +351,10 @@ def _labels_for(selector: LabelSelector | None) -> dict[str, str]:
 
 
 def provisioned_at_once(
-    claim: PersistentVolumeClaim, storage_class: StorageClass | None, nodes: Iterable[CSINode]
+    claim: PersistentVolumeClaim, storage_class: StorageClass | None, nodes: "Iterable[CSINode]"
 ) -> PersistentVolume | None:
-    """The volume that a driver makes for a new claim before a pod is scheduled, if every node can reach it.
-
-    None for one whose place the driver chooses, by the topology keys of the nodes or the class's topologies.
-    """
+    """Return the volume that a driver provisions for a new claim before its pod is scheduled, if every node can reach
+    it. None if the driver chooses the location by the nodes' topology keys or the class's topologies."""
     if storage_class is None or not storage_class.can_provision or storage_class.waits_for_first_consumer:
         return None
     drivers = [one for node in nodes for one in node.spec.drivers if one.name == storage_class.provisioner]
@@ -384,14 +380,14 @@ class CSINodeSpec(Struct, frozen=True, kw_only=True):
 
 
 class CSINode(Struct, frozen=True, kw_only=True):
-    """Named after the node."""
+    """It has the name of its node."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: CSINodeSpec = CSINodeSpec()
 
     @property
     def limits(self) -> dict[str, int]:
-        """Driver to the number of volumes that can be attached; a driver without a limit is absent."""
+        """Driver to the number of attachable volumes; a driver without a limit is absent."""
         return {
             driver.name: driver.allocatable.count
             for driver in self.spec.drivers
@@ -428,13 +424,13 @@ class CSIStorageCapacity(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def limit(self) -> int | None:
-        """The largest volume that can be made, in bytes: maximumVolumeSize is more precise than capacity."""
+        """The largest volume that can be provisioned, in bytes: maximumVolumeSize takes precedence over capacity."""
         written = self.capacity if self.maximum_volume_size is None else self.maximum_volume_size
         return None if written is None else quantity_value(written)
 
     @property
     def free(self) -> int:
-        """Capacity in bytes, 0 where unknown."""
+        """The capacity in bytes, 0 if unknown."""
         return 0 if self.capacity is None else quantity_value(self.capacity)
 
 
@@ -457,7 +453,7 @@ class VolumeAttachment(Struct, frozen=True, kw_only=True):
 
 
 def check_quantities(item: PersistentVolume | PersistentVolumeClaim | CSIStorageCapacity) -> None:
-    """Raises `InputError` with the field's path for a size that is no quantity."""
+    """Raises `InputError` with the field's path for an invalid size."""
     sizes: dict[str, Written | None]
     match item:
         case PersistentVolume():
@@ -477,34 +473,30 @@ def check_quantities(item: PersistentVolume | PersistentVolumeClaim | CSIStorage
             raise error.at(Place(field=path)) from None
 
 
-# The claims behind a pod's volumes: their names, and whose they are.
-#
-# Upstream: component-helpers/storage/ephemeral.
+# The claims of a pod's volumes: their names and owners. Upstream: component-helpers/storage/ephemeral.
 
 
 def ephemeral_claim_name(pod_name: str, volume: Volume) -> str:
-    """The name of the claim that is made for a generic ephemeral volume."""
+    """Return the name of the claim for a generic ephemeral volume."""
     return f"{pod_name}-{volume.name}"
 
 
 def claim_name(pod_name: str, volume: Volume) -> str | None:
-    """The claim behind a pod's volume; None where there is none."""
+    """Return the claim of a pod's volume, or None."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     return ephemeral_claim_name(pod_name, volume) if volume.ephemeral is not None else None
 
 
 def own_claims(pod: Pod) -> Mapping[str, bool]:
-    """The claims that a pod names, `namespace/name`, and whether each is of a generic ephemeral volume."""
+    """Return the claims that a pod names as `namespace/name`, with whether each is for a generic ephemeral volume."""
     named = ((claim_name(pod.metadata.name, volume), volume.ephemeral is not None) for volume in pod.spec.volumes)
     return {f"{pod.metadata.namespace}/{name}": is_ephemeral for name, is_ephemeral in named if name is not None}
 
 
 def not_owned_by(claim: PersistentVolumeClaim, pod: ObjectMeta) -> str | None:
-    """VolumeIsForPod: why the claim is not the one that was made for the pod's ephemeral volume, or None if it is.
-
-    A pod without a uid is yet to be created, so nothing was made for it.
-    """
+    """VolumeIsForPod: return why the claim does not belong to the pod's ephemeral volume, or None. A pod without a uid
+    does not exist yet, so it has no claim."""
     owner = claim.metadata.controller
     is_owner = owner is not None and owner.uid != "" and owner.uid == pod.uid
     if is_owner and claim.metadata.namespace == pod.namespace:
@@ -512,50 +504,48 @@ def not_owned_by(claim: PersistentVolumeClaim, pod: ObjectMeta) -> str | None:
     return f"PVC {claim.key} was not created for pod {pod.namespace}/{pod.name} (pod is not owner)"
 
 
-# The allocatable resources by which nodes limit attached volumes, until Kubernetes 1.31.
-#
-# Upstream: pkg/volume/util/attach_limit.go.
+# The allocatable resources that limit attached volumes until Kubernetes 1.31. Upstream:
+# pkg/volume/util/attach_limit.go.
 
 PREFIX = "attachable-volumes-"
 CSI_PREFIX = f"{PREFIX}csi-"
 _LONGEST = 63
-"""The length that a resource's name must stay below."""
+"""The exclusive maximum length of a resource name."""
 
 
 def csi_limit_key(driver: str) -> str:
-    """The resource that limits a CSI driver's volumes; a long name is cut and made distinct by its hash."""
+    """Return the resource that limits a CSI driver's volumes. A long name is shortened and gets a hash."""
     key = f"{CSI_PREFIX}{driver}"
     if len(key.encode()) < _LONGEST:
         return key
-    import hashlib  # few names are so long
+    import hashlib  # rarely needed
 
     digest = hashlib.sha1(driver.encode(), usedforsecurity=False).hexdigest()
     return f"{CSI_PREFIX}{driver[:23]}{digest[:16]}"
 
 
-# In-tree volumes as the CSI volumes that replace them: what of the translation scheduling can see.
-#
-# That is the driver's name, the volume handle, and node affinity under the driver's own topology key. Upstream:
-# staging/src/k8s.io/csi-translation-lib, and isCSIMigrationOn in the plugins that use it.
+# In-tree volumes as CSI volumes: the part of the translation that affects scheduling. These are the driver's name, the
+# volume handle, and node affinity with the driver's topology key. Upstream: staging/src/k8s.io/csi-translation-lib, and
+# isCSIMigrationOn in the plugins that use it.
 
 _UNSPECIFIED = "UNSPECIFIED"
 
 
 class TranslationError(Exception):
-    """A volume that cannot be translated, in upstream's words; a plugin makes a status of it."""
+    """A volume that cannot be translated, with upstream's message; plugins return it as a status."""
 
 
 class InTreePlugin(Struct, frozen=True, kw_only=True):
-    """An in-tree volume plugin and the CSI driver that replaced it."""
+    """An in-tree volume plugin and the CSI driver that replaces it."""
 
     name: str
     driver: str
     source: str
-    """The field of InTreeVolumeSources that holds its volumes."""
+    """The field of InTreeVolumeSources with its volumes."""
     topology_key: str = ""
-    """The driver's zone label; empty where the translation leaves topology alone."""
+    """The driver's zone label; empty if the translation does not change topology."""
     is_migrated: bool = True
-    """Scheduling treats its volumes as the driver's (isCSIMigrationOn); otherwise it only knows them."""
+    """Whether scheduling treats its volumes as the driver's (isCSIMigrationOn)."""
 
 
 IN_TREE_PLUGINS = (
@@ -589,22 +579,22 @@ _BY_NAME = {plugin.name: plugin for plugin in IN_TREE_PLUGINS}
 
 
 def plugin_named(name: str) -> InTreePlugin | None:
-    """The in-tree plugin of a name, such as a StorageClass has for a provisioner."""
+    """Find the in-tree plugin with a name, such as a StorageClass's provisioner."""
     return _BY_NAME.get(name)
 
 
 def plugin_of(volume: InTreeVolumeSources) -> InTreePlugin | None:
-    """The in-tree plugin of a pod's volume, or of a PersistentVolume's spec."""
+    """Find the in-tree plugin of a pod's volume or of a PersistentVolume's spec."""
     return next((plugin for plugin in IN_TREE_PLUGINS if getattr(volume, plugin.source) is not None), None)
 
 
 def inline_handle(volume: Volume) -> str:
-    """The handle of a pod's own volume of a migrated plugin. Raises `TranslationError`."""
+    """Return the handle of an inline volume of a migrated plugin. Raises `TranslationError`."""
     return _handle(volume, volume.name, {})
 
 
 def translated(volume: PersistentVolume) -> PersistentVolume:
-    """A PersistentVolume of a migrated plugin as its driver's. Raises `TranslationError`."""
+    """Translate a PersistentVolume of a migrated plugin to its CSI driver's. Raises `TranslationError`."""
     spec = volume.spec
     handle = _handle(spec, volume.name, volume.metadata.labels)
     plugin = next(plugin for plugin in IN_TREE_PLUGINS if getattr(spec, plugin.source) is not None)
@@ -626,7 +616,7 @@ def translated(volume: PersistentVolume) -> PersistentVolume:
 
 
 def _handle(source: InTreeVolumeSources, name: str, labels: Mapping[str, str]) -> str:
-    """`name` and `labels` are those of the volume that `source` is of."""
+    """`name` and `labels` belong to the volume with this `source`."""
     if source.gce_persistent_disk is not None:
         return _gce_handle(source.gce_persistent_disk.pd_name, labels)
     if source.aws_elastic_block_store is not None:
@@ -641,7 +631,7 @@ def _handle(source: InTreeVolumeSources, name: str, labels: Mapping[str, str]) -
 
 
 def _gce_handle(name: str, labels: Mapping[str, str]) -> str:
-    """A disk of one zone, or of the region that several zones share, as the volume's labels say."""
+    """Return the handle of a zonal disk, or of a regional one if the volume's labels have several zones."""
     zones = (labels.get(BETA_ZONE) or labels.get(ZONE, "")).split(ZONE_DELIMITER)
     if len(zones) > 1:
         return f"projects/{_UNSPECIFIED}/regions/{_gce_region(zones)}/disks/{name}"
@@ -649,7 +639,7 @@ def _gce_handle(name: str, labels: Mapping[str, str]) -> str:
 
 
 def _gce_region(zones: Iterable[str]) -> str:
-    """`us-central1` of `us-central1-a` and its neighbours."""
+    """Return `us-central1` for `us-central1-a` and its neighbors."""
     regions: set[str] = set()
     for zone in zones:
         parts = zone.split("-")
@@ -666,7 +656,7 @@ def _gce_region(zones: Iterable[str]) -> str:
 
 
 def _ebs_volume_id(written: str) -> str:
-    """`vol-1` of `aws://zone/vol-1`, `aws:///vol-1` and `vol-1`; an id without the scheme is taken as it is."""
+    """Return `vol-1` for `aws://zone/vol-1`, `aws:///vol-1`, and `vol-1`; an id without the scheme is unchanged."""
     if not written.startswith("aws://"):
         return written
     found = unquote(urlsplit(written).path).strip("/")
@@ -678,7 +668,7 @@ def _ebs_volume_id(written: str) -> str:
 
 
 def _azure_disk(source: AzureDiskVolumeSource) -> str:
-    """Only managed disks were migrated; a source that names no kind is Shared by default."""
+    """Only managed disks are migrated; the default kind is Shared."""
     kind = source.kind or "Shared"
     if kind.lower() != "managed":
         raise TranslationError(f"kind({kind}) is not supported in csi migration")
@@ -691,7 +681,7 @@ def _azure_disk(source: AzureDiskVolumeSource) -> str:
 def _translated_topology(
     volume: PersistentVolume, required: NodeSelector | None, topology_key: str
 ) -> NodeSelector | None:
-    """Node affinity under the driver's zone label; where it names no zone, the volume's zone label is added."""
+    """Return the node affinity with the driver's zone label. If it has no zone, the volume's zone label is added."""
     labels = volume.metadata.labels
     zone_key, region_key = _topology_labels(volume, required)
     if _values(required, zone_key):
@@ -704,7 +694,7 @@ def _translated_topology(
 
 
 def _topology_labels(volume: PersistentVolume, required: NodeSelector | None) -> tuple[str, str]:
-    """The generation of zone and region labels that a volume uses, its node affinity looked at before its labels."""
+    """Return the zone and region label keys that a volume uses: first from its node affinity, then from its labels."""
     in_affinity = {
         expression.key
         for term in (required.node_selector_terms if required else ())
@@ -729,7 +719,7 @@ def _values(selector: NodeSelector | None, key: str) -> set[str]:
 
 
 def _renamed(selector: NodeSelector | None, old: str, new: str) -> NodeSelector:
-    """The selector with one key replaced by another in every expression."""
+    """Replace one key with another in every expression."""
     return NodeSelector(
         node_selector_terms=tuple(
             replace(
@@ -745,7 +735,7 @@ def _renamed(selector: NodeSelector | None, old: str, new: str) -> NodeSelector:
 
 
 def _narrowed(selector: NodeSelector | None, key: str, zones: Iterable[str]) -> NodeSelector | None:
-    """The selector with every term narrowed to some zones; unchanged where none of them has a name."""
+    """Restrict every term to some zones; without zone names, the selector is unchanged."""
     named = tuple(sorted({zone.strip() for zone in zones} - {""}))
     if not named:
         return selector

@@ -1,4 +1,4 @@
-"""Whether a toleration tolerates a taint, or covers another toleration.
+"""Whether a toleration tolerates a taint or covers another toleration.
 
 Upstream: staging/src/k8s.io/api/core/v1/toleration.go, pkg/util/tolerations/tolerations.go.
 """
@@ -15,14 +15,14 @@ PREFER_NO_SCHEDULE = "PreferNoSchedule"
 NO_EXECUTE = "NoExecute"
 
 DO_NOT_SCHEDULE = (NO_SCHEDULE, NO_EXECUTE)
-"""The effects that keep a pod off a node."""
+"""The effects that reject a pod."""
 
 _INTEGER = re.compile(r"(0|-?[1-9][0-9]*)\Z")
 _INT64 = range(-(2**63), 2**63)
 
 
 def tolerates(toleration: Toleration, taint: Taint, *, comparison: bool) -> bool:
-    """`comparison`: whether the operators Lt and Gt count (gate TaintTolerationComparisonOperators)."""
+    """`comparison`: whether the operators Lt and Gt are supported (gate TaintTolerationComparisonOperators)."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -39,15 +39,15 @@ def tolerates(toleration: Toleration, taint: Taint, *, comparison: bool) -> bool
 
 
 class Tolerations:
-    """Many of them, that are asked about many taints: an answer costs the same however many there are."""
+    """Many tolerations, indexed: the cost of a lookup does not depend on their number."""
 
     def __init__(self, tolerations: Iterable[Toleration], *, comparison: bool) -> None:
         self._comparison = comparison
         self._equal: set[tuple[str, str, str]] = set()
-        """Key, effect and value of those with `Equal`; what is empty matches everything, but for the value."""
+        """Key, effect, and value of those with `Equal`. An empty key or effect matches everything."""
         self._exist: set[tuple[str, str]] = set()
         self._others: dict[str, list[Toleration]] = {}
-        """Those that compare, by key."""
+        """Those with a comparison operator, by key."""
         for one in tolerations:
             if one.operator in ("", "Equal"):
                 self._equal.add((one.key, one.effect, one.value))
@@ -57,7 +57,7 @@ class Tolerations:
                 self._others.setdefault(one.key, []).append(one)
 
     def cover(self, taint: Taint) -> bool:
-        """Whether one of them tolerates the taint (`tolerates`)."""
+        """Return whether one of them tolerates the taint (`tolerates`)."""
         for key in (taint.key, ""):
             for effect in (taint.effect, ""):
                 if (key, effect) in self._exist or (key, effect, taint.value) in self._equal:
@@ -67,12 +67,12 @@ class Tolerations:
         return False
 
     def uncovered(self, taints: Iterable[Taint], effects: tuple[str, ...]) -> Taint | None:
-        """The first taint with one of `effects` that none of them tolerates."""
+        """Return the first taint with one of `effects` that none of them tolerates."""
         return next((taint for taint in taints if taint.effect in effects and not self.cover(taint)), None)
 
 
 def _compare(taint: str, operator: str, toleration: str) -> bool:
-    """The taint's number against the toleration's; whatever is no int64 in canonical form does not match."""
+    """Compare the taint's number with the toleration's. Anything but a canonical int64 does not match."""
     if not (_INTEGER.match(taint) and _INTEGER.match(toleration)) or max(len(taint), len(toleration)) > 20:
         return False
     left, right = int(taint), int(toleration)
@@ -84,12 +84,13 @@ def _compare(taint: str, operator: str, toleration: str) -> bool:
 def untolerated(
     taints: Iterable[Taint], tolerations: Iterable[Toleration], *, effects: tuple[str, ...], comparison: bool
 ) -> Taint | None:
-    """The first taint with one of `effects` that no toleration tolerates."""
+    """Return the first taint with one of `effects` that no toleration tolerates."""
     return Tolerations(tolerations, comparison=comparison).uncovered(taints, effects)
 
 
 def merge_tolerations(first: Iterable[Toleration], second: Iterable[Toleration]) -> tuple[Toleration, ...]:
-    """Both, less those that another one covers; of equal ones the first stays (pkg/util/tolerations)."""
+    """Merge both lists without tolerations that another one covers; of equal ones the first stays
+    (pkg/util/tolerations)."""
     every = (*first, *second)
     merged: list[Toleration] = []
     for index, one in enumerate(every):
@@ -100,8 +101,8 @@ def merge_tolerations(first: Iterable[Toleration], second: Iterable[Toleration])
 
 
 def covers(wide: Toleration, narrow: Toleration) -> bool:
-    """Whether `wide` tolerates everything that `narrow` does, as the API server sees it: an equal one always, otherwise
-    "Equal" covers only what spells its operator out."""
+    """Return whether `wide` tolerates everything that `narrow` does, by the API server's rules: an equal one always
+    does; otherwise "Equal" covers only tolerations with an explicit operator."""
     if wide == narrow:
         return True
     if wide.key != narrow.key and (wide.key or wide.operator != "Exists"):
@@ -118,7 +119,7 @@ def covers(wide: Toleration, narrow: Toleration) -> bool:
 
 
 def toleration_text(toleration: Toleration) -> str:
-    """As `kubectl describe` writes it: `key=value:effect`, `key:effect op=Exists`, `op=Exists`."""
+    """Format as `kubectl describe` does: `key=value:effect`, `key:effect op=Exists`, `op=Exists`."""
     text = toleration.key
     if toleration.value:
         text += f"={toleration.value}"

@@ -1,6 +1,4 @@
-"""Typed slim records of core/v1, policy/v1, and scheduling.k8s.io: the fields that scheduling reads."""
-
-from __future__ import annotations
+"""Typed records of core/v1, policy/v1, and scheduling.k8s.io: the fields that scheduling reads."""
 
 from msgspec import Struct, field
 
@@ -8,9 +6,7 @@ from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
 from kschedx.kube.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm
 
-# A pod's volumes and where they come from, as typed slim records of core/v1: the fields that scheduling reads.
-#
-# Persistent volumes, claims and their classes are in `kube/storage.py`.
+# A pod's volumes and their sources. Persistent volumes, claims, and classes are in `kube/storage.py`.
 
 FILESYSTEM = "Filesystem"
 
@@ -90,7 +86,7 @@ class PersistentVolumeClaimSpec(Struct, frozen=True, kw_only=True, rename="camel
     resources: VolumeResourceRequirements = VolumeResourceRequirements()
     volume_name: str = ""
     storage_class_name: str | None = None
-    """None asks for the default class, empty for none."""
+    """None means the default class, an empty name no class."""
     volume_mode: str = FILESYSTEM
     volume_attributes_class_name: str = ""
 
@@ -100,7 +96,7 @@ class PersistentVolumeClaimTemplate(Struct, frozen=True, kw_only=True):
 
 
 class EphemeralVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A generic ephemeral volume; the claim is named after the pod and the volume."""
+    """A generic ephemeral volume; its claim is named after the pod and the volume."""
 
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
@@ -110,18 +106,18 @@ class ImageVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class EmptyDirVolumeSource(Struct, frozen=True, kw_only=True):
-    """No plugin reads it: a drain asks whether there is one."""
+    """Only a drain reads it."""
 
     medium: str = ""
-    """`Memory`: nothing of it is on the node's disk."""
+    """`Memory`: it uses no disk of the node."""
 
 
 class HostPathVolumeSource(Struct, frozen=True, kw_only=True):
-    """No plugin reads it: cluster-autoscaler asks whether there is one."""
+    """Only cluster-autoscaler reads it."""
 
 
 class InTreeVolumeSources(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a pod's volume and a persistent volume can both be: one of an in-tree plugin that a CSI driver replaced."""
+    """A source of a pod's volume or a persistent volume from an in-tree plugin that a CSI driver replaces."""
 
     gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
     aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
@@ -133,7 +129,7 @@ class InTreeVolumeSources(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Volume(InTreeVolumeSources, frozen=True, kw_only=True, rename="camel"):
-    """A pod's volume; sources that kschedx does not read (configMap, secret, ...) leave every field unset."""
+    """A pod's volume. Sources that kschedx does not read (configMap, secret, ...) leave every field unset."""
 
     name: str = ""
     empty_dir: EmptyDirVolumeSource | None = None
@@ -146,7 +142,7 @@ class Volume(InTreeVolumeSources, frozen=True, kw_only=True, rename="camel"):
     rbd: RBDVolumeSource | None = None
 
 
-# How a pod names the group that it is placed with.
+# How a pod refers to its group.
 
 
 class PodSchedulingGroup(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -154,19 +150,17 @@ class PodSchedulingGroup(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class WorkloadReference(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Of 1.35 alone, behind the gate GenericWorkload; a PodSchedulingGroup took its place."""
+    """Only in 1.35, behind the gate GenericWorkload; PodSchedulingGroup replaces it."""
 
     name: str = ""
     pod_group: str = ""
     pod_group_replica_key: str = ""
 
 
-# Typed slim records of core/v1, and of neighbours with few fields.
-#
-# They have the fields that scheduling reads, under Kubernetes' own names; the rest of a manifest is skipped unread.
-# Optional scalars that Go holds as pointers are `T | None`; lists and maps for which nil and empty mean the same are
-# empty tuples and dicts. Resource lists keep the text of their quantities. Other groups have modules of their own
-# (`storage`, `devices`, `scheduling`, `policy`), and so have a pod's volumes (`pod_volumes`).
+# Typed records of core/v1 and small related groups. They have the fields that scheduling reads, with Kubernetes' names;
+# other fields of a manifest are skipped. Optional scalars that are pointers in Go are `T | None`; lists and maps for
+# which nil and empty mean the same are empty tuples and dicts. Resource lists keep the text of their quantities.
+# `storage` and `devices` have the records of their groups.
 
 Labels = dict[str, str]
 
@@ -217,9 +211,9 @@ class ContainerPort(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class ContainerClaim(Struct, frozen=True, kw_only=True):
     name: str = ""
-    """That of one of the pod's resourceClaims."""
+    """The name of one of the pod's resourceClaims."""
     request: str = ""
-    """Of that claim; empty for all of them."""
+    """A request of that claim; empty for all of them."""
 
 
 class ResourceRequirements(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -242,7 +236,7 @@ class Container(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def is_restartable_init(self) -> bool:
-        """A sidecar, where this stands among the init containers."""
+        """Whether it is a sidecar, if it is an init container."""
         return self.restart_policy == "Always"
 
 
@@ -266,7 +260,7 @@ class WeightedPodAffinityTerm(Struct, frozen=True, kw_only=True, rename="camel")
 
 
 class PodAffinity(Struct, frozen=True, kw_only=True, rename="camel"):
-    """podAffinity and podAntiAffinity alike."""
+    """podAffinity or podAntiAffinity."""
 
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
@@ -304,8 +298,8 @@ class PodOS(Struct, frozen=True, kw_only=True):
 
 
 class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What scheduling reads of a pod's spec. In a `PodTable` pods of one template share one PodSpec, whose
-    `node_name` is then empty: the table holds it per pod."""
+    """The fields of a pod's spec that scheduling reads. In a `PodTable`, the pods of one template share a PodSpec with
+    an empty `node_name`; the table holds it per pod."""
 
     node_name: str = ""
     scheduler_name: str = ""
@@ -332,11 +326,18 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     host_network: bool = False
     host_users: bool | None = None
     os: PodOS | None = None
-    """Read by the kubelet, not by kube-scheduler."""
+    """The kubelet reads it, not kube-scheduler."""
+
+    @property
+    def required_anti_affinity(self) -> tuple[PodAffinityTerm, ...]:
+        """The terms of the required anti-affinity to other pods."""
+        if self.affinity is None or self.affinity.pod_anti_affinity is None:
+            return ()
+        return self.affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
 
     @property
     def mounts_storage(self) -> bool:
-        """Whether a volume is more than a directory of the node's own."""
+        """Whether a volume is more than a directory on the node."""
         return any(
             volume != Volume(name=volume.name, empty_dir=volume.empty_dir, host_path=volume.host_path)
             for volume in self.volumes
@@ -362,14 +363,14 @@ class ContainerStateTerminated(Struct, frozen=True, kw_only=True, rename="camel"
 
 
 class ContainerState(Struct, frozen=True, kw_only=True):
-    """Neither of both while the container runs."""
+    """Both fields are empty while the container runs."""
 
     waiting: ContainerStateWaiting | None = None
     terminated: ContainerStateTerminated | None = None
 
 
 class ContainerStatus(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The state is read for pods of which a container waits."""
+    """The state is read only for pods with a waiting container."""
 
     name: str = ""
     state: ContainerState | None = None
@@ -381,11 +382,11 @@ class ContainerStatus(Struct, frozen=True, kw_only=True, rename="camel"):
 class PodResourceClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
     resource_claim_name: str | None = None
-    """None where no claim was needed."""
+    """None if no claim is needed."""
 
 
 class NodeAllocatableResourceClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a claim's devices take of the node's allocatable resources."""
+    """The node's allocatable resources that a claim's devices use."""
 
     resource_claim_name: str = ""
     containers: tuple[str, ...] = ()
@@ -395,7 +396,7 @@ class NodeAllocatableResourceClaimStatus(Struct, frozen=True, kw_only=True, rena
 class PodStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     phase: str = ""
     reason: str = ""
-    """Of a pod that has failed: `Evicted`, `OutOfcpu`, `UnexpectedAdmissionError`."""
+    """The reason of a failed pod: `Evicted`, `OutOfcpu`, `UnexpectedAdmissionError`."""
     message: str = ""
     start_time: str | None = None
     nominated_node_name: str = ""
@@ -415,12 +416,12 @@ class Pod(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """`namespace/name`; of a pod that the API server still names, its `generateName`."""
+        """`namespace/name`, with `generateName` if the API server has not named the pod yet."""
         return f"{self.metadata.namespace}/{self.metadata.name or self.metadata.generate_name}"
 
     @property
     def priority(self) -> int:
-        """corev1helpers.PodPriority: 0 where none is set."""
+        """corev1helpers.PodPriority: 0 by default."""
         return self.spec.priority or 0
 
 
@@ -428,7 +429,7 @@ class Pod(Struct, frozen=True, kw_only=True):
 
 
 AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
-"""A node's annotation about pods of some controllers; schedulers before 1.22 read it."""
+"""A node annotation about pods of some controllers; schedulers before 1.22 read it."""
 
 
 class Taint(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -437,7 +438,7 @@ class Taint(Struct, frozen=True, kw_only=True, rename="camel"):
     effect: str = ""
 
     def __str__(self) -> str:
-        """As kubectl writes it: `key=value:effect`, `key:effect`."""
+        """Format as kubectl does: `key=value:effect`, `key:effect`."""
         return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
 
 
@@ -468,15 +469,14 @@ class NodeStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     capacity: ResourceList = {}
     allocatable: ResourceList = {}
     conditions: tuple[NodeCondition, ...] = ()
-    """Schedulers before 1.13 and the cluster-autoscaler read them; later schedulers read the taints that stand for
-    them."""
+    """Schedulers before 1.13 and cluster-autoscaler read them; later schedulers read the corresponding taints."""
     images: tuple[ContainerImage, ...] = ()
     declared_features: tuple[str, ...] = ()
     node_info: NodeSystemInfo = NodeSystemInfo()
 
 
 LOST_TAINTS = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
-"""What the node lifecycle controller taints a node with whose kubelet does not answer, or is not ready."""
+"""The taints that the node lifecycle controller adds to a node that is not ready or whose kubelet does not respond."""
 
 
 class Node(Struct, frozen=True, kw_only=True):
@@ -490,13 +490,13 @@ class Node(Struct, frozen=True, kw_only=True):
 
     @property
     def is_lost(self) -> bool:
-        """The node is not ready, so that none of its pods is, and no kubelet may answer for it."""
+        """Whether the node is not ready, so that its pods are not ready and its kubelet may not respond."""
         if any(taint.key in LOST_TAINTS for taint in self.spec.taints):
             return True
         return any(one.type == "Ready" and one.status in ("False", "Unknown") for one in self.status.conditions)
 
 
-# --- the rest of core/v1, apps/v1, policy/v1 and scheduling.k8s.io that scheduling reads
+# --- other kinds of core/v1, apps/v1, policy/v1, and scheduling.k8s.io
 
 
 class NamespaceCondition(Struct, frozen=True, kw_only=True):
@@ -557,7 +557,7 @@ class StatefulSet(Struct, frozen=True, kw_only=True):
     spec: WorkloadSpec = WorkloadSpec()
 
 
-# --- what the cluster-autoscaler writes and reads
+# --- objects of cluster-autoscaler
 
 AUTOSCALER_STATUS = "kube-system/cluster-autoscaler-status"
 AUTOSCALER_PRIORITIES = "kube-system/cluster-autoscaler-priority-expander"
@@ -568,7 +568,7 @@ class ConfigMap(Struct, frozen=True, kw_only=True):
     data: dict[str, str] = {}
 
 
-# --- what admission reads
+# --- objects for admission
 
 
 class LimitRangeItem(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -606,7 +606,7 @@ class RuntimeClass(Struct, frozen=True, kw_only=True):
     scheduling: RuntimeClassScheduling | None = None
 
 
-# What is read of what makes pods, beside the template: how many it wants, and how it replaces them.
+# The fields of controllers besides the template: replicas and update strategy.
 
 
 class RollingUpdate(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -642,7 +642,7 @@ class ReplicasControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ReplicasController(Struct, frozen=True, kw_only=True):
-    """Of a Deployment, a ReplicaSet and a ReplicationController."""
+    """Deployment, ReplicaSet, or ReplicationController."""
 
     spec: ReplicasControllerSpec = ReplicasControllerSpec()
     status: ControllerStatus = ControllerStatus()
@@ -679,7 +679,7 @@ class CronJobController(Struct, frozen=True, kw_only=True):
     status: CronJobControllerStatus = CronJobControllerStatus()
 
 
-# Typed slim records of policy/v1.
+# Typed records of policy/v1.
 
 
 class BudgetMeta(ObjectMeta, frozen=True, kw_only=True, rename="camel"):
@@ -689,14 +689,14 @@ class BudgetMeta(ObjectMeta, frozen=True, kw_only=True, rename="camel"):
 class PodDisruptionBudgetSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     selector: LabelSelector | None = None
     min_available: Int32 | str | None = None
-    """A number of pods, or a percentage of them."""
+    """A number of pods or a percentage."""
     max_unavailable: Int32 | str | None = None
     unhealthy_pod_eviction_policy: str | None = None
 
 
 class PodDisruptionBudgetStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     disruptions_allowed: Int32 | None = None
-    """None before a controller syncs it; readers then take it for 0."""
+    """None before a controller syncs it, which counts as 0."""
     current_healthy: Int32 | None = None
     desired_healthy: Int32 | None = None
     disrupted_pods: dict[str, str] = {}
@@ -710,7 +710,7 @@ class PodDisruptionBudget(Struct, frozen=True, kw_only=True):
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
 
 
-# Typed slim records of scheduling.k8s.io: classes of priority, and pods that are placed as a group.
+# Typed records of scheduling.k8s.io: priority classes and pod groups.
 
 
 class PriorityClass(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -743,10 +743,10 @@ class PodGroupResourceClaim(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class DisruptionMode(Struct, frozen=True, kw_only=True):
-    """How the pods of a group are preempted, as 1.37 writes it."""
+    """How the pods of a group are preempted, in the form of 1.37."""
 
     all: dict[str, object] | None = None
-    """All pods of the group or none; otherwise each pod by itself."""
+    """All pods of the group or none; otherwise each pod separately."""
 
 
 class PodGroupSpec(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -772,7 +772,7 @@ class PodGroup(Struct, frozen=True, kw_only=True):
 
     @property
     def is_preempted_whole(self) -> bool:
-        """Preempting one of its pods means preempting all of them."""
+        """Whether preempting one of its pods preempts all of them."""
         mode = self.spec.disruption_mode
         return mode.all is not None if isinstance(mode, DisruptionMode) else mode == "PodGroup"
 
@@ -787,7 +787,7 @@ class GroupedWorkloadSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class GroupedWorkload(Struct, frozen=True, kw_only=True):
-    """Workload of scheduling.k8s.io/v1alpha1, the API of 1.35; later kube-scheduler reads none."""
+    """Workload of scheduling.k8s.io/v1alpha1, the API of 1.35; later kube-schedulers do not read it."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: GroupedWorkloadSpec = GroupedWorkloadSpec()

@@ -1,5 +1,4 @@
-"""What was probably meant by a name that nothing has: a misspelling is distinguished from another name that looks
-similar."""
+"""Suggestions for names that do not exist. A misspelling differs from another valid name that looks similar."""
 
 from __future__ import annotations
 
@@ -14,23 +13,24 @@ from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.types import PodSpec
 
 LOOKED_AT = 5000
-"""Known names that are compared; a cluster has far fewer, a hostile one may not."""
+"""The maximum number of known names to compare; a cluster has far fewer, but hostile input may not."""
 _CLOSE = 0.6
-"""difflib's ratio below which nothing is compared letter by letter."""
+"""difflib's ratio below which names are not compared letter by letter."""
 _NEAR = 8
 _LONGEST = 320
-"""Characters of the longest name in Kubernetes, that of a resource with its prefix, and a few more."""
+"""The maximum length of a name: Kubernetes' longest, a resource with its prefix, and a few more characters."""
 _SHORT = 5
-"""Of a shorter word no letter was mistaken for another: `gpu` is not `cpu`."""
+"""In a shorter word, a different letter is not a typo: `gpu` is not `cpu`."""
 _LETTERS_A_SLIP = 5
 
 _MEMBER = re.compile(r"\d+|(?<![a-z])[a-z](?![a-z])")
-"""What distinguishes members of a series: the numbers of `worker-1`, the lone letters of `eu-1a`."""
+"""What distinguishes members of a series: the number in `worker-1`, the single letter in `eu-1a`."""
 _SEPARATORS = re.compile(r"[-_.]")
 
 
 def meant_by(written: str, known: Iterable[str]) -> str:
-    """The known name of which `written` is a misspelling; empty where there is none, or where several are as near."""
+    """Return the known name of which `written` is a misspelling, or an empty string if there is none or several are
+    equally near."""
     if len(written) > _LONGEST:
         return ""
     names: dict[str, list[str]] = {}
@@ -52,7 +52,7 @@ def _folded(name: str) -> str:
 
 
 def _has_its_prefix(written: str, known: str) -> bool:
-    """The names after the prefix are equal, and the prefix is left out or is a part of the known one."""
+    """Return whether the names after the prefix are equal, and the prefix is absent or part of the known one."""
     prefix, _, name = written.rpartition("/")
     whole, slash, same = known.rpartition("/")
     return bool(slash) and _is_same_word(name, same) and whole.startswith(prefix)
@@ -63,7 +63,7 @@ def _is_same_word(one: str, other: str) -> bool:
 
 
 def _slips(written: str, known: str) -> int | None:
-    """Letters left out, doubled, exchanged or mistaken; None where the two are different names."""
+    """Count omitted, doubled, exchanged, or wrong letters; None if these are different names."""
     if _has_its_prefix(written, known):
         return 0 if written == known else 1
     here, there = written.split("/"), known.split("/")
@@ -94,13 +94,13 @@ def _slips_of_word(written: str, known: str) -> int | None:
         if slips > _most(max(one, other, key=len)):
             return None
         if one[:1] != other[:1] and sorted(one[:2]) != sorted(other[:2]):
-            return None  # the first letter is hardly ever wrong
+            return None  # the first letter is rarely wrong
         total += slips
     return total if total <= _most(max(written, known, key=len)) else None
 
 
 def _is_abbreviated(short: str, long: str) -> bool:
-    """`hi-mem` is `highmem`; `standard` is not `standard-rw`."""
+    """Return True for `hi-mem` and `highmem`, and False for `standard` and `standard-rw`."""
     word, whole = _SEPARATORS.sub("", short), _SEPARATORS.sub("", long)
     if len(word) < _SHORT or len(whole) != len(word) + 2 or word[0] != whole[0] or whole.startswith(word):
         return False
@@ -113,7 +113,7 @@ def _most(word: str) -> int:
 
 
 def _distance(one: str, other: str) -> int:
-    """Damerau and Levenshtein's, with neighbours exchanged once."""
+    """Return the Damerau–Levenshtein distance with adjacent transpositions."""
     mistaken = 1 if len(other) >= _SHORT else 2
     before: list[int] = []
     row = list(range(len(other) + 1))
@@ -127,17 +127,17 @@ def _distance(one: str, other: str) -> int:
     return row[-1]
 
 
-# Amounts with a suffix that is hardly meant: `500M` of cpu are 500 million processors, `128m` of memory a tenth of a
-# byte. An API server takes them.
+# Amounts with an unlikely suffix that an API server accepts: `500M` of cpu is 500 million processors, `128m` of memory
+# a fraction of a byte.
 
 MOST_CPUS = 10_000
-"""No machine has as many."""
+"""More than any machine has."""
 LEAST_BYTES = 1_000_000
-"""No container runs in less."""
+"""Less than any container needs."""
 
 
 FAR_TOO_MUCH = 10
-"""Times what the largest node has, from which another suffix was probably meant."""
+"""The multiple of the largest node's amount from which another suffix is likely."""
 _ONE_LESS = {"Gi": "Mi", "Ti": "Gi", "G": "M", "T": "G"}
 
 
@@ -151,7 +151,7 @@ class UnlikelyQuantity(Struct, frozen=True, kw_only=True):
 
 
 def unlikely_quantities(spec: PodSpec) -> Iterator[UnlikelyQuantity]:
-    """Each amount of a container, the same one for a request and its limit once."""
+    """Yield each unlikely amount of a container; a request and an equal limit count once."""
     told: set[tuple[str, str, str]] = set()
     for container in (*spec.init_containers, *spec.containers):
         for amounts in (container.resources.requests, container.resources.limits):
@@ -170,8 +170,8 @@ def unlikely_quantities(spec: PodSpec) -> Iterator[UnlikelyQuantity]:
 
 
 def far_too_much(spec: PodSpec, resource: str, largest: int) -> Iterator[UnlikelyQuantity]:
-    """Amounts of cpu or memory that no node comes near, `512Gi` where the largest has 16Gi. `largest` is what one has,
-    in milli-units of cpu and bytes."""
+    """Yield amounts of cpu or memory far beyond all nodes, such as `512Gi` if the largest has 16Gi. `largest` is in
+    milli-units of cpu and bytes."""
     told: set[tuple[str, str]] = set()
     for container in (*spec.init_containers, *spec.containers):
         for amounts in (container.resources.requests, container.resources.limits):
@@ -192,7 +192,7 @@ def far_too_much(spec: PodSpec, resource: str, largest: int) -> Iterator[Unlikel
 
 
 def _one_suffix_less(resource: str, written: str) -> str:
-    """Empty where the amount is one that people do ask for."""
+    """Return the amount with the next smaller suffix, or an empty string if the amount is plausible."""
     number = written.rstrip("GTi")
     suffix = written[len(number) :]
     is_large = number.isascii() and number.isdigit() and int(number) >= 100
@@ -204,7 +204,7 @@ def _one_suffix_less(resource: str, written: str) -> str:
 
 
 def likely_quantity(resource: str, written: str) -> str | None:
-    """What was probably meant; None for an amount that is likely as it is."""
+    """Return the amount that was probably meant, or None if the amount is plausible."""
     number = written.rstrip("kKMGTPEmi")
     suffix = written[len(number) :]
     try:

@@ -1,4 +1,4 @@
-"""The pods that workloads make from their templates, those of DaemonSets and of custom resources among them."""
+"""The pods that workloads create from their templates, including DaemonSets and custom resources."""
 
 from __future__ import annotations
 
@@ -18,29 +18,28 @@ from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSe
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, untolerated
 from kschedx.kube.types import Affinity, Node, NodeAffinity, Pod, PodSpec
 
-# The pod that a workload's template makes, as its controller would create it.
-#
-# What scheduling can see of the controllers: names, labels, owner, the claims of a StatefulSet, the tolerations of a
-# DaemonSet (pkg/controller/{deployment,statefulset,daemon,job} and pkg/controller/daemon/util/daemonset_util.go).
+# The pod of a workload's template, as its controller creates it: names, labels, owner, a StatefulSet's claims, and a
+# DaemonSet's tolerations (pkg/controller/{deployment,statefulset,daemon,job} and
+# pkg/controller/daemon/util/daemonset_util.go).
 
 Manifest = dict[str, object]
 
 MAKING_PODS = tuple(kind.key for kind in KINDS.values() if kind.template)
-"""Kinds that make pods from a template."""
+"""Kinds that create pods from a template."""
 
 LOOKS_LIKE_A_PATCH = "it looks like a kustomize patch: kubectl kustomize FOLDER | kschedx why -"
 TEMPLATE_HASH = "pod-template-hash"
-"""The label that distinguishes the pods of one template of a Deployment from those of another."""
+"""The label that distinguishes the pods of a Deployment's templates."""
 LABELS_OF_JOB = (
     "controller-uid",
     "job-name",
     "batch.kubernetes.io/controller-uid",
     "batch.kubernetes.io/job-name",
 )
-"""What the API server puts on the template of a Job."""
+"""Labels that the API server adds to a Job's template."""
 GENERATED_LABELS = frozenset({TEMPLATE_HASH, *LABELS_OF_JOB})
 EXACT_MAPS = ("nodeSelector", "matchLabels", "limits", "requests")
-"""Maps of a template in which a key that is no longer written was taken away."""
+"""Maps of a template whose absent keys were removed on purpose."""
 NEVER_DEFAULTED = (
     "affinity",
     "nodeName",
@@ -52,17 +51,16 @@ NEVER_DEFAULTED = (
     "tolerations",
     "topologySpreadConstraints",
 )
-"""Fields of a pod's spec that no API server adds to a template, and that scheduling reads: both templates have them or
-neither has."""
+"""Fields of a pod's spec that scheduling reads and that no API server adds: both templates have them, or neither."""
 KEPT_WHOLE = ("affinity", "nodeSelector", "topologySpreadConstraints")
-"""Those of them that a template which has been cut down still has with all their fields."""
+"""Fields that a reduced template still has completely."""
 ALWAYS_STORED = "dnsPolicy"
-"""What an API server fills in: a template without it has been cut down to what scheduling reads."""
+"""A field that an API server always sets: a template without it is reduced to what scheduling reads."""
 
 REVISION_HASH = "controller-revision-hash"
-"""The label that distinguishes the pods of one template of a StatefulSet or DaemonSet from those of another."""
+"""The label that distinguishes the pods of a StatefulSet's or DaemonSet's templates."""
 REVISION = "deployment.kubernetes.io/revision"
-"""A ReplicaSet's annotation: the number of its template among those that its Deployment had."""
+"""A ReplicaSet's annotation: the revision of its template in the Deployment."""
 
 SHORT_NAMES: Mapping[str, str] = {
     name: kind.key
@@ -70,7 +68,7 @@ SHORT_NAMES: Mapping[str, str] = {
     if kind.template or kind.key == "Pod"
     for name in (*kind.short_names, kind.name.lower(), kind.plural)
 }
-"""What kubectl calls a kind that a question can be about, in lower case and without its group; the shortest first."""
+"""kubectl's names of the kinds that a question accepts, in lower case and without groups; the shortest first."""
 
 _DAEMON_TOLERATIONS = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
@@ -83,28 +81,26 @@ _DAEMON_TOLERATIONS = (
 
 
 NEW_HASH = "new"
-"""A `pod-template-hash` that no pod has: real ones have no vowels."""
+"""A `pod-template-hash` that no real pod has, because hashes contain no vowels."""
 
 
 class Made(Struct, frozen=True, kw_only=True):
-    """What the controllers make of a workload."""
+    """What the controllers create for a workload."""
 
     pod: Manifest
     others: tuple[Manifest, ...] = ()
-    """Made before the pod, if they are not there yet: its claims, and a new ReplicaSet."""
+    """Objects that are created before the pod, unless they exist: its claims, and a new ReplicaSet."""
 
 
 def pod_from_workload(workload: Mapping[str, object], *, replica_set: Mapping[str, object] | None = None) -> Manifest:
-    """The manifest of the next pod of a workload: `made_of(...).pod`."""
+    """Return the manifest of a workload's next pod: `made_of(...).pod`."""
     return made_of(workload, replica_set=replica_set).pod
 
 
 def made_of(workload: Mapping[str, object], *, replica_set: Mapping[str, object] | None = None) -> Made:
-    """The next pod of a workload, with what is made for it.
-
-    `replica_set` is the one that has a Deployment's template, where there is one: its pods carry its hash and it owns
-    them. Raises `InputError` where there is no template.
-    """
+    """Return the next pod of a workload, with the objects created for it. `replica_set` is the existing one with a
+    Deployment's template, if any: it owns the pods, and they have its hash. Raises `InputError` if there is no
+    template."""
     kind = str(workload.get("kind", ""))
     metadata = map_at(workload, "metadata")
     name = str(metadata.get("name") or str(metadata.get("generateName") or "").rstrip("-."))
@@ -163,10 +159,10 @@ def made_of(workload: Mapping[str, object], *, replica_set: Mapping[str, object]
 
 
 def current_replica_set(deployment: Mapping[str, object], replica_sets: list[Manifest]) -> Manifest | None:
-    """Of the ReplicaSets that a Deployment owns, the newest that has its template; None where none has.
+    """Return the newest ReplicaSet of a Deployment that has its template, or None.
 
-    A manifest has a stored template if that says all that is written, as `kubectl apply` leaves alone what a manifest
-    does not speak of. Labels have to be the same, but for the hash. Upstream: FindNewReplicaSet in
+    A stored template matches if it contains everything in the manifest, because `kubectl apply` keeps fields that a
+    manifest does not mention. Labels must be equal, except for the hash. Upstream: FindNewReplicaSet in
     pkg/controller/deployment/util.
     """
     owned = owned_replica_sets(str(map_at(deployment, "metadata").get("name") or ""), replica_sets)
@@ -175,7 +171,7 @@ def current_replica_set(deployment: Mapping[str, object], replica_sets: list[Man
 
 
 def owned_replica_sets(deployment: str, replica_sets: list[Manifest]) -> list[Manifest]:
-    """The ReplicaSets of a Deployment of this name, the newest first."""
+    """Return the ReplicaSets of the Deployment with this name, newest first."""
 
     def revision(replica_set: Manifest) -> int:
         text = str(map_at(replica_set, "metadata", "annotations").get(REVISION) or "0")
@@ -192,7 +188,7 @@ def owned_replica_sets(deployment: str, replica_sets: list[Manifest]) -> list[Ma
 
 
 def deployment_of(name: str, replica_sets: list[Manifest]) -> Manifest:
-    """A Deployment as its ReplicaSets, the newest first, show it: the template of the newest, the replicas of all."""
+    """Reconstruct a Deployment from its ReplicaSets, newest first: the template of the newest, the replicas of all."""
     newest = replica_sets[0]
     template = map_at(newest, "spec", "template")
     labels = {key: value for key, value in map_at(template, "metadata", "labels").items() if key != TEMPLATE_HASH}
@@ -209,13 +205,13 @@ def deployment_of(name: str, replica_sets: list[Manifest]) -> Manifest:
 
 
 def has_same_template(stored: Mapping[str, object], written: Mapping[str, object]) -> bool:
-    """Whether a workload's manifest in the cluster has what applying another one leaves as its pod template."""
+    """Return whether a stored workload has the pod template that applying another manifest results in."""
     path = KINDS[str(written.get("kind"))].template
     return has_template(map_at(stored, *path), map_at(written, *path))
 
 
 def has_template(stored: Mapping[str, object], template: Mapping[str, object]) -> bool:
-    """Whether a stored pod template is what applying `template` leaves there."""
+    """Return whether a stored pod template equals the result of applying `template`."""
     is_cut = ALWAYS_STORED not in map_at(stored, "spec")
     before, after = map_at(stored, "spec"), map_at(template, "spec")
     return (
@@ -226,13 +222,13 @@ def has_template(stored: Mapping[str, object], template: Mapping[str, object]) -
 
 
 def _own_labels(template: Mapping[str, object]) -> dict[str, object]:
-    """Without what controllers and the API server add."""
+    """Return the labels without those of controllers and the API server."""
     labels = map_at(template, "metadata", "labels")
     return {key: value for key, value in labels.items() if key not in GENERATED_LABELS}
 
 
 def _host_ports(spec: Mapping[str, object]) -> set[object]:
-    """Of all containers; on the node's network each port is one."""
+    """Return the host ports of all containers; with hostNetwork, every port is one."""
     listed = spec.get("containers")
     containers = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     ports = [port for one in containers for port in one.get("ports") or () if isinstance(port, dict)]
@@ -241,12 +237,12 @@ def _host_ports(spec: Mapping[str, object]) -> set[object]:
 
 
 def says(stored: object, written: object) -> bool:
-    """Whether applying what is written to what is stored changes nothing."""
+    """Return whether applying `written` to `stored` changes nothing."""
     return _says(stored, written, is_cut=False)
 
 
 def _says(stored: object, written: object, key: str = "", *, is_cut: bool) -> bool:
-    """What is written is in what is stored, as far as that was kept; amounts may be written in another way."""
+    """Return whether `stored` contains `written`, as far as it was kept; quantities may differ in format."""
     if isinstance(written, dict):
         there = stored if isinstance(stored, dict) else {}
         if key in EXACT_MAPS and set(there) != set(written):
@@ -281,7 +277,7 @@ def _amount(value: str | float) -> object:
 
 
 def _new_replica_set(deployment: Mapping[str, object], labels: Mapping[str, object]) -> Manifest:
-    """What the Deployment's controller makes for a template that is new."""
+    """Return the ReplicaSet that the Deployment controller creates for a new template."""
     metadata = map_at(deployment, "metadata")
     hashed = {TEMPLATE_HASH: NEW_HASH}
     selector = dict(map_at(deployment, "spec", "selector"))
@@ -307,7 +303,7 @@ def _new_replica_set(deployment: Mapping[str, object], labels: Mapping[str, obje
 
 
 def claims_for(workload: Mapping[str, object], pod_name: str) -> list[Manifest]:
-    """The claims that a StatefulSet's controller makes from its templates (getPersistentVolumeClaims)."""
+    """Return the claims that the StatefulSet controller creates from its templates (getPersistentVolumeClaims)."""
     templates = map_at(workload, "spec").get("volumeClaimTemplates")
     found: list[Manifest] = []
     for template in templates if isinstance(templates, list) else ():
@@ -327,7 +323,7 @@ def claims_for(workload: Mapping[str, object], pod_name: str) -> list[Manifest]:
 
 
 def _add_claims(spec: Manifest, claims: list[Manifest], workload: Mapping[str, object]) -> None:
-    """A volume for each volumeClaimTemplate, in place of the template's own of that name."""
+    """Add a volume for each volumeClaimTemplate, replacing the template's own volume with that name."""
     templates = cast("list[Mapping[str, object]]", map_at(workload, "spec").get("volumeClaimTemplates") or [])
     names = [str(map_at(one, "metadata").get("name") or "") for one in templates if isinstance(one, dict)]
     existing = spec.get("volumes")
@@ -353,23 +349,22 @@ def _add_daemon_tolerations(spec: Manifest) -> None:
     spec["tolerations"] = tolerations + [{"key": k, "operator": "Exists", "effect": e} for k, e in keys]
 
 
-# Workloads of others: a Rollout, a Knative Service, a Volcano or Kubeflow job. Their pods, as far as templates show.
-#
-# A custom resource that makes pods has, nearly always, Kubernetes' own pod template somewhere below its `spec`. What
-# its controller adds to a pod is not known, but for the few fields that are named here.
+# Custom workloads: a Rollout, a Knative Service, a Volcano or Kubeflow job. Most custom resources that create pods have
+# a standard pod template below their `spec`. What their controllers add to a pod is unknown, except for the few fields
+# named here.
 
 ForeignWorkloadsManifest = dict[str, object]
 
 MAX_DEPTH = 8
-"""Steps below `spec` at which a template may be."""
+"""The maximum depth of a template below `spec`."""
 
 _KNATIVE = "serving.knative.dev"
-"""Its controller names containers that have no name."""
+"""Its controller names containers without a name."""
 _OF_THE_POD = ("podTemplate", "jobTemplate")
-"""Keys of templates that say nothing of what the pod is for, as `workerTemplate` does."""
+"""Keys of templates that do not name the pod's role, as `workerTemplate` does."""
 _NO_IMAGE = "image-of-its-controller"
 _SCHEDULERS: Mapping[str, str] = {"batch.volcano.sh": "volcano"}
-"""API groups whose controllers name another scheduler for a pod that names none."""
+"""API groups whose controllers set another scheduler on pods without one."""
 
 
 _KUBERNETES = frozenset({
@@ -377,7 +372,7 @@ _KUBERNETES = frozenset({
     "coordination", "discovery", "events", "flowcontrol.apiserver", "internal.apiserver", "metrics", "networking",
     "node", "rbac.authorization", "resource", "scheduling", "storage", "storagemigration",
 })  # fmt: skip
-"""What stands before `.k8s.io` in Kubernetes' own groups."""
+"""The prefixes of Kubernetes' own groups before `.k8s.io`."""
 
 
 class ForeignPod(Struct, frozen=True, kw_only=True):
@@ -385,11 +380,11 @@ class ForeignPod(Struct, frozen=True, kw_only=True):
 
     manifest: ForeignWorkloadsManifest
     path: str
-    """Where in the object the template is: `spec.template`."""
+    """The path of the template in the object: `spec.template`."""
     part: str
-    """What this template is for, where there are several: `worker`."""
+    """The role of this template, if there are several: `worker`."""
     count: PodCount
-    """How many such pods there are at a time."""
+    """The number of simultaneous pods."""
 
 
 def kind_and_group(manifest: Mapping[str, object]) -> tuple[str, str]:
@@ -398,14 +393,14 @@ def kind_and_group(manifest: Mapping[str, object]) -> tuple[str, str]:
 
 
 def is_foreign(manifest: Mapping[str, object]) -> bool:
-    """The kind is none of Kubernetes' own."""
+    """Return whether the kind is not one of Kubernetes' own."""
     kind, group = kind_and_group(manifest)
     return kind_of(kind, group) is None and "." in group and group.removesuffix(".k8s.io") not in _KUBERNETES
 
 
 def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:
-    """A pod for each template of a custom resource, or for each kind of pod that its operator builds; none where it has
-    neither."""
+    """Return a pod for each template of a custom resource, or for each kind of pod that its operator builds. Empty if
+    it has neither."""
     kind, group = kind_and_group(manifest)
     own = map_at(manifest, "metadata")
     spec = manifest.get("spec")
@@ -435,7 +430,7 @@ def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:
 def _templates_and_counts(
     manifest: Mapping[str, object], kind: str, group: str
 ) -> tuple[list[tuple[Mapping[str, object], str, str]], dict[str, PodCount]]:
-    """Templates with their paths and parts, and the number of pods of each path."""
+    """Return templates with their paths and roles, and the number of pods of each path."""
     known = custom_kind(kind, group)
     built = [] if known is None or known.build is None else list(known.build(manifest))
     if known is not None and known.build is not None and known.counts is None:
@@ -457,7 +452,7 @@ def _templates_and_counts(
 
 
 def _drop_mounts(spec: ForeignWorkloadsManifest) -> None:
-    """Those of volumes that the controller adds: no rule of scheduling reads a mount."""
+    """Remove mounts of volumes that the controller adds: scheduling does not read mounts."""
     volumes = spec.get("volumes")
     names = {one.get("name") for one in volumes if isinstance(one, dict)} if isinstance(volumes, list) else set()
     for key in ("containers", "initContainers"):
@@ -471,7 +466,7 @@ def _drop_mounts(spec: ForeignWorkloadsManifest) -> None:
 
 
 def _templates(value: object, path: str, part: str, depth: int) -> Iterator[tuple[Mapping[str, object], str, str]]:
-    """Everything that looks like a pod template: `metadata` and a `spec` with containers."""
+    """Yield everything that looks like a pod template: `metadata` and a `spec` with containers."""
     if isinstance(value, list) and depth:
         for index, item in enumerate(value):
             name = item.get("name") or item.get("groupName") if isinstance(item, dict) else None
@@ -514,22 +509,21 @@ def _pod(
     return {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": copy.deepcopy(template["spec"])}
 
 
-# A DaemonSet's pods and their nodes, as its controller sees them: pkg/controller/daemon/daemon_controller.go and
+# A DaemonSet's pods and their nodes, by the rules of its controller: pkg/controller/daemon/daemon_controller.go and
 # util/daemonset_util.go.
 
 NAME = "metadata.name"
 
 
 def runs_on(spec: PodSpec, node: Node, *, comparison: bool) -> bool:
-    """Whether a pod is made for the node (NodeShouldRunDaemonPod): by its name, affinity and taints, not by room.
-
-    `comparison`: taints and tolerations know the operators of the gate TaintTolerationComparisonOperators.
-    """
+    """Return whether a pod is created for the node (NodeShouldRunDaemonPod): by its name, affinity, and taints, not by
+    free resources. `comparison`: taints and tolerations support the operators of the gate
+    TaintTolerationComparisonOperators."""
     return _selects(spec, node) and not _is_kept_out(spec, node, DO_NOT_SCHEDULE, comparison=comparison)
 
 
 def goes_on(spec: PodSpec, node: Node, *, comparison: bool) -> bool:
-    """Whether a pod that is there stays, though none might be made any more."""
+    """Return whether an existing pod stays, even if no new one would be created."""
     return _selects(spec, node) and not _is_kept_out(spec, node, (NO_EXECUTE,), comparison=comparison)
 
 
@@ -546,7 +540,7 @@ def _is_kept_out(spec: PodSpec, node: Node, effects: tuple[str, ...], *, compari
 
 
 def pinned(pod: Pod, node: str) -> Pod:
-    """ReplaceDaemonSetPodNodeNameNodeAffinity: every required term gives way to the node's name."""
+    """ReplaceDaemonSetPodNodeNameNodeAffinity: replace every required term with the node's name."""
     term = NodeSelectorTerm(match_fields=(NodeSelectorRequirement(key=NAME, operator="In", values=(node,)),))
     affinity = pod.spec.affinity or Affinity()
     own = affinity.node_affinity or NodeAffinity()
@@ -556,7 +550,7 @@ def pinned(pod: Pod, node: str) -> Pod:
 
 
 def pinned_to(spec: PodSpec) -> str:
-    """The node that `pinned` names (GetTargetNodeName); empty where it names none."""
+    """Return the node that `pinned` sets (GetTargetNodeName), or an empty string."""
     rules = spec.affinity.node_affinity if spec.affinity is not None else None
     required = rules.required_during_scheduling_ignored_during_execution if rules is not None else None
     for term in required.node_selector_terms if required is not None else ():
@@ -567,7 +561,7 @@ def pinned_to(spec: PodSpec) -> str:
 
 
 def without_node_names(pod: Pod) -> Pod:
-    """With required node affinity terms that name no node; terms that then are empty go."""
+    """Remove node names from required node affinity, with the terms that are then empty."""
     affinity = pod.spec.affinity or Affinity()
     rules = affinity.node_affinity
     required = rules.required_during_scheduling_ignored_during_execution if rules else None

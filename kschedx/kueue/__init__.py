@@ -1,4 +1,5 @@
-"""Kueue's admission: which Workload gets quota, in which flavors, at whose expense, and why the others wait.
+"""Kueue's admission: which Workload gets quota, in which flavors, which Workloads it preempts, and why others stay
+pending.
 
-Upstream: kubernetes-sigs/kueue 0.19, `pkg/scheduler`, `pkg/cache` and `pkg/controller/core`.
+Upstream: kubernetes-sigs/kueue 0.19, `pkg/scheduler`, `pkg/cache`, and `pkg/controller/core`.
 """

@@ -37,7 +37,7 @@ def plus(left: int, right: int) -> int:
 
 
 def minus(left: int, right: int) -> int:
-    """Unlimited minus unlimited is nothing."""
+    """Subtract; unlimited minus unlimited is 0."""
     if left == UNLIMITED:
         return 0 if right == UNLIMITED else UNLIMITED
     return MIN_INT64 if right == UNLIMITED else _saturated(left - right)
@@ -48,7 +48,7 @@ def _saturated(amount: int) -> int:
 
 
 def divided(amount: int, by: int) -> int:
-    """Go's integer division; nothing divided by nothing is nothing."""
+    """Divide as Go does; 0 divided by 0 is 0."""
     if by == 0:
         return 0
     return math.trunc(Fraction(amount, by))
@@ -66,7 +66,7 @@ def added(left: Mapping[str, int], right: Mapping[str, int]) -> Requests:
 
 
 def amount_of(resource: str, exact: Fraction) -> int:
-    """The int64 of an exact amount in units, rounded away from zero."""
+    """Return the int64 of an exact amount in units, rounded away from zero."""
     scaled = exact * 1000 if resource == CPU else exact
     return _saturated(math.ceil(scaled) if scaled >= 0 else math.floor(scaled))
 
@@ -76,13 +76,13 @@ def exact(written: Written) -> Fraction:
 
 
 def quota_amount(resource: str, written: Written) -> int:
-    """A quota; what int64 does not hold is unlimited."""
+    """Return a quota; values beyond int64 are unlimited."""
     scaled = exact(written) * (1000 if resource == CPU else 1)
     return UNLIMITED if scaled >= UNLIMITED else amount_of(resource, exact(written))
 
 
 def shown(resource: str, amount: int) -> str:
-    """As Kueue prints it: `500m`, `2Gi`, `<unlimited>`."""
+    """Format as Kueue does: `500m`, `2Gi`, `<unlimited>`."""
     if amount == UNLIMITED:
         return "<unlimited>"
     if resource == CPU:
@@ -93,7 +93,7 @@ def shown(resource: str, amount: int) -> str:
 
 
 def _in_binary(amount: int) -> str:
-    """Bytes in the largest binary unit that leaves a whole number; below 1024 they have no unit."""
+    """Format bytes in the largest binary unit that keeps a whole number; below 1024 without a unit."""
     if abs(amount) < 1024:
         return str(amount)
     for power, suffix in ((60, "Ei"), (50, "Pi"), (40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")):
@@ -103,7 +103,7 @@ def _in_binary(amount: int) -> str:
 
 
 def displayed(resource: str, amount: int) -> str:
-    """For people: as kubectl prints it."""
+    """Format for screens, as kubectl prints it."""
     return "unlimited" if amount == UNLIMITED else format_quantity(amount, Unit.of(resource))
 
 
@@ -117,12 +117,12 @@ def _hash(name: str) -> int:
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """The order in which Kueue looks at resources: by the hash of their names."""
+    """Sort resources as Kueue iterates them: by the hash of their names."""
     return sorted(names, key=lambda name: (_hash(name), name))
 
 
 def count_in(requests: Mapping[str, int], capacity: Mapping[str, int]) -> tuple[int, str]:
-    """How many pods with these requests fit, and the resource that allows the fewest."""
+    """Return how many pods with these requests fit, and the resource that limits them."""
     most = 2**31 - 1
     counts = [
         (most if amount == 0 else max(0, min(divided(capacity.get(name, 0), amount), most)), name)

@@ -1,4 +1,4 @@
-"""The quota and the places that Workloads hold, as one cycle sees them and tries changes on them.
+"""The quota and topology usage of Workloads during a cycle, with trial changes.
 
 Upstream: pkg/cache/scheduler (cache.go, snapshot.go, clusterqueue.go).
 """
@@ -18,7 +18,7 @@ from kschedx.kueue.workloads import Job, checks_of
 PROVISIONING = "kueue.x-k8s.io/provisioning-request"
 
 PlacementRequests = Mapping[str, Sequence[Request]]
-"""Flavor to the pod sets that are to be placed with it."""
+"""Flavor to the pod sets to place with it."""
 
 
 class Cache:
@@ -33,21 +33,21 @@ class Cache:
         self.tree = tree
         self.flavors = flavors
         self.topologies = topologies
-        """Flavor to its tree of nodes, for those whose Topology exists."""
+        """Flavor to its topology tree, for flavors whose Topology exists."""
         self.checks = checks
         self.settings = settings
         self.jobs: dict[str, dict[str, Job]] = {name: {} for name in tree.queues}
-        """ClusterQueue to the Workloads that have quota of it, by key."""
+        """ClusterQueue to the Workloads with quota reserved in it, by key."""
         self.generations: dict[str, int] = dict.fromkeys(tree.queues, 1)
-        """Per ClusterQueue, how often a Workload with quota of it was updated, its admission included."""
+        """Per ClusterQueue, how often a Workload with quota in it was updated, including its admission."""
         self._marks: dict[str, int] = {}
         self.mark = 0
-        """Equal where the same Workloads have the same quota, changes of a cycle aside."""
+        """Equal if the same Workloads have the same quota, apart from changes within a cycle."""
 
-    # --- what is held
+    # --- usage
 
     def hold(self, job: Job) -> None:
-        """A Workload has quota from now on."""
+        """Count the quota of a Workload."""
         name = job.admission.cluster_queue if job.admission is not None else ""
         node = self.tree.queues.get(name)
         if node is None:
@@ -59,7 +59,7 @@ class Cache:
         self._use(job.topology_usage, 1, overlapping=True)
 
     def release(self, job: Job, name: str) -> None:
-        """A Workload has no quota any more; called before its admission is cleared."""
+        """Release the quota of a Workload, before its admission is cleared."""
         if self.jobs.get(name, {}).pop(job.key, None) is None:
             return
         self.mark ^= self._marks.pop(job.key)
@@ -67,7 +67,7 @@ class Cache:
         self._use(job.topology_usage, -1, overlapping=True)
 
     def _use(self, usage: TopologyUsage, sign: int, *, overlapping: bool) -> None:
-        """Hosts are shared by all flavors whose topology ends with them; a try changes its own flavor alone."""
+        """All flavors whose topology ends with hosts share them; a trial changes only its own flavor."""
         for flavor, domains in usage.items():
             own = self.topologies.get(flavor)
             if own is None:
@@ -81,7 +81,7 @@ class Cache:
 
     @contextmanager
     def cycle(self) -> Iterator[None]:
-        """What is added and removed inside is undone in the end."""
+        """Undo all changes in the block at its end."""
         nodes = (*self.tree.queues.values(), *self.tree.cohorts.values())
         saved = [dict(node.usage) for node in nodes]
         places = [(leaf, leaf.used) for tree in self.topologies.values() for leaf in tree.leaves]
@@ -93,7 +93,7 @@ class Cache:
             for leaf, used in places:
                 leaf.used = used
 
-    # --- tries
+    # --- trials
 
     def add_usage(self, node: QueueNode, usage: Usage, topology: TopologyUsage) -> None:
         _add(node, usage)
@@ -137,17 +137,17 @@ class Cache:
     # --- topology
 
     def topologies_of(self, queue: ClusterQueue) -> dict[str, FlavorTopology]:
-        """Those of its flavors that have one."""
+        """Return the topologies of the queue's flavors."""
         names = [one.name for group in queue.spec.resource_groups for one in group.flavors]
         return {name: self.topologies[name] for name in names if name in self.topologies}
 
     def is_topology_only(self, queue: ClusterQueue) -> bool:
-        """All its flavors have a topology; true without any flavor."""
+        """Return whether all its flavors have a topology; True without flavors."""
         names = [one.name for group in queue.spec.resource_groups for one in group.flavors]
         return all(name in self.flavors and self.flavors[name].spec.topology_name is not None for name in names)
 
     def is_placement_delayed(self, queue: ClusterQueue, flavor: str, job: Job) -> bool:
-        """Topology is assigned after an admission check, or in another cluster."""
+        """Return whether topology is assigned after an admission check or in another cluster."""
         for name, flavors in checks_of(queue).items():
             check = self.checks.get(name)
             if check is None:
@@ -159,7 +159,7 @@ class Cache:
         return False
 
     def place(self, requests: PlacementRequests, *, is_empty: bool = False) -> dict[str, Placement]:
-        """Pod set to its place, or to why it has none, with which the search of its flavor ends."""
+        """Return the placement of each pod set, or why it has none, which ends the search of its flavor."""
         found: dict[str, Placement] = {}
         shared: dict[Values, Requests] = {}
         is_shared = self.settings.enabled("TASHandleOverlappingFlavors")
@@ -186,7 +186,7 @@ class Cache:
 
 
 def failure(placements: Mapping[str, Placement]) -> tuple[str, Placement] | None:
-    """The pod set that has no place."""
+    """Return the pod set without a placement."""
     return next(((name, one) for name, one in placements.items() if one.failure), None)
 
 

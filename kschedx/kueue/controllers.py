@@ -1,4 +1,4 @@
-"""What Kueue's controllers make of queues and Workloads between two cycles: conditions, checks, evictions.
+"""Kueue's controllers between two cycles: conditions, checks, and evictions.
 
 Upstream: pkg/controller/core (workload_controller.go, clusterqueue_controller.go), pkg/controller/jobframework,
 pkg/cache/scheduler/clusterqueue.go.
@@ -59,7 +59,7 @@ def readiness(
     topologies: Mapping[str, object],
     settings: Settings,
 ) -> Readiness:
-    """`topologies`: flavor to its topology, for those whose Topology exists."""
+    """`topologies`: flavor to its topology, for flavors whose Topology exists."""
     used = [one.name for group in queue.spec.resource_groups for one in group.flavors]
     wanted = checks_of(queue)
     missing = [name for name in used if name not in flavors]
@@ -102,11 +102,11 @@ def is_stopped(policy: str | None) -> bool:
 
 
 class Surroundings(Protocol):
-    """What the controllers ask and do outside a Workload."""
+    """What the controllers read and change outside a Workload."""
 
     def local_queue(self, job: Job) -> LocalQueue | None: ...
     def cluster_queue(self, job: Job) -> ClusterQueue | None:
-        """Of its LocalQueue, where that is not stopped and both exist."""
+        """Return the ClusterQueue of its LocalQueue, if both exist and the LocalQueue is not stopped."""
 
     def is_active(self, name: str) -> bool: ...
     def inadmissibility(self, workload: Workload, queue: ClusterQueue) -> str: ...
@@ -114,10 +114,8 @@ class Surroundings(Protocol):
     def update(
         self, job: Job, change: Callable[[], bool], *, reorders: bool = False, is_as_submitted: bool = False
     ) -> bool:
-        """Change a Workload and move it accordingly; whether it changed.
-
-        `is_as_submitted`: Kueue queues it without the adjustments of its requests first.
-        """
+        """Change a Workload, move it accordingly, and return whether it changed. `is_as_submitted`: Kueue queues it
+        without adjusting its requests first."""
 
 
 @dataclass(slots=True)
@@ -125,10 +123,10 @@ class Controllers:
     around: Surroundings
     settings: Settings
     evicted: dict[str, str]
-    """What was evicted: Workload to the reason of its Preempted condition, or nothing."""
+    """Evicted Workloads to the reason of their Preempted condition, if any."""
 
     def settle(self, job: Job, now: int) -> None:
-        """Let the controllers act on a Workload until nothing changes any more."""
+        """Run the controllers on a Workload until nothing changes."""
         for _ in range(20):
             if not self._act(job, now):
                 return
@@ -141,7 +139,7 @@ class Controllers:
     # --- the job
 
     def _stop_job(self, job: Job, now: int) -> bool:
-        """An evicted Workload's job stops at once, and its quota is free."""
+        """The job of an evicted Workload stops immediately, and its quota is free."""
         evicted = job.conditions.get("Evicted")
         if evicted is None or evicted.status != "True" or not job.has_quota:
             return False
@@ -225,7 +223,7 @@ class Controllers:
         return self.around.update(job, lambda: job.set("Requeued", True, reason, message, now), reorders=True)
 
     def _requeue(self, job: Job, now: int) -> bool:
-        """An active Workload that was kept out of its queue comes back."""
+        """Requeue an active Workload that was kept out of its queue."""
         found = job.conditions.get("Requeued")
         if found is None or found.status != "False":
             return False
@@ -260,7 +258,7 @@ class Controllers:
         is_marked = found is not None and found.reason == ADMISSION_GATED
         if job.gated_by and not is_marked:
             if self._blocker(job, self.around.local_queue(job), self.around.cluster_queue(job)) is not None:
-                return False  # Kueue writes both in turn, for ever
+                return False  # Kueue writes both alternately, without end
             text = f"Admission is gated by: {job.gated_by}"
             return self.around.update(job, lambda: job.release(ADMISSION_GATED, text, now))
         if not job.gated_by and is_marked:
@@ -284,7 +282,7 @@ class Controllers:
 
         return self.around.update(job, change)
 
-    # --- conditions of those without quota
+    # --- conditions of Workloads without quota
 
     def _sync_conditions(self, job: Job, local: LocalQueue | None, queue: ClusterQueue | None, now: int) -> bool:
         def change() -> bool:
@@ -309,7 +307,7 @@ class Controllers:
         return None
 
     def _condition(self, job: Job, local: LocalQueue | None, queue: ClusterQueue | None) -> tuple[str, str] | None:
-        """Reason and message of QuotaReserved=False."""
+        """Return reason and message of QuotaReserved=False."""
         blocker = self._blocker(job, local, queue)
         if not self.settings.enabled("UnadmittedWorkloadsObservability"):
             return None if blocker is None else (INADMISSIBLE, blocker[1])
@@ -335,7 +333,7 @@ class Controllers:
             return known.reason, known.message
         return ("PendingEvaluation", PENDING_EVALUATION) if known is not None or is_explicit else None
 
-    # --- those with quota
+    # --- Workloads with quota
 
     def _check_quota(self, job: Job, local: LocalQueue | None, queue: ClusterQueue | None, now: int) -> bool:
         if not job.is_evicted and (job.has_check_in(RETRY) or job.has_check_in(REJECTED)):
@@ -353,7 +351,7 @@ class Controllers:
         return True
 
     def _leave_queue(self, job: Job, kind: str, name: str, queue: LocalQueue | ClusterQueue | None, now: int) -> bool:
-        """A queue that is stopped drains, or takes quota back that is not used yet."""
+        """A stopped queue drains, or takes back quota that is not used yet."""
         policy = queue.spec.stop_policy if queue is not None else None
         if job.is_admitted:
             if policy != "HoldAndDrain" or job.is_evicted:

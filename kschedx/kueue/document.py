@@ -1,4 +1,4 @@
-"""What a run of Kueue decided, as facts: the document of `kschedx.kueue`."""
+"""The decisions of a Kueue run, as facts: the document of `kschedx.kueue`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Eviction(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Begin(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What happened before the first cycle."""
+    """Changes before the first cycle."""
 
     evicted: Mapping[str, Eviction] = field(default_factory=dict)
 
@@ -49,7 +49,7 @@ class Victim(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Head(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """A Workload that a cycle considered, and its decision."""
+    """A Workload that a cycle considered, with its decision."""
 
     cluster_queue: str
     outcome: str
@@ -101,7 +101,7 @@ class WorkloadDocument(Struct, frozen=True, kw_only=True, omit_defaults=True, re
 
 
 class Admissions(Shown, Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """A run of Kueue until nothing changes any more."""
+    """A run of Kueue until nothing changes."""
 
     kueue_version: str
     now: str
@@ -110,13 +110,13 @@ class Admissions(Shown, Struct, frozen=True, kw_only=True, omit_defaults=True, r
     cluster_queues: Mapping[str, ClusterQueueDocument] = field(default_factory=dict)
     workloads: Mapping[str, WorkloadDocument] = field(default_factory=dict)
     is_settled: bool = True
-    """False where the run was stopped before it settled."""
+    """False if the run was stopped before it settled."""
 
     def __repr__(self) -> str:
         return f"<Admissions: {len(self.cycles):,} cycles, {len(self.workloads):,} Workloads>"
 
     def records(self) -> list[dict[str, object]]:
-        """A row per Workload."""
+        """Return a row per Workload."""
         return [
             {
                 "workload": name,
@@ -130,5 +130,5 @@ class Admissions(Shown, Struct, frozen=True, kw_only=True, omit_defaults=True, r
         ]
 
     def to_dict(self) -> dict[str, object]:
-        """The document: Kueue's own words, quantities as Kubernetes prints them."""
+        """Return the document: Kueue's own messages, and quantities as Kubernetes prints them."""
         return document("Admissions", Admissions, self)

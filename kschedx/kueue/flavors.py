@@ -1,4 +1,4 @@
-"""Which flavor each resource of a Workload gets: the search through a queue's resource groups, with Kueue's words.
+"""The flavor of each resource of a Workload: the search through a queue's resource groups, with Kueue's messages.
 
 Upstream: pkg/scheduler/flavorassigner.
 """
@@ -26,7 +26,7 @@ from kschedx.kueue.topology import DomainUsage, Placement, Request, TopologyUsag
 from kschedx.kueue.workloads import READY, Job, PodSetRequests, ScanProgress
 
 MAY_STOP = ("MayStopSearch", "Borrow", "Preempt")
-"""`flavorFungibility`: v1beta2's word, and those of v1beta1."""
+"""`flavorFungibility`: the value of v1beta2, and those of v1beta1."""
 NO_TOPOLOGY_CACHE = "workload requires Topology, but there is no TAS cache information"
 
 NO_MATCHING_FLAVOR = "NoMatchingFlavor"
@@ -42,7 +42,7 @@ def most_severe(left: str, right: str) -> str:
 
 @unique
 class Mode(IntEnum):
-    """What an assignment comes to, the best last."""
+    """The mode of an assignment, best last."""
 
     NO_FIT = 0
     PREEMPT = 1
@@ -55,7 +55,7 @@ class Mode(IntEnum):
 
 @unique
 class Chance(IntEnum):
-    """A mode, with what a simulated preemption found, the best last."""
+    """A mode combined with the result of a simulated preemption, best last."""
 
     NO_FIT = 0
     NO_CANDIDATES = 1
@@ -77,20 +77,20 @@ class Chance(IntEnum):
 
 
 Simulate = Callable[[Job, FlavorResource, int], tuple[Chance, int]]
-"""Whether preemption makes room for an amount, and how far up it borrows then."""
+"""Returns whether preemption frees an amount, and the borrowing height then."""
 
 
 class Shortage(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A resource of a flavor that a pod set lacks; amounts as Kueue counts them."""
+    """A resource of a flavor that is insufficient for a pod set; amounts as Kueue counts them."""
 
     pod_set: str
     flavor: str
     resource: str
     requested: int
-    """With what earlier pod sets of the Workload take."""
+    """Including earlier pod sets of the Workload."""
     available: int
     maximum: int
-    """What the queue could have at most, borrowing included."""
+    """The maximum for the queue, with borrowing."""
 
     @property
     def exceeds_maximum(self) -> bool:
@@ -154,7 +154,7 @@ class Assignment:
     pod_sets: list[PodSetAssignment] = field(default_factory=list)
     usage: Usage = field(default_factory=dict)
     borrowing: int = 0
-    """The height of the lowest cohort that has enough; 0 within the queue's own quota."""
+    """The height of the lowest cohort with enough quota; 0 within the queue's own quota."""
     progress: ScanProgress | None = None
     shortages: list[Shortage] = field(default_factory=list)
     cause: str = ""
@@ -168,7 +168,7 @@ class Assignment:
         return self._mode
 
     def set_mode(self, mode: Mode, names: Iterable[str] | None = None) -> None:
-        """Of some pod sets, or of all; that of the whole is the same then."""
+        """Set the mode of some pod sets or of all, and of the whole assignment."""
         wanted = None if names is None else frozenset(names)
         for one in self.pod_sets:
             if wanted is None or one.name in wanted:
@@ -183,7 +183,7 @@ class Assignment:
 
     @property
     def has_unassigned(self) -> bool:
-        """A pod set requests something and has no flavor, which ends the search."""
+        """Whether a pod set with requests has no flavor, which ends the search."""
         return any(one.requests and not one.flavors for one in self.pod_sets)
 
     @property
@@ -198,7 +198,7 @@ class Assignment:
 
     @property
     def considered(self) -> str:
-        """The flavors that were passed over or need borrowing."""
+        """The flavors that were skipped or need borrowing."""
         parts = []
         for one in self.pod_sets:
             told = [str(each) for each in one.attempts if each.mode is not Mode.FIT or each.borrowing]
@@ -208,7 +208,7 @@ class Assignment:
 
     @property
     def short(self) -> frozenset[FlavorResource]:
-        """What preemption must make room in."""
+        """The resources that preemption has to free."""
         return frozenset(
             FlavorResource(choice.flavor, name)
             for one in self.pod_sets
@@ -217,7 +217,7 @@ class Assignment:
         )
 
     def requested(self, job: Job) -> Usage:
-        """What the Workload takes of quota, without the number of its pods."""
+        """Return the Workload's quota usage without the number of its pods."""
         found: Usage = {}
         for counted, one in zip(job.counted, self.pod_sets, strict=False):
             for name, amount in counted.scaled(one.count).requests.items():
@@ -247,7 +247,7 @@ class Assignment:
                 one.delayed_topology = "Ready"
 
     def resolve_cause(self, queue: ClusterQueue) -> None:
-        """The reason of the condition, for the gate UnadmittedWorkloadsObservability."""
+        """Set the reason of the condition, for the gate UnadmittedWorkloadsObservability."""
         if self.mode is not Mode.NO_FIT:
             return
         for one in self.pod_sets:
@@ -256,7 +256,7 @@ class Assignment:
 
 
 def _cause_of(one: PodSetAssignment, queue: ClusterQueue) -> str:
-    """Of the flavors of a group the mildest counts, of the groups the severest."""
+    """The mildest cause of a group's flavors counts, and the severest of the groups."""
     if not one.attempts:
         return NO_MATCHING_FLAVOR
     by_group: dict[int, str] = {}
@@ -283,7 +283,7 @@ def _cause_of(one: PodSetAssignment, queue: ClusterQueue) -> str:
 
 @dataclass(slots=True)
 class _Found:
-    """What a search through one resource group found."""
+    """The result of a search through one resource group."""
 
     flavors: dict[str, Choice]
     reasons: list[str]
@@ -291,7 +291,7 @@ class _Found:
 
 
 class Assigner:
-    """Assigns flavors to one Workload in the state of one moment."""
+    """Assigns flavors to one Workload in the current state."""
 
     def __init__(
         self,
@@ -304,7 +304,7 @@ class Assigner:
         progress: ScanProgress | None,
         nominated: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
-        """`nominated`: pod set to resource to the only flavor that is evaluated again."""
+        """`nominated`: pod set to resource to the only flavor to evaluate again."""
         self._job = job
         self._node = node
         self._queue = node.queue
@@ -320,7 +320,7 @@ class Assigner:
         self._shortages: list[Shortage] = []
 
     def assign(self, counts: Sequence[int] | None = None) -> Assignment:
-        """`counts`: the numbers of pods, for fewer than the Workload asks for."""
+        """`counts`: the numbers of pods, if fewer than requested."""
         self._shortages = []
         assignment = self._flavors(counts)
         assignment.shortages = self._shortages
@@ -372,7 +372,7 @@ class Assigner:
         return assignment
 
     def _grouped(self) -> list[list[int]]:
-        """The pod sets that share their flavors (`podSetGroupName`); most are alone."""
+        """Group the pod sets that share flavors (`podSetGroupName`); most are alone."""
         groups: dict[str, list[int]] = {}
         for index, one in enumerate(self._job.workload.spec.pod_sets):
             request = one.topology_request
@@ -420,7 +420,7 @@ class Assigner:
     def _search(
         self, indices: Sequence[int], requests: Requests, resource: str, group: ResourceGroup, usage: Usage
     ) -> _Found:
-        """Try the flavors of a group in order; all its resources get the same one."""
+        """Try the flavors of a group in order; all its resources get the same flavor."""
         covered = {name: requests[name] for name in in_order(requests) if name in group.covered_resources}
         names = [one.name for one in group.flavors]
         has_fungibility = self._settings.enabled("FlavorFungibility")
@@ -496,7 +496,7 @@ class Assigner:
     def _check(
         self, fr: FlavorResource, assumed: int, requested: int, indices: Sequence[int]
     ) -> tuple[Chance, int, str, str]:
-        """Chance, how far up it borrows, the text and the cause of what is short."""
+        """Return the chance, the borrowing height, and the message and cause of a shortage."""
         node = self._node
         available, maximum = node.available(fr), node.potential(fr)
         amount = plus(assumed, requested)
@@ -547,7 +547,7 @@ class Assigner:
         return borrowing > 0 and (self._fungibility.when_can_borrow or "MayStopSearch") not in MAY_STOP
 
     def _is_better(self, left: tuple[Chance, int], right: tuple[Chance, int]) -> bool:
-        """Whether a flavor is preferred to another."""
+        """Return whether one flavor is preferred to another."""
         if left[0] is Chance.NO_FIT:
             return False
         if right[0] is Chance.NO_FIT:
@@ -562,7 +562,7 @@ class Assigner:
     def _merge(
         self, known: dict[str, Attempt], attempts: Iterable[Attempt], resource: str, group: ResourceGroup
     ) -> None:
-        """The attempts of one resource beside those of the resources before."""
+        """Merge the attempts for one resource with those for earlier resources."""
         seen = set()
         for one in attempts:
             seen.add(one.flavor)
@@ -587,7 +587,7 @@ class Assigner:
             reasons = tuple(sorted({*before.reasons, text}))
             known[name] = Attempt(name, Mode.NO_FIT, before.borrowing, before.chance, reasons, NO_MATCHING_FLAVOR)
 
-    # --- whether a flavor is for these pods at all
+    # --- whether a flavor is usable for these pods
 
     def _refused(self, name: str, indices: Sequence[int], group: ResourceGroup) -> str:
         flavor = self._cache.flavors.get(name)
@@ -662,7 +662,7 @@ def _finished(attempts: Mapping[str, Attempt]) -> list[Attempt]:
 
 
 def placement_requests(assignment: Assignment, job: Job, queue: ClusterQueue, cache: Cache) -> dict[str, list[Request]]:
-    """The pod sets that are to be placed, by flavor; what cannot be is marked in the assignment."""
+    """Return the pod sets to place, by flavor. Pod sets that cannot be placed are marked in the assignment."""
     found: dict[str, list[Request]] = {}
     is_topology_only = cache.is_topology_only(queue)
     topologies = cache.topologies_of(queue)
@@ -703,7 +703,7 @@ def placement_requests(assignment: Assignment, job: Job, queue: ClusterQueue, ca
 
 
 def _topology_flavor(flavors: Mapping[str, Choice], cache: Cache) -> str | list[str]:
-    """The only flavor with a topology, or all of them."""
+    """Return the only flavor with a topology, or all of them."""
     found = sorted({one.flavor for one in flavors.values() if one.flavor in cache.topologies})
     return found[0] if len(found) == 1 else found
 
@@ -714,7 +714,7 @@ def untolerated_taint(spec: PodSpec, flavor: ResourceFlavor) -> Taint | None:
 
 
 def flavor_mismatch(spec: PodSpec, flavor: ResourceFlavor) -> str:
-    """Why pods with this spec get no quota of a flavor; empty where they may."""
+    """Return why a flavor's quota is not usable for pods with this spec, or an empty string."""
     taint = untolerated_taint(spec, flavor)
     if taint is not None:
         return f"untolerated taint {taint_text(taint)}"
@@ -722,7 +722,7 @@ def flavor_mismatch(spec: PodSpec, flavor: ResourceFlavor) -> str:
 
 
 def _matches(spec: PodSpec, flavor: ResourceFlavor) -> bool:
-    """Node selector and required affinity, as far as they are about the flavor's own labels."""
+    """Match node selector and required affinity on the flavor's own label keys."""
     labels = flavor.spec.node_labels
     if any(labels[key] != value for key, value in spec.node_selector.items() if key in labels):
         return False
@@ -742,7 +742,7 @@ def _reduced(terms: Iterable[NodeSelectorTerm], keys: Mapping[str, str]) -> Iter
 
 
 def _printed(taint: Taint) -> str:
-    """As Go prints the struct."""
+    """Format as Go prints the struct."""
     return f"{{{taint.key} {taint.value} {taint.effect} <nil>}}"
 
 
@@ -750,7 +750,8 @@ def _printed(taint: Taint) -> str:
 
 
 def partial_counts(pod_sets: Sequence[PodSet]) -> list[list[int]]:
-    """The numbers of pods between all and `minCount`, the largest first; what only pod sets with `minCount` give up."""
+    """Return the numbers of pods between all and `minCount`, largest first; only pod sets with `minCount` are
+    reduced."""
     given_up = [one.count - (one.count if one.min_count is None else one.min_count) for one in pod_sets]
     total = sum(given_up)
     return [

@@ -1,4 +1,4 @@
-"""The queues of Kueue as they stand: usage by flavor, and every waiting Workload with its place and cause."""
+"""The current queues of Kueue: usage by flavor, and every pending Workload with its position and cause."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FlavorRow(Struct, frozen=True, kw_only=True):
     used: int
     nominal: int
     available: int
-    """Borrowing included; negative where more is used than there is."""
+    """With borrowing; negative if usage exceeds the quota."""
 
     @property
     def borrowed(self) -> int:
@@ -34,7 +34,7 @@ class Waiting(Struct, frozen=True, kw_only=True):
     workload: str
     priority: int
     outcome: str
-    """That of its first evaluation; empty where Kueue does not look at it."""
+    """The result of its first evaluation; empty if Kueue does not evaluate it."""
     message: str
     victims: tuple[str, ...] = ()
     shortages: tuple[Shortage, ...] = ()
@@ -43,14 +43,14 @@ class Waiting(Struct, frozen=True, kw_only=True):
 class QueueOverview(Struct, frozen=True, kw_only=True):
     name: str
     cohorts: tuple[str, ...]
-    """The nearest first."""
+    """Nearest first."""
     inactive: str
-    """Why it admits nothing; empty for an active queue."""
+    """Why the queue is inactive; empty for an active one."""
     holding: int
-    """How many Workloads have quota of it."""
+    """The number of Workloads with quota reserved."""
     rows: tuple[FlavorRow, ...]
     waiting: tuple[Waiting, ...]
-    """In their order."""
+    """In queue order."""
 
 
 class CohortOverview(Struct, frozen=True, kw_only=True):
@@ -60,12 +60,12 @@ class CohortOverview(Struct, frozen=True, kw_only=True):
 
 
 class Overview(Admissions, frozen=True, kw_only=True):
-    """A run with the queues as they stood before it."""
+    """A run with the state of the queues before it."""
 
     queues: tuple[QueueOverview, ...]
     cohorts: tuple[CohortOverview, ...]
     unqueued: tuple[Waiting, ...]
-    """Pending Workloads that are in no queue."""
+    """Pending Workloads without a queue."""
     snapshot: Snapshot
 
     @property
@@ -135,7 +135,7 @@ def _inactive(run: Run, node: QueueNode) -> str:
 
 
 def _first_heads(cycles: Sequence[Cycle]) -> dict[str, Head]:
-    """Workload to what became of it when its turn came."""
+    """Return each Workload's first decision."""
     found: dict[str, Head] = {}
     for cycle in cycles:
         for key, head in cycle.heads.items():

@@ -1,4 +1,4 @@
-"""Whose quota is taken for a Workload: the classical search in the tree of cohorts, and fair sharing.
+"""The victims of a Workload: the classical search in the tree of cohorts, and fair sharing.
 
 Upstream: pkg/scheduler/preemption (preemption.go, preemption_oracle.go, classical, fairsharing, common).
 """
@@ -20,10 +20,10 @@ from kschedx.kueue.quota import NEGATIVE, CohortNode, Node, QueueNode, Share
 from kschedx.kueue.workloads import Job
 
 _BUFFER = 5 * 60 * 1000
-"""Milliseconds, of the gate SchedulerTimestampPreemptionBuffer."""
+"""Milliseconds, for the gate SchedulerTimestampPreemptionBuffer."""
 
 UsageShare = Callable[[Job], float | None]
-"""The usage of a Workload's LocalQueue, where those are ordered by it."""
+"""Returns the usage of a Workload's LocalQueue, if LocalQueues are ordered by usage."""
 
 
 @unique
@@ -73,7 +73,7 @@ class _Variant(StrEnum):
 
 
 _Place = tuple[bool, int, int, str]
-"""Not evicted, priority, the negative time since when it has quota, uid: what is taken first comes first."""
+"""Not evicted, priority, negative time of quota reservation, uid: the sort key of victims."""
 
 
 @dataclass(slots=True)
@@ -81,14 +81,14 @@ class _Candidate:
     job: Job
     variant: _Variant
     common: CohortNode | None
-    """The lowest cohort that both queues are in."""
+    """The lowest common cohort of both queues."""
     place: _Place
-    """Among the candidates of its kind, where usage does not order them."""
+    """The sort key among candidates of its kind, unless usage orders them."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Attempt:
-    """What a preemption must achieve."""
+    """The requirements of a preemption."""
 
     job: Job
     node: QueueNode
@@ -105,15 +105,15 @@ class Preemptor:
         self._usage_share = usage_share
         self._is_usage_based = cache.settings.usage_based is not None
         self._held: dict[str, list[tuple[_Place, Job, frozenset[FlavorResource]]]] = {}
-        """By ClusterQueue, the Workloads with quota in order, and what they use; in a cycle they stay the same."""
+        """By ClusterQueue, the Workloads with quota in order, with their usage; constant within a cycle."""
         self._alike: dict[Hashable, list[_Candidate]] = {}
-        """The candidates of a queue, for preemptors that are alike."""
+        """The candidates of a queue, shared by equivalent preemptors."""
 
-    # --- asked by the scheduler
+    # --- called by the scheduler
 
     @contextmanager
     def without(self, jobs: Iterable[Job]) -> Iterator[None]:
-        """As if Workloads were gone: they are no candidates either."""
+        """Simulate the absence of Workloads; they are not candidates either."""
         known = self._held, self._alike
         self._held, self._alike = {}, {}
         try:
@@ -123,7 +123,7 @@ class Preemptor:
             self._held, self._alike = known
 
     def targets(self, job: Job, node: QueueNode, assignment: Assignment) -> list[Target]:
-        """The victims that make room for an assignment; none where there is no such set."""
+        """Return the victims for an assignment, or none if there is no sufficient set."""
         places: PlacementRequests = {}
         if self._settings.enabled("TopologyAwareScheduling"):
             places = placement_requests(assignment, job, node.queue, self._cache)
@@ -131,7 +131,7 @@ class Preemptor:
         return self._search(_Attempt(job=job, node=node, usage=usage, short=assignment.short, places=places))
 
     def simulate(self, job: Job, node: QueueNode, fr: FlavorResource, amount: int) -> tuple[Chance, int]:
-        """Whether preemption makes room for one resource, and how far up it borrows then."""
+        """Return whether preemption frees one resource, and the borrowing height then."""
         found = self._search(_Attempt(job=job, node=node, usage={fr: amount}, short=frozenset({fr})))
         with self._cache.without(one.job for one in found):
             borrowing, _ = node.lowest_fit(fr, amount)
@@ -146,7 +146,7 @@ class Preemptor:
     # --- candidates
 
     def _satisfies(self, policy: str, job: Job, candidate: Job) -> bool:
-        """Whether a policy lets `job` take the quota of `candidate`."""
+        """Return whether a policy allows `job` to preempt `candidate`."""
         if policy == "Any":
             return True
         is_lower = job.priority > candidate.priority
@@ -190,7 +190,7 @@ class Preemptor:
         return []
 
     def _may_suffice(self, attempt: _Attempt, candidates: Iterable[_Candidate]) -> bool:
-        """False where even all candidates together do not use what is missing."""
+        """Return False if even all candidates together do not use what is missing."""
         missing = {fr: minus(amount, attempt.node.available(fr)) for fr, amount in attempt.usage.items()}
         missing = {fr: amount for fr, amount in missing.items() if amount > 0}
         for one in candidates if missing else ():
@@ -205,7 +205,8 @@ class Preemptor:
         return borrow is not None and borrow.policy not in ("", "Never")
 
     def _classical_candidates(self, attempt: _Attempt) -> tuple[list[_Candidate], list[_Candidate], list[_Candidate]]:
-        """The candidates over which the preemptor is nearer to the quota, those by priority, and those of its queue."""
+        """Return the candidates over which the preemptor has a hierarchical advantage, those by priority, and those of
+        its own queue."""
         node = attempt.node
         policy = policies(node)
         own = []
@@ -256,7 +257,7 @@ class Preemptor:
         *,
         has_advantage: bool,
     ) -> Iterator[_Candidate]:
-        """The candidates below a cohort, of queues and subtrees above their quota."""
+        """Yield the candidates below a cohort, from queues and subtrees above their quota."""
         for child in cohort.cohorts:
             if child is not seen and not child.is_within_quota(attempt.short):
                 yield from self._below(attempt, child, common, seen, has_advantage=has_advantage)
@@ -310,7 +311,7 @@ class Preemptor:
         return found
 
     def _is_valid(self, attempt: _Attempt, candidate: _Candidate, may_borrow: bool) -> bool:
-        """Whether a candidate may still be taken, now that others are."""
+        """Return whether a candidate is still valid after other victims."""
         queue = self._cache.queue_of(candidate.job)
         if queue is attempt.node:
             return True
@@ -332,7 +333,7 @@ class Preemptor:
         return failure(self._cache.place(attempt.places)) is None
 
     def _fill_back(self, attempt: _Attempt, targets: list[Target], may_borrow: bool) -> list[Target]:
-        """The victims without those that are not needed after all."""
+        """Return the victims without those that turn out to be unnecessary."""
         for index in range(len(targets) - 2, -1, -1):
             self._cache.restore(targets[index].job)
             if self._fits(attempt, may_borrow=may_borrow):
@@ -376,7 +377,7 @@ class Preemptor:
                 yield job
 
     def _take(self, attempt: _Attempt, targets: list[Target], job: Job, reason: Reason) -> bool:
-        """Remove a victim; whether the Workload fits then."""
+        """Add a victim, and return whether the Workload fits then."""
         self._cache.remove(job)
         targets.append(Target(job=job, reason=reason))
         with self._without_usage(attempt):
@@ -435,7 +436,7 @@ class Preemptor:
 
 
 class _Order:
-    """Candidates in the order in which they are taken (`CandidatesOrdering`)."""
+    """Candidates in the order of preemption (`CandidatesOrdering`)."""
 
     def __init__(self, preemptor: Preemptor, node: QueueNode, job: Job, by_usage: bool) -> None:
         self._queue = preemptor._cache.queue_of(job)
@@ -451,7 +452,7 @@ class _Order:
             self._usage is not None
             and other._usage is not None
             and self._queue is other._queue
-            and self._job.local_queue[1] != other._job.local_queue[1]  # by name, whatever the namespace
+            and self._job.local_queue[1] != other._job.local_queue[1]  # by name, ignoring the namespace
             and self._usage != other._usage
         ):
             return self._usage > other._usage
@@ -459,7 +460,7 @@ class _Order:
 
 
 class _FairOrder:
-    """The queues to take victims of: from the root, always the child with the highest share."""
+    """The order of queues for victims: from the root, always the child with the highest share."""
 
     def __init__(self, preemptor: Preemptor, node: QueueNode, candidates: Iterable[Job]) -> None:
         self._preemptor = preemptor
@@ -492,7 +493,7 @@ class _FairOrder:
                 yield queue
 
     def below_common(self, queue: QueueNode) -> tuple[Node, Node]:
-        """The nodes of the preemptor and of a queue just below their lowest common cohort."""
+        """Return the ancestors of the preemptor's and a queue's nodes just below their lowest common cohort."""
         common = next(one for one in queue.ancestors() if one in self._ancestors)
 
         def below(node: Node) -> Node:

@@ -1,4 +1,4 @@
-"""Which Workload is next: a queue of Workloads per ClusterQueue, in which those that cannot be admitted are parked.
+"""The order of Workloads: a queue per ClusterQueue, with inadmissible Workloads aside.
 
 Upstream: pkg/cache/queue (cluster_queue.go, manager.go, inadmissible_workloads.go, afs), pkg/util/admissionfairsharing.
 """
@@ -28,7 +28,7 @@ LocalQueueKey = tuple[str, str]
 
 @unique
 class Requeue(StrEnum):
-    """Why a head is put back."""
+    """Why a head is requeued."""
 
     GENERIC = ""
     FAILED_AFTER_NOMINATION = "FailedAfterNomination"
@@ -46,15 +46,13 @@ Place = tuple[int, int, str, str]
 
 
 def _place(job: Job) -> Place:
-    """Where a Workload stands among others that use as much."""
+    """Return the sort key among Workloads with equal usage."""
     return -job.priority, job.queued_since, job.uid, job.key
 
 
 class _Heap:
-    """A heap of Workloads as `container/heap` keeps it.
-
-    The order changes without its knowledge: an old one holds until a Workload moves.
-    """
+    """A heap of Workloads with the order of `container/heap`. Sort keys change without an update: an old position stays
+    until a Workload moves."""
 
     def __init__(self, order: Callable[[Job], tuple[object, ...]]) -> None:
         self._order = order
@@ -62,7 +60,7 @@ class _Heap:
         self._places: dict[str, int] = {}
 
     def push(self, job: Job) -> None:
-        """Add a Workload, or move it to its place."""
+        """Add a Workload, or update its position."""
         if job.key in self._places:
             self._fix(self._places[job.key])
             return
@@ -83,7 +81,7 @@ class _Heap:
             self._fix(index)
 
     def rebuild(self) -> None:
-        """Move the Workloads to their places."""
+        """Update all positions."""
         for job in [*self._jobs]:
             self._fix(self._places[job.key])
 
@@ -122,24 +120,24 @@ class Queue:
 
     queue: ClusterQueue
     ledger: Ledger | None
-    """Where LocalQueues that used less come first."""
+    """Set if LocalQueues with lower usage come first."""
     waiting: dict[str, Job] = field(default_factory=dict)
     parked: dict[str, Job] = field(default_factory=dict)
     bypassed: dict[bytes, str] = field(default_factory=dict)
-    """Shapes that were parked together, with the reason."""
+    """Shapes that are inadmissible together, with the reason."""
     preemptor: str | None = None
-    """The Workload whose victims are on their way."""
+    """The Workload that waits for its victims."""
     in_flight: str | None = None
     _line: list[Place] = field(default_factory=list)
-    """The places of all that were ever queued, in order; some are not queued any more."""
+    """The sort keys of all Workloads ever queued, in order; some are no longer queued."""
     _places: dict[str, Place] = field(default_factory=dict)
-    """By key, what stands in `_line`."""
+    """By key, the entry in `_line`."""
     _first_place: int = 0
-    """In `_line`: what stands before it is not queued."""
+    """The first index in `_line` that may be queued."""
     _equals: dict[bytes | None, dict[str, Job]] = field(default_factory=dict)
-    """Those that were ever queued, by their shapes and keys."""
+    """Workloads ever queued, by shape and key."""
     _heap: _Heap | None = None
-    """Those that are queued, where the usage of their LocalQueues orders them."""
+    """The queued Workloads, if the usage of LocalQueues orders them."""
 
     def __post_init__(self) -> None:
         if self.ledger is not None:
@@ -156,12 +154,12 @@ class Queue:
 
     @property
     def ordered(self) -> list[Job]:
-        """Those that are queued, without the parked ones."""
+        """The queued Workloads, without inadmissible ones."""
         return sorted(self.waiting.values(), key=self.order)
 
     @property
     def everyone(self) -> list[Job]:
-        """Those that are parked too."""
+        """The queued and the inadmissible Workloads."""
         return sorted((*self.waiting.values(), *self.parked.values()), key=self.order)
 
     def pop(self) -> Job | None:
@@ -186,7 +184,7 @@ class Queue:
         return self.waiting[key]
 
     def add(self, job: Job) -> None:
-        """Queue a Workload, whatever its backoff."""
+        """Queue a Workload, ignoring its backoff."""
         if self._heap is not None:
             self._heap.push(job)
         self.waiting[job.key] = job
@@ -206,10 +204,8 @@ class Queue:
         return (job for job in equals if job.shape == shape and self.waiting.get(job.key) is job)
 
     def push(self, job: Job, now: int, shapes: Set[bytes | None], *, is_reordered: bool = True) -> None:
-        """Add a Workload that is pending. One that is parked stays so unless its conditions order it otherwise.
-
-        `shapes`: those with which Kueue queues it, one after the other.
-        """
+        """Add a pending Workload. An inadmissible one stays so unless a change of its conditions reorders it. `shapes`:
+        the shapes with which Kueue queues it, one after the other."""
         if self.in_flight == job.key or (job.key in self.parked and not is_reordered):
             return
         self.parked.pop(job.key, None)
@@ -223,7 +219,7 @@ class Queue:
         self.add(job)
 
     def rebuild(self) -> None:
-        """The usage of a LocalQueue was sampled."""
+        """Update the order after the usage of a LocalQueue was sampled."""
         if self._heap is not None:
             self._heap.rebuild()
 
@@ -240,7 +236,7 @@ class Queue:
             self.preemptor = None
 
     def put_back(self, job: Job, why: Requeue, reason: str, now: int) -> None:
-        """Put a head back that was not admitted: in front, or parked together with its equals."""
+        """Requeue a head that was not admitted: at the front, or as inadmissible together with its equals."""
         if why is Requeue.PENDING_PREEMPTION:
             self.preemptor = job.key
         self.in_flight = None
@@ -259,7 +255,7 @@ class Queue:
             self.parked[other.key] = other
 
     def retry(self, is_selected: Callable[[str], bool], now: int) -> None:
-        """Move what is parked back, as far as its namespace is selected and its backoff is over."""
+        """Requeue inadmissible Workloads whose namespace is selected and whose backoff is over."""
         self.bypassed.clear()
         for job in list(self.parked.values()):
             if is_selected(job.namespace) and job.backoff_is_over(now):
@@ -277,12 +273,12 @@ class _Entry:
 
 
 class Ledger:
-    """What LocalQueues used, decayed, and what Workloads that got quota cost them at once."""
+    """The decayed usage of LocalQueues, with the entry penalties of Workloads that just got quota."""
 
     def __init__(
         self, settings: AdmissionFairSharing, queues: Iterable[LocalQueue], active: Container[str], now: int
     ) -> None:
-        """`active`: the ClusterQueues that admit Workloads; the usage of LocalQueues that are stopped is not read."""
+        """`active`: the ClusterQueues that admit Workloads. The usage of stopped LocalQueues is not read."""
         self._settings = settings
         self._half_life = seconds(settings.usage_half_life_time)
         self._sampling = seconds(settings.usage_sampling_interval)
@@ -300,7 +296,7 @@ class Ledger:
             self._entries[key] = _Entry({name: exact(written) for name, written in consumed.items()}, now)
 
     def share(self, key: LocalQueueKey) -> float:
-        """The weighted usage, by which LocalQueues are ordered."""
+        """Return the weighted usage that orders LocalQueues."""
         entry = self._entries.get(key)
         total = 0.0
         if entry is not None:
@@ -310,13 +306,13 @@ class Ledger:
         return math.inf if weight <= 0 else total / weight
 
     def charge(self, key: LocalQueueKey, workload: str, requests: Requests, now: int) -> None:
-        """The entry penalty of a Workload that got quota."""
+        """Add the entry penalty of a Workload with quota."""
         entry = self._entries.setdefault(key, _Entry({}, now))
         exact_requests = {name: amount * quota_unit(name) for name, amount in requests.items()}
         entry.penalties[workload] = _scaled(exact_requests, self._alpha(self._sampling))
 
     def settle(self, key: LocalQueueKey, workload: str, admitted: Requests, now: int) -> None:
-        """A Workload is admitted: its penalty becomes usage."""
+        """Convert the penalty of an admitted Workload to usage."""
         self.sample(key, admitted, now)
         entry = self._entries[key]
         entry.consumed = _sum(entry.consumed, entry.penalties.pop(workload, {}))
@@ -329,7 +325,7 @@ class Ledger:
         entry.since = now
 
     def is_due(self, key: LocalQueueKey, now: int) -> bool:
-        """Whether its controller samples its usage."""
+        """Return whether the controller samples its usage now."""
         entry = self._entries.get(key)
         return entry is not None and (self.is_pending(key) or now - entry.since >= self._sampling)
 
@@ -358,7 +354,7 @@ def _sum(*parts: Mapping[str, Fraction]) -> dict[str, Fraction]:
 
 
 def _scaled(amounts: Mapping[str, Fraction], factor: float) -> dict[str, Fraction]:
-    """Multiplied, rounded down to nine digits."""
+    """Multiply and round down to nine digits."""
     exact_factor = Fraction(Decimal(repr(factor)))
     return {name: Fraction(math.floor(amount * exact_factor * 10**9), 10**9) for name, amount in amounts.items()}
 

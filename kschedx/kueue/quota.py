@@ -1,8 +1,8 @@
-"""The tree of cohorts and ClusterQueues: what each gives up, uses, may borrow, and its dominant share.
+"""The tree of cohorts and ClusterQueues: lending, usage, borrowing, and dominant resource shares.
 
-A node keeps `max(0, quota - lendingLimit)` for itself and gives the rest to its parent; what it uses beyond its own
-share is used in its parent. A borrowing limit caps, at each level, what comes down.
-Upstream: pkg/cache/scheduler (resource_node.go, clusterqueue_snapshot.go, cohort_snapshot.go, fair_sharing.go).
+A node keeps `max(0, quota - lendingLimit)` and lends the rest to its parent; usage beyond its own part counts in its
+parent. A borrowing limit caps, at each level, what is available from above. Upstream: pkg/cache/scheduler
+(resource_node.go, clusterqueue_snapshot.go, cohort_snapshot.go, fair_sharing.go).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Node:
     weight: float = 1.0
     parent: CohortNode | None = None
     subtree: Usage = field(default_factory=dict)
-    """Its quota, and what its children give up."""
+    """Its quota plus what its children lend."""
     usage: Usage = field(default_factory=dict)
 
     def quota(self, fr: FlavorResource) -> Quota:
@@ -64,7 +64,7 @@ class Node:
         return self.usage.get(fr, 0)
 
     def kept(self, fr: FlavorResource) -> int:
-        """What it never gives up."""
+        """Return what it never lends."""
         limit = self.quota(fr).lending_limit
         return 0 if limit is None else max(0, minus(self.subtree_quota(fr), limit))
 
@@ -72,7 +72,7 @@ class Node:
         return max(0, minus(self.kept(fr), self.used(fr)))
 
     def unbounded_available(self, fr: FlavorResource) -> int:
-        """What is left; negative where more is used than there is."""
+        """Return the remainder; negative if usage exceeds the quota."""
         if self.parent is None:
             return minus(self.subtree_quota(fr), self.used(fr))
         above = self.parent.unbounded_available(fr)
@@ -88,7 +88,7 @@ class Node:
         return max(0, self.unbounded_available(fr))
 
     def potential(self, fr: FlavorResource) -> int:
-        """What it could have if nothing used any quota."""
+        """Return the maximum without any usage."""
         if self.parent is None:
             return self.subtree_quota(fr)
         most = plus(self.kept(fr), self.parent.potential(fr))
@@ -108,19 +108,19 @@ class Node:
             self.parent.remove(fr, min(amount, above))
 
     def borrows_with(self, fr: FlavorResource, amount: int) -> bool:
-        """Whether it is above its quota once it uses so much more."""
+        """Return whether additional usage of `amount` exceeds its quota."""
         return self.subtree_quota(fr) < plus(self.used(fr), amount)
 
     def is_within_quota(self, frs: Iterable[FlavorResource]) -> bool:
         return not any(self.borrows_with(fr, 0) for fr in frs)
 
     def fits_in_quota(self, requests: Usage) -> tuple[bool, Usage]:
-        """Whether its quota holds the requests, and what of them is left for its parent."""
+        """Return whether its quota covers the requests, and what remains for its parent."""
         fits = not any(self.borrows_with(fr, amount) for fr, amount in requests.items())
         return fits, {fr: max(0, minus(amount, self.kept_free(fr))) for fr, amount in requests.items()}
 
     def ancestors(self) -> Iterator[CohortNode]:
-        """The parent first, the root last."""
+        """Yield the parent first, the root last."""
         node = self.parent
         while node is not None:
             yield node
@@ -155,7 +155,7 @@ class Node:
 class CohortNode(Node):
     cohorts: list[CohortNode] = field(default_factory=list)
     queues: list[QueueNode] = field(default_factory=list)
-    """Those that are active."""
+    """The active queues."""
 
     @property
     def root(self) -> CohortNode:
@@ -185,10 +185,10 @@ class QueueNode(Node):
     queue: ClusterQueue = field(default_factory=ClusterQueue)
     is_active: bool = True
     has_circle: bool = False
-    """Its cohorts form a circle."""
+    """Whether its cohorts form a cycle."""
 
     def lowest_fit(self, fr: FlavorResource, amount: int) -> tuple[int, bool]:
-        """The height of the lowest subtree with room for `amount`, and whether that is not the whole tree."""
+        """Return the height of the lowest subtree that fits `amount`, and whether that is below the root."""
         if self.parent is None or not self.borrows_with(fr, amount):
             return 0, self.parent is not None
         left = minus(amount, self.kept_free(fr))
@@ -222,7 +222,7 @@ class Share(Struct, frozen=True, kw_only=True):
 
     @property
     def order(self) -> tuple[bool, float]:
-        """Borrowing with weight 0 is above every other share."""
+        """Borrowing with weight 0 exceeds every other share."""
         is_infinite = self.weight == 0 and self.ratio != 0
         return is_infinite, self.ratio if is_infinite else self.weighted
 
@@ -243,7 +243,8 @@ class Tree(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, queues: Sequence[ClusterQueue], cohorts: Sequence[Cohort], active: Iterable[str]) -> Tree:
-        """The tree without usage. A cohort needs no object; one whose parents form a circle has no place in it."""
+        """Build the tree without usage. A cohort may lack an object; cohorts whose parents form a cycle are left
+        out."""
         objects = {one.metadata.name: one for one in cohorts}
         parents = {name: one.parent for name, one in objects.items()}
         names = dict.fromkeys([*objects, *parents.values(), *(one.cohort for one in queues)])
@@ -289,7 +290,7 @@ class Tree(Struct, frozen=True, kw_only=True):
 
 
 def _give(node: Node) -> None:
-    """Add to the parent's quota what the node gives up."""
+    """Add what the node lends to the parent's quota."""
     if node.parent is None:
         return
     for fr, amount in node.subtree.items():

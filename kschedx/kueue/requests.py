@@ -1,4 +1,4 @@
-"""What a Workload's pod sets request: adjusted, validated, transformed.
+"""The requests of a Workload's pod sets: adjusted, validated, and transformed.
 
 Upstream: pkg/workload/resources.go, pkg/workload/workload.go, pkg/util/limitrange.
 """
@@ -38,7 +38,7 @@ _OPTIONS = RequestOptions(use_status_resources=False, pod_level_resources=True, 
 def adjusted(
     workload: Workload, limit_ranges: Sequence[LimitRange], runtime_classes: Mapping[str, RuntimeClass]
 ) -> Workload:
-    """The Workload with overhead, LimitRange defaults, and limits where requests are missing."""
+    """Return the Workload with overhead, LimitRange defaults, and limits in place of missing requests."""
     pod_sets = tuple(
         replace(one, template=replace(one.template, spec=_adjusted(one.template.spec, limit_ranges, runtime_classes)))
         for one in workload.spec.pod_sets
@@ -74,7 +74,7 @@ def _adjusted(
 
 
 def _summary(limit_ranges: Iterable[LimitRange]) -> dict[str, LimitRangeItem]:
-    """By type: the narrowest bounds of all LimitRanges, and the first defaults."""
+    """Return by type the narrowest bounds of all LimitRanges, and the first defaults."""
     found: dict[str, LimitRangeItem] = {}
     for item in (item for one in limit_ranges for item in one.spec.limits):
         known = found.get(item.type, LimitRangeItem(type=item.type))
@@ -108,7 +108,7 @@ BELOW_MINIMUM = "requests must not be below the limitRange min"
 
 
 def invalid_resources(workload: Workload) -> InputError | None:
-    """Requests that are above the limits of the same container or pod."""
+    """Return the error of requests that exceed the limits of the same container or pod."""
     return aggregate(
         invalid(path, as_json(names), ABOVE_LIMITS)
         for index, pod_set in enumerate(workload.spec.pod_sets)
@@ -170,13 +170,13 @@ def _greater(left: Requests, right: Requests) -> list[str]:
 
 
 def pod_requests(spec: PodSpec) -> Requests:
-    """What one pod requests, before exclusions and transformations; topology placement counts these."""
+    """Return the requests of one pod before exclusions and transformations, as topology placement counts them."""
     nano = exact_request(spec, PodStatus(), _OPTIONS)
     return {name: amount_of(name, Fraction(amount, 10**9)) for name, amount in nano.items()}
 
 
 def quota_requests(spec: PodSpec, count: int, settings: Settings) -> Requests:
-    """What `count` pods request of quota."""
+    """Return the quota that `count` pods request."""
     resources = settings.configuration.resources
     nano = exact_request(spec, PodStatus(), _OPTIONS)
     kept = {
@@ -209,7 +209,7 @@ def _transformed(requests: Mapping[str, Fraction], transformations: Iterable[Tra
 
 
 def quota_unit(resource: str) -> Fraction:
-    """What one of an amount's integers is in the resource's unit."""
+    """Return the amount of one integer in the resource's unit."""
     return Fraction(1, 1000) if resource == CPU else Fraction(1)
 
 
@@ -217,7 +217,8 @@ def quota_unit(resource: str) -> Fraction:
 
 
 def shape(priority: int, pod_sets: Sequence[PodSet], counted: Sequence[tuple[int, Requests]]) -> bytes:
-    """What Kueue's equivalence hash is made of: Workloads with the same shape fit or wait together."""
+    """Return the input of Kueue's equivalence hash: Workloads with the same shape are admissible or inadmissible
+    together."""
     sets = [
         (
             one.name,

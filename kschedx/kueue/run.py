@@ -1,4 +1,4 @@
-"""Kueue on a snapshot, cycle after cycle, until nothing changes any more.
+"""Kueue on a snapshot, cycle after cycle, until nothing changes.
 
 Upstream: pkg/scheduler/scheduler.go, pkg/scheduler/fair_sharing_iterator.go.
 """
@@ -64,10 +64,8 @@ MOST_CYCLES = 100_000
 
 
 class Memory:
-    """What runs on almost the same cluster have in common, so that a trial costs what it changes.
-
-    Workloads, ClusterQueues, Cohorts, and LocalQueues may differ between those runs, and nothing else.
-    """
+    """What runs on similar clusters share, so that a trial costs only its difference. These runs may differ only in
+    Workloads, ClusterQueues, Cohorts, and LocalQueues."""
 
     def __init__(self) -> None:
         self._jobs: dict[int, tuple[Workload, Job]] = {}
@@ -76,7 +74,7 @@ class Memory:
         self.unseen: dict[str, Usage] | None = None
 
     def job(self, workload: Workload, snapshot: Snapshot, settings: Settings) -> Job:
-        """The Workload as it is in the snapshot."""
+        """Return the Workload in the state of the snapshot."""
         known = self._jobs.get(id(workload))
         if known is None:
             limits = snapshot.limit_ranges.get(workload.metadata.namespace, ())
@@ -86,7 +84,7 @@ class Memory:
         return known[1].copied()
 
     def nominations(self, objects: Sequence[object]) -> Nominations:
-        """`objects`: all that decides beside Workloads."""
+        """`objects`: everything but Workloads that affects decisions."""
         key = tuple(id(one) for one in objects)
         return self._nominations.setdefault(key, (objects, {}))[1]
 
@@ -98,9 +96,9 @@ class Run:
         self.settings = settings
         self.now = now
         self.is_settled = False
-        """No queue has a head, the cycles repeat, or the scheduler stopped."""
+        """Whether no queue has a head, the cycles repeat, or the scheduler stopped."""
         self.has_stopped = False
-        """It waits for pods of admitted Workloads to be ready, and looks at nothing else."""
+        """Whether it waits for the pods of admitted Workloads to be ready, and evaluates nothing else."""
         self._snapshot = snapshot
         self._memory = memory = memory or Memory()
         queues = {one.metadata.name: one for one in snapshot.of(ClusterQueue)}
@@ -126,13 +124,13 @@ class Run:
             for name, one in sorted(queues.items())
         }
         self.watched: Collection[str] = self.queues
-        """The ClusterQueues whose heads are looked at."""
+        """The ClusterQueues whose heads are evaluated."""
         self._trees: dict[str, list[str]] = {}
         for name, node in tree.queues.items():
             self._trees.setdefault(self._root(node), []).append(name)
         self.jobs = {one.key: memory.job(one, snapshot, settings) for one in snapshot.of(Workload)}
         self._freed: dict[str, None] = {}
-        """The roots of the trees in which quota is free since the last cycle."""
+        """The roots of the trees with quota released since the last cycle."""
         self._evicted: dict[str, str] = {}
         self._controllers = Controllers(self, settings, self._evicted)
         self._cycle = 0
@@ -142,7 +140,7 @@ class Run:
             queue = self.queue_of(job)
             if job.is_admissible:
                 if queue is not None:
-                    queue.add(job)  # whatever its backoff: a queue that starts looks at all once
+                    queue.add(job)  # the backoff does not count: a starting queue evaluates everything once
             elif self._holds_quota(job):
                 self.cache.hold(job)
         if memory.unseen is None:
@@ -156,7 +154,7 @@ class Run:
         self.begin = self._evictions()
 
     def _unseen(self, queue: ClusterQueue) -> Iterator[tuple[FlavorResource, int]]:
-        """What a ClusterQueue's status reports as reserved beyond what the Workloads of the snapshot hold."""
+        """Yield what a ClusterQueue's status reports as reserved beyond the Workloads of the snapshot."""
         node = self.cache.tree.queues[queue.metadata.name]
         for flavor in queue.status.flavors_reservation:
             for one in flavor.resources:
@@ -183,7 +181,7 @@ class Run:
         }
 
     def _other_pods(self) -> dict[str, Requests]:
-        """Node to what pods that Kueue has not placed take of it."""
+        """Node to the requests of pods that Kueue has not placed."""
         if self._memory.other_pods is not None:
             return self._memory.other_pods
         taken = self._memory.other_pods = {}
@@ -201,13 +199,13 @@ class Run:
     def _root(self, node: QueueNode) -> str:
         return f"queue {node.name}" if node.parent is None else f"cohort {node.parent.root.name}"
 
-    # --- what the controllers ask
+    # --- called by the controllers
 
     def local_queue(self, job: Job) -> LocalQueue | None:
         return self._local_queues.get(job.local_queue)
 
     def cluster_queue(self, job: Job) -> ClusterQueue | None:
-        """Of its LocalQueue, where that takes Workloads and both exist."""
+        """Return the ClusterQueue of its LocalQueue, if both exist and the LocalQueue accepts Workloads."""
         queue = self.queue_of(job)
         return None if queue is None else queue.queue
 
@@ -221,14 +219,14 @@ class Run:
         return self.readiness[name].is_active
 
     def watch(self, job: Job) -> None:
-        """Look only at the queues that lend to or take from that of a Workload; places are taken anywhere."""
+        """Evaluate only the queues that lend to or borrow from a Workload's queue; topology usage may be anywhere."""
         queue = self.queue_of(job)
         if queue is not None and not self.cache.topologies and not self.not_ready:
             self.watched = self._trees[self._root(self.cache.tree.queues[queue.queue.metadata.name])]
 
     def inadmissibility(self, workload: Workload, queue: ClusterQueue) -> str:
-        """Why a Workload is refused before any flavor is evaluated: by the scheduler as it is adjusted, by the
-        controller as it was submitted."""
+        """Return why a Workload is refused before flavors are evaluated: by the scheduler in its adjusted form, by the
+        controller in its submitted form."""
         namespace = workload.metadata.namespace
         if not self._is_selected(queue.metadata.name, namespace):
             return NAMESPACE_MISMATCH
@@ -251,7 +249,7 @@ class Run:
     def update(
         self, job: Job, change: Callable[[], bool], *, reorders: bool = False, is_as_submitted: bool = False
     ) -> bool:
-        """Change a Workload, and move it between queue and quota as its state asks."""
+        """Change a Workload, and move it between queue and quota according to its state."""
         before, was_active, was_admitted = job.state, job.is_active, job.is_admitted
         name = job.admission.cluster_queue if job.admission is not None else ""
         is_held = job.key in self.cache.jobs.get(name, {})
@@ -298,7 +296,7 @@ class Run:
             queue.push(job, self.now, shapes, is_reordered=is_reordered)
 
     def _free(self, job: Job) -> None:
-        """Quota is free: what is parked in the whole tree is queued again before the next cycle."""
+        """Release quota: inadmissible Workloads of the whole tree are requeued before the next cycle."""
         queue = self.queue_of(job)
         if queue is None:
             return
@@ -320,7 +318,7 @@ class Run:
             self._ledger.settle(job.local_queue, job.key, self._used_by(job.local_queue), self.now)
 
     def _used_by(self, key: LocalQueueKey) -> Requests:
-        """What admitted Workloads of a LocalQueue use."""
+        """Return the usage of a LocalQueue's admitted Workloads."""
         local = self._local_queues.get(key)
         total: Requests = {}
         for job in self.cache.jobs.get(local.spec.cluster_queue if local else "", {}).values():
@@ -351,17 +349,15 @@ class Run:
         )
 
     def evaluated(self, job: Job, *, is_known: bool = True) -> Entry | None:
-        """The decision about a Workload if it came first; nothing changes. None where its queue admits nothing.
-
-        `is_known`: no Workload has been taken out, so that earlier evaluations count.
-        """
+        """Return the decision about a Workload at the head, without a change. None if its queue is inactive.
+        `is_known`: no Workload was removed, so that earlier evaluations are valid."""
         queue = self.queue_of(job)
         if queue is None or not self.is_active(queue.queue.metadata.name):
             return None
         return self._scheduler(is_known=is_known).decide([(job, queue.queue.metadata.name, False)])[0]
 
     def cycle(self) -> Cycle | None:
-        """Look at the head of every active queue; None where there is none."""
+        """Evaluate the head of every active queue; None without heads."""
         if self.has_stopped:
             return None
         self._end_backoffs()
@@ -418,7 +414,7 @@ class Run:
 
     @property
     def not_ready(self) -> list[str]:
-        """Workloads with quota whose pods are not ready, for which Kueue waits before it admits another one."""
+        """Workloads with quota whose pods are not ready and block further admissions."""
         if not self.settings.blocks_admission:
             return []
         held = (job for jobs in self.cache.jobs.values() for job in jobs.values())
@@ -471,7 +467,7 @@ class Run:
             job.progress = None
 
     def _leave(self, entry: Entry) -> None:
-        """Put a Workload back where it was; the one at which the scheduler stopped gets its condition."""
+        """Return a Workload to its position; the one at which the scheduler stopped gets its condition."""
         self.queues[entry.node.name].add(entry.job)
         if entry.message:
             is_observed = self.settings.enabled("UnadmittedWorkloadsObservability")
@@ -488,10 +484,10 @@ class Run:
             )
             self._controllers.evict(target.job, PREEMPTED, message, self.now, preemption=target.reason)
 
-    # --- words
+    # --- documents
 
     def _podsets(self, entry: Entry) -> tuple[str, tuple[PodSetDocument, ...], tuple[Victim, ...]]:
-        """Mode, pod sets and victims, taken down before anything moves."""
+        """Return mode, pod sets, and victims, recorded before anything changes."""
         if not entry.is_nominated:
             return "", (), ()
         mode = entry.assignment.mode
@@ -528,7 +524,7 @@ class Run:
         )
 
     def state(self) -> object:
-        """What decides about the next cycles, apart from the time."""
+        """Return everything that affects the next cycles, except the time."""
         return (
             tuple(
                 (name, frozenset(one.waiting), frozenset(one.parked), one.preemptor, frozenset(one.bypassed))
@@ -642,11 +638,11 @@ def _document_of(one: PodSetAssignment, count: int) -> PodSetDocument:
     )
 
 
-# --- the whole
+# --- whole runs
 
 
 def cycles_of(run: Run, most_cycles: int = MOST_CYCLES) -> Iterator[Cycle]:
-    """Cycles until no queue has a head or a state comes again; a repetition of the last one is left out."""
+    """Yield cycles until no queue has a head or a state repeats; a repetition of the last cycle is left out."""
     seen = {run.state()}
     last: Cycle | None = None
     for number in range(most_cycles):
@@ -666,12 +662,12 @@ def cycles_of(run: Run, most_cycles: int = MOST_CYCLES) -> Iterator[Cycle]:
 
 
 def settle(run: Run) -> list[Cycle]:
-    """All cycles until Kueue is settled."""
+    """Return all cycles until Kueue settles."""
     return list(cycles_of(run))
 
 
 def start_of(snapshot: Snapshot, now: str | None) -> str:
-    """When the run starts: as it is given (RFC 3339), the time of the snapshot, or the clock."""
+    """Return the start of the run: the given time (RFC 3339), the time of the snapshot, or the current time."""
     started = now or snapshot.source.taken or datetime.now(UTC).isoformat(timespec="seconds")
     if not timestamp(started):
         raise InputError(f"now: {started!r} is not a time such as 2026-06-01T12:00:00Z")

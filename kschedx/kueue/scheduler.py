@@ -44,11 +44,11 @@ class Entry:
     cause: str = ""
     progress: ScanProgress | None = None
     is_nominated: bool = False
-    """It was evaluated for flavors."""
+    """Whether its flavors were evaluated."""
     is_skipped: bool = False
     is_admitted: bool = False
     is_untouched: bool = False
-    """The scheduler stopped before it: at itself, where it has a message."""
+    """Whether the scheduler stopped before it, or at it if it has a message."""
     issues_preemption: bool = False
 
     @property
@@ -57,15 +57,15 @@ class Entry:
 
 
 class Nomination(NamedTuple):
-    """What an evaluation came to, without anything of the run that made it."""
+    """The result of an evaluation, independent of its run."""
 
     assignment: Assignment
     targets: tuple[tuple[str, str, Reason], ...]
-    """ClusterQueue, Workload, and the reason."""
+    """ClusterQueue, Workload, and reason."""
 
 
 Nominations = dict[tuple[object, ...], Nomination]
-"""By all that an evaluation depends on, so that runs on almost the same cluster evaluate only what differs."""
+"""By everything that an evaluation depends on, so that runs on similar clusters evaluate only the differences."""
 
 
 class CycleScheduler:
@@ -82,8 +82,8 @@ class CycleScheduler:
         is_blocked: bool = False,
         known: Nominations | None = None,
     ) -> None:
-        """`inadmissibility`: why a Workload is refused before any flavor is evaluated. `is_blocked`: pods of an
-        admitted Workload are not ready, and the scheduler stops at the first Workload that it would admit."""
+        """`inadmissibility`: why a Workload is refused before flavors are evaluated. `is_blocked`: pods of an admitted
+        Workload are not ready, so the scheduler stops at the first Workload that it would admit."""
         self.cache = cache
         self.settings = cache.settings
         self._cycle = cycle
@@ -94,7 +94,7 @@ class CycleScheduler:
         self.has_stopped = False
 
     def decide(self, heads: Iterable[tuple[Job, str, bool]]) -> list[Entry]:
-        """`heads`: Workload, ClusterQueue, and whether its victims were on their way before."""
+        """`heads`: Workload, ClusterQueue, and whether it already waited for victims."""
         with self.cache.cycle():
             entries = [self._nominate(job, name, is_preemptor=is_preemptor) for job, name, is_preemptor in heads]
             victims: dict[str, Target] = {}
@@ -124,7 +124,8 @@ class CycleScheduler:
         return entry
 
     def _unknown(self, job: Job, node: QueueNode) -> str:
-        """What of Kueue would decide about a Workload and is not evaluated here; empty for almost all."""
+        """Return a feature of Kueue that would affect the decision and is not supported; empty for almost all
+        Workloads."""
         is_on = self.settings.enabled
         specs = [one.template.spec for one in job.workload.spec.pod_sets]
         if any(spec.resource_claims for spec in specs):
@@ -149,7 +150,7 @@ class CycleScheduler:
         return ""
 
     def _evaluate(self, entry: Entry) -> None:
-        """Assign flavors at the beginning of a cycle, or as it was done before in the same state."""
+        """Assign flavors at the start of a cycle, or reuse an evaluation in the same state."""
         job, name = entry.job, entry.node.name
         self._forget_outdated(entry)
         if self._known is None or job.shape is None:
@@ -201,7 +202,7 @@ class CycleScheduler:
         return self.cache.generations[entry.node.name] > progress.generation
 
     def _best(self, entry: Entry, assigner: Assigner) -> tuple[Assignment, list[Target]]:
-        """The assignment of all pods, or of as many as fit where the Workload takes fewer."""
+        """Return the assignment of all pods, or of as many as fit if the Workload accepts fewer."""
         full = assigner.assign()
         if full.mode is Mode.FIT:
             return full, []
@@ -227,7 +228,7 @@ class CycleScheduler:
         return found if found is not None and last == low else (full, [])
 
     def _place_beside(self, entry: Entry, assignment: Assignment, targets: Sequence[Target]) -> None:
-        """The places of a Workload that waits for victims, or that keeps room in an empty cluster."""
+        """Find the placement of a Workload that waits for victims or reserves capacity in an empty cluster."""
         queue = entry.node.queue
         wants_topology = entry.job.requests_topology or self.cache.is_topology_only(queue)
         is_on = self.settings.enabled("TopologyAwareScheduling")
@@ -260,7 +261,7 @@ class CycleScheduler:
         return priority, entry.job.queued_since
 
     def _tournaments(self, entries: list[Entry]) -> Iterator[Entry]:
-        """Fair sharing: again and again the entry whose admission leaves the lowest share at every level."""
+        """Fair sharing: repeatedly yield the entry whose admission gives the lowest share at every level."""
         left = {entry.node.name: entry for entry in entries}
         while left:
             name = next(iter(left))
@@ -275,7 +276,7 @@ class CycleScheduler:
             yield left.pop(winner.node.name)
 
     def _shares(self, root: CohortNode, left: Mapping[str, Entry]) -> dict[tuple[str, str], Share]:
-        """Cohort and Workload to the share of the cohort's child above the Workload, once that is admitted."""
+        """Cohort and Workload to the share of the cohort's child above the Workload after its admission."""
         shares = {}
         for node in root.all_queues():
             entry = left.get(node.name)
@@ -348,7 +349,7 @@ class CycleScheduler:
             entry.progress = None
 
     def _refresh(self, entry: Entry, victims: Mapping[str, Target]) -> bool:
-        """Whether the entry still fits; assigned again where others of the cycle used its quota or its victims."""
+        """Return whether the entry still fits. It is assigned again if other entries used its quota or its victims."""
         fits, fits_topology = self._still_fits(entry, victims)
         overlaps = any(one.job.key in victims for one in entry.targets)
         is_deferred = overlaps and self.settings.enabled("RecomputeAssignmentUponPreemptionTargetsOverlap")
@@ -369,7 +370,7 @@ class CycleScheduler:
         return all(self._still_fits(entry, victims))
 
     def _still_fits(self, entry: Entry, victims: Mapping[str, Target]) -> tuple[bool, bool]:
-        """Whether quota and place suffice once all victims so far, and its own, are gone."""
+        """Return whether quota and topology suffice after all victims so far and its own."""
         gone = {**victims, **{one.job.key: one for one in entry.targets}}
         with self.cache.without(one.job for one in gone.values()):
             if not self.cache.fits(entry.node, entry.usage):
@@ -377,7 +378,7 @@ class CycleScheduler:
             return True, self.cache.fits_topology(entry.assignment.topology_usage(entry.job, self.cache))
 
     def _reserved(self, entry: Entry) -> Usage:
-        """What a Workload without victims keeps others of the cycle from taking."""
+        """Return what a Workload without victims reserves against others in the cycle."""
         found: Usage = {}
         for fr, amount in entry.usage.items():
             quota = entry.node.quota(fr)

@@ -49,11 +49,11 @@ GATES: Mapping[str, bool] = {
     "UnadmittedWorkloadsExplicitStatus": False,
     "UnadmittedWorkloadsObservability": False,
 }
-"""The gates that decide something here, with the defaults of 0.19."""
+"""The supported gates with the defaults of 0.19."""
 
 
 class Transformation(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A resource that counts as others (`resources.transformations`)."""
+    """A resource that counts as other resources (`resources.transformations`)."""
 
     input: str = ""
     strategy: str = "Retain"
@@ -73,7 +73,7 @@ class Resources(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class FairSharing(Struct, frozen=True, kw_only=True, rename="camel"):
     enable: bool | None = None
-    """Of v1beta1, where false switches it off."""
+    """In v1beta1, false disables it."""
     preemption_strategies: tuple[str, ...] = ()
 
 
@@ -88,16 +88,16 @@ class RequeuingStrategy(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class WaitForPodsReady(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Its timeouts are not evaluated."""
+    """The timeouts are not evaluated."""
 
     enable: bool | None = None
-    """Of v1beta1."""
+    """Only in v1beta1."""
     block_admission: bool | None = None
     requeuing_strategy: RequeuingStrategy = RequeuingStrategy()
 
 
 class Configuration(Struct, frozen=True, kw_only=True, rename="camel"):
-    """`config.kueue.x-k8s.io`, as far as admission reads it."""
+    """The part of `config.kueue.x-k8s.io` that admission reads."""
 
     api_version: str = ""
     fair_sharing: FairSharing | None = None
@@ -132,7 +132,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     @property
     def blocks_admission(self) -> bool:
-        """Nothing is admitted while the pods of an admitted Workload are not ready."""
+        """Whether nothing is admitted while the pods of an admitted Workload are not ready."""
         wait = self.configuration.wait_for_pods_ready
         if wait is None:
             return False
@@ -142,7 +142,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     @property
     def keeps_place_of_creation(self) -> bool:
-        """A Workload whose pods were not ready in time is queued by its creation, not by its eviction."""
+        """Whether a Workload whose pods were not ready in time is queued by its creation instead of its eviction."""
         wait = self.configuration.wait_for_pods_ready
         return wait is not None and wait.requeuing_strategy.timestamp == "Creation"
 
@@ -157,7 +157,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 def resolve(config: Mapping[str, object] | None) -> Settings:
-    """Raises `InputError` for a configuration that cannot be read; unknown gates decide nothing here."""
+    """Raises `InputError` for an invalid configuration; unknown gates are ignored."""
     try:
         configuration = msgspec.convert(config or {}, Configuration, strict=False)
     except msgspec.ValidationError as error:
@@ -170,11 +170,12 @@ def seconds(duration: str) -> float:
     return Duration.parse(duration) / 1e9
 
 
-# --- of a cluster
+# --- a cluster's settings
 
 
 def settings_of(snapshot: Snapshot) -> Settings:
-    """Of the cluster's ConfigMap, else the defaults; read once for a snapshot. Raises `InputError`."""
+    """Return the settings in the cluster's ConfigMap, or the defaults; read once for a snapshot. Raises
+    `InputError`."""
     cached = vars(snapshot)
     if "_kueue_settings" not in cached:
         name = MANAGER_CONFIG.rpartition("/")[2]
@@ -190,7 +191,7 @@ def settings_of(snapshot: Snapshot) -> Settings:
 def with_configuration(
     snapshot: Snapshot, config: Mapping[str, object] | None, feature_gates: Mapping[str, bool]
 ) -> Snapshot:
-    """The cluster with another Configuration (None: its own) and feature gates. Raises `InputError`."""
+    """Replace the Configuration (None keeps it) and feature gates. Raises `InputError`."""
     known = settings_of(snapshot) if config is None else resolve(config)
     gates = {**known.configuration.feature_gates, **feature_gates}
     settings = msgspec.structs.replace(known.configuration, feature_gates=gates)
@@ -202,7 +203,7 @@ def with_configuration(
 
 
 def configuration_in(document: object, source: str) -> Mapping[str, object]:
-    """The Configuration that a file is, or that is in its ConfigMap. Raises `InputError`."""
+    """Return the Configuration in a file, or in the ConfigMap in it. Raises `InputError`."""
     found = list(_configurations(document, source))
     if len(found) != 1:
         raise InputError("expected one Kueue Configuration", place=Place(source=source))

@@ -1,4 +1,4 @@
-"""Placement in a topology: which domains a pod set is assigned, or how many of its pods fit.
+"""Placement in a topology: the domains assigned to a pod set, or how many of its pods fit.
 
 Upstream: pkg/cache/scheduler (tas_flavor_snapshot.go, tas_topology_tree.go, tas_nodes_cache.go).
 """
@@ -36,7 +36,7 @@ class Assignment(Struct, frozen=True, kw_only=True):
 
 
 class DomainUsage(Struct, frozen=True, kw_only=True):
-    """Pods of one pod set in one domain."""
+    """The pods of one pod set in one domain."""
 
     values: Values
     single: Requests
@@ -48,17 +48,17 @@ class DomainUsage(Struct, frozen=True, kw_only=True):
 
 
 TopologyUsage = dict[str, list[DomainUsage]]
-"""Flavor to what is used in its domains."""
+"""Flavor to the usage of its domains."""
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """A pod set that is to be placed with a flavor."""
+    """A pod set to place with a flavor."""
 
     pod_set: PodSet
     single: Requests
     count: int
     is_implied: bool
-    """The pod set asks for no topology: all flavors of its queue have one."""
+    """Whether the pod set requests no topology, but all flavors of its queue have one."""
     updates: tuple[PodSetUpdate, ...] = ()
 
     @property
@@ -75,19 +75,19 @@ class Placement(Struct, frozen=True, kw_only=True):
 
 @dataclass(eq=False, slots=True)
 class _Place:
-    """A domain of some level, and the counts of one search."""
+    """A domain of some level, with the counts of one search."""
 
     values: Values
     children: list[_Place] = field(default_factory=list)
     free: Requests = field(default_factory=dict)
     used: Requests = field(default_factory=dict)
     node: Node | None = None
-    """Of a host."""
+    """The node of a host domain."""
     pods: int = 0
     slices: int = 0
     leaders: int = 0
     led_pods: int = 0
-    """Pods that fit beside a leader."""
+    """The number of pods that fit beside a leader."""
     led_slices: int = 0
 
     def clear(self) -> None:
@@ -102,7 +102,7 @@ class _Place:
 
 
 class FlavorTopology:
-    """The nodes of a flavor as a tree, with what is used in it."""
+    """The nodes of a flavor as a tree, with their usage."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class FlavorTopology:
         *,
         uses_least_free: bool,
     ) -> None:
-        """`other_pods`: node to what pods that Kueue has not placed take of it, themselves counted as `pods`."""
+        """`other_pods`: node to the requests of pods that Kueue has not placed, counted as `pods`."""
         self.name = topology.metadata.name
         self.levels = tuple(one.node_label for one in topology.spec.levels)
         self.is_by_host = bool(self.levels) and self.levels[-1] == HOSTNAME
@@ -189,10 +189,9 @@ class FlavorTopology:
     def place(
         self, group: Sequence[Request], assumed: Mapping[Values, Requests], *, is_empty: bool
     ) -> dict[str, Assignment] | str:
-        """Pod set to its assignment, or why there is none. `assumed`: what other pod sets of the Workload take.
-
-        Of two pod sets in a group, the smaller is the leader, which shares the domain of some of the workers.
-        """
+        """Return the assignment of each pod set, or why there is none. `assumed`: usage of the Workload's other pod
+        sets. Of two pod sets in a group, the smaller one is the leader, which shares a domain with some of the
+        workers."""
         request, leader = group[0], group[1] if len(group) > 1 else None
         if leader is not None and leader.count > request.count:
             request, leader = leader, request
@@ -242,7 +241,7 @@ class FlavorTopology:
         return Assignment(levels=self.levels[depth:], domains=domains)
 
     def _inner_sizes(self, slices: Sequence[SliceConstraint]) -> dict[int, int] | str:
-        """Level to the size of the groups there, for slices within slices."""
+        """Level to the size of its groups, for nested slices."""
         found: dict[int, int] = {}
         for outer, one in pairwise(slices):
             if one.topology not in self.levels:
@@ -261,19 +260,19 @@ def _minus(left: Requests, right: Mapping[str, int]) -> Requests:
 
 
 def _is_usable(node: Node) -> bool:
-    """Ready and not cordoned."""
+    """Return whether the node is ready and not cordoned."""
     ready = next((one.status for one in node.status.conditions if one.type == "Ready"), "")
     return ready == "True" and not node.spec.unschedulable
 
 
 @dataclass(slots=True)
 class _Search:
-    """One run of the placement: how many pods fit where, then the domains that are taken."""
+    """One placement: how many pods fit in each domain, then the chosen domains."""
 
     tree: FlavorTopology
     count: int
     size: int
-    """Pods that must share a domain of the slice level."""
+    """The number of pods that must share a domain of the slice level."""
     slice_level: int
     inner: dict[int, int]
     layers: Sequence[SliceConstraint]
@@ -316,7 +315,7 @@ class _Search:
             self._sum(root, 0)
 
     def _sum(self, place: _Place, level: int) -> None:
-        """The room of a domain; beside a leader, less what the leader costs in its cheapest child."""
+        """Sum the capacity of a domain; beside a leader, subtract the leader's cost in its cheapest child."""
         for child in place.children:
             self._sum(child, level + 1)
         if place.children:
@@ -343,7 +342,7 @@ class _Search:
         return sorted(places, key=lambda one: (sign * one.slices, one.pods, one.values))
 
     def _best(self, places: Sequence[_Place], needed: int, leaders: int, *, by_slices: bool = True) -> _Place:
-        """The domain with the least room of those that hold all; the first where none does."""
+        """Return the smallest domain that fits all pods; the first domain if none does."""
         fitting = [
             (number, index)
             for index, one in enumerate(places)
@@ -352,7 +351,7 @@ class _Search:
         return places[min(fitting)[1]] if fitting else places[0]
 
     def _leader_first(self, places: list[_Place], count: int, leaders: int, *, by_slices: bool) -> list[_Place]:
-        """In front, the first domain that takes the leader and leaves enough room in all for the workers."""
+        """Move the first domain to the front that fits the leader and leaves enough capacity for the workers."""
         if not leaders:
             return places
         room = sum(one.room(by_slices=by_slices, is_led=False) for one in places)
@@ -387,7 +386,7 @@ class _Search:
         return places
 
     def _fitting(self, level: int) -> tuple[int, list[_Place]] | str:
-        """The level at which pods are assigned, and its domains that hold them."""
+        """Return the level at which pods are assigned, and the domains that fit them."""
         places = self._sorted(self.tree._by_level[level].values(), is_led=True)
         if not places:
             return f"no topology domains at level: {self.tree.levels[level]}"
@@ -422,7 +421,7 @@ class _Search:
         return self._failure(level, needed - left, needed) if left > 0 else (level, taken)
 
     def _spread(self, places: list[_Place], count: int, leaders: int, size: int, *, by_slices: bool) -> list[_Place]:
-        """As few of the domains as needed, each with the pods and the leader that it takes."""
+        """Use as few of the domains as possible, each with its pods and leader."""
         taken = []
         unit = size if by_slices else 1
         left = count // unit
@@ -448,7 +447,7 @@ class _Search:
                 return taken
         return []
 
-    # --- words
+    # --- messages
 
     def _failure(self, level: int, fitting: int, needed: int) -> str:
         if self.layers:
@@ -483,7 +482,7 @@ def _slices_below(place: _Place, depth: int, size: int) -> int:
 
 
 class _NodeFilter:
-    """Taints, node selector and required affinity, which count for hosts alone."""
+    """Taints, node selector, and required affinity, which count only for hosts."""
 
     def __init__(self, request: Request, tolerations: Sequence[Toleration]) -> None:
         spec = request.pod_set.template.spec
@@ -514,7 +513,7 @@ class _NodeFilter:
 
 
 def taint_text(taint: Taint) -> str:
-    """`key=value:Effect`, as taint.ToString() writes it."""
+    """Format as `key=value:Effect`, like taint.ToString()."""
     if not taint.effect:
         return f"{taint.key}={taint.value}:" if taint.value else taint.key
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"

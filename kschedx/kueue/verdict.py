@@ -1,4 +1,4 @@
-"""Why a Workload waits, who would have to finish or be preempted, and what would admit it: all of it tried."""
+"""Why a Workload is pending, which Workloads block it, and which changes would admit it, all verified."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from kschedx.snapshot.snapshot import Snapshot
 MOST_CYCLES = 2_000
 MOST_REMEDIES = 4
 MOST_FINISHING = 8
-"""Workloads whose end is tried."""
+"""The maximum number of Workloads whose completion is tried."""
 MOST_QUEUED = 3
-"""Trials of one kind on the whole of Kueue."""
+"""The maximum number of trials of one kind on a whole run."""
 
 HAS_QUOTA = ("Admitted", "QuotaReserved")
 
@@ -58,15 +58,15 @@ class RemedyKind(StrEnum):
 
 @unique
 class Wait(StrEnum):
-    """What a Workload waits for."""
+    """Why a Workload is pending."""
 
     QUOTA = "quota"
     FLAVOR = "flavor"
-    """No flavor of its queue is for its pods."""
+    """No flavor of its queue is usable for its pods."""
     TOPOLOGY = "topology"
-    """There is quota, and no domain has room for its pods."""
+    """Quota suffices, and no domain fits its pods."""
     HEAD = "head"
-    """A StrictFIFO queue goes on after the Workload in front."""
+    """The Workload at the head of its StrictFIFO queue is not admitted yet."""
     NAMESPACE = "namespace"
     """The ClusterQueue does not select its namespace."""
     REQUESTS = "requests"
@@ -83,7 +83,7 @@ class Wait(StrEnum):
 
 
 class Remedy(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A change after which Kueue gives the Workload quota, tried on the whole of Kueue."""
+    """A change after which Kueue reserves quota for the Workload, verified in a whole run."""
 
     kind: RemedyKind
     title: str
@@ -92,34 +92,34 @@ class Remedy(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """How Kueue decides about a Workload in the state of the snapshot."""
+    """Kueue's decision about a Workload in the state of the snapshot."""
 
     workload: str
     state: str
-    """`Pending`, `QuotaReserved`, `Admitted`, `Finished`."""
+    """`Pending`, `QuotaReserved`, `Admitted`, or `Finished`."""
     cluster_queue: str = ""
     head: Head | None = None
-    """The decision; None where Kueue does not look at it."""
+    """The decision; None if Kueue does not evaluate it."""
     wait: Wait | None = None
-    """None for a Workload that waits for nothing."""
+    """None for a Workload that is not pending."""
     behind: str = ""
-    """The Workload in front of a StrictFIFO queue, for which it waits."""
+    """The head of its StrictFIFO queue, which blocks it."""
     not_ready: tuple[str, ...] = ()
-    """The Workloads with pods that are not ready, for which Kueue waits."""
+    """The Workloads with pods that are not ready, which block admission."""
     checks: tuple[str, ...] = ()
     """Admission checks that are not ready."""
     requeue_at: str = ""
-    """When its backoff ends."""
+    """The end of its backoff."""
     blocked: str = ""
-    """Why it is not evaluated, in Kueue's words."""
+    """Why it is not evaluated, as Kueue's message."""
     equal_to: str = ""
-    """The Workload whose decision holds for this one too: they are equal."""
+    """The equal Workload whose decision also applies to this one."""
     position: int | None = None
-    """Among those that wait in the ClusterQueue, from 1."""
+    """The position among pending Workloads of the ClusterQueue, from 1."""
     waiting: int = 0
     ahead: tuple[str, ...] = ()
     unseen: tuple[tuple[FlavorResource, int], ...] = ()
-    """Quota of its ClusterQueue that is reserved by Workloads that are not in the snapshot."""
+    """Quota of its ClusterQueue that is reserved by Workloads outside the snapshot."""
     remedies: tuple[Remedy, ...] = ()
 
     @property
@@ -128,7 +128,7 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
 
     @property
     def has_quota_now(self) -> bool:
-        """Kueue admits it as the cluster stands."""
+        """Whether Kueue admits it in the current state."""
         return self.head is not None and self.head.outcome in HAS_QUOTA
 
     @property
@@ -141,7 +141,7 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
 
 
 def workload_of(snapshot: Snapshot, namespace: str, kind: str, name: str) -> Workload | None:
-    """The Workload of a Job, a pod, or another owner."""
+    """Return the Workload of a Job, a pod, or another owner."""
     found = [
         one
         for one in snapshot.of(Workload)
@@ -154,7 +154,7 @@ def workload_of(snapshot: Snapshot, namespace: str, kind: str, name: str) -> Wor
 def judge(
     snapshot: Snapshot, key: str, settings: Settings | None = None, *, now: int = 0, with_remedies: bool = True
 ) -> Verdict | None:
-    """The verdict about a Workload, `namespace/name`; None for one that is not in the snapshot."""
+    """Return the verdict about a Workload, `namespace/name`; None if it is not in the snapshot."""
     memory = vars(snapshot).setdefault("_kueue_memory", Memory())
     settings = settings or settings_of(snapshot)
     run = Run(snapshot, settings, now, memory)
@@ -200,7 +200,7 @@ def _verdict(run: Run, key: str) -> Verdict:
 
 
 def decision_of(snapshot: Snapshot, key: str) -> Verdict | None:
-    """The verdict without remedies, made once for a snapshot."""
+    """Return the verdict without remedies, computed once for a snapshot."""
     known = vars(snapshot).setdefault("_kueue_decisions", {})
     if key not in known:
         known[key] = judge(snapshot, key, now=timestamp(snapshot.source.taken), with_remedies=False)
@@ -209,7 +209,7 @@ def decision_of(snapshot: Snapshot, key: str) -> Verdict | None:
 
 
 def _not_looked_at(verdict: Verdict, run: Run, job: Job) -> Verdict:
-    """Why no cycle comes to a Workload."""
+    """Explain why no cycle evaluates a Workload."""
     queue = run.queue_of(job)
     if queue is None or not run.is_active(verdict.cluster_queue):
         told = job.pending_message
@@ -233,7 +233,7 @@ def _wait_of(head: Head) -> Wait:
 
 
 def _first_decision(run: Run, job: Job) -> tuple[Head | None, str]:
-    """The Workload's outcome when its turn comes, and the equal Workload that was decided in its place."""
+    """Return the Workload's first decision, and the equal Workload that was decided in its place."""
     run.watch(job)
     for _ in range(MOST_CYCLES):
         cycle = run.cycle()
@@ -289,7 +289,7 @@ class _Trials:
         yield from self._finishing()
 
     def _tried(self, kind: RemedyKind, title: str, snapshot: Snapshot) -> Remedy | None:
-        """Evaluated by itself first, since others that come before it leave it less."""
+        """Evaluate it alone first, because earlier Workloads leave it less."""
         run = self._run_on(snapshot)
         entry = run.evaluated(run.jobs[self._verdict.workload])
         may_preempt = kind is not RemedyKind.WAIT and self._verdict.head is not None and not self._verdict.victims
@@ -309,7 +309,7 @@ class _Trials:
         others = [workload if one.key == workload.key else one for one in self._snapshot.of(Workload)]
         return self._snapshot.with_records(Workload, others)
 
-    # --- less
+    # --- smaller requests
 
     def _less(self) -> Iterator[Remedy]:
         pod_sets = self._workload.spec.pod_sets
@@ -371,7 +371,7 @@ class _Trials:
         spec = replace(self._workload.spec, pod_sets=tuple(sets))
         return self._with_workload(replace(self._workload, spec=spec))
 
-    # --- elsewhere
+    # --- other queues and flavors
 
     def _other_queues(self) -> Iterator[Remedy]:
         namespace, own = self._workload.metadata.namespace, self._verdict.cluster_queue
@@ -461,7 +461,7 @@ class _Trials:
             yield remedy
 
     def _other_topology(self) -> Iterator[Remedy]:
-        """A wish in place of a requirement, or as many pods as have room."""
+        """Prefer a topology instead of requiring it, or reduce the number of pods."""
         for index, pod_set in enumerate(self._workload.spec.pod_sets):
             request = pod_set.topology_request
             if request is None:
@@ -483,7 +483,7 @@ class _Trials:
                 yield found
 
     def _selected(self) -> Iterator[Remedy]:
-        """Labels that the ClusterQueue selects."""
+        """Labels for the ClusterQueue's namespace selector."""
         selector = self._run.queues[self._verdict.cluster_queue].queue.spec.namespace_selector
         wanted = selector.match_labels if selector is not None else {}
         if not wanted:
@@ -495,7 +495,7 @@ class _Trials:
         if remedy := self._tried(RemedyKind.NAMESPACE, title, changed):
             yield remedy
 
-    # --- others first
+    # --- completion of others
 
     def _others_ready(self) -> Iterator[Remedy]:
         names = self._verdict.not_ready
@@ -504,7 +504,7 @@ class _Trials:
             yield remedy
 
     def _finishing(self) -> Iterator[Remedy]:
-        """The Workload whose end suffices, or the fewest that are needed, the largest first."""
+        """The Workload whose completion suffices, or the smallest set, largest first."""
         wanted = {FlavorResource(one.flavor, one.resource) for one in self._verdict.shortages}
         if not wanted:
             return
@@ -525,7 +525,7 @@ class _Trials:
                 return
 
     def _fits_without(self, jobs: Sequence[Job]) -> bool:
-        """Whether it fits if others finish, and nothing comes before it."""
+        """Return whether it fits if others finish and nothing comes before it."""
         run, mine = self._run, self._job
         held = [job for job in jobs if job.key in run.cache.jobs[run.cache.queue_of(job).name]]
         with run.cache.without(held):
@@ -533,7 +533,7 @@ class _Trials:
         return entry is not None and entry.is_admitted
 
     def _with_condition(self, keys: Collection[str], kind: str) -> Snapshot:
-        """The cluster in which Workloads have a condition."""
+        """Return the cluster with a condition set on Workloads."""
         added = Condition(type=kind, status="True", reason="Succeeded")
         return self._snapshot.with_records(
             Workload,
@@ -545,7 +545,7 @@ class _Trials:
             ],
         )
 
-    # --- queues that are not active
+    # --- inactive queues
 
     def _resumed(self) -> Iterator[Remedy]:
         local = self._run.local_queue(self._job)

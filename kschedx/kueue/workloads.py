@@ -1,4 +1,4 @@
-"""A Workload as it moves: its conditions, its quota, what it requests, and how it compares with others.
+"""A Workload in a run: its conditions, quota, requests, and order.
 
 Upstream: pkg/workload/workload.go, pkg/workload/admissionchecks.go, pkg/util/priority.
 """
@@ -34,13 +34,13 @@ JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
 _MOST_CONDITION_TEXT = 32 * 1024
 
 TIMED_EVICTIONS = ("PodsReadyTimeout", "AdmissionCheck")
-"""Reasons of evictions after which a Workload may wait before it is queued again."""
+"""Reasons of evictions after which a Workload may have a backoff."""
 READY, PENDING, RETRY, REJECTED = "Ready", "Pending", "Retry", "Rejected"
 """States of an admission check."""
 
 
 def timestamp(written: str | None) -> int:
-    """Seconds since 1970; 0 for what is no time."""
+    """Return seconds since 1970; 0 for an invalid time."""
     if not written:
         return 0
     try:
@@ -51,7 +51,7 @@ def timestamp(written: str | None) -> int:
 
 
 class PodSetRequests(Struct, frozen=True, kw_only=True):
-    """What a pod set requests of quota in total, and what it was assigned."""
+    """The total quota requests of a pod set, and its assignment."""
 
     name: str
     count: int
@@ -68,7 +68,7 @@ class PodSetRequests(Struct, frozen=True, kw_only=True):
 
 
 class ScanProgress(Struct, frozen=True, kw_only=True):
-    """Where the search for flavors stopped: by pod set, resource to the index of the flavor tried last, -1 for all."""
+    """Where the search for flavors stopped: by pod set, resource to the index of the last flavor tried, -1 for all."""
 
     tried: tuple[Mapping[str, int], ...]
     generation: int
@@ -103,9 +103,9 @@ class Job:
     key: str
     """`namespace/name`."""
     workload: Workload
-    """Adjusted."""
+    """With adjusted requests."""
     submitted: Workload
-    """As its object says."""
+    """The unchanged object."""
     settings: Settings
     priority: int
     conditions: dict[str, Stamped]
@@ -116,7 +116,7 @@ class Job:
     created: int
     progress: ScanProgress | None = None
     has_requested: bool = False
-    """Its status names what it requests (`status.resourceRequests`)."""
+    """Whether its status has requests (`status.resourceRequests`)."""
     _counted: tuple[PodSetRequests, ...] | None = None
     _shape: bytes | None = None
     _usage: Usage | None = None
@@ -149,7 +149,7 @@ class Job:
         )
 
     def copied(self) -> Job:
-        """As it is now; what was counted is not counted again."""
+        """Copy the current state; cached counts are kept."""
         other = copy(self)
         other.conditions = {kind: copy(one) for kind, one in self.conditions.items()}
         return other
@@ -173,7 +173,7 @@ class Job:
         return found is not None and found.status == "True"
 
     def set(self, kind: str, status: bool, reason: str, message: str, now: int) -> bool:
-        """Set a condition; whether anything changed."""
+        """Set a condition, and return whether it changed."""
         if len(message) > _MOST_CONDITION_TEXT:
             message = message[: _MOST_CONDITION_TEXT - 4] + " ..."
         known = self.conditions.get(kind)
@@ -212,7 +212,7 @@ class Job:
 
     @property
     def is_admissible(self) -> bool:
-        """It may be in a queue."""
+        """Whether it may be queued."""
         return (
             not self.gated_by
             and not self.is_finished
@@ -230,12 +230,12 @@ class Job:
 
     @property
     def pending_message(self) -> str:
-        """Kueue's words for why it has no quota; empty where it writes none."""
+        """Kueue's message why it has no quota, or an empty string."""
         found = self.conditions.get("QuotaReserved")
         return found.message if found is not None and found.status == "False" else ""
 
     def record(self, workload: Workload) -> Workload:
-        """The Workload with the state that it has now."""
+        """Return the Workload object in the current state."""
         conditions = tuple(
             Condition(
                 type=kind,
@@ -252,7 +252,7 @@ class Job:
 
     @property
     def is_in_backoff(self) -> bool:
-        """Kueue's controller queues it again once `requeue_at` has passed."""
+        """Whether Kueue requeues it only after `requeue_at`."""
         requeued = self.conditions.get("Requeued")
         is_held = requeued is not None and requeued.status == "False" and requeued.reason in TIMED_EVICTIONS
         return is_held and self.requeue_at is not None
@@ -331,7 +331,7 @@ class Job:
         return any(one.topology_assignment is None and one.delayed_topology_request == "Pending" for one in assigned)
 
     def sync_admitted(self, now: int) -> bool:
-        """Whether the condition Admitted follows quota, checks and topology; whether it changed."""
+        """Update the condition Admitted from quota, checks, and topology. Return whether it changed."""
         is_ready = self.has_quota and self.are_checks_ready and not self.is_topology_pending
         if self.is_admitted == is_ready:
             return False
@@ -344,12 +344,12 @@ class Job:
     # --- requests
 
     def changed(self) -> None:
-        """What was counted of the Workload is counted again."""
+        """Clear the cached counts."""
         self._counted = self._shape = self._usage = None
 
     @property
     def counted(self) -> tuple[PodSetRequests, ...]:
-        """Its pod sets with what they request, or with what they have."""
+        """Its pod sets with their requests, or with their assignment."""
         if self._counted is None:
             self._counted = tuple(self._admitted() if self.admission is not None else self._requested())
         return self._counted
@@ -408,7 +408,7 @@ class Job:
 
     @property
     def usage(self) -> Usage:
-        """What it uses of quota."""
+        """Its quota usage."""
         if self._usage is None:
             found: Usage = {}
             for one in self.counted:
@@ -429,13 +429,13 @@ class Job:
 
     @property
     def mark(self) -> int:
-        """Equal for Workloads with quota that are equal to the others, which they may be preempted for."""
+        """Equal for Workloads with quota that are equivalent as victims."""
         stamps = [(kind, one.status, one.reason, one.since) for kind, one in sorted(self.conditions.items())]
         return hash((self.key, self.priority, repr(self.admission), repr(self.counted), tuple(stamps)))
 
     @property
     def flavor_resources(self) -> frozenset[FlavorResource]:
-        """What its assigned flavors stand for."""
+        """The resources of its assigned flavors."""
         return frozenset(FlavorResource(flavor, name) for one in self.counted for name, flavor in one.flavors.items())
 
     def uses_any(self, frs: Iterable[FlavorResource]) -> bool:
@@ -443,7 +443,7 @@ class Job:
 
     @property
     def shape(self) -> bytes | None:
-        """What equal Workloads have in common; None where they are not bundled."""
+        """The equivalence class of equal Workloads; None if they are not grouped."""
         if self._shape is None and self.settings.enabled("SchedulingEquivalenceHashing"):
             sets = self.workload.spec.pod_sets
             known = dict(enumerate(self.counted))
@@ -455,7 +455,7 @@ class Job:
 
     @property
     def submitted_shape(self) -> bytes | None:
-        """Its shape before its requests are adjusted."""
+        """The shape before its requests are adjusted."""
         if self.workload == self.submitted:
             return self.shape
         unadjusted = copy(self)
@@ -484,7 +484,7 @@ def _stamped(one: Condition) -> Stamped:
 
 
 def checks_of(queue: ClusterQueue) -> dict[str, frozenset[str]]:
-    """Admission check to the flavors that it is for."""
+    """Admission check to the flavors that need it."""
     strategy = queue.spec.admission_checks_strategy
     every = frozenset(flavor.name for group in queue.spec.resource_groups for flavor in group.flavors)
     if queue.spec.admission_checks:
@@ -494,7 +494,7 @@ def checks_of(queue: ClusterQueue) -> dict[str, frozenset[str]]:
 
 
 def checks_for(job: Job, queue: ClusterQueue) -> set[str]:
-    """The checks that a Workload needs: those of its flavors; before it has any, those of all flavors."""
+    """Return the checks that a Workload needs: those of its flavors, or of all flavors if it has none yet."""
     checks = checks_of(queue)
     if job.admission is None:
         every = frozenset(flavor.name for group in queue.spec.resource_groups for flavor in group.flavors)

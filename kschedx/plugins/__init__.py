@@ -1,1 +1,1 @@
-"""The in-tree plugins, a module each, under upstream's name in snake_case."""
+"""The in-tree plugins: one module each, named as upstream names it, in snake_case."""

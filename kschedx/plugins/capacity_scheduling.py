@@ -1,7 +1,6 @@
 """CapacityScheduling of scheduler-plugins (pkg/capacityscheduling), as of August 2026 with Kubernetes 1.35.4.
 
-`quotas` counts, `plugin` decides with it, and `victims` is its preemption, which takes back what namespaces have
-borrowed from each other.
+Namespaces may borrow unused quota from each other; its preemption takes borrowed quota back.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
-# ElasticQuotas and what is used of them (elasticquota.go).
+# ElasticQuotas and their usage (elasticquota.go).
 
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 PODS = "pods"
@@ -50,13 +49,14 @@ OPTIONS = RequestOptions(
     sidecars=False,
     rounded_by_container=True,
 )
-"""Pod-level requests do not count, and sidecars as other init containers do."""
+"""Pod-level requests do not count. Sidecars count as ordinary init containers."""
 
 Amounts = Mapping[str, int]
 
 
 class QuotaUsage(Struct, frozen=True, kw_only=True):
-    """A namespace's ElasticQuota; a bound that is not set names only what nodes have of themselves."""
+    """The ElasticQuota of a namespace and its usage. A bound that is not set covers cpu, memory, ephemeral-storage, and
+    pods only."""
 
     minimum: Amounts
     maximum: Amounts
@@ -67,7 +67,7 @@ class QuotaUsage(Struct, frozen=True, kw_only=True):
         return over(self.used, {}, self.minimum, 0) is not None
 
     def exceeds_minimum(self, request: Amounts) -> str | None:
-        """The first resource of which the namespace uses more than it is promised, `request` included."""
+        """Return the first resource whose usage, `request` included, exceeds the namespace's `min`."""
         return over(request, self.used, self.minimum, 0)
 
     def exceeds_maximum(self, request: Amounts) -> str | None:
@@ -78,12 +78,12 @@ class QuotaUsage(Struct, frozen=True, kw_only=True):
 
 
 Quotas = Mapping[str, QuotaUsage]
-"""By namespace."""
+"""Usage by namespace."""
 
 
 def quotas_of(snapshot: Snapshot) -> Quotas:
-    """What all pods that have a node, known or not, use of their namespaces' quotas."""
-    # a namespace has one: the first that was seen counts
+    """Return the quotas with the requests of all pods assigned to a node, even to a node that the snapshot lacks."""
+    # a namespace has one quota: the first one seen counts
     written = {one.metadata.namespace: one.spec for one in reversed(snapshot.of(ElasticQuota))}
     used: dict[str, Amounts] = {namespace: {} for namespace in written}
     pods = snapshot.pods
@@ -101,7 +101,7 @@ def request_of(pod: Pod) -> Amounts:
 
 
 def exceeds_all(quotas: Quotas, request: Amounts) -> str | None:
-    """The first resource of which all namespaces together use more than all are promised, `request` included."""
+    """Return the first resource whose usage in all namespaces, `request` included, exceeds the sum of all `min`."""
     used, minimum = used_of_all(quotas), minimum_of_all(quotas)
     return over(total(used, request), {}, minimum, 0)
 
@@ -123,7 +123,7 @@ def _sum(of: Iterable[Amounts]) -> Amounts:
 
 
 def over(request: Amounts, used: Amounts, bound: Amounts, unset: int) -> str | None:
-    """The first resource of which there is too much; a scalar one counts only where the request names it."""
+    """Return the first resource that exceeds the bound. A scalar resource counts only if the request names it."""
     scalars = sorted(name for name in request if name not in NATIVE)
     for name in (*NATIVE, *scalars):
         limit = bound.get(name, 0 if name in NATIVE else unset)
@@ -139,27 +139,27 @@ def _bound(written: ResourceList | None, unset: int) -> Amounts:
     return {**dict.fromkeys(NATIVE, 0), PODS: pods, **amounts}
 
 
-# Whom a pod may evict where quotas decide (SelectVictimsOnNode in capacity_scheduling.go).
+# Which pods a pod may preempt under quotas (SelectVictimsOnNode in capacity_scheduling.go).
 
 EXCEEDED = "global quota max exceeded"
 
 
 class PreemptionRequest(Struct, frozen=True, kw_only=True):
-    """What PreFilter leaves for PostFilter."""
+    """The state that PreFilter writes for PostFilter."""
 
     request: Amounts
-    """Of the pod alone."""
+    """The pod's own request."""
     with_nominated: Amounts
-    """And of nominated pods of its namespace that are at least as important."""
+    """`request` plus the nominated pods of its namespace with the same or a higher priority."""
     of_all: Amounts
-    """And of those of namespaces that use no more than they are promised."""
+    """`with_nominated` plus the nominated pods of namespaces within their `min`."""
 
 
 def may_go(other: Pod, pod: Pod, quotas: Quotas, *, is_beyond: bool) -> bool:
-    """Whether one pod may be evicted for another, as `quotas` stand.
+    """Return whether `pod` may preempt `other` under these quotas.
 
-    Without a quota of its own a pod evicts those without. Beyond what its namespace is promised (`is_beyond`) it evicts
-    within the namespace; below that, those whose namespaces have borrowed.
+    A pod without a quota preempts only pods without one. If its namespace exceeds `min` (`is_beyond`), it preempts pods
+    of its own namespace; otherwise, pods of namespaces that borrowed.
     """
     theirs = quotas.get(other.metadata.namespace)
     if pod.metadata.namespace not in quotas:
@@ -172,13 +172,13 @@ def may_go(other: Pod, pod: Pod, quotas: Quotas, *, is_beyond: bool) -> bool:
 
 
 def is_beyond(pod: Pod, quotas: Quotas, asked: PreemptionRequest) -> bool:
-    """Whether with the pod its namespace would use more than it is promised."""
+    """Return whether the namespace would exceed its `min` with the pod."""
     own = quotas.get(pod.metadata.namespace)
     return own is not None and own.exceeds_minimum(asked.with_nominated) is not None
 
 
 class _Account:
-    """The quotas as they stand on each node of its own, while pods leave it and come back."""
+    """The quotas during a dry run, separately for each node, while victims are removed and reprieved."""
 
     def __init__(
         self, pods: PodTable, pod: Pod, names: Sequence[str], quotas: Quotas, asked: PreemptionRequest
@@ -205,8 +205,8 @@ class _Account:
         return Status(code=Code.UNSCHEDULABLE, reasons=(EXCEEDED,)) if self.exceeded(node, request, request) else None
 
     def stays(self, node: ClusterRow, pod: int, *, fits: bool) -> bool | Status:
-        """Nominated pods count here, unlike in `refusal`: where the pod has left for Filter's sake and they are too
-        many all the same, CapacityScheduling takes it away a second time, which fails."""
+        """Nominated pods count here, unlike in `refusal`. If Filter already removed the pod and the quota is still
+        exceeded, CapacityScheduling removes the pod a second time, which is an error."""
         back = self._pods[pod]
         if fits:
             self.move(node, back, 1)
@@ -222,14 +222,14 @@ class _Account:
 def preempt(
     handle: Handle, state: CycleState, pod: Pod, nodes: NodeTable, quotas: Quotas, asked: PreemptionRequest
 ) -> DryRun:
-    """The smallest sets of pods to evict from `nodes` by the rules of quotas."""
+    """Find the smallest sets of victims on `nodes` that the quotas allow."""
     account = _Account(nodes.pods, pod, nodes.cluster.names, quotas, asked)
     beyond = is_beyond(pod, quotas, asked)
     found: list[tuple[int, int]] = []
     for row, node in enumerate(each_cluster_row(nodes.rows)):
         for running in _least_important_first(nodes, TableRow(row)):
             other = nodes.pods[running]
-            # those that have gone have given back what they borrowed, which spares the others
+            # removed victims return what they borrowed, which reprieves others
             if may_go(other, pod, account.on(node), is_beyond=beyond):
                 account.move(node, other, -1)
                 found.append((running, row))
@@ -245,8 +245,8 @@ def preempt(
 
 
 def _least_important_first(nodes: NodeTable, row: TableRow) -> list[int]:
-    """Of equals, the one that was loaded last is first; those that have not started stay as they were loaded, since for
-    each of them kube-scheduler takes the moment at which it looks."""
+    """Rows of the node's pods, least important first. Among equals, the pod that was loaded last comes first. Pods that
+    have not started keep their order, because kube-scheduler gives each of them the current time."""
     pods, running = nodes.pods, nodes.pods_on(row)
     started, turn = pods.started[running], np.arange(len(running))
     turn = np.where(started == LATEST, turn, -turn)
@@ -254,14 +254,14 @@ def _least_important_first(nodes: NodeTable, row: TableRow) -> list[int]:
     return [int(one) for one in running[order]]
 
 
-# CapacityScheduling itself (capacity_scheduling.go).
+# The plugin (capacity_scheduling.go).
 
 NOT_READ = "not eligible due to failed to read from cycleState"
 
 
 class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
-    """Holds namespaces to their ElasticQuota: never above `max`, and all together never above the sum of all `min`. A
-    namespace within its own `min` may evict pods of namespaces that borrowed it."""
+    """Limits each namespace to the `max` of its ElasticQuota, and all namespaces together to the sum of all `min`. A
+    namespace within its own `min` may preempt pods of namespaces that borrowed."""
 
     name = "CapacityScheduling"
     texts: ClassVar[Texts] = {
@@ -294,7 +294,7 @@ class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
         return PreFilterResult()
 
     def _asked(self, pod: Pod) -> PreemptionRequest:
-        """The pod's request, and what others have been nominated for that counts before it."""
+        """Return the pod's request with and without the nominated pods that count before it."""
         request = own = of_all = request_of(pod)
         if pod.metadata.namespace in self._quotas:
             for row in (row for rows in self.handle.nominated.values() for row in rows):
@@ -326,7 +326,7 @@ class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
         for row in pods.on_node(nominated):
             leaving = pods[row]
             beside = leaving.metadata.namespace == pod.metadata.namespace
-            # those beside it count as victims even where the namespace has not used what it is promised
+            # nominated pods on the node count as victims even if the namespace is within its `min`
             if leaving.metadata.deletion_timestamp and may_go(leaving, pod, self._quotas, is_beyond=beside or beyond):
                 return VICTIMS_TERMINATING
         return ""

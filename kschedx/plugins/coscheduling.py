@@ -1,4 +1,4 @@
-"""Coscheduling of scheduler-plugins, and quantities as its texts show them."""
+"""Coscheduling of scheduler-plugins, and quantities in the form that its messages print."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import ClusterRow, IntArray
 from kschedx.snapshot.nodes import NodeTable
 
-# Quantities as Go prints the struct: for plugins whose texts show one with %v.
+# Quantities as Go prints the struct, for plugins whose messages format one with %v.
 
 NO_GROUP = "can not find pod group"
 GROUP_NOT_FOUND = "PodGroup not found"
@@ -44,7 +44,7 @@ class GoQuantity(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parsed(cls, written: str | int | float) -> Self:
-        """As it is read from a manifest. Raises `InputError` for what is no quantity."""
+        """Parse a quantity as a manifest writes it. Raises `InputError` if it is not a quantity."""
         text = str(written)
         whole = value(text)
         if text.endswith("i"):
@@ -56,7 +56,7 @@ class GoQuantity(Struct, frozen=True, kw_only=True):
         return cls(value=int(digits + fraction), scale=_SCALES[suffix] - len(fraction))
 
     def minus(self, amount: int, *, scale: int) -> Self:
-        """Less an amount of another scale; the finer one stays."""
+        """Subtract an amount of another scale. The result has the finer scale."""
         if not amount:
             return self
         finest = min(self.scale, scale) if self.value else scale
@@ -68,24 +68,22 @@ class GoQuantity(Struct, frozen=True, kw_only=True):
         return f"{{{{{self.value} {self.scale}}} {{<nil>}}  {self.form}}}"
 
     def rounded_up(self, resource: str) -> int:
-        """In milli-units of cpu, units of everything else."""
+        """Return milli-units of cpu, and units of every other resource."""
         places = self.scale + (3 if resource == "cpu" else 0)
         return self.value * int(10**places) if places >= 0 else -(-self.value // int(10**-places))
 
 
-# Coscheduling of scheduler-plugins (pkg/coscheduling), as of August 2026 with Kubernetes 1.35.4.
-#
-# What it remembers from one attempt to the next is in no snapshot: groups that failed a moment ago, the pods that wait
-# at Permit. It decides here as it does about a group that it sees for the first time.
+# Coscheduling of scheduler-plugins (pkg/coscheduling), as of August 2026 with Kubernetes 1.35.4. A snapshot has neither
+# the groups that failed recently nor the pods that wait at Permit, so each decision is made as for a new group.
 
 PODS = "pods"
 SENT_AWAY = "0/1 nodes are available: 1 optimistic rejection in PostFilter."
-"""kube-scheduler's text about a member that found a node, while its group found too few."""
+"""kube-scheduler's message for a member that fits, while too few members of its group fit."""
 
 
 class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlugin):
-    """All pods of a PodGroup or none: they wait until minMember of them are there, and again until so many have a
-    node."""
+    """Schedules all pods of a PodGroup or none. Pods wait until minMember of them exist, and again until minMember of
+    them have a node."""
 
     name = "Coscheduling"
     texts: ClassVar[Texts] = {
@@ -108,7 +106,7 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
         self._groups = {f"{one.metadata.namespace}/{one.metadata.name}": one for one in groups}
 
     def sort_key(self, pod: Pod, since: str) -> tuple[object, ...]:
-        """Of a group the creation of the group counts, so that its pods stand together."""
+        """A member sorts by the creation time of its group, so that the group stays together."""
         group = self._groups.get(_key(pod))
         start = since if group is None else group.metadata.creation_timestamp or ""
         return (-pod.priority, start, pod.key)
@@ -133,7 +131,8 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
         return self._resources(group, members, nodes) if group.spec.min_resources is not None else PreFilterResult()
 
     def _resources(self, group: Gang, members: IntArray, nodes: NodeTable) -> PreFilterResult:
-        """What the group needs at least, against what all nodes have left without its own pods."""
+        """Compare the group's minimum resources with the free resources of all nodes, not counting the group's own
+        pods."""
         needed = {name: GoQuantity.parsed(written) for name, written in (group.spec.min_resources or {}).items()}
         needed[PODS] = GoQuantity(value=group.spec.min_member, scale=0)
         own = self.handle.snapshot.pods.node[members]
@@ -173,7 +172,7 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
         group = self._groups.get(key)
         if group is None:
             return Status(code=Code.UNSCHEDULABLE, reasons=(GROUP_NOT_FOUND,))
-        placed = self._placed(pod) + 1  # this pod is assumed on its node by now
+        placed = self._placed(pod) + 1  # this pod is already assumed on its node
         if placed >= group.spec.min_member:
             return SUCCESS
         finding = GangTooSmall(group=key, pods=placed, min_member=group.spec.min_member, gated=0)
@@ -189,13 +188,13 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
         return np.flatnonzero(mine).astype(np.int64)
 
     def _placed(self, pod: Pod) -> int:
-        """How many other pods of the group have a node."""
+        """Count the other pods of the group that have a node."""
         pods = self.handle.snapshot.pods
         return sum(1 for row in self._members(pod) if pods.node_names[int(row)] and pods.key(int(row)) != pod.key)
 
 
 def _key(pod: Pod) -> str:
-    """`namespace/name` of the group that the pod's label names; empty without one."""
+    """Return the `namespace/name` of the group in the pod's label, or an empty string."""
     name = pod.metadata.labels.get(POD_GROUP_LABEL, "")
     return f"{pod.metadata.namespace}/{name}" if name else ""
 

@@ -9,7 +9,7 @@ from kschedx.snapshot.columns import ClusterRow
 
 
 class DefaultBinder(BindPlugin):
-    """Would create the Binding of the pod to the node; kschedx never does."""
+    """Creates the Binding in kube-scheduler; kschedx never writes."""
 
     name = "DefaultBinder"
 

@@ -1,4 +1,4 @@
-"""DefaultPreemption, and what it shares with other plugins that make room by evicting pods."""
+"""DefaultPreemption, and the dry run that it shares with other preempting plugins."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pod_groups import group_of_pod, group_priority, members_of, whole_group_of
 from kschedx.snapshot.pods import PodTable
 
-# What plugins that make room by evicting pods have in common (Evaluator in pkg/scheduler/framework/preemption).
+# The part that all preempting plugins share (Evaluator in pkg/scheduler/framework/preemption).
 
 NEVER = "not eligible due to preemptionPolicy=Never."
 VICTIMS_TERMINATING = "not eligible due to a terminating pod on the nominated node."
 NO_CANDIDATE = "no candidate node for preemption"
 
 _NO_STATUS = -1
-"""In place of a code, for a node without a status in PostFilter."""
+"""The code of a node that has no status in PostFilter."""
 
 
 class Preemptor(PostFilterPlugin):
-    """Finds the node on which the fewest and least important pods would have to go; a plugin says who may."""
+    """Finds the node with the fewest and least important victims. A subclass decides which pods may be victims."""
 
     prefix: ClassVar[str] = ""
-    """What stands before all that it says."""
+    """The prefix of all its messages."""
 
     @abstractmethod
     def _ineligible(self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status) -> str:
-        """Why the pod may not preempt others; empty where it may."""
+        """Return why the pod may not preempt, or an empty string."""
 
     @abstractmethod
     def _dry_run(self, state: CycleState, pod: Pod, nodes: NodeTable) -> DryRun:
-        """Whom each of `nodes` would have to give up."""
+        """Find the victims on each of `nodes`."""
 
     @abstractmethod
     def _candidate_limit(self, nodes: int) -> int:
-        """How many candidates, of so many nodes that are worth trying, are enough."""
+        """Return how many candidates are enough, for this number of potential nodes."""
 
     def post_filter(
         self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status
@@ -84,11 +84,11 @@ class Preemptor(PostFilterPlugin):
         if not candidates:
             return replace(tried, status=self._unschedulable(NO_CANDIDATE))
         best = tuple(candidate.node for candidate in best_candidates(candidates, nodes.pods, ranks=ranks))
-        # beyond the limit, which candidates kube-scheduler comes to see is a matter of chance
+        # beyond the limit, kube-scheduler's choice of candidates is random
         return replace(tried, best=best, nominated_node=best[0] if certain and len(best) == 1 else None)
 
     def _worth_trying(self, nodes: NodeTable, outcome: FilterOutcome | Status) -> NodeTable:
-        """The nodes whose rejection evicting pods might lift."""
+        """Return the nodes where removing pods might help."""
         codes = self._codes(nodes, outcome)
         worth = codes == Code.UNSCHEDULABLE
         if self.handle.release.behaviour.preemption_tries_nodes_without_status:
@@ -96,7 +96,7 @@ class Preemptor(PostFilterPlugin):
         return self.handle.nodes if worth.all() else self.handle.nodes.take(rows_where(worth))
 
     def _codes(self, nodes: NodeTable, outcome: FilterOutcome | Status) -> IntArray:
-        """(node,) the statuses that PostFilter gets for every node of the cluster; `outcome` is that of `nodes`."""
+        """(node,) the status codes that PostFilter gets for all nodes of the cluster; `outcome` covers only `nodes`."""
         release, count = self.handle.release, len(self.handle.nodes)
         if isinstance(outcome, Status):
             told = release.behaviour.pre_filter_rejection_is_each_nodes_status
@@ -111,7 +111,7 @@ class Preemptor(PostFilterPlugin):
         return codes
 
     def _nominated(self, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status) -> ClusterRow | None:
-        """The node that earlier preemption made room on, as far as that is known and can still help."""
+        """Return the node of an earlier preemption, if it is known and can still help."""
         nominated = nodes.cluster.index.get(pod.status.nominated_node_name)
         if nominated is None or self._codes(nodes, outcome)[nominated] == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return None
@@ -121,7 +121,8 @@ class Preemptor(PostFilterPlugin):
         return Status(code=Code.UNSCHEDULABLE, reasons=(f"{self.prefix}{text}",))
 
     def _no_candidate(self, run: DryRun) -> Status:
-        """Where no node can make room: an error where a node's dry run failed, otherwise how many say what."""
+        """Return the status if no node is a candidate: an error if a dry run failed, otherwise the reasons with their
+        counts."""
         failed = np.flatnonzero(run.verdicts.codes == Code.ERROR)
         if len(failed):
             texts = list(dict.fromkeys(run.verdicts.reasons[int(node)][0] for node in failed))
@@ -142,7 +143,7 @@ PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 
 
 class DefaultPreemption(PreEnqueuePlugin, Preemptor):
-    """Where no node is feasible, finds the node on which the fewest and least important pods would have to go."""
+    """If no node is feasible, finds the node with the fewest and least important victims."""
 
     name = "DefaultPreemption"
     texts: ClassVar[Texts] = {
@@ -171,7 +172,7 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
         return Touch.NOTHING
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """kube-scheduler holds a pod back while it evicts its victims; nothing of that is left in a snapshot."""
+        """kube-scheduler holds a pod back while it deletes the victims. A snapshot does not show that."""
         return SUCCESS
 
     def post_filter(
@@ -201,7 +202,7 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
         return replace(found, candidates=candidates, ranks=None)
 
     def _with_groups(self, victims: tuple[int, ...]) -> tuple[int, ...]:
-        """The victims, and all other pods of the groups that are preempted together with one of them."""
+        """Add all other pods of groups that are preempted as a whole."""
         snapshot, pods = self.handle.snapshot, self.handle.nodes.pods
         found = dict.fromkeys(victims)
         for row in victims:
@@ -228,7 +229,7 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
         return ""
 
     def _is_awaited(self, pod: Pod) -> bool:
-        """It is being deleted, for what kube-scheduler takes to be an earlier preemption."""
+        """Return whether the pod is being deleted by what kube-scheduler considers an earlier preemption."""
         release = self.handle.release
         if not pod.metadata.deletion_timestamp:
             return False
@@ -236,7 +237,7 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
         return _was_preempted(pod) if knows_reason and release.enabled("PodDisruptionConditions") else True
 
     def _group_limit(self, pod: Pod) -> str:
-        """Why preemption is left to the pod's group; empty where it is not."""
+        """Return why the pod's group has to preempt instead, or an empty string."""
         if pod.spec.scheduling_group is None:
             return ""
         release = self.handle.release
@@ -250,6 +251,6 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
 
 
 def _was_preempted(pod: Pod) -> bool:
-    """Its first DisruptionTarget condition says that a scheduler did it."""
+    """Return whether the pod's first DisruptionTarget condition names a scheduler."""
     target = next((condition for condition in pod.status.conditions if condition.type == DISRUPTION_TARGET), None)
     return target is not None and target.status == "True" and target.reason == PREEMPTION_BY_SCHEDULER

@@ -24,7 +24,8 @@ NOT_OF_WORKLOAD = 'pod group "{group}" doesn\'t exist for a workload "{workload}
 
 
 class GangScheduling(PreEnqueuePlugin, PermitPlugin):
-    """All pods of a gang or none: they wait until enough of them are there, and again until enough have a node."""
+    """Schedules all pods of a gang or none. Pods wait until enough of them exist, and again until enough of them have a
+    node."""
 
     name = "GangScheduling"
     texts: ClassVar[Texts] = {
@@ -77,7 +78,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         gang = group.spec.scheduling_policy.gang
         if gang is None:
             return SUCCESS
-        pods = self._members(pod, name, scheduled=True) + 1  # this pod is assumed on its node by now
+        pods = self._members(pod, name, scheduled=True) + 1  # this pod is already assumed on its node
         if pods < gang.min_count:
             finding = PodGroupIncomplete(group=name, exists=True, pods=pods, min_count=gang.min_count)
             reasons = (self.handle.release.messages.gang_waits_on_permit,)
@@ -97,7 +98,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         )
 
     def _missing_group(self, pod: Pod, name: str) -> str:
-        """What the pod waits for, whose group is not there."""
+        """Return the message for a pod whose group does not exist."""
         reference = pod.spec.workload_ref
         if "/" not in name or reference is None:
             return NO_GROUP.format(group=name)
@@ -106,7 +107,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         return NO_WORKLOAD.format(workload=reference.name)
 
     def _lost_group(self, pod: Pod, name: str) -> str:
-        """The error at Permit of a pod whose group is not there."""
+        """Return the error at Permit for a pod whose group does not exist."""
         namespace, reference = pod.metadata.namespace, pod.spec.workload_ref
         if "/" not in name or reference is None:
             return f'failed to get podGroup {namespace}/{name}: podgroup.scheduling.k8s.io "{name}" not found'
@@ -116,7 +117,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         return f'failed to get workload {key}: workload.scheduling.k8s.io "{reference.name}" not found'
 
     def _members(self, pod: Pod, name: str, *, scheduled: bool) -> int:
-        """The pods of the group, those with a node only where `scheduled`."""
+        """Count the pods of the group, or those with a node if `scheduled`."""
         pods = self.handle.snapshot.pods
         members = members_of(pods, pod.metadata.namespace, name)
         if scheduled:

@@ -19,7 +19,7 @@ MAX_CONTAINER_THRESHOLD = 1000 * _MIB
 
 
 class ImageLocality(ScorePlugin):
-    """Prefers nodes that hold the pod's images already, the more so the larger and the more common they are."""
+    """Prefers nodes that already have the pod's images. Larger and more widespread images count more."""
 
     name = "ImageLocality"
 
@@ -36,16 +36,16 @@ class ImageLocality(ScorePlugin):
         for name, times in Counter(map(normalized_image_name, self._references(pod))).items():
             image = nodes.cluster.images.state(name)
             if image is not None:
-                # an image on few nodes counts less there, lest they attract every pod that wants it
+                # an image that only few nodes have counts less, so that these nodes do not attract every pod
                 spread = len(image.nodes) / nodes.cluster.count
                 held[image.nodes] += times * int(float(image.size_bytes) * spread)
         most = MAX_CONTAINER_THRESHOLD * len(self._containers(pod))
-        # not `clip`: a pod without containers has its bounds the wrong way round
+        # not `clip`: without containers the minimum exceeds the maximum
         sums = np.where(held < MIN_THRESHOLD, MIN_THRESHOLD, np.where(held > most, most, held))
         return MAX_NODE_SCORE * (sums[nodes.rows] - MIN_THRESHOLD) // (most - MIN_THRESHOLD)
 
     def _containers(self, pod: Pod) -> tuple[Container, ...]:
-        """Those whose images count."""
+        """Return the containers whose images count."""
         with_init = self.handle.release.behaviour.init_images_are_scored
         return (*pod.spec.init_containers, *pod.spec.containers) if with_init else tuple(pod.spec.containers)
 
@@ -59,5 +59,5 @@ class ImageLocality(ScorePlugin):
 
 
 def normalized_image_name(name: str) -> str:
-    """The name as nodes report it, with `:latest` where there is neither tag nor digest."""
+    """Return the name as nodes report it, with `:latest` if it has neither a tag nor a digest."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"

@@ -52,7 +52,7 @@ PREFERRED: StateKey[PreferredSchedulingTerms] = StateKey("PreScoreNodeAffinity")
 
 
 class _Rules(Struct, frozen=True):
-    """A NodeAffinity's rules, the absent ones as None."""
+    """The rules of a NodeAffinity; None for those that are absent."""
 
     required: NodeSelector | None
     preferred: PreferredSchedulingTerms | None
@@ -119,7 +119,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         refused = Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_POD
         return Verdicts.first_of(
             (enforced, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_ENFORCED),
-            # two cases of one text: a node that fails at the nodeSelector says nothing of the affinity
+            # both cases have the same message: a node that fails nodeSelector does not report the affinity
             (~where_required(replace(rules, node_selector=None), nodes), *refused),
             (~where_required(replace(rules, label_selector=None), nodes), *refused),
             explain=explain,
@@ -164,10 +164,10 @@ def _compiled(pod: Pod) -> RequiredNodeAffinity:
 
 
 def _named_nodes(required: NodeSelector, *, every_term: bool) -> frozenset[str] | None:
-    """The node names that the terms' matchFields leave, or None where a term names none.
+    """Return the node names that the terms' matchFields allow, or None if a term has no matchFields.
 
-    Within a term the fields must all hold, so their names are intersected; terms are alternatives, so theirs are
-    united. `every_term`: a term whose fields have no name in common leaves none.
+    The fields of one term must all match, so their names are intersected. Terms are alternatives, so their names are
+    united. With `every_term`, a term whose fields have no common name allows no node.
     """
     if not required.node_selector_terms:
         return None
@@ -188,7 +188,7 @@ def _mismatch(pod: Pod, node: Node | None) -> NodeAffinityMismatch:
 
 
 def mismatch(rules: RequiredNodeAffinity, node: Node | None) -> NodeAffinityMismatch:
-    """What of a pod's own rules does not match: nodeSelector first, as it is evaluated first."""
+    """Find the pod's rule that does not match: nodeSelector first, because it is evaluated first."""
     labels = node.metadata.labels if node else {}
     if rules.label_selector is not None and not rules.label_selector.matches(labels):
         results = rules.label_selector.explain(labels)

@@ -43,8 +43,8 @@ INFERENCES: Mapping[str, Callable[[Pod], bool]] = {
     "RestartAllContainersOnContainerExits": _restarts_all_containers,
     "UserNamespacesHostNetworkSupport": _user_namespace_on_host_network,
 }
-"""Feature to the rule by which a pod needs it to be scheduled (component-helpers/nodedeclaredfeatures). Features that
-only matter for a pod's update are not evaluated."""
+"""Feature to the rule that decides whether a pod needs it (component-helpers/nodedeclaredfeatures). Features that
+matter only for pod updates are not evaluated."""
 
 KNOWN = (
     "ExtendWebSocketsToKubelet",
@@ -53,12 +53,12 @@ KNOWN = (
     "RestartAllContainersOnContainerExits",
     "UserNamespacesHostNetworkSupport",
 )
-"""Every feature that the release's scheduler knows, sorted."""
+"""Every feature that the scheduler of this version knows, sorted."""
 
 
 def read_features(declared: Iterable[str]) -> frozenset[str]:
-    """What the scheduler makes of a node's list, which it takes to be sorted: a known feature that follows one that
-    sorts after it is overlooked."""
+    """Return the known features in a node's list. kube-scheduler expects a sorted list and misses a feature that is out
+    of order."""
     found: set[str] = set()
     position = 0
     for feature in declared:
@@ -71,7 +71,7 @@ def read_features(declared: Iterable[str]) -> frozenset[str]:
 
 
 class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
-    """Features that the pod's spec needs, against those that the node's kubelet declares."""
+    """Rejects nodes whose kubelet does not declare the features that the pod's spec needs."""
 
     name = "NodeDeclaredFeatures"
     texts: ClassVar[Texts] = {

@@ -17,7 +17,7 @@ REASON = "node(s) didn't match the requested node name"
 
 
 class NodeName(FilterPlugin):
-    """spec.nodeName, where the pod has one already."""
+    """Rejects all nodes but the one in spec.nodeName."""
 
     name = "NodeName"
     texts: ClassVar[Texts] = {

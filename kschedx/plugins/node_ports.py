@@ -32,7 +32,7 @@ ANY_IP = "0.0.0.0"
 
 
 class HostPort(Struct, frozen=True):
-    """A port of the host with the defaults filled in."""
+    """A host port with its defaults set."""
 
     ip: str
     protocol: str
@@ -43,26 +43,26 @@ class HostPort(Struct, frozen=True):
         return cls(port.host_ip or ANY_IP, port.protocol or "TCP", port.host_port)
 
     def conflicts(self, other: HostPort) -> bool:
-        """The same port of the same protocol, on the same address or where one of the two has all addresses."""
+        """Return whether both have the same port and protocol, and the same address or one of them all addresses."""
         same_ip = self.ip == other.ip or ANY_IP in (self.ip, other.ip)
         return same_ip and (self.protocol, self.port) == (other.protocol, other.port)
 
 
 class _Wanted(Struct, frozen=True, kw_only=True):
-    """What the pod wants, and how the release counts what others have."""
+    """The pod's host ports, and how the version counts those of other pods."""
 
     ports: tuple[HostPort, ...]
     sidecars: bool
-    """Ports of restartable init containers count."""
+    """Whether ports of sidecar containers count."""
 
     def occupied(self, spec: PodSpec) -> tuple[HostPort, ...]:
-        """The ports of a pod that runs."""
+        """Return the host ports of a running pod."""
         return tuple(map(HostPort.of, host_ports(spec, sidecars=self.sidecars)))
 
     def contested(self, spec: PodSpec) -> frozenset[HostPort]:
-        """Those of them that conflict with one that is wanted."""
+        """Return the host ports of a running pod that conflict with the pod's."""
         ports = self.occupied(spec)
-        if not ports:  # nearly always
+        if not ports:  # the most common case
             return frozenset()
         same: dict[int, list[HostPort]] = {}
         for wanted in self.ports:
@@ -73,21 +73,19 @@ class _Wanted(Struct, frozen=True, kw_only=True):
 class _State(Struct, frozen=True, kw_only=True):
     wanted: _Wanted
     contested: BoolArray
-    """(pod,) whether a pod has a port that conflicts with one that is wanted, wherever it runs."""
+    """(pod,) whether the pod uses a port that conflicts with a requested one, on any node."""
     taken: BoolArray
-    """(node,) whether a pod that runs on the node has such a port."""
+    """(node,) whether a pod on the node uses a conflicting port."""
     changed: Mapping[ClusterRow, frozenset[HostPort]]
-    """Nodes where pods with such ports were added or removed to those ports in use; `taken` is outdated there.
-
-    It is a set, as kube-scheduler's is: of two pods that share a port, the first one that is removed frees it.
-    """
+    """Conflicting ports in use on nodes where such pods were added or removed; `taken` is out of date there. As in
+    kube-scheduler it is a set: if two pods share a port, removing the first one frees it."""
 
 
 STATE: StateKey[_State] = StateKey("PreFilterNodePorts")
 
 
 class NodePorts(PreFilterPlugin, FilterPlugin):
-    """Host ports that the pod wants, against those that pods on the node occupy."""
+    """Rejects nodes where another pod uses a host port of the pod."""
 
     name = "NodePorts"
     texts: ClassVar[Texts] = {
@@ -120,7 +118,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
 
     def _change(self, state: CycleState, nodes: NodeTable, change: PodRows, *, add: bool) -> None:
         if STATE not in state:
-            return  # upstream has no such extension: ports are the node's, and Filter will say what is missing
+            return  # upstream has no such extension: ports belong to a node, and Filter reports the conflict
         now = state[STATE]
         changed = dict(now.changed)
         for i in np.flatnonzero(now.contested[change.pods]):
@@ -142,14 +140,14 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
 
 
 def _in_use(nodes: NodeTable, node: ClusterRow, state: _State) -> frozenset[HostPort]:
-    """The contested ports that pods on a node occupy, before any change."""
+    """Return the conflicting ports that pods on a node use, before any change."""
     pods = nodes.pods.on_node(node)
     specs = (nodes.pods.specs[int(pod)] for pod in pods[state.contested[pods]])
     return frozenset().union(*(state.wanted.contested(spec) for spec in specs))
 
 
 def _conflicts(nodes: NodeTable, row: TableRow, wanted: _Wanted) -> tuple[HostPortConflict, ...]:
-    """Every pair of a wanted port and a pod on the node that is in its way."""
+    """Return every pair of a requested port and a pod on the node that uses it."""
     holders: dict[int, list[tuple[str, HostPort]]] = {}
     for pod in nodes.pods_on(row):
         for port in wanted.occupied(nodes.pods.specs[int(pod)]):

@@ -1,11 +1,8 @@
 """NodeResourceTopologyMatch of scheduler-plugins (pkg/noderesourcetopology), as of August 2026 with Kubernetes 1.35.4.
 
-`numa` reads what a node says of its NUMA nodes, `plugin` rejects and scores with it, by the strategies in `zone_scores`
-and `least_numa`.
-
-What a node's NodeResourceTopology says is taken as it stands, as without a cache. With one
-(`cacheResyncPeriodSeconds`, `discardReservedNodes`) the scheduler also remembers what it gave away since a node
-reported last, which no snapshot has.
+A NodeResourceTopology is used as it stands, as without a cache. With a cache (`cacheResyncPeriodSeconds`,
+`discardReservedNodes`), the scheduler also subtracts what it assigned since a node's last report. A snapshot does not
+show that.
 """
 
 from __future__ import annotations
@@ -44,8 +41,8 @@ from kschedx.plugins.qos_sort import QOS, qos_of
 from kschedx.snapshot.columns import ClusterRow, IntArray
 from kschedx.snapshot.nodes import NodeTable
 
-# What a NodeResourceTopology says of a node's NUMA nodes, and what pods ask of them (pluginhelpers.go,
-# numaresources.go, nodeconfig).
+# The NUMA nodes in a NodeResourceTopology, and what pods request of them (pluginhelpers.go, numaresources.go,
+# nodeconfig).
 
 LARGEST_ID = 64
 MAX_NUMA_NODES = 8
@@ -61,11 +58,11 @@ class Numa(Struct, frozen=True, kw_only=True):
     id: int
     available: dict[str, int]
     distances: Mapping[int, int]
-    """To NUMA nodes, by id."""
+    """Distances by the id of the other NUMA node."""
 
 
 class TopologyManager(Struct, frozen=True, kw_only=True):
-    """How the node's kubelet aligns."""
+    """The policy and scope of the node's Topology Manager."""
 
     policy: str = "none"
     scope: str = "container"
@@ -73,7 +70,7 @@ class TopologyManager(Struct, frozen=True, kw_only=True):
 
 
 def topology_manager(topology: NodeResourceTopology) -> TopologyManager:
-    """Attributes count more than the deprecated field, of which the first entry counts."""
+    """Attributes override the deprecated field, whose first entry counts."""
     first = topology.topology_policies[0] if topology.topology_policies else ""
     policy, scope = TOPOLOGY_POLICIES.get(first, ("none", "container"))
     largest = MAX_NUMA_NODES
@@ -88,13 +85,13 @@ def topology_manager(topology: NodeResourceTopology) -> TopologyManager:
 
 
 def numas_of(topology: NodeResourceTopology) -> list[Numa]:
-    """A new copy at each call, since containers subtract from them."""
+    """Return new copies at each call, because containers subtract from them."""
     zones = {_id(zone.numa): zone for zone in topology.zones if zone.zone_type == NUMA_ZONE}
     return [
         Numa(
             id=number,
             available={one.name: nano_units(one.available) for one in zone.resources},
-            # of zones with the same id the last one's distances count
+            # of zones with the same id, the last one's distances count
             distances={_id(cost.numa): cost.distance for cost in zones[number].costs if _id(cost.numa) >= 0},
         )
         for zone in topology.zones
@@ -103,7 +100,7 @@ def numas_of(topology: NodeResourceTopology) -> list[Numa]:
 
 
 def _id(name: str) -> int:
-    """-1 where the name is none of a NUMA node."""
+    """Return the id of a NUMA node, or -1 if the name is not one."""
     digits = name.removeprefix(NUMA_PREFIX)
     if digits == name or not re.fullmatch(r"\+?[0-9]{1,18}", digits):
         return -1
@@ -115,7 +112,7 @@ def requests_of(container: Container) -> Amounts:
 
 
 def effective_request(pod: Pod) -> Amounts:
-    """All containers together, or an init container that asks for more, and overhead (GetPodEffectiveRequest)."""
+    """Return the sum of all containers, or a larger init container, plus overhead (GetPodEffectiveRequest)."""
     total: dict[str, int] = {}
     for container in pod.spec.containers:
         for name, amount in requests_of(container).items():
@@ -129,24 +126,23 @@ def effective_request(pod: Pod) -> Amounts:
 
 
 def is_shared(name: str, qos: QOS) -> bool:
-    """Only Guaranteed pods get cpus, memory and huge pages of their own."""
+    """Return whether containers share the resource: only Guaranteed pods get exclusive cpus, memory, and huge pages."""
     return qos is not QOS.GUARANTEED and (name in ("cpu", "memory") or is_hugepages(name))
 
 
-# The strategy LeastNUMANodes: the fewer NUMA nodes a pod is spread over, and the closer they are, the better
-# (least_numa.go).
+# The strategy LeastNUMANodes: fewer NUMA nodes with shorter distances score higher (least_numa.go).
 
 LARGEST = 16
-"""Of so many NUMA nodes all sets can be tried."""
+"""The largest number of NUMA nodes whose combinations are all tried."""
 FARTHEST = 255
-"""Unknown distances count as this."""
+"""The distance to use if none is reported."""
 
 Chosen = tuple[int, ...]
-"""Places in the list of NUMA nodes."""
+"""Positions in the list of NUMA nodes."""
 
 
 def least_numa(asked: Sequence[Amounts], numas: Sequence[Numa], max_numa_nodes: int) -> int:
-    """Requests are served one after the other; the one that is spread most counts."""
+    """Score the requests one after the other. The one that needs the most NUMA nodes counts."""
     if len(numas) > LARGEST:
         raise UndecidableError(f"a node has {len(numas)} NUMA nodes: LeastNUMANodes tries each set of them")
     most, are_close = 0, True
@@ -166,7 +162,8 @@ def least_numa(asked: Sequence[Amounts], numas: Sequence[Numa], max_numa_nodes: 
 
 
 def _required(numas: Sequence[Numa], request: Amounts) -> tuple[Chosen | None, bool]:
-    """The fewest NUMA nodes that hold a request together, and whether none of so many are closer to each other."""
+    """Return the fewest NUMA nodes that hold the request together, and whether no combination of that size is
+    closer."""
     for count in range(1, len(numas) + 1):
         every = list(combinations(range(len(numas)), count))
         distances = [_distance(numas, chosen) for chosen in every]
@@ -181,7 +178,7 @@ def _required(numas: Sequence[Numa], request: Amounts) -> tuple[Chosen | None, b
 
 
 def _distance(numas: Sequence[Numa], chosen: Chosen) -> np.float32:
-    """On average, to each other and themselves."""
+    """Return the mean distance of all pairs, each node with itself included."""
     total = sum(numas[one].distances.get(numas[other].id, FARTHEST) for one in chosen for other in chosen)
     return np.float32(total) / np.float32(len(chosen) * len(chosen))
 
@@ -195,7 +192,8 @@ def _holds(numas: Sequence[Numa], chosen: Chosen, request: Amounts) -> bool:
 
 
 def _take_numa(numas: Sequence[Numa], chosen: Chosen, request: Amounts) -> None:
-    """What one container gets is not there for the next. The NUMA node of id n is taken to be the n-th in the list."""
+    """Subtract what a container uses, so that the next one cannot. The NUMA node with id n is assumed to be the n-th in
+    the list."""
     for name, amount in request.items():
         missing = amount
         for place in sorted({numas[place].id for place in chosen}):
@@ -211,18 +209,18 @@ def _take_numa(numas: Sequence[Numa], chosen: Chosen, request: Amounts) -> None:
                 available[name] -= taken
 
 
-# Scores of a NUMA node for what a pod or a container asks for (least_allocated.go, most_allocated.go,
+# Scores of a NUMA node for the request of a pod or container (least_allocated.go, most_allocated.go,
 # balanced_allocation.go, scoreForEachNUMANode).
 
 LEAST_ALLOCATED = "LeastAllocated"
 NANO = 10**9
 
 Weights = Mapping[str, int]
-"""A resource that is not named weighs 1."""
+"""Weight by resource; 1 if it is not named."""
 
 
 def over_zones(strategy: str, asked: Amounts, numas: Sequence[Numa], weights: Weights, node: str) -> int:
-    """The lowest score of a NUMA node that it fits at all (that has more than 0)."""
+    """Return the lowest score of the NUMA nodes that score more than 0."""
     if not asked and numas:
         raise _panics(node, "divides by the number of resources that a container requests, which is 0")
     wrong = next((numa.id for numa in numas if numa.id >= len(numas)), None)
@@ -253,13 +251,13 @@ def _by_weight(share: Callable[[int, int], int]) -> Callable[[Amounts, Amounts, 
 
 
 def _balanced(asked: Amounts, available: Amounts, weights: Weights) -> int:
-    """The closer to each other the shares of all resources are, the better."""
+    """Score higher the closer the fractions of all resources are."""
     there = {name: _units(available.get(name, 0)) for name in asked}
     shares = [_units(asked[name]) / there[name] if there[name] else 1.0 for name in sorted(asked)]
     if max(shares) > 1:
         return 0
     if len(shares) == 1:
-        return MIN_INT64  # the variance of one number is none, which Go makes this of
+        return MIN_INT64  # Go computes this from the variance of a single number, which is NaN
     middle = sum(shares) / len(shares)
     apart = [share - middle for share in shares]
     variance = (sum(one * one for one in apart) - sum(apart) * sum(apart) / len(shares)) / (len(shares) - 1)
@@ -267,7 +265,7 @@ def _balanced(asked: Amounts, available: Amounts, weights: Weights) -> int:
 
 
 def _units(nano: int) -> int:
-    """Rounded up, as Quantity.Value."""
+    """Round up, as Quantity.Value does."""
     return -(-nano // NANO)
 
 
@@ -278,12 +276,12 @@ STRATEGIES: Mapping[str, Callable[[Amounts, Amounts, Weights], int]] = {
 }
 
 
-# NodeResourceTopologyMatch itself (filter.go, score.go).
+# The plugin (filter.go, score.go).
 
 LEAST_NUMA_NODES = "LeastNUMANodes"
 TYPES = (*STRATEGIES, LEAST_NUMA_NODES)
 ALWAYS_THERE = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
-"""kube-scheduler's account of a node has these, however much of them the node has."""
+"""Resources that kube-scheduler counts on every node, even if the node reports none."""
 
 
 class TopologyStrategy(Struct, frozen=True, kw_only=True):
@@ -298,11 +296,11 @@ class TopologyMatchArgs(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
-    """Rejects nodes whose kubelet would: it wants everything from one NUMA node, and none has it. Scores how
-    well what a Guaranteed pod asks for fits the NUMA nodes.
+    """Rejects nodes whose kubelet would refuse the pod because no single NUMA node has what it requests, and scores the
+    NUMA nodes for Guaranteed pods.
 
-    The fingerprint of a node's pods in its NodeResourceTopology is not read: by it the cache decides whether news of a
-    node fit what it has given away since it started, and a decision on the objects alone has given away nothing.
+    The fingerprint of a node's pods in its NodeResourceTopology is not read. The cache uses it to compare a report with
+    the pods assigned since; a decision from a snapshot has no such pods.
     """
 
     name = "NodeResourceTopologyMatch"
@@ -382,7 +380,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
 
 
 def _fitting(numas: Iterable[Numa], requests: Amounts, qos: QOS, allocatable: ResourceList) -> int | str:
-    """The lowest id of the NUMA nodes that have all of it, or the resource for which there is none."""
+    """Return the lowest id of the NUMA nodes that fit the whole request, or the resource that none of them has."""
     fitting: set[int] | None = None
     for name, amount in sorted(requests.items()):
         if not amount:
@@ -404,7 +402,7 @@ def _may_be_anywhere(name: str) -> bool:
 
 
 def _take(numas: Iterable[Numa], chosen: int, requests: Amounts, qos: QOS) -> None:
-    """What a container gets is not there for the next one."""
+    """Subtract what a container uses, so that the next one cannot."""
     for numa in numas:
         if numa.id == chosen:
             for name, amount in requests.items():

@@ -17,11 +17,11 @@ LEAST, MOST = "Least", "Most"
 
 MEBI: Int64 = 1 << 20
 BY_DEFAULT = (ResourceSpec(name="cpu", weight=MEBI), ResourceSpec(name="memory", weight=1))
-"""A thousandth of a cpu is worth as much as 1Mi."""
+"""One milli-cpu weighs as much as 1Mi of memory."""
 
 
 class NodeResourcesAllocatable(ScorePlugin):
-    """Prefers nodes that offer the least, or the most, whatever of it is in use."""
+    """Prefers nodes with the least or the most allocatable, whatever is in use."""
 
     name = "NodeResourcesAllocatable"
 
@@ -34,7 +34,7 @@ class NodeResourcesAllocatable(ScorePlugin):
         if wrong is not None:
             raise ConfigError(f"{self.name}: the weight of {wrong} should be a positive value")
         self._sign = 1 if found.mode == MOST else -1
-        # of a resource that is named twice the last weight counts
+        # if a resource is named twice, the last weight counts
         self._weights = {one.name: one.weight for one in found.resources or BY_DEFAULT}
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:

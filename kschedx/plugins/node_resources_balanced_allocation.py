@@ -25,11 +25,11 @@ from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
 
 REQUEST: StateKey[tuple[int, ...]] = StateKey("NodeResourcesBalancedAllocation")
-"""What the pod requests of each scored resource."""
+"""The pod's request of each scored resource."""
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
-    """Prefers nodes whose resources this pod brings closer to being used in the same proportion."""
+    """Prefers nodes where the pod makes the fractions of requested resources more equal."""
 
     name = "NodeResourcesBalancedAllocation"
     reads_sums = True
@@ -53,7 +53,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         request = state[REQUEST] if REQUEST in state else self._request(pod, nodes)
         release = self.handle.release
         if not any(request) and self.name not in release.never_skips_score:
-            # a profile may leave out PreScore, which skips these pods
+            # PreScore skips these pods, but a profile may leave PreScore out
             return np.zeros(len(nodes), dtype=np.int64)
         return self._scored(self._offered(request, nodes).allocation(nodes))
 
@@ -83,7 +83,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
 
 def _balance(used: IntArray, allocation: Allocation) -> IntArray:
-    """(node,) 100 less the standard deviation of the used fractions in percent."""
+    """(node,) 100 minus the standard deviation of the requested fractions, in percent."""
     fractions = np.minimum(used / allocation.capacity, 1.0)
     if allocation.counts_everywhere and fractions.shape[1] == 2:
         deviation = _deviation_of_two(fractions[:, 0], fractions[:, 1])
@@ -93,10 +93,8 @@ def _balance(used: IntArray, allocation: Allocation) -> IntArray:
 
 
 def _standard_deviation(fractions: FloatArray, counts: BoolArray) -> FloatArray:
-    """(node,) that of the (node, resource) fractions that count; the others are 0.
-
-    Sums run from left to right, and two fractions have a formula of their own, so that every bit is kube-scheduler's.
-    """
+    """(node,) the standard deviation of the (node, resource) fractions that count; the others are 0. Sums run from left
+    to right, and two fractions have their own formula, so that every bit equals kube-scheduler's."""
     width = counts.sum(axis=1)
     if counts.shape[1] == 2:
         return np.where(width == 2, _deviation_of_two(fractions[:, 0], fractions[:, 1]), 0.0)

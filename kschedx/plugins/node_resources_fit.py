@@ -61,27 +61,27 @@ REQUEST: StateKey[Mapping[str, int]] = StateKey(
 
 
 SCORED: StateKey[tuple[int, ...]] = StateKey("NodeResourcesFit/scored")
-"""What the pod requests of each scored resource, so that it is counted once for a class of pods."""
+"""The pod's request of each scored resource, counted once for an equivalence class."""
 
 
 class _Check(Struct, frozen=True, kw_only=True):
-    """One resource that the pod asks for, on every node."""
+    """One resource that the pod requests, on every node."""
 
     resource: str
     request: int
     allocatable: IntArray
     short: BoolArray
-    """(node,) whether what is left does not suffice."""
+    """(node,) whether the free amount is too small."""
 
     @property
     def never_fits(self) -> BoolArray:
-        """(node,) whether the node is too small even when it is empty, so that no eviction can help."""
+        """(node,) whether even the empty node is too small, so that no eviction helps."""
         return self.short & (self.request > self.allocatable)
 
 
 class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, PlacementScorePlugin):
-    """What the pod asks for against what the nodes have left; scores by how full a node would be. Of the placements of
-    a pod group the fullest is best."""
+    """Rejects nodes whose free resources are below the pod's requests, and scores nodes by their utilization. Of the
+    placements of a pod group, the one with the highest utilization wins."""
 
     name = "NodeResourcesFit"
     reads_sums = True
@@ -115,7 +115,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
                 findings=(PluginMessage(text=REASON_SIDECAR),),
             )
             return PreFilterResult(status=refused)
-        # a pod that runs nowhere yet is not being resized; what its devices take of the node is for DynamicResources
+        # a pod without a node is not being resized; DynamicResources counts what its devices use
         options = replace(nodes.options, use_status_resources=False, node_allocatable_claims=False)
         state[REQUEST] = pod_request(pod.spec, pod.status, options).amounts
         return PreFilterResult()
@@ -152,14 +152,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         )
 
     def room(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Room | None:
-        """`filter` with all terms that depend on the node's pods on one side."""
+        """`filter` as an inequality, with all terms that depend on the node's pods on one side."""
         checked = list(self._checked(state[REQUEST]))
         known = nodes.resources.index
         if self._refuses_sidecars(pod) or any(one not in known or self._has_device_class(one) for one, _ in checked):
             return None
         places = [known[resource] for resource, _ in checked]
         asked = np.array([amount for _, amount in checked], dtype=np.int64)
-        # pods come first
+        # the number of pods is checked first
         limit = np.column_stack([nodes.allowed_pods - 1, nodes.allocatable[:, places] - asked])
 
         def sums(some: NodeTable) -> IntArray:
@@ -174,7 +174,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return Room(limit=limit, used=sums(nodes), sums=sums, weights=weights)
 
     def _checked(self, request: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-        """The resources to look at, with the amounts: cpu, memory, ephemeral-storage, then the others by name."""
+        """Yield the checked resources with their amounts: cpu, memory, ephemeral-storage, then the others by name."""
         others = sorted(request.keys() - set(NATIVE))
         asks_for_nothing = not others and not any(request.values())
         for resource in (*NATIVE, *others):
@@ -184,7 +184,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
                 yield resource, amount
 
     def _is_ignored(self, resource: str) -> bool:
-        """Whether the configuration ignores an extended resource, by its name or by its prefix."""
+        """Return whether the configuration ignores an extended resource, by name or by prefix."""
         group = resource.partition("/")[0]
         return is_extended_resource(resource) and (resource in self._ignored or group in self._ignored_groups)
 
@@ -197,7 +197,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return _Check(resource=resource, request=request, allocatable=allocatable, short=short)
 
     def _has_device_class(self, resource: str) -> bool:
-        """Whether a DeviceClass stands for the resource: where nodes offer none, DynamicResources looks for devices."""
+        """Return whether a DeviceClass provides the resource. On nodes that do not offer it, DynamicResources looks for
+        devices."""
         return (
             is_scalar_resource(resource)
             and self.handle.release.enabled("DRAExtendedResource")
@@ -246,10 +247,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return int(most_allocated(whole, resources)[0])
 
     def _scored_request(self, pod: Pod, nodes: NodeTable) -> tuple[int, ...]:
-        """What the incoming pod asks of each scored resource."""
+        """Return the incoming pod's request of each scored resource."""
         options = scored_options(nodes.options, self.handle.release)
         if not self._behaviour.fit_scores_honor_gates:
-            # unlike the filter, scores do not look at the pod level: the scorers are given none of the feature gates
+            # unlike the filter, scores ignore pod-level requests: the scorers get no feature gates
             options = replace(options, use_status_resources=False, pod_level_resources=False, pod_level_in_place=False)
         request = pod_request(pod.spec, pod.status, options)
         return scored_request(request, self._strategy.resources, with_defaults=True)
@@ -264,17 +265,17 @@ def _sidecar_refused(count: int) -> Verdicts:
 
 
 def _offered(nodes: NodeTable, resource: str) -> BoolArray:
-    """(node,) whether the node's allocatable names the resource, be it as 0."""
+    """(node,) whether the node's allocatable names the resource, even with 0."""
     column = nodes.resources.index.get(resource)
     return np.zeros(len(nodes), dtype=np.bool_) if column is None else nodes.offers[:, column]
 
 
 def _reasons(failed: BoolArray, reasons: tuple[str, ...]) -> Column[tuple[str, ...]]:
-    """(node,) the reasons of the (node, reason) checks that failed, once for each combination that occurs."""
+    """(node,) the reasons of the failed (node, reason) checks, built once for each combination."""
     codes = np.zeros(len(failed), dtype=np.int64)
     for column in failed.T:
         if column.any():
-            # a binary number, made dense at each digit so that any number of checks fits
+            # the checks as a binary number, compacted after each digit so that any number of checks fits
             codes = 2 * codes + column
             codes = (np.cumsum(np.bincount(codes) > 0) - 1)[codes]
     examples = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int64)
@@ -294,13 +295,13 @@ def _insufficient(check: _Check, nodes: NodeTable, row: TableRow) -> Insufficien
 
 
 def _is_offered(nodes: NodeTable, resource: str) -> bool:
-    """Whether any node of the whole cluster has some of it."""
+    """Return whether any node of the cluster offers the resource."""
     column = nodes.cluster.resources.index.get(resource)
     return column is not None and bool(nodes.cluster.allocatable[:, column].any())
 
 
 def _used(nodes: NodeTable, row: TableRow, resource: str) -> int:
-    """What the pods on a node ask for, be it of a resource that no node offers any more."""
+    """Return what the pods on a node request, even of a resource that no node offers any more."""
     if resource in nodes.resources.index:
         return int(amounts(nodes, nodes.requested, resource)[row])
     requests = nodes.pods.requests(nodes.options)

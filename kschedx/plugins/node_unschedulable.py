@@ -19,7 +19,7 @@ UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SC
 
 
 class NodeUnschedulable(FilterPlugin):
-    """Cordoned nodes, unless the pod tolerates the taint that cordoning sets."""
+    """Rejects cordoned nodes, unless the pod tolerates the taint of a cordoned node."""
 
     name = "NodeUnschedulable"
     texts: ClassVar[Texts] = {

@@ -53,16 +53,14 @@ from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
-# Which pods belong together with a pod without spread constraints: deduced from its Services and its controller.
+# The selector for a pod without spread constraints, from its Services and its controller.
 
 Controller = TypeVar("Controller", ReplicationController, ReplicaSet, StatefulSet)
 
 
 def default_selector(pod: Pod, snapshot: Snapshot) -> Selector:
-    """What all Services that select the pod and its ReplicationController, ReplicaSet or StatefulSet select together.
-
-    It is empty where there is none of them (pkg/scheduler/framework/plugins/helper/spread.go).
-    """
+    """Combine the selectors of all Services that select the pod and of its ReplicationController, ReplicaSet, or
+    StatefulSet. The result is empty if there are none (pkg/scheduler/framework/plugins/helper/spread.go)."""
     labels: dict[str, str] = {}
     for service in snapshot.services:
         selected = service.spec.selector
@@ -88,7 +86,7 @@ def default_selector(pod: Pod, snapshot: Snapshot) -> Selector:
 
 
 def _owner(pod: Pod, candidates: Iterable[Controller]) -> Controller | None:
-    """The object of the same name as the pod's controller, in its namespace."""
+    """Find the object with the name of the pod's controller, in the pod's namespace."""
     name = pod.metadata.controller.name if pod.metadata.controller else ""
     return next(
         (one for one in candidates if (one.metadata.namespace, one.metadata.name) == (pod.metadata.namespace, name)),
@@ -97,21 +95,19 @@ def _owner(pod: Pod, candidates: Iterable[Controller]) -> Controller | None:
 
 
 def _narrowed(selector: Selector, other: LabelSelector | None) -> Selector:
-    """Both selectors at once; one that is absent or wrong adds nothing."""
+    """Combine two selectors. An absent or invalid one adds nothing."""
     try:
         return selector.add(compile_selector(other).requirements)
     except InputError:
         return selector
 
 
-# Which pods a constraint counts.
+# The pods that a constraint counts.
 
 
 class SelectedPods(Struct, frozen=True):
-    """The pods of one namespace that a selector matches; constraints never look into another one.
-
-    As a tally it counts those that are not terminating.
-    """
+    """The pods of one namespace that a selector matches; a constraint counts only the pod's own namespace. A tally
+    leaves out terminating pods."""
 
     namespace: str
     selector: Selector
@@ -120,7 +116,7 @@ class SelectedPods(Struct, frozen=True):
         return pods.in_namespaces(lambda name: name == self.namespace)
 
     def where(self, pods: PodTable, rows: IntArray) -> BoolArray:
-        """(row,) whether these pods, rows of the table, are in the namespace and match, be they running or not."""
+        """(row,) whether these rows of the pod table are in the namespace and match, running or not."""
         matches = pods.namespaces.take(rows).where(lambda name: name == self.namespace)
         inside = np.flatnonzero(matches)
         if len(inside):
@@ -133,10 +129,10 @@ class SelectedPods(Struct, frozen=True):
 
 
 class MatchingPods:
-    """The running pods of one namespace, held against selectors."""
+    """The running pods of one namespace, to be matched against selectors."""
 
     def __init__(self, pods: PodTable, namespace: str, *, empty_counts_all: bool) -> None:
-        """`empty_counts_all`: whether an empty selector, which matches every pod, also counts them."""
+        """`empty_counts_all`: whether an empty selector counts all pods or none."""
         self._pods = pods
         self._namespace = namespace
         self._empty_counts_all = empty_counts_all
@@ -145,24 +141,20 @@ class MatchingPods:
         return SelectedPods(self._namespace, selector)
 
     def per_node(self, selector: Selector) -> IntArray:
-        """(node,) of the whole cluster: the pods that count.
-
-        Terminating pods do not count, and an empty selector may count none though it matches all.
-        """
+        """(node,) of the whole cluster: the number of matching pods. Terminating pods do not count."""
         if selector.empty and not self._empty_counts_all:
             return np.zeros(self._pods.node_count, dtype=np.int64)
         return self._pods.tally(self.selected(selector))
 
     def counts(self, selector: Selector, row: int) -> bool:
-        """Whether a pod counts on its node."""
+        """Return whether a pod counts on its node."""
         if selector.empty and not self._empty_counts_all:
             return False
         return bool(self.selected(selector).weights(self._pods, np.array([row], dtype=np.int64))[0])
 
 
-# A pod's topology spread constraints, and the nodes whose pods they count.
-#
-# Upstream: pkg/scheduler/framework/plugins/podtopologyspread/common.go, and the system defaults in plugin.go.
+# The pod's topology spread constraints, and the nodes whose pods they count. Upstream:
+# pkg/scheduler/framework/plugins/podtopologyspread/common.go, and the system defaults in plugin.go.
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -176,11 +168,11 @@ SYSTEM_DEFAULTS = (
     TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=3),
     TopologySpreadConstraint(topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=5),
 )
-"""What a pod without constraints gets, unless the profile lists others."""
+"""The constraints of a pod without its own, unless the profile lists others."""
 
 
 class Constraint(Struct, frozen=True, kw_only=True):
-    """A constraint with its selector compiled and everything that it leaves out filled in."""
+    """A constraint with its selector compiled and its defaults set."""
 
     index: int
     """Position in spec.topologySpreadConstraints, or among the default constraints."""
@@ -189,13 +181,13 @@ class Constraint(Struct, frozen=True, kw_only=True):
     selector: Selector
     min_domains: int
     honors_affinity: bool
-    """Only nodes that the pod's nodeSelector and required node affinity match are counted."""
+    """Whether only nodes that match the pod's nodeSelector and required node affinity are counted."""
     honors_taints: bool
-    """Only nodes whose taints the pod tolerates are counted."""
+    """Whether only nodes whose taints the pod tolerates are counted."""
 
     @classmethod
     def of(cls, index: int, written: TopologySpreadConstraint, pod: Pod, release: Release) -> Self:
-        """As far as the release reads its fields. Raises `InputError` for a selector that cannot be parsed."""
+        """Compile a constraint with the fields that this version reads. Raises `InputError` for an invalid selector."""
         selector = compile_selector(written.label_selector)
         if release.enabled("MatchLabelKeysInPodTopologySpread") and selector.selectable:
             own = {key: pod.metadata.labels[key] for key in written.match_label_keys if key in pod.metadata.labels}
@@ -214,7 +206,7 @@ class Constraint(Struct, frozen=True, kw_only=True):
 
 
 class ConstraintRules:
-    """Which constraints hold for a pod under a profile."""
+    """The constraints that apply to a pod under a profile."""
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         self._handle = handle
@@ -222,11 +214,9 @@ class ConstraintRules:
         self._defaults = SYSTEM_DEFAULTS if self._system_defaulted else args.default_constraints
 
     def of(self, pod: Pod, action: str) -> tuple[Constraint, ...]:
-        """The pod's constraints with this whenUnsatisfiable, or the default ones where it has none of either kind.
-
-        Default constraints select what `default_selector` deduces, and do not hold where that is nothing. Raises
-        `InputError` for a selector that cannot be parsed.
-        """
+        """Return the pod's constraints with this whenUnsatisfiable, or the default constraints if the pod has none at
+        all. Default constraints use `default_selector` and do not apply if it is empty. Raises `InputError` for an
+        invalid selector."""
         written = pod.spec.topology_spread_constraints
         if written:
             return self._compiled(written, pod, action)
@@ -242,10 +232,8 @@ class ConstraintRules:
         )
 
     def requires_all_topologies(self, pod: Pod) -> bool:
-        """Whether a node must have the labels of all soft constraints to be scored.
-
-        The system defaults do not ask for it, so that clusters without zones are still spread over hosts.
-        """
+        """Return whether a node needs the labels of all soft constraints to be scored. The system defaults do not
+        require it, so that clusters without zones still spread over hosts."""
         return bool(pod.spec.topology_spread_constraints) or not self._system_defaulted
 
     def matching_pods(self, pod: Pod, nodes: NodeTable) -> MatchingPods:
@@ -254,7 +242,7 @@ class ConstraintRules:
         return MatchingPods(nodes.pods, pod.metadata.namespace, empty_counts_all=every)
 
     def counted(self, constraint: Constraint, pod: Pod, nodes: NodeTable) -> BoolArray:
-        """(node,) whether the constraint's inclusion policies let a node's pods, and its domain, count."""
+        """(node,) whether the constraint's inclusion policies count the node's pods and its domain."""
         counted = np.ones(len(nodes), dtype=np.bool_)
         if constraint.honors_affinity:
             affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
@@ -280,49 +268,45 @@ def where_labelled(constraints: Iterable[Constraint], nodes: NodeTable) -> BoolA
 
 
 def where_present(label: Column[str | None]) -> BoolArray:
-    """(row,) whether there is a value. As `where`, but fast for a label that differs on every node."""
+    """(row,) whether there is a value. Like `where`, but fast for a label that differs on every node."""
     absent = label.values.index(None) if None in label.values else -1
     present: BoolArray = label.codes != absent
     return present
 
 
-# Hard constraints: how the matching pods are spread, and on which nodes this pod would make the skew too large.
-#
-# Upstream: pkg/scheduler/framework/plugins/podtopologyspread/filtering.go. What upstream keeps as two "critical paths"
-# is the minimum over the other domains here: only the node's own domain can change in its world, so both give the same.
+# Hard constraints: how matching pods are spread, and on which nodes the pod would exceed the maximum skew. Upstream:
+# pkg/scheduler/framework/plugins/podtopologyspread/filtering.go. Upstream's two "critical paths" are the minimum over
+# the other domains here. Both give the same result, because a change on a node affects only that node's domain.
 
 REASON_SKEW = "node(s) didn't match pod topology spread constraints"
 REASON_LABEL = f"{REASON_SKEW} (missing required label)"
 
 NO_DOMAIN = 2**31 - 1
-"""The minimum over no domain at all, upstream's math.MaxInt32."""
+"""The minimum if there is no domain, upstream's math.MaxInt32."""
 SHOWN_DOMAINS = 10
 
 
 class Spread(Struct, frozen=True, kw_only=True, dict=True):
-    """The pods that match one constraint, by domain, and what a what-if has changed on single nodes.
-
-    A domain is a value of the topology key, and its number the value's code in `domains`. (node,) arrays are over the
-    whole cluster.
-    """
+    """The pods that match one constraint, by domain, with the changes that a what-if makes on single nodes. A domain is
+    a value of the topology key; its number is the value's code in `domains`. (node,) arrays cover the whole cluster."""
 
     constraint: Constraint
     domains: Column[str | None]
-    """(node,) the node's domain, None where it lacks the label."""
+    """(node,) the node's domain, or None without the label."""
     counted: BoolArray
     """(node,) whether the node's pods count: it has the labels of all constraints, and the policies include it."""
     exists: BoolArray
-    """(domain,) whether any counted node is in it; other domains do not take part in the minimum."""
+    """(domain,) whether a counted node is in it. Other domains do not count for the minimum."""
     matching: IntArray
     """(domain,) matching pods on counted nodes."""
     pods: PodTable
     selected: SelectedPods
-    """The pods whose adding or removing changes the count. Unlike the count itself this includes terminating pods, and
-    all under an empty selector."""
+    """The pods that change the count when they are added or removed. Unlike the count, this includes terminating pods,
+    and all pods under an empty selector."""
     change: IntArray
-    """(node,) matching pods added to the node minus those removed, in the node's own world."""
+    """(node,) matching pods added to the node minus those removed, each node separately."""
     itself: int
-    """1 where the constraint selects the pod that is being scheduled, else 0."""
+    """1 if the constraint selects the incoming pod, else 0."""
 
     @classmethod
     def of(cls, constraint: Constraint, pod: Pod, pods: MatchingPods, counted: BoolArray, nodes: NodeTable) -> Self:
@@ -343,7 +327,7 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def changed(self, change: PodRows, sign: int) -> Self:
-        """The same with pods added (+1) or removed (-1)."""
+        """Return a copy with pods added (+1) or removed (-1)."""
         effective = self.selected.where(self.pods, change.pods) & self.counted[change.nodes]
         total = self.change.copy()
         np.add.at(total, change.nodes[effective], sign)
@@ -355,12 +339,12 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def too_few_domains(self) -> bool:
-        """Fewer than minDomains, so that the minimum counts as 0."""
+        """Whether there are fewer domains than minDomains, so that the minimum counts as 0."""
         return self.domain_count < self.constraint.min_domains
 
     @cached_property
     def least_elsewhere(self) -> IntArray:
-        """(domain,) the smallest count of any other domain that exists."""
+        """(domain,) the smallest count of the other existing domains."""
         counts = np.where(self.exists, self.matching, NO_DOMAIN)
         least = np.full(len(counts), counts.min(initial=NO_DOMAIN), dtype=np.int64)
         if len(counts):
@@ -370,7 +354,8 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def rejected(self) -> BoolArray:
-        """(node,) of the whole cluster: it lacks the label, or is skewed, where nothing was changed on single nodes."""
+        """(node,) whether each node of the whole cluster lacks the label or exceeds the skew, without changes on single
+        nodes."""
         counts = np.where(self.exists, self.matching, NO_DOMAIN)
         minimum = 0 if self.too_few_domains else int(counts.min(initial=NO_DOMAIN))
         skewed = self.matching + self.itself - minimum > self.constraint.max_skew
@@ -395,15 +380,15 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
 
 
 class SpreadOnNodes(Struct, frozen=True, kw_only=True, dict=True):
-    """One constraint on some nodes, each in its own world; all arrays are (node,) over those."""
+    """One constraint on some nodes. All arrays are (node,) over these nodes, each with its own changes."""
 
     spread: Spread
     missing: BoolArray
-    """The node lacks the topology label."""
+    """Whether the node lacks the topology label."""
     matching: IntArray
-    """Matching pods in the node's domain."""
+    """The number of matching pods in the node's domain."""
     minimum: IntArray
-    """The smallest count of any domain, or 0 where there are too few of them."""
+    """The smallest count of any domain, or 0 if there are too few domains."""
     change: IntArray
     domain: IntArray
 
@@ -413,7 +398,7 @@ class SpreadOnNodes(Struct, frozen=True, kw_only=True, dict=True):
         return self.matching + self.spread.itself - self.minimum > self.spread.constraint.max_skew
 
     def finding(self, row: TableRow) -> Finding | None:
-        """Why the constraint rejects a node, or None where it does not."""
+        """Return why the constraint rejects a node, or None."""
         constraint = self.spread.constraint
         if self.missing[row]:
             return TopologyLabelMissing(constraint=constraint.index, topology_key=constraint.topology_key)
@@ -433,7 +418,7 @@ class SpreadOnNodes(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def _domains(self, row: TableRow) -> tuple[DomainCount, ...]:
-        """The largest domains, as the node sees them."""
+        """Return the largest domains with the node's changes."""
         if not self.change[row]:
             return self._unchanged_domains
         counts = self.spread.matching.copy()
@@ -463,7 +448,7 @@ def spreads_of(
 
 
 def verdicts(spreads: tuple[Spread, ...], nodes: NodeTable) -> Verdicts:
-    """The first constraint that a node fails decides; the findings name all that it fails."""
+    """The first constraint that a node fails decides. The findings name all of them."""
     judged = tuple(spread.on(nodes.rows) for spread in spreads)
 
     def explain(row: TableRow) -> tuple[Finding, ...]:
@@ -481,12 +466,11 @@ def verdicts(spreads: tuple[Spread, ...], nodes: NodeTable) -> Verdicts:
     return Verdicts.first_of(*cases, count=len(nodes), explain=explain)
 
 
-# Soft constraints: the fewer matching pods there are in a node's domains, the better.
-#
-# Upstream: pkg/scheduler/framework/plugins/podtopologyspread/scoring.go.
+# Soft constraints: nodes with fewer matching pods in their domains score higher. Upstream:
+# pkg/scheduler/framework/plugins/podtopologyspread/scoring.go.
 
 _INVALID = -1
-"""How upstream marks an ignored node's score: without pods, a constraint that has no maxSkew comes to it too."""
+"""Upstream's mark for an ignored node's score. A constraint without maxSkew and without pods has the same value."""
 
 
 class SoftSpread(Struct, frozen=True, kw_only=True):
@@ -494,17 +478,17 @@ class SoftSpread(Struct, frozen=True, kw_only=True):
 
     constraint: Constraint
     weight: float
-    """ln(domains + 2), which keeps a topology of few domains from drowning in one of many."""
+    """ln(domains + 2), so that a topology with few domains still counts beside one with many."""
     labelled: BoolArray
     domain: IntArray | None
-    """A number for the node's domain; None where each node is one."""
+    """The number of the node's domain; None if each node is its own domain."""
     counted: BoolArray
     """Whether the node's pods count in its domain."""
     matching: IntArray
-    """Matching pods in the node's domain; meaningful for the nodes that are scored."""
+    """Matching pods in the node's domain; meaningful only for scored nodes."""
 
     def cost(self, rows: IntArray) -> FloatArray:
-        """(node,) matching x weight + (maxSkew - 1) on the nodes that have the label, 0 elsewhere."""
+        """(node,) matching x weight + (maxSkew - 1) on nodes with the label, 0 elsewhere."""
         cost = self.matching[rows] * self.weight + float(self.constraint.max_skew - 1)
         return np.where(self.labelled[rows], cost, 0.0)
 
@@ -514,11 +498,11 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
 
     spreads: tuple[SoftSpread, ...]
     ignored: BoolArray
-    """(node,) over the whole cluster: feasible nodes that lack a label that they need to be scored."""
+    """(node,) over the whole cluster: feasible nodes that lack a required label."""
 
     @classmethod
     def none(cls, everything: NodeTable) -> Self:
-        """For a pod without soft constraints, where it is scored all the same."""
+        """The scores of a pod without soft constraints, if PreScore did not skip it."""
         return cls(spreads=(), ignored=np.zeros(len(everything), dtype=np.bool_))
 
     @classmethod
@@ -543,9 +527,9 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
             matching = pods.per_node(constraint.selector)
             domain: IntArray | None = None
             if constraint.topology_key == HOSTNAME:
-                # a node's own pods count whatever the policies say, and every node is a domain, whatever its label
+                # for the hostname key, a node's own pods count whatever the policies say, and every node is a domain
                 counted = np.ones(len(everything), dtype=np.bool_)
-                size = int(np.count_nonzero(scored[feasible.rows]))  # an extender can name a node twice
+                size = int(np.count_nonzero(scored[feasible.rows]))  # an extender may name a node twice
             else:
                 counted = complete & rules.counted(constraint, pod, everything)
                 domain = _domains(constraint.topology_key, everything)
@@ -580,7 +564,7 @@ def _weight(domains: int) -> float:
 
 
 def _rounded_sum(costs: Sequence[FloatArray], count: int) -> IntArray:
-    """(node,) the sum of the costs, added up in their order."""
+    """(node,) the sum of the costs, added in their order."""
     total = np.zeros(count, dtype=np.float64)
     for cost in costs:
         total = total + cost
@@ -589,29 +573,30 @@ def _rounded_sum(costs: Sequence[FloatArray], count: int) -> IntArray:
 
 
 def _between_extremes(scores: IntArray, scored: IntArray) -> IntArray:
-    """100 for the lowest of the costs that are scored, less for higher ones."""
+    """Scale so that the lowest scored cost becomes 100."""
     low, high = int(scored.min()), int(scored.max(initial=0))
     return np.full_like(scores, MAX_NODE_SCORE) if high == 0 else MAX_NODE_SCORE * (high + low - scores) // high
 
 
 def _domains(key: str, nodes: NodeTable) -> IntArray:
-    """(node,) a number for the value of a label; a missing label counts as the empty value, as it does upstream."""
+    """(node,) the code of a label's value. As upstream, a missing label counts as an empty value."""
     column = nodes.label(key)
     first: dict[str, int] = {}
     numbers = [first.setdefault(value or "", code) for code, value in enumerate(column.values)]
     return np.array(numbers, dtype=np.int64)[column.codes]
 
 
-# What changes while identical pods are placed.
+# The changes while identical pods are placed.
 
 
 class FollowedSpreads(Following):
-    """The constraints of a pod while pods like it are placed."""
+    """The constraints of a pod while identical pods are placed."""
 
     def __init__(
         self, hard: Iterable[tuple[Spread, bool]], soft: Iterable[tuple[SoftSpread, bool]], *, all_topologies: bool
     ) -> None:
-        """With each constraint whether it counts the pods. `all_topologies`: nodes need the labels of all soft ones."""
+        """Each constraint comes with whether it counts the pods. `all_topologies`: nodes need the labels of all soft
+        constraints."""
         self._hard = [(replace(one, matching=one.matching.copy()), counts) for one, counts in hard]
         self._soft = [(replace(one, matching=one.matching.copy()), counts) for one, counts in soft]
         self._all_topologies = all_topologies
@@ -660,7 +645,7 @@ class FollowedSpreads(Following):
         return _between_extremes(scores, scores)
 
 
-# The plugin itself: what PodTopologySpread does at each extension point.
+# The plugin at each of its extension points.
 
 HARD: StateKey[tuple[Spread, ...]] = StateKey("PreFilterPodTopologySpread")
 SOFT: StateKey[SoftSpreads] = StateKey("PreScorePodTopologySpread", 'error reading "{}" from cycleState: not found')

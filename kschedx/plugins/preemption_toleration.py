@@ -21,10 +21,8 @@ from kschedx.snapshot.pods import PodTable
 
 
 class PreemptionToleration(DefaultPreemption):
-    """Preemption that leaves alone the pods whose PriorityClass says so to preemptors of this priority.
-
-    A pod that has a node is taken to have the condition PodScheduled, which its binding sets.
-    """
+    """DefaultPreemption that spares pods whose PriorityClass tolerates preemption. A pod with a node is assumed to have
+    the condition PodScheduled, which binding sets."""
 
     name = "PreemptionToleration"
     prefix = ""
@@ -56,7 +54,7 @@ class PreemptionToleration(DefaultPreemption):
         return ""
 
     def _is_exempt(self, victim: Pod, priority: int) -> bool:
-        """Whether a pod is exempt from a preemptor of this priority (ExemptedFromPreemption)."""
+        """Return whether the pod is exempt from a preemptor of this priority (ExemptedFromPreemption)."""
         name = victim.spec.priority_class_name
         if not name:
             return False
@@ -75,7 +73,8 @@ class PreemptionToleration(DefaultPreemption):
 
 
 def _policy(found: PriorityClass) -> tuple[int, int] | None:
-    """The lowest priority that may preempt, and the seconds before; None where an annotation is no number."""
+    """Return the lowest priority that may preempt and the tolerated seconds, or None if an annotation is not a
+    number."""
     minimum = found.metadata.annotations.get(MINIMUM_PREEMPTABLE_PRIORITY, str(found.value + 1))
     seconds = found.metadata.annotations.get(TOLERATION_SECONDS, "0")
     if not all(re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII) for text in (minimum, seconds)):

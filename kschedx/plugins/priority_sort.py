@@ -7,7 +7,7 @@ from kschedx.kube.types import Pod
 
 
 class PrioritySort(QueueSortPlugin):
-    """Higher priority first, then the pod that has waited longer."""
+    """Sorts by priority, then by waiting time, longest first."""
 
     name = "PrioritySort"
     is_by_priority = True

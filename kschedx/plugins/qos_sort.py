@@ -1,4 +1,4 @@
-"""QOSSort of scheduler-plugins, and the quality of service that it sorts pods by."""
+"""QOSSort of scheduler-plugins, and the quality-of-service class of a pod."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from kschedx.kube.resources import nano_units
 from kschedx.kube.types import Pod
 from kschedx.releases import Release
 
-# A pod's quality of service (ComputePodQOS in pkg/apis/core/v1/helper/qos).
+# The quality-of-service class of a pod (ComputePodQOS in pkg/apis/core/v1/helper/qos).
 
 COUNTED = ("cpu", "memory")
 
 
 class QOS(IntEnum):
-    """The best first."""
+    """Quality-of-service classes, best first."""
 
     GUARANTEED = 0
     BURSTABLE = 1
@@ -24,7 +24,7 @@ class QOS(IntEnum):
 
 
 def qos_of(pod: Pod, release: Release) -> QOS:
-    """With pod-level resources these alone count."""
+    """Return the class of a pod. If it has pod-level resources, only these count."""
     level = pod.spec.resources if release.enabled("PodLevelResources") else None
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     counted = [container.resources for container in containers] if level is None else [level]
@@ -40,7 +40,7 @@ def qos_of(pod: Pod, release: Release) -> QOS:
 
 
 def _add(total: dict[str, int], more: ResourceList) -> set[str]:
-    """What is counted of it, and is not nothing."""
+    """Add the resources that count, and return the names of those that are not zero."""
     found = {name: amount for name in COUNTED if (amount := nano_units(more.get(name, "0"))) > 0}
     for name, amount in found.items():
         total[name] = total.get(name, 0) + amount
@@ -51,7 +51,7 @@ def _add(total: dict[str, int], more: ResourceList) -> set[str]:
 
 
 class QOSSort(QueueSortPlugin):
-    """Higher priority first, then Guaranteed before Burstable before BestEffort, then who has waited longer."""
+    """Sorts by priority, then Guaranteed before Burstable before BestEffort, then by waiting time, longest first."""
 
     name = "QOSSort"
 

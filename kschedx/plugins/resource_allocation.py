@@ -1,5 +1,5 @@
-"""How full nodes are, and what that scores (pkg/scheduler/framework/plugins/noderesources, resource_allocation.go and a
-file per strategy)."""
+"""The utilization of nodes and its scores (pkg/scheduler/framework/plugins/noderesources, resource_allocation.go and
+one file per strategy)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from kschedx.snapshot.nodes import NodeTable
 
 
 def amounts(nodes: NodeTable, matrix: IntArray, resource: str) -> IntArray:
-    """(node,) a resource's column of `nodes.allocatable` or `nodes.requested`; zeros for one that no node knows."""
+    """(node,) a resource's column of `nodes.allocatable` or `nodes.requested`; zeros if no node has it."""
     column = nodes.resources.index.get(resource)
     return np.zeros(len(nodes), dtype=np.int64) if column is None else matrix[:, column]
 
 
 def truncated(dividend: IntArray, divisor: IntArray) -> IntArray:
-    """Go's `/` on int64 arrays: towards zero, where numpy's `//` goes towards minus infinity."""
+    """Go's `/` on int64 arrays: rounds towards zero, while numpy's `//` rounds down."""
     quotient: IntArray = dividend // divisor
     if quotient.min(initial=0) < 0:
         quotient[(quotient < 0) & (quotient * divisor != dividend)] += 1
@@ -37,7 +37,8 @@ def truncated(dividend: IntArray, divisor: IntArray) -> IntArray:
 
 
 DeviceTotals = Callable[[NodeTable, str], tuple[IntArray, IntArray] | None]
-"""(node,) devices for an extended resource, and those of them that are taken; None where it is no matter of devices."""
+"""(node,) the devices that provide an extended resource, and how many of them are allocated; None if no devices provide
+it."""
 
 
 def scored_devices(handle: Handle, nodes: NodeTable, resource: str) -> tuple[IntArray, IntArray] | None:
@@ -48,19 +49,19 @@ def scored_devices(handle: Handle, nodes: NodeTable, resource: str) -> tuple[Int
     name = devices.class_of_resource.get(resource)
     if name is None or not (is_extended_resource(resource) or resource.startswith(IMPLICIT_PREFIX)):
         return None
-    # few configurations score such a resource, and there is much to load
+    # few configurations score such a resource, and the module is large
     from kschedx.plugins.dynamic_resources.totals import device_totals
 
     return device_totals(handle, nodes, devices.classes[name])
 
 
 def touches_through_requests(handle: Handle, pod: Pod) -> Touch:
-    """What a pod requests counts on its own node; devices that stand for resources are allocated cluster-wide."""
+    """A pod's requests change its own node; devices behind extended resources are allocated cluster-wide."""
     return Touch.CLUSTER if handle.snapshot.devices.stands_for_request(pod.spec) else Touch.NODE
 
 
 def read_requests(handle: Handle, pod: Pod) -> Hashable:
-    """`Plugin.reads` of what a pod requests: how it counts on a node, while it waits, and for scores."""
+    """`Plugin.reads` of a pod's requests, as they count on a node, for a pending pod, and for scores."""
     if touches_through_requests(handle, pod) is Touch.CLUSTER:
         return WHOLE
     options = handle.nodes.options
@@ -72,38 +73,39 @@ def read_requests(handle: Handle, pod: Pod) -> Hashable:
 
 
 class Allocation(Struct, frozen=True, kw_only=True):
-    """The scored resources of every node. All arrays are (node, resource), and 0 where `counts` is not set."""
+    """The scored resources of every node. All arrays are (node, resource), and 0 where `counts` is false."""
 
     counts: BoolArray
-    """Whether the resource takes part: the node offers it, and it is native or the pod asks for it."""
+    """Whether the node offers the resource, and the resource is native or requested by the pod."""
     allocatable: IntArray
     allocated: IntArray
-    """What the pods on the node ask for."""
+    """Requested by the pods on the node."""
     requested: IntArray
-    """The same with the incoming pod on it."""
+    """`allocated` plus the incoming pod."""
     counts_everywhere: bool
-    """All of `counts` is set."""
+    """Whether all of `counts` is true."""
 
     @property
     def capacity(self) -> IntArray:
-        """`allocatable`, with 1 in place of 0: a divisor for rows that do not count anyway."""
+        """`allocatable` with 1 instead of 0, as a divisor for entries that do not count."""
         return self.allocatable if self.counts_everywhere else np.where(self.counts, self.allocatable, 1)
 
 
 class Offered(Struct, frozen=True, kw_only=True):
-    """What nodes offer of the scored resources, whatever runs on them. Arrays are (resource, node): a resource's
-    numbers lie together, which makes sums over the few resources of many nodes fast."""
+    """What nodes offer of the scored resources, apart from their pods. Arrays are (resource, node): the values of one
+    resource are adjacent, which makes sums over few resources and many nodes fast."""
 
     counts: BoolArray
-    """As of an `Allocation`."""
+    """As in `Allocation`, transposed."""
     allocatable: IntArray
     request: IntArray
-    """(resource, 1) what the pod asks for."""
+    """(resource, 1) the pod's request."""
     columns: tuple[tuple[int, bool, int], ...]
-    """Resources whose requests count, with their columns of `nonzero_requested`, where that is said, or of
+    """Resources that are counted by requests: index, whether `nonzero_requested` applies, and the column there or in
     `requested`."""
     devices: tuple[tuple[int, BoolArray, IntArray], ...]
-    """Resources for which devices stand on some nodes: (node,) on which, and how many of them are taken."""
+    """Resources that devices provide on some nodes: index, (node,) where they do, and (node,) how many are
+    allocated."""
     counts_everywhere: bool
 
     @classmethod
@@ -116,8 +118,8 @@ class Offered(Struct, frozen=True, kw_only=True):
         with_defaults: bool,
         devices: DeviceTotals,
     ) -> Offered:
-        """`request[i]` is what the pod asks of `resources[i]`. `with_defaults` counts what pods that ask for no cpu or
-        memory are assumed to need. `devices` count where nodes offer none of a resource themselves."""
+        """`request[i]` is the pod's request of `resources[i]`. `with_defaults` adds the assumed requests of pods
+        without cpu or memory requests. `devices` count on nodes that do not offer the resource themselves."""
         nonzero = {CPU: 0, MEMORY: 1} if with_defaults else {}
         allocatable, offered = np.zeros((len(resources), len(nodes)), dtype=np.int64), nodes.allocatable
         columns: list[tuple[int, bool, int]] = []
@@ -145,7 +147,7 @@ class Offered(Struct, frozen=True, kw_only=True):
         )
 
     def at(self, rows: IntArray) -> Offered:
-        """The same of some of the nodes."""
+        """Return these rows."""
         return Offered(
             counts=self.counts.take(rows, axis=1),
             allocatable=self.allocatable.take(rows, axis=1),
@@ -156,7 +158,7 @@ class Offered(Struct, frozen=True, kw_only=True):
         )
 
     def allocation(self, nodes: NodeTable) -> Allocation:
-        """With the pods that run on these nodes, and the incoming one."""
+        """Add the requests of the nodes' pods and of the incoming pod."""
         allocated = np.zeros(self.allocatable.shape, dtype=np.int64)
         for one, is_nonzero, column in self.columns:
             allocated[one] = (nodes.nonzero_requested if is_nonzero else nodes.requested)[:, column]
@@ -175,13 +177,13 @@ class Offered(Struct, frozen=True, kw_only=True):
 
 
 def scored_options(options: RequestOptions, release: Release) -> RequestOptions:
-    """How the scorers count the incoming pod, from how pods on nodes are counted."""
+    """Return how the scorers count the incoming pod, given how pods on nodes are counted."""
     whole_cpus = release.behaviour.scores_round_overhead_to_units
     return replace(options, assumed_by_kind=False, overhead_in_whole_cpus=whole_cpus, node_allocatable_claims=False)
 
 
 def scored_request(request: PodRequest, resources: Sequence[ResourceSpec], *, with_defaults: bool) -> tuple[int, ...]:
-    """What the incoming pod asks of each resource."""
+    """Return the incoming pod's request of each resource."""
     amounts = dict(request.amounts)
     if with_defaults:
         amounts |= {CPU: request.nonzero_cpu, MEMORY: request.nonzero_memory}
@@ -192,14 +194,14 @@ def scored_request(request: PodRequest, resources: Sequence[ResourceSpec], *, wi
 
 
 def least_allocated(allocation: Allocation, resources: Sequence[ResourceSpec]) -> IntArray:
-    """The weighted mean of the shares that stay free."""
+    """Return the weighted mean of the free fractions."""
     capacity = allocation.capacity
     free = np.maximum(capacity - allocation.requested, 0)
     return _weighted_mean(truncated(free * MAX_NODE_SCORE, capacity), allocation, resources)
 
 
 def most_allocated(allocation: Allocation, resources: Sequence[ResourceSpec]) -> IntArray:
-    """The weighted mean of the shares that are taken."""
+    """Return the weighted mean of the requested fractions."""
     capacity = allocation.capacity
     taken = np.minimum(allocation.requested, capacity)
     return _weighted_mean(truncated(taken * MAX_NODE_SCORE, capacity), allocation, resources)
@@ -208,7 +210,8 @@ def most_allocated(allocation: Allocation, resources: Sequence[ResourceSpec]) ->
 def requested_to_capacity_ratio(
     allocation: Allocation, resources: Sequence[ResourceSpec], shape: Sequence[UtilizationShapePoint]
 ) -> IntArray:
-    """The weighted mean, rounded, of the utilizations' scores on the shape. A resource that scores 0 does not count."""
+    """Return the rounded weighted mean of the utilizations' scores on the shape. A resource that scores 0 does not
+    count."""
     capacity = allocation.capacity
     taken = np.minimum(allocation.requested, capacity)
     utilization = truncated(taken * 100, capacity).clip(0, 100)

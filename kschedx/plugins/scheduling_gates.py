@@ -12,7 +12,7 @@ from kschedx.kube.types import Pod
 
 
 class SchedulingGates(PreEnqueuePlugin):
-    """Keeps a pod out of the queue until its spec.schedulingGates are gone."""
+    """Keeps a pod out of the queue until its spec.schedulingGates are empty."""
 
     name = "SchedulingGates"
     texts: ClassVar[Texts] = {

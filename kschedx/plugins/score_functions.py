@@ -12,11 +12,11 @@ from kschedx.kube.scalars import truncated_quotient
 from kschedx.snapshot.columns import IntArray
 
 MAX_SHAPE_SCORE = 10
-"""The highest score that a shape may name; it stands for `MAX_NODE_SCORE`."""
+"""The highest score in a shape; it corresponds to `MAX_NODE_SCORE`."""
 
 
 def shape_score(shape: Sequence[UtilizationShapePoint], utilization: int) -> int:
-    """0..100 for a utilization in percent: level outside of the shape, a straight line between two of its points."""
+    """Return 0 to 100 for a utilization in percent: constant outside the shape, linear between two of its points."""
     scale = MAX_NODE_SCORE // MAX_SHAPE_SCORE
     before: UtilizationShapePoint | None = None
     for point in shape:
@@ -33,7 +33,8 @@ def shape_score(shape: Sequence[UtilizationShapePoint], utilization: int) -> int
 
 
 def default_normalize(scores: IntArray, *, reverse: bool = False) -> IntArray:
-    """Scale so that the highest score becomes 100; `reverse` makes it 0 and zero 100. Scores are not negative."""
+    """Scale so that the highest score becomes 100; with `reverse`, it becomes 0 and zero becomes 100. Scores are not
+    negative."""
     highest = max(int(scores.max(initial=0)), 0)
     if highest == 0:
         return np.full_like(scores, MAX_NODE_SCORE) if reverse else scores

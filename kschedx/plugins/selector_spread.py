@@ -1,4 +1,4 @@
-"""SelectorSpread (pkg/scheduler/framework/plugins/selectorspread): no default plugin any more, and gone since 1.29."""
+"""SelectorSpread (pkg/scheduler/framework/plugins/selectorspread): not a default plugin, removed in 1.29."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kschedx.snapshot.columns import Column, FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
 
 ZONE_WEIGHTING = 2.0 / 3.0
-"""How much the pods of a node's zone count; the rest goes to those of the node."""
+"""The weight of the zone's pods; the node's pods have the rest."""
 
 _ZONE_LABELS = (
     ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
@@ -24,7 +24,7 @@ SELECTOR: StateKey[Selector] = StateKey("PreScoreSelectorSpread")
 
 
 class SelectorSpread(PreScorePlugin, ScorePlugin):
-    """Spreads the pods of a service or a controller over nodes and zones, unless the pod has constraints of its own."""
+    """Spreads the pods of a service or controller over nodes and zones, unless the pod has its own constraints."""
 
     name = "SelectorSpread"
 
@@ -34,7 +34,7 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        """(node,) how many pods the selector counts on the node."""
+        """(node,) the number of pods on the node that the selector matches."""
         if pod.spec.topology_spread_constraints:
             return np.zeros(len(nodes), dtype=np.int64)
         selector = state[SELECTOR]
@@ -46,7 +46,7 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
         return nodes.count_where(counted)
 
     def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
-        """(node,) 100 for no pod on the node and in its zone, less for more."""
+        """(node,) 100 without matching pods on the node and in its zone, less with more of them."""
         if pod.spec.topology_spread_constraints:
             return scores
         own = _share_left(scores, int(scores.max(initial=0)))
@@ -67,7 +67,7 @@ def _share_left(counts: IntArray, most: int) -> FloatArray:
 
 
 def _zone(node: Node) -> str:
-    """Region and zone as one name; empty for a node that has neither."""
+    """Return region and zone as one name, or an empty string for a node without both."""
     labels = node.metadata.labels
     names = [next((labels[key] for key in keys if key in labels), "") for keys in _ZONE_LABELS]
     return "\0".join(names) if any(names) else ""

@@ -24,7 +24,8 @@ TOLERATIONS: StateKey[tuple[Toleration, ...]] = StateKey(
 
 
 class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
-    """NoSchedule and NoExecute taints reject; every untolerated PreferNoSchedule taint costs score."""
+    """Rejects nodes with untolerated NoSchedule and NoExecute taints. Untolerated PreferNoSchedule taints lower the
+    score."""
 
     name = "TaintToleration"
     texts: ClassVar[Texts] = {
@@ -84,7 +85,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
 
 def untolerated_taint(taint: Taint, tolerations: Sequence[Toleration], node: Node | None = None) -> UntoleratedTaint:
-    """The taint, and the toleration that differs from what it would take in the fewest fields, if it shares the key."""
+    """Return the taint, with the toleration of the same key that differs in the fewest fields."""
     condition = CONDITION_OF_TAINT.get(taint.key)
     conditions = node.status.conditions if node is not None else ()
     said = (one for one in conditions if one.type == condition and (one.status == "True") is (condition != "Ready"))

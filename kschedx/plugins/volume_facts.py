@@ -1,4 +1,4 @@
-"""What the volume plugins know about claims, and which in-tree volumes CSI drivers have taken over."""
+"""Facts about claims for the volume plugins, and the in-tree volumes that CSI drivers replace."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from kschedx.kube.storage import IN_TREE_PLUGINS, PersistentVolumeClaim
 from kschedx.releases import Release
 from kschedx.snapshot.storage import Storage
 
-# In-tree volume plugins that scheduling leaves to the CSI drivers which replaced them.
-#
-# Upstream: isCSIMigrationOn in pkg/scheduler/framework/plugins/nodevolumelimits/utils.go; a sister in volumebinding.
+# In-tree volume plugins that scheduling treats as their CSI drivers. Upstream: isCSIMigrationOn in
+# pkg/scheduler/framework/plugins/nodevolumelimits/utils.go, and a similar function in volumebinding.
 
 _GATES: Mapping[str, str] = {"kubernetes.io/portworx-volume": "CSIMigrationPortworx"}
-"""Plugin to the feature gate that some release needed; the others were migrated before."""
+"""Plugin to the feature gate that some version needs; the other plugins were migrated before."""
 
 
 def migrated_plugins(release: Release) -> frozenset[str]:
-    """Names of the plugins whose volumes count as their driver's, on nodes where that is so."""
+    """Names of the plugins whose volumes count as their CSI driver's, on nodes that support it."""
     return frozenset(
         plugin.name
         for plugin in IN_TREE_PLUGINS
@@ -28,11 +27,11 @@ def migrated_plugins(release: Release) -> frozenset[str]:
     )
 
 
-# What the volume plugins know about claims.
+# Facts about claims.
 
 
 def claim_facts(claim: PersistentVolumeClaim) -> ClaimFacts:
-    """What a claim asks for."""
+    """Return what a claim requests."""
     return ClaimFacts(
         claim=claim.key,
         storage_class=claim.storage_class,
@@ -44,7 +43,7 @@ def claim_facts(claim: PersistentVolumeClaim) -> ClaimFacts:
 
 
 def claim_unbound(claim: PersistentVolumeClaim, storage: Storage) -> ClaimUnbound:
-    """Why a claim should have been bound before its pod is scheduled."""
+    """Return why the claim has to be bound before its pod is scheduled."""
     storage_class = storage.classes.get(claim.storage_class)
     if claim.spec.volume_name:
         cause = "prebound"
@@ -61,7 +60,7 @@ def claim_unbound(claim: PersistentVolumeClaim, storage: Storage) -> ClaimUnboun
 
 
 def selector_text(selector: LabelSelector) -> str:
-    """`zone In [a, b], tier=hot`; the message of what is wrong with it where it cannot be read."""
+    """Format as `zone In [a, b], tier=hot`; for an invalid selector, return the error."""
     try:
         return str(compile_selector(selector))
     except InputError as error:
@@ -69,7 +68,7 @@ def selector_text(selector: LabelSelector) -> str:
 
 
 def term_matches(selector: NodeSelector, labels: Mapping[str, str]) -> tuple[TermMatch, ...]:
-    """A volume's or a class's terms against a node's labels."""
+    """Match the terms of a volume or class with a node's labels."""
     return tuple(
         TermMatch(
             index=term.index,

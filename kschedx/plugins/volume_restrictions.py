@@ -34,20 +34,21 @@ class _State(Struct, frozen=True, kw_only=True):
     claims: frozenset[str]
     """Names of the pod's claims with ReadWriteOncePod."""
     references: Mapping[int, int]
-    """Rows of pods to how many of their volumes name one of them. Upstream does not look at the namespace here."""
+    """Rows of pods to the number of their volumes that use one of these claims. As upstream, any namespace counts
+    here."""
     in_use: int
-    """How many of the claims a running pod has."""
+    """The number of these claims that a running pod uses."""
     change: IntArray
-    """(node of the cluster,) references added by pods that are put on the node, less those of pods taken off it."""
+    """(node of the cluster,) references added with pods on the node, minus those removed."""
     same_disk: BoolArray
-    """(pod,) whether a pod has a disk that the incoming pod cannot share."""
+    """(pod,) whether a pod uses a disk that the incoming pod cannot share."""
 
 
 STATE: StateKey[_State] = StateKey("PreFilterVolumeRestrictions", 'cannot read "{}" from cycleState')
 
 
 class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
-    """Disks that two pods of a node cannot share, and claims that belong to a single pod."""
+    """Rejects nodes with a disk that two pods cannot share, and pods whose ReadWriteOncePod claim is in use."""
 
     name = "VolumeRestrictions"
     texts: ClassVar[Texts] = {
@@ -64,7 +65,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         return Touch.NODE if any(_disk(volume) is not None for volume in pod.spec.volumes) else Touch.NOTHING
 
     def tells_apart(self, pod: Pod) -> Hashable:
-        """A claim of a single pod that no other pod has is as good as any other."""
+        """All ReadWriteOncePod claims that no other pod uses are equivalent."""
         single = self._single(pod)
         if isinstance(single, Status):
             return pod.key
@@ -125,7 +126,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         )
 
 
-# --- claims of a single pod
+# --- ReadWriteOncePod claims
 
 
 def _read_write_once_pod(plugin: VolumeRestrictions, pod: Pod) -> frozenset[str] | Status:
@@ -156,10 +157,9 @@ def _references(spec: PodSpec, claims: frozenset[str]) -> int:
 
 
 def _holders(pod: Pod, nodes: NodeTable, claims: frozenset[str]) -> dict[str, int]:
-    """Claim to the row of the first running pod of the namespace that has it; free claims are absent.
-
-    In a pod group's cycle those count that ran when it began (`usedPVCSet` in pkg/scheduler/backend/cache/snapshot.go).
-    """
+    """Claim to the row of the first running pod of the namespace that uses it; claims not in use are absent. In the
+    cycle of a pod group, the pods that ran at its start count (`usedPVCSet` in
+    pkg/scheduler/backend/cache/snapshot.go)."""
     if not claims:
         return {}
     pods = nodes.pods
@@ -194,7 +194,7 @@ def _count(state: CycleState, moved: PodRows, sign: int) -> None:
 
 
 def _disk(volume: Volume) -> tuple[str, str, bool] | None:
-    """Kind, name and whether it is only read, for the kinds of disks that can conflict."""
+    """Return type, name, and whether it is read-only, for disk types that can conflict."""
     if volume.gce_persistent_disk is not None:
         return "gcePersistentDisk", volume.gce_persistent_disk.pd_name, volume.gce_persistent_disk.read_only
     if volume.aws_elastic_block_store is not None:
@@ -208,11 +208,11 @@ def _disk(volume: Volume) -> tuple[str, str, bool] | None:
 
 
 DEFAULT_POOL = "rbd"
-"""What the API server fills in."""
+"""The API server's default."""
 
 
 def _conflict(volume: Volume, spec: PodSpec) -> Volume | None:
-    """The pod's volume that is the same disk, unless both are only read; an EBS volume is never shared."""
+    """Find the pod's volume on the same disk, unless both are read-only. An EBS volume is never shared."""
     mine = _disk(volume)
     for other in spec.volumes:
         theirs = _disk(other)
@@ -226,7 +226,7 @@ def _conflict(volume: Volume, spec: PodSpec) -> Volume | None:
 
 
 def _disk_conflicts(pod: Pod, nodes: NodeTable, row: TableRow, same_disk: BoolArray) -> tuple[Finding, ...]:
-    """Each of the pod's disks with the first pod on the node that has it."""
+    """Return each of the pod's disks with the first pod on the node that uses it."""
     found: list[Finding] = []
     pods = nodes.pods_on(row)
     for volume in pod.spec.volumes:

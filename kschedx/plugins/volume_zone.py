@@ -57,7 +57,8 @@ TOPOLOGIES: StateKey[tuple[_Topology, ...]] = StateKey("PreFilterVolumeZone")
 
 
 class VolumeZone(PreFilterPlugin, FilterPlugin):
-    """Bound volumes with zone or region labels go to nodes whose labels agree, or that have none of these labels."""
+    """Rejects nodes whose zone or region labels differ from those of the pod's bound volumes. A node without such
+    labels passes."""
 
     name = "VolumeZone"
     texts: ClassVar[Texts] = {
@@ -110,13 +111,13 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         return Verdicts.first_of((rejected, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON), explain=explain)
 
     def _claims_refused(self, status: Status, labelled: BoolArray) -> Verdicts:
-        """What is wrong with a claim, where PreFilter did not run. `labelled`: nodes with zone labels."""
+        """Report the error of a claim if PreFilter did not run. `labelled`: nodes with zone labels."""
         asked = self.handle.release.behaviour.zone_labels_decide_before_claims
         mask = labelled if asked else np.ones(len(labelled), dtype=np.bool_)
         return Verdicts.first_of((mask, status.code, status.message), explain=lambda _: status.findings)
 
     def _topologies(self, pod: Pod) -> tuple[_Topology, ...] | Status:
-        """The labels of the pod's bound volumes, or what is wrong with a claim."""
+        """Return the labels of the pod's bound volumes, or the error of a claim."""
         topologies: list[_Topology] = []
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim is None:
@@ -128,7 +129,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         return tuple(topologies)
 
     def _of_claim(self, pod: Pod, volume_name: str, name: str) -> list[_Topology] | Status:
-        """The labels of the volume behind a claim; none while it waits for its first consumer."""
+        """Return the labels of the claim's volume; none if the claim waits for its first consumer."""
         storage = self.handle.snapshot.storage
         claim = storage.claim(pod.metadata.namespace, name)
         if claim is None:
@@ -159,7 +160,7 @@ def _rejected(reason: str, finding: Finding) -> Status:
 
 
 def _labels(claim: PersistentVolumeClaim, volume: PersistentVolume) -> list[_Topology]:
-    """A label that names no zone between two delimiters is not read at all."""
+    """A label with an empty zone between two delimiters is ignored."""
     found: list[_Topology] = []
     for key in _LABELS:
         if key in volume.metadata.labels:
@@ -170,7 +171,7 @@ def _labels(claim: PersistentVolumeClaim, volume: PersistentVolume) -> list[_Top
 
 
 def _where_in_zone(topology: _Topology, nodes: NodeTable, newer_label: Mapping[str, str]) -> BoolArray:
-    """(node,) whether the label agrees; where a node lacks a label of the old generation, the newer one may count."""
+    """(node,) whether the label matches; if a node lacks the deprecated label, the newer one may count."""
     column = nodes.label(topology.key)
     inside = column.where(lambda value: value in topology.zones)
     newer = newer_label.get(topology.key)

@@ -1,4 +1,4 @@
-"""The screens of `kschedx profiles`."""
+"""The screens of `kschedx profiles`, `plugins`, and `reason`, and other lists of what there is."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ from kschedx.framework.config.advice import Advice
 from kschedx.framework.config.origins import Expanded, flat
 from kschedx.framework.registry import IN_TREE, Known, of_packages
 from kschedx.releases import POINTS
-from kschedx.render.terminal import BLANK, BOLD, DIM, columns, ended, line, paragraph, text, title_lines
+from kschedx.render.terminal import BLANK, BOLD, DIM, columns, ended, paragraph, text, title_lines
 from kschedx.render.view import Tone
 from kschedx.render.wording import count, listed
 from kschedx.render.words.reasons import KUBERNETES_DOCS, Reason, reason_page, reasons
 
 LONGEST_VALUE = 40
+_GOOD = frozenset({"scale-up"})
+"""Reasons by which a pod gets its node."""
 
 
-def profiles_lines(profiles: Sequence[tuple[str, str]], width: int) -> list[Text]:
-    """Names with their purpose."""
-    size = max((len(name) for name, _ in profiles), default=0) + 2
-    return [line for name, purpose in profiles for line in paragraph(purpose, width, first=name.ljust(size))]
+def list_lines(title: str, rows: Sequence[tuple[str, str]], width: int) -> list[Text]:
+    """Names, each with what it is."""
+    size = max((len(name) for name, _ in rows), default=0) + 2
+    lines = [*title_lines(title, Tone.GOOD, width), BLANK]
+    return [*lines, *(one for name, told in rows for one in paragraph(told, width, first=name.ljust(size)))]
 
 
 def policy_lines(name: str, version: str, profile: Profile, width: int) -> list[Text]:
@@ -34,13 +37,15 @@ def policy_lines(name: str, version: str, profile: Profile, width: int) -> list[
     for point, plugins in profile.points.items():
         for number, plugin in enumerate(plugins):
             rows.append((point if number == 0 else "", plugin, str(profile.weights.get(plugin, ""))))
-    lines = paragraph(f"{name} · Kubernetes {version}", width, style=BOLD)
+    lines = title_lines(f"{name} · Kubernetes {version}", Tone.GOOD, width)
     return [*lines, BLANK, *columns(rows, right=frozenset({2}), indent=2, header=True)]
 
 
 def profile_lines(name: str, version: str, scheduler: SchedulerConfig, expanded: Expanded, width: int) -> list[Text]:
     """Point by point, with weights, arguments and where each setting came from."""
-    lines = paragraph(f"{name} · Kubernetes {version}", width, style=BOLD)
+    skipped = {name for profile in scheduler.profiles for name in profile.unknown}
+    title = f"{name} · Kubernetes {version}" + (f" · {count(len(skipped), 'plugin')} not available" if skipped else "")
+    lines = title_lines(title, Tone.OPEN if skipped else Tone.GOOD, width)
     for index, profile in enumerate(scheduler.profiles):
         path = f"profiles[{index}]"
         share = profile.percentage_of_nodes_to_score
@@ -108,9 +113,11 @@ def advice_lines(name: str, version: str, found: Sequence[Advice], width: int) -
 def plugins_lines(plugins: Sequence[Known], width: int) -> list[Text]:
     """A block for each origin; plugins outside the default profile are marked."""
     size = max(len(plugin.name) for plugin in plugins) + 4
-    lines: list[Text] = []
+    broken = sum(bool(plugin.defect) for plugin in plugins)
+    title = count(len(plugins), "plugin") + (f", {broken:,} cannot be loaded" if broken else "")
+    lines = title_lines(title, Tone.BAD if broken else Tone.GOOD, width)
     for origin, group in groupby(plugins, key=lambda plugin: plugin.origin):
-        lines += [*([BLANK] if lines else []), *paragraph(origin, width, style=BOLD)]
+        lines += [BLANK, *paragraph(origin, width, style=BOLD)]
         for plugin in group:
             name = f"{'  ' if plugin.by_default else '- '}{plugin.name}".ljust(size)
             lines += paragraph(plugin.defect or ", ".join(plugin.points), width, first=name, indent=size)
@@ -140,11 +147,8 @@ def reason_lines(what: str, width: int) -> list[Text]:
 
 
 def all_lines(width: int) -> list[Text]:
-    size = max(map(len, reasons()))
-    lines = []
-    for name, reason in reasons().items():
-        lines += paragraph(reason.means.partition(". ")[0], width, first=f"{name.ljust(size)}  ")
-    return lines
+    known = [(name, reason.means.partition(". ")[0]) for name, reason in reasons().items()]
+    return list_lines(count(len(known), "reason"), known, width)
 
 
 def _their_lines(what: str, width: int) -> list[Text]:
@@ -176,7 +180,7 @@ def id_lines(name: str, width: int, *, everything: bool = False) -> list[Text]:
 
 def _explained(name: str, reason: Reason, width: int, confirm: Sequence[str] = ()) -> list[Text]:
     by = f"   {', '.join(reason.plugins)}" if reason.plugins else ""
-    lines = [line((name, BOLD), (by, DIM))]
+    lines = title_lines(f"{name}{by}", Tone.GOOD if name in _GOOD else Tone.BAD, width)
     lines += paragraph(reason.means, width, first="  means   ")
     for title, entries in (("causes", reason.causes), ("confirm", confirm), ("fixes", reason.fixes)):
         lines += _list_lines(title, entries, width)
@@ -207,7 +211,11 @@ def event_lines(event: Event, width: int) -> list[Text]:
     """Each reason with its count, plugin and id, then what the ids mean."""
     lines: list[Text] = []
     if event.nodes is not None:
-        lines += [text(f"the pod fits none of {count(event.nodes, 'node')}", BOLD), BLANK]
+        lines += [*title_lines(f"the pod fits none of {count(event.nodes, 'node')}", Tone.BAD, width), BLANK]
+    else:
+        known = [part.reason for part in event.parts if part.reason]
+        tone = Tone.BAD if not {*known} <= _GOOD else Tone.GOOD if known else Tone.OPEN
+        lines += [*title_lines(listed([*dict.fromkeys(known)], 3) if known else "an unknown event", tone, width), BLANK]
     for stage, title in ((Stage.FILTER, "reasons"), (Stage.PREEMPTION, "preemption")):
         parts = [part for part in event.parts if part.stage is stage]
         if parts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from msgspec import Struct
 from rich.text import Text
@@ -54,29 +54,35 @@ _SIZES = (
     _Most(pods=0, nodes=0, reasons=0, plugins=0, rows=1),
 )
 """The largest first; the first that fits the screen is taken."""
+_Reasons: TypeAlias = list[tuple[str, list[str]]]
+"""Reasons, the commonest first, and the pods."""
 _EVERYTHING = _Most(pods=10**9, nodes=10**9, reasons=10**9, plugins=10**9)
 
 
 def descheduling_lines(found: Descheduling, width: int, *, wide: bool = False) -> list[Text]:
     """The headline and its causes, the classification of nodes, the evictions by plugin, and the ignored pods."""
-    lines: list[Text] = []
+    return _lines(found, descheduling_view(found), width, wide=wide)
+
+
+def _lines(found: Descheduling, view: View, width: int, *, wide: bool = False) -> list[Text]:
+    lines, alone = list[Text](), _left_alone(found.loop)
+    passed = _passed_over(found.loop, alone)
     for most in (_EVERYTHING,) if wide else _SIZES:
-        lines = _lines(found, width, most)
+        lines = _lines_of(found, view, width, most)
+        lines += _left_alone_lines(alone, width, most) + _passed_over_lines(passed, width, most)
         if len(lines) <= MOST_LINES:
             break
     return lines
 
 
-def _lines(found: Descheduling, width: int, most: _Most) -> list[Text]:
+def _lines_of(found: Descheduling, view: View, width: int, most: _Most) -> list[Text]:
     short = short_names(list(found.shares[0]) if found.shares is not None else [])
-    lines = head_lines(descheduling_view(found), width, most.rows)
+    lines = head_lines(view, width, most.rows)
     for one in found.loop.classifications:
         if one.nodes and most.nodes:
             lines += [BLANK, *_classification_lines(one, found, width, short, most)]
     lines += _eviction_lines(found, width, short, most)
-    lines += _refusal_lines(found.loop, width, most)
-    lines += _left_alone_lines(found.loop, width, most)
-    return lines + _passed_over_lines(found.loop, width, most)
+    return lines + _refusal_lines(found.loop, width, most)
 
 
 # --- the view
@@ -403,7 +409,7 @@ def _refusal_lines(loop: Loop, width: int, most: _Most) -> list[Text]:
     return lines
 
 
-def _left_alone(loop: Loop) -> list[tuple[str, list[str]]]:
+def _left_alone(loop: Loop) -> _Reasons:
     """Why pods may not be evicted, the commonest reason first, and the pods."""
     reasons: dict[str, list[str]] = {}
     for pod, verdicts in loop.verdicts.items():
@@ -413,8 +419,7 @@ def _left_alone(loop: Loop) -> list[tuple[str, list[str]]]:
     return sorted(reasons.items(), key=lambda item: -len(item[1]))
 
 
-def _left_alone_lines(loop: Loop, width: int, most: _Most) -> list[Text]:
-    found = _left_alone(loop)
+def _left_alone_lines(found: _Reasons, width: int, most: _Most) -> list[Text]:
     if not found:
         return []
     title = f"{count(sum(len(pods) for _, pods in found), 'pod')} may not be evicted"
@@ -427,9 +432,9 @@ def _left_alone_lines(loop: Loop, width: int, most: _Most) -> list[Text]:
     return lines + more(sum(len(pods) for _, pods in found[most.reasons :]), "pod")
 
 
-def _passed_over(loop: Loop) -> list[tuple[str, list[str]]]:
+def _passed_over(loop: Loop, alone: _Reasons) -> _Reasons:
     """What the descheduler says of pods while its plugins run, by plugin, the commonest first, and the pods."""
-    blocked = {pod for _, pods in _left_alone(loop) for pod in pods}
+    blocked = {pod for _, pods in alone for pod in pods}
     reasons: dict[str, dict[str, None]] = {}
     for one in loop.said:
         if one.pod not in blocked:
@@ -437,8 +442,7 @@ def _passed_over(loop: Loop) -> list[tuple[str, list[str]]]:
     return sorted(((why, list(pods)) for why, pods in reasons.items()), key=lambda item: -len(item[1]))
 
 
-def _passed_over_lines(loop: Loop, width: int, most: _Most) -> list[Text]:
-    found = _passed_over(loop)
+def _passed_over_lines(found: _Reasons, width: int, most: _Most) -> list[Text]:
     if not found:
         return []
     pods = len({pod for _, its in found for pod in its})
@@ -457,8 +461,8 @@ def _passed_over_lines(loop: Loop, width: int, most: _Most) -> list[Text]:
 
 def descheduling_page(found: Descheduling) -> Page:
     """The evictions, the utilization of the nodes before and after, and the ignored pods."""
-    lines = descheduling_lines(found, SCREEN_WIDTH)
-    return page_of(descheduling_view(found), lines, _sections(found), found.snapshot)
+    view = descheduling_view(found)
+    return page_of(view, _lines(found, view, SCREEN_WIDTH), _sections(found), found.snapshot)
 
 
 def _sections(found: Descheduling) -> Iterator[Section]:
@@ -478,7 +482,7 @@ def _sections(found: Descheduling) -> Iterator[Section]:
     alone = _left_alone(found.loop)
     if alone:
         yield _reasons_table("Pods that may not be evicted", alone)
-    passed = _passed_over(found.loop)
+    passed = _passed_over(found.loop, alone)
     if passed:
         yield _reasons_table("Pods that plugins pass over", passed)
 

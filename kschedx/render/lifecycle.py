@@ -33,6 +33,7 @@ from kschedx.render.states import (
     Paused,
     PodsLeftOut,
     Refused,
+    RejectedByKubelet,
     ResizeHeld,
     RolloutStalled,
     ScaledToZero,
@@ -129,8 +130,8 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield from filter(None, (message,))
             if owner:
                 yield f"a failed pod does not start again; {owner} creates another"
-        case OfEndedJob(job=job, message=message):
-            yield from filter(None, (message, f"the Job controller deletes the unfinished pods of Job {job}"))
+        case OfEndedJob() | RejectedByKubelet():
+            yield from filter(None, (lifecycle.message, _next(lifecycle)))
         case KeptBySidecar():
             yield "a pod of a Job succeeds only when all of its containers have ended"
         case UpdateHeld(pods=pods, why=why):
@@ -179,6 +180,14 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield _difference(finished)
         case _:
             assert_never(lifecycle)
+
+
+def _next(lifecycle: OfEndedJob | RejectedByKubelet) -> str:
+    """What a controller does about such pods."""
+    if isinstance(lifecycle, OfEndedJob):
+        return f"the Job controller deletes the unfinished pods of Job {lifecycle.job}"
+    failed = f"{count(lifecycle.pods, 'pod')} failed so"
+    return f"{failed}; each is replaced by another, which kube-scheduler assigns as before"
 
 
 def _of_job(lifecycle: StillActive | ManagedElsewhere) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import assert_never
 
@@ -17,7 +18,7 @@ from kschedx.autoscaler.scale_down import (
     Unremovable,
     Utilization,
 )
-from kschedx.karpenter.consolidation import PRICES_UNKNOWN, Command, Consolidation, Method
+from kschedx.karpenter.consolidation import NOT_TRIED, PRICES_UNKNOWN, Command, Consolidation, Method
 from kschedx.karpenter.disruption import Balance, NodeDisruption
 from kschedx.kube.autoscalers import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from kschedx.kube.escaping import shell_command
@@ -158,7 +159,12 @@ def utilization_text(used: Utilization) -> str:
 
 MOST_BLOCKERS = 5
 """Pods that are shown on the first screen."""
+MOST_BLOCKS = 5
+"""Karpenter's nodes that have a block each; more are rows."""
 MOST_NODES = 20
+MOST_COMMANDS = 3
+"""That remove one node each."""
+MOST_CAUSES = 5
 
 
 def scale_down_screen(
@@ -176,22 +182,25 @@ def scale_down_screen(
     view = scale_down_view(asked, removals, kept, consolidation, together, wide=wide)
     with short_node_names([] if asked is None else asked.autoscaler.snapshot.cluster.names):
         lines = title_lines(view.headline, view.tone, width)
+        for number, cause in enumerate(view.because):
+            lines += fact_lines(Fact(label="" if number else "others", items=(cause,)), width)
+        if view.details:
+            lines.append(BLANK)
+        for told in view.details:
+            lines += paragraph(told, width, first="✓ ", style=GOOD)
+        blocks = view.items if wide else view.items[len(removals) :] if len(kept) <= MOST_BLOCKS else ()
+        listed = view.items[: len(removals)] if wide or blocks else view.items
         if len(view.items) == 1:
             lines += _details(view.items[0], width, wide=wide)
-        elif removals:
-            lines += [BLANK, *_table(view.items[: len(removals)], width, wide=wide)]
+        elif listed:
+            lines += [BLANK, *_table(listed, width, wide=wide)]
         if view.facts:
             lines.append(BLANK)
         for fact in view.facts:
             lines += fact_lines(fact, width)
-        for told in view.details:
-            lines += paragraph(told, width, first="✓ ", style=GOOD)
-        if len(view.items) > 1:
-            for item in view.items if wide else view.items[len(removals) :][:MOST_NODES]:
-                title = f"{item.title}: {item.facts[0].items[0]}"
-                lines += [BLANK, *title_lines(title, item.tone, width), *_details(item, width, wide=wide)]
-        if len(kept) > MOST_NODES and not wide:
-            lines.append(text(f"  {count(len(kept) - MOST_NODES, 'more node')}: -o wide", DIM))
+        for item in blocks if len(view.items) > 1 else ():
+            title = f"{item.title}: {item.facts[0].items[0]}"
+            lines += [BLANK, *title_lines(title, item.tone, width), *_details(item, width, wide=wide)]
         lines.append(BLANK)
         for note in view.notes:
             lines += paragraph(note, width, style=DIM)
@@ -209,13 +218,14 @@ def _details(item: Item, width: int, *, wide: bool) -> list[Text]:
 def _table(items: Sequence[Item], width: int, *, wide: bool) -> list[Text]:
     shown = items if wide else items[:MOST_NODES]
     cells = [[item.title, *map(str, item.values)] for item in shown]
-    heads = ["node", "requested", "why"]
-    sizes = [max(cell_len(as_shown(row[at])) for row in [heads, *cells]) for at in (0, 1)]
-    room = max(width - sum(sizes) - 6, 24)
+    heads = ["node", "requested", "why"] if any(share for _, share, *_ in cells) else ["node", "why"]
+    cells = [[name, share, why] if len(heads) == 3 else [name, why] for name, share, _, why in cells]
+    sizes = [max(cell_len(as_shown(row[at])) for row in [heads, *cells]) for at in range(len(heads) - 1)]
+    room = max(width - sum(sizes) - 2 * len(heads), 24)
     rows = [heads]
-    for name, share, _, why in cells:
+    for *row, why in cells:
         first, *more = wrapped(as_shown(why), room)
-        rows += [[name, share, first], *(["", "", told] for told in more)]
+        rows += [[*row, first], *([*("" for _ in row), told] for told in more)]
     lines = columns(rows, indent=2, header=True)
     if len(items) > len(shown):
         lines.append(text(f"  {count(len(items) - len(shown), 'more node')}: -o wide", DIM))
@@ -238,8 +248,14 @@ def together_facts(found: EmptiedTogether, *, wide: bool = True) -> Iterator[Fac
 
 
 def consolidation_texts(found: Consolidation, names: Collection[str]) -> list[str]:
-    """What each of Karpenter's methods does; alone, every node that goes alone."""
-    return [command_text(one) for one in found.commands if {*one.nodes} & {*names}]
+    """What each of Karpenter's methods does; alone, the first nodes that go alone."""
+    asked = {*names}
+    commands = [one for one in found.commands if not asked.isdisjoint(one.nodes)]
+    alone = [one for one in commands if one.method is Method.SINGLE_NODE][MOST_COMMANDS:]
+    texts = [command_text(one) for one in commands if one not in alone]
+    if alone:
+        texts.append(f"{Method.SINGLE_NODE.value}: {count(len(alone), 'more node')} can go instead, each by itself")
+    return texts
 
 
 def command_text(one: Command) -> str:
@@ -293,8 +309,10 @@ def _karpenter_facts(found: NodeDisruption, consolidation: Consolidation | None)
             obstacles.append(why)
     balanced = found.balance is not None and not found.is_empty and (found.may_go or not obstacles)
     facts = [Fact(label="balanced", items=_balanced(found.balance))] if balanced and found.balance is not None else []
-    is_open = obstacles == [PRICES_UNKNOWN]
-    if is_open:
+    is_open = obstacles in ([PRICES_UNKNOWN], [NOT_TRIED])
+    if obstacles == [NOT_TRIED]:
+        told = "Karpenter may consolidate it; not tried with so many nodes: name the node"
+    elif is_open:
         told = "Karpenter may replace it with a cheaper node; not decided without prices (--instance-types FILE)"
     elif obstacles:
         told = f"Karpenter keeps it, {obstacles[0]}"
@@ -373,7 +391,8 @@ def scale_down_view(
     ordered = sorted(removals, key=lambda one: (len(one.reasons), one.node))
     mended = asked if wide or len(removals) + len(kept) == 1 else None
     items = [_removal(mended, one, wide=wide) for one in ordered]
-    items += [_disruption(one, consolidation) for one in kept]
+    disrupted = [_disruption(one, consolidation) for one in kept]
+    items += sorted(disrupted, key=lambda item: (Tone.GOOD, Tone.OPEN, Tone.BAD).index(item.tone))
     going = sum(item.tone is Tone.GOOD for item in items)
     headline = f"{going:,} of {count(len(items), 'node')} can be removed{', each by itself' if removals else ''}"
     if len(items) == 1:
@@ -383,6 +402,7 @@ def scale_down_view(
     return View(
         command="kschedx scale-down",
         details=tuple(commands),
+        because=_causes(items) if len(items) > MOST_BLOCKS else (),
         facts=() if together is None else tuple(together_facts(together, wide=wide)),
         headline=headline,
         tone=Tone.GOOD if going else Tone.OPEN if any(one.tone is Tone.OPEN for one in items) else Tone.BAD,
@@ -392,6 +412,18 @@ def scale_down_view(
         list_columns=(("requested", False), ("node group", False), ("result", False)),
         notes=tuple(basis),
     )
+
+
+def _causes(items: Sequence[Item]) -> tuple[str, ...]:
+    """Why nodes stay, the commonest cause first: the autoscaler's names for cluster-autoscaler's nodes."""
+    counts = Counter(
+        item.kind if item.values[1] != "Karpenter" else str(item.values[2])
+        for item in items
+        if item.tone is not Tone.GOOD
+    ).most_common()
+    causes = [f"{why}: {count(number, 'node')}" for why, number in counts[:MOST_CAUSES]]
+    left = sum(number for _, number in counts[MOST_CAUSES:])
+    return (*causes, *([f"other causes: {count(left, 'node')}"] if left else []))
 
 
 def _removal(asked: ScaleDown | None, found: Removal, *, wide: bool) -> Item:
@@ -416,7 +448,7 @@ def _disruption(found: NodeDisruption, consolidation: Consolidation | None) -> I
         title=found.node,
         tone=tone,
         kind={Tone.GOOD: "removed", Tone.OPEN: "undecided"}.get(tone, "kept"),
-        values=("", "Karpenter", facts[0].items[0]),
+        values=("", "Karpenter", facts[0].items[0].removeprefix("Karpenter keeps it, ")),
         facts=facts,
         fixes=tuple(_budget_fix(found.pool, place) for place in found.blocking),
     )

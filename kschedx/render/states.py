@@ -91,6 +91,23 @@ class Failed(Facts, frozen=True, kw_only=True):
         return (f" on {self.node}" if self.node else "") + (f": {self.reason}" if self.reason else "")
 
 
+class RejectedByKubelet(Facts, frozen=True, kw_only=True):
+    """A workload that lacks pods, since kubelets fail the ones that kube-scheduler assigns to their nodes."""
+
+    reason: str
+    """`TopologyAffinityError`."""
+    message: str
+    nodes: tuple[str, ...]
+    pods: int
+    """How many have failed so."""
+
+    @property
+    def told(self) -> str:
+        kubelets = "kubelet" if len(self.nodes) == 1 else "kubelets"
+        verb = "rejects" if len(self.nodes) == 1 else "reject"
+        return f"the {kubelets} of {listed(self.nodes, 3, conjunction='and')} {verb} them: {self.reason}"
+
+
 class OfEndedJob(Facts, frozen=True, kw_only=True):
     """A pending pod whose Job has ended."""
 
@@ -281,6 +298,8 @@ class WaitingForKubelet(Facts, frozen=True, kw_only=True):
     is_node_lost: bool = False
     is_node_gone: bool = False
     """The node does not exist."""
+    claim: str = ""
+    """`shop/data`, which stays unbound, since kube-scheduler selects no node for it."""
     outdated: str = ""
     """The StatefulSet with a newer revision, which replaces the pod only once it is ready."""
 
@@ -512,6 +531,7 @@ Lifecycle: TypeAlias = (
     | BeingDeleted
     | Finished
     | Failed
+    | RejectedByKubelet
     | OfEndedJob
     | KeptBySidecar
     | ScaledToZero
@@ -584,6 +604,12 @@ STATES: tuple[StateRow, ...] = (
     _row(
         "Failed", _NOT, "failed", "{s.subject} has failed{s.told}",
         Failed(subject=_POD, reason="OutOfcpu", node="w0"),
+    ),
+    _row(
+        "RejectedByKubelet", _NOT, "rejected by a kubelet", "{s.subject} lacks pods: {s.told}",
+        RejectedByKubelet(
+            subject=_DEPLOYMENT, reason="TopologyAffinityError", message="", nodes=("w0",), pods=5
+        ),
     ),
     _row(
         "OfEndedJob", _NOT, "left by a Job that has ended", "{s.subject} is pending, and its Job has ended: {s.reason}",

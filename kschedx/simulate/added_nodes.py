@@ -17,7 +17,7 @@ from kschedx.kube.names import ZONE_LABELS, first_label
 from kschedx.kube.types import Node
 from kschedx.simulate.node_changes import SHAPES, another_like, shapes
 from kschedx.simulate.simulator import Simulator
-from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.daemon_sets import DaemonPod, daemon_pods, less, overhead
 from kschedx.snapshot.pods import PodTable
 
@@ -25,8 +25,6 @@ MOST_ADDED = 500
 """Nodes; what fits none of them is reported as not helped."""
 MOST_KINDS = 60
 """Kinds of pods for which kinds of nodes are tried."""
-LEAST_ALIKE = 64
-"""Pods that are compared at first with the one that was placed; twice as many each time that all are like it."""
 
 
 class NodesLike(Document, frozen=True):
@@ -72,7 +70,7 @@ def left_over(run: Run, rows: Sequence[int]) -> Iterator[int]:
     """The pods that are unschedulable, one after the other; after one of a class is, the others of it are not tried."""
     pods, waiting = run.cluster.pods, np.asarray(rows, dtype=np.int64)
     full: set[tuple[int, ...]] = set()
-    ranks: IntArray = np.arange(len(run.cluster.node_names))
+    ends = np.append(np.flatnonzero(np.diff(pods.class_numbers(waiting))) + 1, len(waiting))
     at = 0
     while at < len(waiting):
         row, at = int(waiting[at]), at + 1
@@ -83,12 +81,8 @@ def left_over(run: Run, rows: Sequence[int]) -> Iterator[int]:
             yield row
             continue
         run.bind(row, decision.choice[0], int(waiting[at]) if at < len(waiting) else None)
-        size = LEAST_ALIKE
-        while alike := pods.count_alike(waiting[at : at + size], row):
-            placed = len(run.place_like_last(waiting[at : at + alike], ranks))
-            at, size = at + placed, 2 * size
-            if placed < alike:
-                break
+        end = ends[ends.searchsorted(at)]
+        at += len(run.bind_identical(waiting[at:end], lambda best: ClusterRow(int(best[0]))))
 
 
 class _Addition:

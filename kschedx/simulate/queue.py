@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from itertools import count, takewhile
 from operator import attrgetter
 from typing import TypeAlias, assert_never
 
@@ -17,7 +18,7 @@ from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.missing_kinds import may_be_open
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PostFilterResult
-from kschedx.framework.moving import Decision, Run, class_numbers, shares_columns
+from kschedx.framework.moving import Decision, Run, shares_columns
 from kschedx.framework.moving.pod_groups import Trial, choose_placement, preempt_for_group, shortfall
 from kschedx.framework.replicas import Pick
 from kschedx.framework.scheduler import queue_order
@@ -465,9 +466,9 @@ class Queue:
         """Take over objects other than pods, nodes, and storage."""
         self.create(cluster, ())
 
-    def run(self, rows: Iterable[int], ranks: IntArray | None = None) -> None:
-        """Let these pods be scheduled, in queue order, with those that are evicted for them and come back. With `ranks`
-        (node,), by which ties are settled, many identical pods in a row are one step.
+    def run(self, rows: Iterable[int], *, joins: bool = False) -> None:
+        """Let these pods be scheduled, in queue order, with those that are evicted for them and come back.
+        `joins`: many identical pods in a row are one step.
 
         Raises `InputError` where that does not end.
         """
@@ -483,18 +484,13 @@ class Queue:
                 place, at = waiting[at], at + 1
                 say(Phase.SCHEDULING, decided := decided + 1, decided + len(waiting) - at, "pods")
                 gang = gang_of(self._run, place[1])
-                if gang is None and ranks is None and (bound := self._decide_identical(waiting, at - 1, identical)):
-                    at, decided, moved = at - 1 + bound, decided - 1 + bound, True
-                    continue
                 if gang is None:
                     placed, again = self._decide(place[1], waiting[at][1] if at < len(waiting) else None)
                     left = [] if placed else [place]
-                    more = 0 if ranks is None or again is not None else self._join(waiting, at, ranks, decided)
-                    if more:
+                    if again is None:
+                        more = self._decide_identical(waiting, at, identical, decided, joins=joins)
                         left += () if placed else waiting[at : at + more]
-                    elif placed and again is None and ranks is not None:
-                        more = self._decide_identical(waiting, at, identical)
-                    at, decided = at + more, decided + more
+                        at, decided = at + more, decided + more
                 else:
                     its, others = [place], list[QueuePlace]()
                     for other in waiting[at:]:
@@ -514,33 +510,6 @@ class Queue:
         told = f"the queue does not end: pods are still created and deleted after {MOST_ROUNDS:,} rounds"
         raise InputError(told, hint=f"waiting: {restless}" if restless else "")
 
-    def _join(self, waiting: Sequence[QueuePlace], at: int, ranks: IntArray, decided: int) -> int:
-        """Decide about many pods that come next and are identical to the one that was decided last, as part of its
-        step. Returns how many."""
-        step, pods = self.steps[-1], self._run.cluster.pods
-        if self._is_open or step.decision is None or step.released or pods.nominations:
-            return 0
-        last = at + MANY_ALIKE - 1
-        if last >= len(waiting) or not all(pods.is_like(step.pod, waiting[end][1]) for end in (at, last)):
-            return 0
-        rows = np.fromiter((row for _, row in waiting[at:]), dtype=np.int64)
-        rows = rows[: pods.count_alike(rows, step.pod)]
-        if len(rows) < MANY_ALIKE:
-            return 0
-        if step.node is not None:
-            left = decided + len(waiting) - at
-            nodes = self._run.place_like_last(
-                rows, ranks, lambda done: say(Phase.SCHEDULING, decided + done, left, "pods")
-            )
-        elif self._run.known_decision(int(rows[0])) is None:
-            return 0
-        else:
-            nodes = np.full(len(rows), -1, dtype=np.int64)
-        if len(nodes):
-            small = nodes.astype(np.min_scalar_type(-len(self._run.cluster.node_names)))
-            self.steps[-1] = replace(step, more=AlikePods(rows[: len(nodes)].astype(np.int32), small))
-        return len(nodes)
-
     def _identical(self, places: Sequence[QueuePlace]) -> Mapping[int, int]:
         """A number for each of these pods, equal for identical ones; without those of which none is like another."""
         pods = self._run.cluster.pods
@@ -548,24 +517,46 @@ class Queue:
             return {}
         rows = np.array([row for _, row in places], dtype=np.int64)
         numbers = zip(
-            rows.tolist(), class_numbers(pods, rows).tolist(), pods.specs.take(rows).where(shares_columns), strict=True
+            rows.tolist(), pods.class_numbers(rows).tolist(), pods.specs.take(rows).where(shares_columns), strict=True
         )
         return {row: number for row, number, shares in numbers if shares and not pods.deletion_timestamps[row]}
 
-    def _decide_identical(self, waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int]) -> int:
-        """Place the pods that come next in the queue as long as they are identical and fit, if pods like them have come
-        before. How many these are."""
-        number, rows = None if at >= len(waiting) else identical.get(waiting[at][1]), list[int]()
-        if number is None or self._may_be_undecidable or self._may_be_open(waiting[at][1]):
+    def _decide_identical(
+        self, waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int], decided: int, *, joins: bool
+    ) -> int:
+        """Decide about the pods that come next in the queue and are identical to the one that was decided last, as far
+        as they are placed like it. Returns how many these are. `joins`: many are part of its step."""
+        run, step, number = self._run, self.steps[-1], identical.get(self.steps[-1].pod)
+        if number is None or self._is_open or step.decision is None or step.released or run.cluster.pods.nominations:
             return 0
-        while at < len(waiting) and identical.get(waiting[at][1]) == number:
-            rows.append(waiting[at][1])
-            at += 1
-        run, small, found = self._run, self._row_type, self._run.bind_identical(rows, self._pick)
-        for one, key, (best, node) in zip(rows, run.cluster.pods.keys(rows[: len(found)]), found, strict=False):
+
+        def goes_on(place: int) -> bool:
+            return place < len(waiting) and identical.get(waiting[place][1]) == number
+
+        joins = joins and goes_on(at + MANY_ALIKE - 1)
+        if not goes_on(at) or not (joins or step.node is not None) or run.known_decision(waiting[at][1]) is None:
+            return 0
+        rows = np.fromiter((waiting[place][1] for place in takewhile(goes_on, count(at))), dtype=np.int64)
+        joins = joins and len(rows) >= MANY_ALIKE
+        ties, left, nodes = None if joins else list[ClusterRows](), decided + len(waiting) - at, cluster_rows([])
+        if step.node is not None:
+            nodes = run.bind_identical(
+                rows, self._pick, ties, lambda done: say(Phase.SCHEDULING, decided + done, left, "pods")
+            )
+        elif joins:
+            nodes = ClusterRows(np.full(len(rows), -1))
+        rows = rows[: len(nodes)]
+        if ties is None:
+            signed = np.min_scalar_type(-len(run.cluster.node_names))
+            more = AlikePods(rows.astype(np.int32), nodes.astype(signed)) if len(nodes) else None
+            self.steps[-1] = replace(step, more=more)
+            return len(nodes)
+        placed, small = rows.tolist(), self._row_type
+        keys = run.cluster.pods.keys(placed)
+        for row, key, best, node in zip(placed, keys, ties, each_cluster_row(nodes), strict=True):
             decision = Decision(outcome=_SCHEDULED, best=ClusterRows(best.astype(small)))
-            self.steps.append(QueueStep(run=run, pod=one, key=key, decision=decision, node=node))
-        return len(found)
+            self.steps.append(QueueStep(run=run, pod=row, key=key, decision=decision, node=node))
+        return len(nodes)
 
     def _decide_together(self, gang: QueuedGang, places: list[QueuePlace]) -> tuple[list[QueuePlace], list[int] | None]:
         """The members that stay behind, which are all where too few find a node; and as for one pod, those that are

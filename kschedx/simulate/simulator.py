@@ -121,11 +121,6 @@ class Simulator:
             self._by_name = self.run, pick_by_name(self.run)
         return self._by_name[1](rows)
 
-    @property
-    def ranks(self) -> IntArray | None:
-        """(node,) the place of each node where ties are settled by name; None where they are not."""
-        return ranks_by_name(self.run) if self.options.pick is None and self._lots is None else None
-
     # --- the cluster as it stands
 
     @property
@@ -267,7 +262,7 @@ class Simulator:
         for _ in range(MOST_SYNCS):
             made = self.queue.made
             waiting = [row for row in self.waiting(excluded) if rows is None or row in rows or row in made]
-            self.queue.run(self.queue.order(waiting), self.ranks if joins else None)
+            self.queue.run(self.queue.order(waiting), joins=joins)
             if not self.manager.sync():
                 break
         self.manager.measure()
@@ -320,11 +315,6 @@ class Simulator:
         self.manager.restore(mark.controllers)
 
 
-def ranks_by_name(run: Run) -> IntArray:
-    """(node,) the place of each node in the alphabetical order of their names."""
-    return np.argsort(np.argsort(np.array(run.cluster.node_names, dtype=np.str_)))
-
-
 def pick_by_name(run: Run) -> Pick:
     """The first name in alphabetical order."""
     names: tuple[str, ...] = ()
@@ -333,7 +323,8 @@ def pick_by_name(run: Run) -> Pick:
     def pick(rows: ClusterRows) -> ClusterRow:
         nonlocal names, ranks
         if names is not run.cluster.node_names:
-            names, ranks = run.cluster.node_names, ranks_by_name(run)
+            names = run.cluster.node_names
+            ranks = np.argsort(np.argsort(np.array(names, dtype=np.str_)))
         return ClusterRow(int(rows[ranks[rows].argmin()]))
 
     return pick

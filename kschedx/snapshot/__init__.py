@@ -1,1 +1,1 @@
-"""The cluster as columns: a property that many rows share is stored once and evaluated once."""
+"""The cluster as columns: a value that many rows share is stored and evaluated once."""

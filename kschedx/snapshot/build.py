@@ -1,4 +1,4 @@
-"""Build a snapshot from batches of JSON objects, whatever they were read from."""
+"""Build a snapshot from batches of JSON objects from any source."""
 
 from __future__ import annotations
 
@@ -36,34 +36,35 @@ from kschedx.snapshot.wire import (
     SlimObjectMeta,
 )
 
-# What a snapshot is built from: some objects as JSON, and where they come from.
+# The input of a snapshot: batches of JSON objects and their origin.
 
 _B = TypeVar("_B")
 
 
 class Origin(Protocol):
-    """Where the objects of a batch come from."""
+    """The origin of a batch's objects."""
 
     def place(self, index: int) -> Place: ...
 
 
 class Batch(Protocol):
-    """Some objects as a JSON array (sources.batch.Batch)."""
+    """Objects as a JSON array (sources.batch.Batch)."""
 
     @property
     def origin(self) -> Origin: ...
 
     @property
     def header(self) -> SnapshotHeader | None:
-        """What the file says of itself, once for each."""
+        """The header of the file, once per file."""
 
     def decode(self, decoder: msgspec.json.Decoder[_B]) -> _B:
-        """Raises msgspec.ValidationError where an object has not the decoder's shape, `InputError` for no JSON."""
+        """Raises msgspec.ValidationError if an object does not match the decoder's type, and `InputError` for invalid
+        JSON."""
         ...
 
 
 class Page(Protocol):
-    """A part of an API server's list (sources.live.lists.ListPage)."""
+    """A page of an API server's list (sources.live.lists.ListPage)."""
 
     @property
     def kind(self) -> str: ...
@@ -75,12 +76,12 @@ class Page(Protocol):
         """As `Batch.decode`."""
 
     def with_kinds(self) -> Batch:
-        """The same objects, each with its kind."""
+        """Return the same objects, each with its kind."""
         ...
 
 
 class Dicts(Struct, frozen=True):
-    """Manifests as dicts, as a batch that is its own origin."""
+    """Manifests as dicts: a batch with itself as origin."""
 
     items: bytes
     header: SnapshotHeader | None = None
@@ -96,11 +97,11 @@ class Dicts(Struct, frozen=True):
         return decoder.decode(self.items)
 
 
-# Batches of JSON objects to what a Snapshot holds: the one way in, for files of any size and for dicts.
+# Batches of JSON objects to a Snapshot's contents: the only way in, for files of any size and for dicts.
 
 
 class _PodsRefusedError(Exception):
-    """Something is wrong with one of some pods; `indexes` are their positions in the batch."""
+    """Some pods are invalid; `indexes` are their positions in the batch."""
 
     def __init__(self, indexes: Sequence[int]) -> None:
         super().__init__()
@@ -108,32 +109,29 @@ class _PodsRefusedError(Exception):
 
 
 class SnapshotBuilder:
-    """Collects batches; `finish` checks what needs the whole snapshot."""
+    """Collects batches; `finish` checks what depends on the whole snapshot."""
 
     def __init__(self, *, whole: bool = False, refuse: Callable[[InputError], None] | None = None) -> None:
-        """`whole` keeps the manifests of pods and nodes beside what scheduling reads of them.
-
-        With `refuse`, an object that cannot be read is left out, and `refuse` called with the error; so is, without
-        a word, a second one of the same name.
-        """
+        """`whole` keeps the complete manifests of pods and nodes. With `refuse`, an invalid object is left out and
+        `refuse` is called with the error; a second object with the same name is left out silently."""
         self._refuse = refuse
         self.kinds: Counter[str] = Counter()
         self._texts: list[bytes] | None = [] if whole else None
         self.headers: list[SnapshotHeader] = []
-        """What snapshots among the files say of themselves."""
+        """The headers of snapshots among the files."""
         self._pods = PodColumns()
         self._nodes: list[types.Node] = []
         self._images = NodeImages()
         self._others: dict[str, list[Struct]] = {key: [] for key in KINDS}
         self._workloads: dict[tuple[str, str, str], bytes] = {}
         self._pod_places: list[tuple[int, Origin, Sequence[int]]] = []
-        """First row, origin and positions in the batch of the pods that were added together."""
+        """First row, origin, and positions in the batch of the pods that were added together."""
         self._events = events.FailedSchedulingEvents()
         self._seen: dict[tuple[str, str, str], tuple[Origin, int]] = {}
-        """Where every other object was read."""
+        """The origin and position of every other object."""
 
     def add_objects(self, objects: Sequence[Mapping[str, object]]) -> None:
-        """Manifests as dicts; a `List` counts as its items, and so does a `PodList`, whose items need no kind."""
+        """Add manifests as dicts. A `List` or `PodList` counts as its items, which need no kind in the latter."""
         flat: list[object] = []
         for item in objects:
             kind, items = item.get("kind"), item.get("items")
@@ -145,7 +143,7 @@ class SnapshotBuilder:
         self.add(Dicts(encoded(flat, "objects")))
 
     def add_page(self, page: Page) -> None:
-        """A part of an API server's list, whose items do not repeat their kind. Raises `InputError` as `add` does."""
+        """Add a page of an API server's list, whose items have no kind. Raises `InputError` as `add`."""
         items = _decoder(page.kind)
         if items is not None:
             try:
@@ -154,11 +152,11 @@ class SnapshotBuilder:
                     self._keep(page.with_kinds())
                 return
             except msgspec.ValidationError:
-                pass  # reported below, at the object that it is about
+                pass  # reported below, at the invalid object
         self.add(page.with_kinds())
 
     def forget(self, kind: str) -> None:
-        """Take back every object of a kind, as before its list is read again."""
+        """Remove every object of a kind, before its list is read again."""
         del self.kinds[kind]
         self._seen = {key: place for key, place in self._seen.items() if key[0] != kind}
         self._workloads = {key: raw for key, raw in self._workloads.items() if key[0] != kind}
@@ -190,7 +188,7 @@ class SnapshotBuilder:
         self._keep(batch)
 
     def _add_each(self, raws: Sequence[Raw], indexes: Iterable[int], origin: Origin) -> None:
-        """Objects one by one, each with an error of its own."""
+        """Add objects one by one, to find the error of each."""
         for index in indexes:
             pods = len(self._pods)
             try:
@@ -202,7 +200,7 @@ class SnapshotBuilder:
                 self._refuse(error)
 
     def _take_back(self, pods: int) -> None:
-        """All but the first pods."""
+        """Remove all but the first `pods` pods."""
         self._pods.cut(pods)
         self._pod_places = [place for place in self._pod_places if place[0] < pods]
 
@@ -244,7 +242,7 @@ class SnapshotBuilder:
                 raise _PodsRefusedError(indexes) from error
 
     def _is_copy(self, kind: str, meta: SlimObjectMeta | types.ObjectMeta | None) -> bool:
-        """Something of this name is there, which is no error."""
+        """Return whether an object with this name exists and duplicates are allowed."""
         if meta is None:
             return False
         namespace, name = meta.namespace or "default", meta.name or ""
@@ -267,7 +265,7 @@ class SnapshotBuilder:
             raise error.at(Place(object=title)).at(origin.place(index)) from None
 
     def _add_one(self, raw: Raw, index: int, origin: Origin) -> None:
-        """Any object, with the error of its own where it is broken."""
+        """Add an object of any kind, or report its error."""
         try:
             head = decode(raw, OtherItem)
             name = head.kind or ""
@@ -315,7 +313,7 @@ class SnapshotBuilder:
         self._pods.add(items, fail)
 
     def _place_of_row(self, row: int) -> Place:
-        """Where the pod of a row was read."""
+        """Return where the pod of a row was read."""
         first, origin, indexes = self._pod_places[bisect_right(self._pod_places, row, key=lambda place: place[0]) - 1]
         return origin.place(indexes[row - first])
 
@@ -361,7 +359,7 @@ class SnapshotBuilder:
         self._others[kind].append(_defaulted(typed))
 
     def _once(self, kind: str, namespace: str, name: str, index: int, origin: Origin) -> None:
-        """Count an object; a second one of the same name is an error."""
+        """Register an object; a second one with the same name is an error."""
         self.kinds[kind] += 1
         key = (kind, namespace, name)
         if key in self._seen:
@@ -370,19 +368,17 @@ class SnapshotBuilder:
         self._seen[key] = (origin, index)
 
     def place_of_pod(self, namespace: str, name: str) -> Place:
-        """Where a pod was read."""
+        """Return where a pod was read."""
         return self._place_of_row(self._pods.rows[f"{namespace}/{name}"])
 
     def place_of_node(self, name: str) -> Place:
-        """Where a node was read."""
+        """Return where a node was read."""
         origin, index = self._seen["Node", "", name]
         return origin.place(index)
 
     def finish(self, source: str = "", *, keeps_order: bool = False) -> Contents:
-        """Everything that was added, as an API server lists it: by namespace and name, unless the order is kept.
-
-        Raises `InputError` for an unknown PriorityClass.
-        """
+        """Return everything that was added, in an API server's order (by namespace and name), unless the order is kept.
+        Raises `InputError` for an unknown PriorityClass."""
         objects: dict[type[Struct], list[Struct]] = {
             kind.record: self._others[key] for key, kind in KINDS.items() if kind.record is not None
         }
@@ -415,7 +411,7 @@ class SnapshotBuilder:
 
 
 def _defaulted(one: Struct) -> Struct:
-    """As the API server stores it. Raises `InputError` for a quantity that is none."""
+    """Return the object as the API server stores it. Raises `InputError` for an invalid quantity."""
     match one:
         case storage.PersistentVolume() | storage.PersistentVolumeClaim() | storage.CSIStorageCapacity():
             storage.check_quantities(one)
@@ -435,12 +431,12 @@ def _defaulted(one: Struct) -> Struct:
 
 
 def _listed(one: Struct) -> str:
-    """By what etcd, and so an API server's list, sorts an object."""
+    """Return the key by which etcd, and so an API server's list, sorts an object."""
     return "/".join(name_of(one))
 
 
 def _refuse_second(title: str, first: tuple[Origin, int], second: tuple[Origin, int]) -> NoReturn:
-    """Two objects of one name: which of them counts is not for kschedx to say."""
+    """Raise an error for two objects with the same name, because it is unknown which one counts."""
     where = str(first[0].place(first[1]))
     message = f"an object of this name already exists{f' in {where}' if where else ''}"
     raise InputError(message, place=Place(object=title)).at(second[0].place(second[1]))
@@ -452,7 +448,7 @@ _BULK: msgspec.json.Decoder[list[_BulkItem]] = msgspec.json.Decoder(list[_BulkIt
 
 @cache
 def _decoder(kind: str) -> msgspec.json.Decoder[Sequence[_BulkItem]] | None:
-    """Of items of this kind; None for kinds with few objects."""
+    """Return the decoder for items of this kind; None for kinds with few objects."""
     item = {
         "Pod": PodItem,
         "Node": NodeItem,

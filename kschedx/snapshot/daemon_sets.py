@@ -1,4 +1,4 @@
-"""The DaemonSets whose pods run on a new node before any other pod does, and what they take of it."""
+"""The DaemonSets whose pods run on a new node before any other pod, and their requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 
 class DaemonPod(Struct, frozen=True, kw_only=True):
-    """A DaemonSet's pod, for any node."""
+    """A DaemonSet's pod for any node."""
 
     pod: Pod
     amounts: Mapping[str, int]
@@ -31,7 +31,7 @@ class DaemonPod(Struct, frozen=True, kw_only=True):
 
 
 def daemon_pods(snapshot: Snapshot, options: RequestOptions, *, but: Pod | None = None) -> tuple[DaemonPod, ...]:
-    """One of each DaemonSet but that of the pod `but`: as it runs, or else as its template has it."""
+    """Return one pod of each DaemonSet except that of the pod `but`: a running one, or one from the template."""
     templates = {
         (namespace, name): made
         for (kind, namespace, name), raw in snapshot.workloads.items()
@@ -47,7 +47,7 @@ def daemon_pods(snapshot: Snapshot, options: RequestOptions, *, but: Pod | None 
 
 
 def overhead(daemons: Iterable[DaemonPod], node: Node, *, comparison: bool) -> Mapping[str, int]:
-    """What the DaemonSets' pods ask of the node, resource by resource, and under "pods" how many they are."""
+    """Return the requests of the DaemonSets' pods on the node by resource, with their number under "pods"."""
     total: Counter[str] = Counter()
     for one in daemons:
         if runs_on(one.spec, node, comparison=comparison):
@@ -56,7 +56,7 @@ def overhead(daemons: Iterable[DaemonPod], node: Node, *, comparison: bool) -> M
 
 
 def less(node: Node, amounts: Mapping[str, int]) -> Node:
-    """The node with what is left of it."""
+    """Return the node with reduced allocatable."""
     left = dict(node.status.allocatable)
     for resource, taken in amounts.items():
         unit = Unit.of(resource)
@@ -78,7 +78,7 @@ def _running(snapshot: Snapshot) -> Iterator[tuple[tuple[str, str], Pod]]:
 
 
 def _with_rules(pod: Pod, template: Pod | None) -> Pod:
-    """What a template requires of nodes gave way to the node's name when its pod was made."""
+    """Restore the template's node affinity, which the controller replaced with the node's name in the pod."""
     if template is None:
         return pod
     rules, own = template.spec.affinity, pod.spec.affinity
@@ -94,7 +94,7 @@ def _daemon_set(owners: Iterable[OwnerReference]) -> OwnerReference | None:
 
 
 def _of_template(raw: bytes) -> Pod | None:
-    """None where the template cannot be read."""
+    """Return the pod of a template, or None if it is invalid."""
     try:
         manifest = pod_from_workload(json.decode(raw, type=dict[str, object]))
         return default_pod(decode(json.encode(manifest), Pod))

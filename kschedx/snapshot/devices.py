@@ -1,4 +1,4 @@
-"""Devices of a cluster, the classes they fall in, and who claims them.
+"""The devices of a cluster, their classes, and the claims for them.
 
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache/extendedresourcecache.go.
 """
@@ -28,25 +28,25 @@ from kschedx.kube.types import PodSpec
 from kschedx.snapshot.columns import Derived, Memo
 
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
-"""With a DeviceClass's name it makes the resource that every class offers."""
+"""The prefix of the resource that every DeviceClass provides, before the class's name."""
 
 
 class Devices(Struct, frozen=True, kw_only=True, dict=True):
-    """What scheduling reads of resource.k8s.io, as v1 with its defaults."""
+    """The objects of resource.k8s.io that scheduling reads, as v1 with its defaults."""
 
     claims: Mapping[str, ResourceClaim] = field(default_factory=dict)
     """By `namespace/name`."""
     classes: Mapping[str, DeviceClass] = field(default_factory=dict)
     templates: Mapping[str, ResourceClaimSpec] = field(default_factory=dict)
-    """By `namespace/name` of the template, what it makes."""
+    """By `namespace/name` of the template, the spec of its claims."""
     slices: Sequence[ResourceSlice] = ()
     taint_rules: Sequence[DeviceTaintRule] = ()
     derived_from_slices: Derived = field(default_factory=dict)
-    """What others worked out from the slices alone, shared with devices that differ in their claims."""
+    """Values computed from the slices alone, shared with copies that have other claims."""
 
     @classmethod
     def of(cls, objects: Objects) -> Devices:
-        """From records by kind."""
+        """Build from records by kind."""
         return cls(
             claims={claim.key: claim for claim in of_record(objects, ResourceClaim)},
             classes={one.name: one for one in of_record(objects, DeviceClass)},
@@ -57,17 +57,17 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def derived(self) -> Derived:
-        """What others worked out from claims and want to keep as long as they last."""
+        """Values that others compute from the claims and keep with them."""
         return {}
 
     @cached_property
     def class_of_resource(self) -> Mapping[str, str]:
-        """Extended resource to the name of the DeviceClass that stands for it on nodes that do not offer it."""
+        """Extended resource to the DeviceClass that provides it on nodes that do not offer it."""
         return _class_of_resource(self.classes.values())
 
     @cached_property
     def extended_resource_claims(self) -> Mapping[tuple[str, str], ResourceClaim]:
-        """The claim that kube-scheduler made for a pod's extended resources, by the pod's name and uid."""
+        """The claim that kube-scheduler created for a pod's extended resources, by the pod's name and uid."""
         found: dict[tuple[str, str], ResourceClaim] = {}
         for claim in self.claims.values():
             if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true":
@@ -77,7 +77,7 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
         return found
 
     def stands_for_request(self, spec: PodSpec) -> bool:
-        """Whether a device class stands for a resource that a pod requests."""
+        """Return whether a device class provides a resource that a pod requests."""
         classes = self.class_of_resource
         if not classes:
             return False
@@ -87,7 +87,7 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def node_by_pool(self) -> Mapping[str, str] | None:
-        """Name of a pool to the node that alone reaches its devices; None where a pool is not of one node."""
+        """Name of a pool to the only node that reaches its devices; None if a pool is not node-local."""
         found: dict[str, str] = {}
         for one in self.slices:
             name, spec = one.spec.node_name or "", one.spec
@@ -96,23 +96,23 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
         return found
 
     def with_claims(self, changed: Mapping[str, ResourceClaim | None]) -> Devices:
-        """The devices with some claims, by `namespace/name`, replaced or added, or gone where None."""
+        """Replace, add, or (with None) remove claims by `namespace/name`."""
         claims = {**self.claims, **changed}
         return replace(self, claims={key: claim for key, claim in claims.items() if claim is not None})
 
     def after_deletion(self, pods: Collection[str]) -> Devices:
-        """The devices after pods, `namespace/name`, have been deleted and kube-controller-manager has followed: claims
-        that were made for them are gone, and those that no other pod uses are deallocated."""
+        """Return the devices after pods, `namespace/name`, are deleted and kube-controller-manager has cleaned up:
+        claims generated for them are deleted, and claims without other consumers are deallocated."""
         left = self.without_consumers(pods)
         return replace(left, claims={key: claim for key, claim in left.claims.items() if not _is_made_for(claim, pods)})
 
     def without_consumers(self, pods: Collection[str]) -> Devices:
-        """The devices as if pods, `namespace/name`, used no claim: those that no other pod uses are not allocated, and
-        kube-scheduler made none for their extended resources."""
+        """Return the devices as if pods, `namespace/name`, used no claims: claims without other consumers are not
+        allocated, and kube-scheduler created none for their extended resources."""
         return self.with_claims(self.released_by(pods))
 
     def released_by(self, pods: Collection[str]) -> dict[str, ResourceClaim | None]:
-        """The claims that `without_consumers` changes, as they are then."""
+        """Return the claims that `without_consumers` changes, after the change."""
         changed: dict[str, ResourceClaim | None] = {}
         for claim in self._claims_of(pods):
             before, namespace = claim.status.reserved_for, claim.metadata.namespace
@@ -126,36 +126,36 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
         return changed
 
     def _claims_of(self, pods: Collection[str]) -> Iterable[ResourceClaim]:
-        """All claims that pods use or that were made for them, and maybe others."""
+        """Return all claims that the pods use or that were generated for them, and possibly others."""
         return self.claims.values()
 
 
 ClaimChange = tuple[ResourceClaim | None, ResourceClaim | None]
-"""A claim before and after; None where there was none, or is none any more."""
+"""A claim before and after a change; None if it does not exist."""
 
 
 class MovingDevices(Devices, frozen=True, kw_only=True, dict=True):
-    """The devices of a cluster that moves: claims change in place."""
+    """The devices of a moving cluster: claims change in place."""
 
     claims: dict[str, ResourceClaim] = field(default_factory=dict)
     changes: list[ClaimChange] = field(default_factory=list)
-    """Every change of a claim in order: what was worked out from claims catches up with it. It only grows."""
+    """All changes of claims in order, append-only. Values computed from claims apply them later."""
     lasting: Derived = field(default_factory=dict)
-    """What catches up, by the `Memo` that it belongs to."""
+    """Values that apply `changes`, by their `Memo`."""
 
     @classmethod
     def moving(cls, devices: Devices) -> MovingDevices:
-        """The same devices with claims of their own."""
+        """Copy the devices with their own claims."""
         shared = {name: getattr(devices, name) for name in Devices.__struct_fields__}
         return cls(**(shared | {"claims": dict(devices.claims)}))
 
     def frozen(self) -> Devices:
-        """The devices as they are now."""
+        """Return the current devices as a value."""
         shared = {name: getattr(self, name) for name in Devices.__struct_fields__}
         return Devices(**(shared | {"claims": dict(self.claims)}))
 
     def put(self, change: Mapping[str, ResourceClaim | None]) -> dict[str, ResourceClaim | None]:
-        """Change claims by `namespace/name`. Returns what undoes it."""
+        """Change claims by `namespace/name`. Returns the change that undoes it."""
         before = {key: self.claims.get(key) for key in change}
         for key, claim in change.items():
             self.changes.append((before[key], claim))
@@ -170,7 +170,7 @@ class MovingDevices(Devices, frozen=True, kw_only=True, dict=True):
         return before
 
     def nodes_of(self, change: Mapping[str, ResourceClaim | None]) -> set[str]:
-        """The nodes some devices of which are allocated, or no longer, with this change."""
+        """Return the nodes where this change allocates or releases devices."""
         nodes = self.node_by_pool or {}
         return {
             nodes[result.pool]
@@ -192,7 +192,7 @@ class MovingDevices(Devices, frozen=True, kw_only=True, dict=True):
 
 
 class _ClaimsByPod:
-    """Pod to every claim that it has used, or that was made for it."""
+    """Pod to every claim that it has used or that was generated for it."""
 
     def __init__(self, claims: Iterable[ResourceClaim]) -> None:
         self.seen = 0
@@ -221,7 +221,7 @@ def _is_among(consumer: ResourceClaimConsumerReference, namespace: str, pods: Co
 
 
 def _class_of_resource(classes: Iterable[DeviceClass]) -> dict[str, str]:
-    """Of several classes that name one resource the newest, then the first by name."""
+    """If several classes name a resource, the newest wins, then the first by name."""
     found: dict[str, str] = {}
     for device_class in sorted(classes, key=lambda own: (-_created(own), own.name)):
         found[IMPLICIT_PREFIX + device_class.name] = device_class.name

@@ -1,4 +1,4 @@
-"""Snapshots with other pods and nodes than were loaded."""
+"""Snapshots with changed pods, nodes, and objects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kschedx.snapshot.snapshot import Snapshot, of_objects
 
 
 def with_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Snapshot:
-    """The cluster with more pods, in the last rows. Their names are not taken."""
+    """Add pods in the last rows. Their names must be new."""
     old, index = snapshot.pods, snapshot.cluster.index
     if isinstance(pods, PodCopies):
         return replace(snapshot, pods=old.with_pod_copies(pods), _tables={})
@@ -54,12 +54,12 @@ def with_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Snapshot:
 
 
 def with_only_pods(snapshot: Snapshot, rows: IntArray) -> Snapshot:
-    """The cluster with these of its pods, in this order."""
+    """Keep only these pods, in this order."""
     return replace(snapshot, pods=_taken(snapshot.pods, rows), _tables={})
 
 
 def with_bound_pods(snapshot: Snapshot, nodes: Mapping[str, str]) -> Snapshot:
-    """The cluster in which pods without a node, by `namespace/name`, run on these."""
+    """Assign pods without a node, by `namespace/name`, to these nodes."""
     rows = {snapshot.pods.rows[key]: node for key, node in nodes.items() if key in snapshot.pods.rows}
     if not rows:
         return snapshot
@@ -73,11 +73,11 @@ def with_bound_pods(snapshot: Snapshot, nodes: Mapping[str, str]) -> Snapshot:
 
 
 def without_nodes(snapshot: Snapshot, gone: Collection[int]) -> Snapshot:
-    """The cluster without some nodes, and without the pods that ran there."""
+    """Remove nodes with the pods that run on them."""
     cluster, pods = snapshot.cluster, snapshot.pods
     kept = [row for row in map(ClusterRow, range(len(cluster.nodes))) if row not in gone]
     names = {cluster.names[row] for row in gone}
-    new_row = np.full(len(cluster.nodes) + 1, -1, dtype=np.int64)  # the last for pods that run nowhere
+    new_row = np.full(len(cluster.nodes) + 1, -1, dtype=np.int64)  # the last entry is for pods without a node
     new_row[kept] = np.arange(len(kept))
     left = _taken(pods, np.flatnonzero(~pods.node_names.where(lambda name: name in names)))
     table = replace(left, node=new_row[left.node], node_count=len(kept))
@@ -85,7 +85,7 @@ def without_nodes(snapshot: Snapshot, gone: Collection[int]) -> Snapshot:
 
 
 def with_changed_nodes(snapshot: Snapshot, nodes: Iterable[Node]) -> Snapshot:
-    """The cluster with some nodes replaced by name, and those that it does not have added."""
+    """Replace nodes by name, and add new ones."""
     index = snapshot.cluster.index
     changed = list(nodes)
     replaced = {index[node.name]: node for node in changed if node.name in index}
@@ -99,7 +99,7 @@ def with_changed_nodes(snapshot: Snapshot, nodes: Iterable[Node]) -> Snapshot:
 
 
 def _at_home(pods: PodTable, cluster: ClusterNodes) -> PodTable:
-    """The pods on the nodes that they name, one of which may be new."""
+    """Find the nodes that the pods name, some of which may be new."""
     finished = pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
     node = np.where(finished, -1, pods.node_names.map(lambda name: cluster.index.get(name, -1)))
     return replace(pods, node=np.where(pods.node >= 0, pods.node, node), grouped=None)
@@ -134,7 +134,7 @@ def _taken(pods: PodTable, rows: IntArray) -> PodTable:
 
 
 def _joined(column: Column[str], more: Sequence[str]) -> Column[str]:
-    """The column with more rows; equal values keep one code."""
+    """Append rows; equal values share a code."""
     code_of = {value: code for code, value in enumerate(column.values)}
     values = list(column.values)
     codes = []
@@ -147,7 +147,7 @@ def _joined(column: Column[str], more: Sequence[str]) -> Column[str]:
 
 
 def _unbound(pods: Sequence[Pod]) -> list[PodSpec]:
-    """Specs without the node name, which the table holds per pod; pods of one spec go on sharing it."""
+    """Return specs without the node name, which the table holds per pod. Pods with the same spec keep sharing it."""
     known: dict[int, PodSpec] = {}
     for pod in pods:
         if id(pod.spec) not in known:
@@ -156,12 +156,12 @@ def _unbound(pods: Sequence[Pod]) -> list[PodSpec]:
 
 
 def _own_columns_aside(pod: Pod) -> PodStatus:
-    """What is left of the status beside the columns that have a part of it."""
+    """Return the status without the parts that have their own columns."""
     return replace(pod.status, phase="", start_time=None, nominated_node_name="")
 
 
 class _Written:
-    """What a spec says, as a key; the specs that are the same object are written once."""
+    """The content of a spec as a key; a shared spec object is encoded once."""
 
     def __init__(self) -> None:
         self._known: dict[int, bytes] = {}
@@ -177,20 +177,18 @@ def _sorted_labels(labels: Labels) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(labels.items()))
 
 
-# The cluster as it would be after `kubectl apply`.
+# The cluster after `kubectl apply`.
 
 _Name = tuple[str, str]
 """Namespace and name."""
 _KEPT = frozenset({PersistentVolume, PersistentVolumeClaim, ResourceClaim})
-"""The cluster's objects of these kinds stay as they are: the fields that count are immutable, and what they are bound
-to is not in a manifest."""
+"""Existing objects of these kinds do not change: their relevant fields are immutable, and a manifest lacks their
+binding."""
 
 
 def with_applied(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) -> Snapshot:
-    """The snapshot with these objects, in place of those of the same name; pods and nodes among them are left out.
-
-    Each has its namespace. Raises `InputError` for an object that cannot be read.
-    """
+    """Return the snapshot with these objects, which replace those with the same name. Pods and nodes are ignored. Each
+    object has its namespace. Raises `InputError` for an invalid object."""
     given = Snapshot.from_objects([one for one in manifests if one.get("kind") not in ("Pod", "Node")])
     objects = {
         record: _merged(record, snapshot.objects.get(record, ()), map(_ready, given.objects.get(record, ())))
@@ -204,12 +202,12 @@ def with_applied(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) 
 
 
 def with_object(snapshot: Snapshot, changed: Struct) -> Snapshot:
-    """The snapshot in which one object, which it has, is as it is here."""
+    """Replace one existing object."""
     return _with_objects(snapshot, changed, [changed])
 
 
 def without_object(snapshot: Snapshot, gone: Struct) -> Snapshot:
-    """The snapshot without one object."""
+    """Remove one object."""
     return _with_objects(snapshot, gone, [])
 
 
@@ -222,8 +220,7 @@ def _with_objects(snapshot: Snapshot, one: Struct, instead: Sequence[Struct]) ->
 
 
 def _with_bound(applied: Snapshot, before: Snapshot, but: tuple[type[Struct], _Name] | None = None) -> Snapshot:
-    """Claims and volumes as they stand, but one by its kind and name: since they were read, a run may have bound or
-    allocated them."""
+    """Keep the current claims and volumes, except one by kind and name: a run may have bound or allocated them."""
 
     def stand(record: type[R], known: Mapping[str, R]) -> dict[str, R]:
         return {key: one for key, one in known.items() if but != (record, name_of(one))}
@@ -247,7 +244,7 @@ def _with_bound(applied: Snapshot, before: Snapshot, but: tuple[type[Struct], _N
 
 
 def _ready(item: Struct) -> Struct:
-    """A new volume as its controller leaves it, which looks at it at once."""
+    """Return a new volume in the state that its controller sets immediately."""
     if isinstance(item, PersistentVolume) and item.status.phase == "Pending":
         return replace(item, status=PersistentVolumeStatus(phase="Available"))
     return item

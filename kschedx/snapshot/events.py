@@ -1,7 +1,4 @@
-"""What kube-scheduler said in its FailedScheduling events, for a snapshot that holds them: the newest of each pod; and
-what controllers said of pods that they could not make."""
-
-from __future__ import annotations
+"""The newest FailedScheduling event of each pod, and events of controllers about pods that they could not create."""
 
 from collections.abc import Iterator
 from typing import TypeAlias
@@ -15,36 +12,36 @@ from kschedx.snapshot.pods import PodTable
 KIND = "Event"
 FAILED_SCHEDULING = "FailedScheduling"
 KARPENTER = "karpenter"
-"""Under which it reports."""
+"""Karpenter's name as the reporter of events."""
 FAILED_SCALE_UP = "FailedScaleUp"
 OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", "TriggeredScaleUp", FAILED_SCALE_UP})
 SYNC_ERROR = "SyncError"
-"""Of vCluster's syncer: the host cluster does not take a pod of the virtual cluster."""
+"""From vCluster's syncer: the host cluster refuses a pod of the virtual cluster."""
 FAILED_CREATE = "FailedCreate"
-"""Of a ReplicaSet, StatefulSet, DaemonSet or Job: its pods are refused."""
+"""From a ReplicaSet, StatefulSet, DaemonSet, or Job: its pods are refused."""
 OF_CLAIMS = frozenset({"ProvisioningFailed", "FailedBinding"})
-"""Why a claim has no volume; the text is the storage system's own."""
+"""Why a claim has no volume; the message is the storage system's."""
 ALREADY_ACTIVE = "JobAlreadyActive"
 OF_CRON_JOBS = frozenset(
     {ALREADY_ACTIVE, "InvalidSchedule", "MissSchedule", "TooManyMissedTimes", "UnknownTimeZone", "UnparseableSchedule"}
 )
-"""Why a CronJob starts no Job (pkg/controller/cronjob/cronjob_controllerv2.go)."""
+"""Why a CronJob does not start a Job (pkg/controller/cronjob/cronjob_controllerv2.go)."""
 OF_VOLUMES = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
 OF_SANDBOX = frozenset({"FailedCreatePodSandBox", "NetworkNotReady"})
 OF_DEVICES = frozenset({"FailedPrepareDynamicResources"})
 BY_KUBELET = frozenset({*OF_VOLUMES, *OF_SANDBOX, *OF_DEVICES, "Failed", "Unhealthy"})
 """Warnings about pods that have a node and do not start."""
 _REPEATS_STATUS = "Error: "
-"""How a kubelet's event begins that says no more than the container's status."""
+"""The start of a kubelet event that only repeats the container's status."""
 _UNMADE = {"PersistentVolumeClaim": OF_CLAIMS, "CronJob": OF_CRON_JOBS, "Pod": frozenset({SYNC_ERROR})}
-"""Kind to why what belongs to an object of it is not made."""
+"""Kind to the reasons why its dependents are not created."""
 REASONS = frozenset({FAILED_SCHEDULING, FAILED_CREATE, *OF_AUTOSCALER, *BY_KUBELET}.union(*_UNMADE.values()))
-"""The reasons of those that are read."""
+"""All reasons that are read."""
 GROUPS = frozenset({"", "events.k8s.io"})
-"""Every event is served in both, with fields of other names."""
+"""Every event is served in both groups, with different field names."""
 
 NOTE_LENGTH = 1024
-"""Bytes to which kube-scheduler cuts an event's text (truncateMessage in pkg/scheduler/schedule_one.go)."""
+"""The bytes to which kube-scheduler truncates a message (truncateMessage in pkg/scheduler/schedule_one.go)."""
 CUT = " ..."
 
 
@@ -65,7 +62,7 @@ class _Source(Struct, gc=False):
 
 
 class EventItem(Struct, kw_only=True, rename="camel", tag_field="kind", tag="Event", gc=False):
-    """An event of either group; what the one leaves out or sets to null, the other says under another name."""
+    """An event of either group, with the fields of both."""
 
     api_version: str = ""
     reason: str | None = ""
@@ -94,14 +91,14 @@ class EventItem(Struct, kw_only=True, rename="camel", tag_field="kind", tag="Eve
 
     @property
     def reporter(self) -> str:
-        """kube-scheduler reports under the schedulerName of the pod's profile; autoscalers use the same reason."""
+        """kube-scheduler reports with the schedulerName of the pod's profile; autoscalers use the same reason."""
         source = self.source or _Source()
         named = self.reporting_component or self.reporting_controller or source.component
         return named or (self.deprecated_source or _Source()).component or ""
 
     @property
     def last_seen(self) -> str:
-        """RFC 3339; empty where the event does not say."""
+        """As RFC 3339; empty if unknown."""
         series = self.series.last_observed_time if self.series else ""
         return series or self.last_timestamp or self.deprecated_last_timestamp or self.event_time or ""
 
@@ -115,12 +112,12 @@ _Age: TypeAlias = tuple[int, int, str, str, str]
 
 
 def is_cut(message: str) -> bool:
-    """Whether an event's text may have had more to say."""
+    """Return whether the message may be truncated."""
     return len(message.encode()) >= NOTE_LENGTH and message.endswith(CUT)
 
 
 class ScaleUpEvent(Struct, frozen=True, kw_only=True):
-    """What cluster-autoscaler said of a pod last."""
+    """The last event of cluster-autoscaler about a pod."""
 
     reason: str
     message: str
@@ -128,15 +125,15 @@ class ScaleUpEvent(Struct, frozen=True, kw_only=True):
 
 
 class FailedScheduling(Struct, frozen=True, kw_only=True):
-    """One event about a pod; repetitions of it are counted, not kept."""
+    """An event about a pod; repetitions are counted, not kept."""
 
     message: str
-    """May be cut to NOTE_LENGTH, with CUT at its end."""
+    """It may be truncated to NOTE_LENGTH, with CUT at its end."""
     count: int = 1
     last_seen: str = ""
-    """RFC 3339; empty where the event does not say."""
+    """As RFC 3339; empty if unknown."""
     uid: str = ""
-    """The pod's; a pod of the same name may come and go. Empty where the event does not say."""
+    """The pod's uid, because a later pod may have the same name; empty if unknown."""
 
     @property
     def is_cut(self) -> bool:
@@ -144,32 +141,32 @@ class FailedScheduling(Struct, frozen=True, kw_only=True):
 
 
 class FailedCreate(Struct, frozen=True, kw_only=True):
-    """What a controller said last of a pod, a claim's volume, a CronJob's Job, or a copy of a pod in the host cluster
-    that it could not make."""
+    """The last event about an object that a controller could not create: a pod, a claim's volume, a CronJob's Job, or a
+    pod's copy in the host cluster."""
 
     message: str
     count: int = 1
     last_seen: str = ""
-    """RFC 3339; empty where the event does not say."""
+    """As RFC 3339; empty if unknown."""
     uid: str = ""
-    """Of what would own the pod; empty where the event does not say."""
+    """The uid of the owner; empty if unknown."""
 
 
 class FailedSchedulingEvents:
-    """Collects events, of which it keeps a fraction: dumps hold tens of thousands."""
+    """Collects events and keeps only a fraction: dumps contain tens of thousands."""
 
     def __init__(self) -> None:
         self._newest: dict[tuple[str, str], tuple[_Age, FailedScheduling]] = {}
-        """Pod (`namespace/name`) and reporter to the newest event and its time."""
+        """Pod (`namespace/name`) and reporter to the newest event with its time."""
         self._scaling: dict[str, tuple[_Age, str, ScaleUpEvent]] = {}
-        """Pod to the newest event of an autoscaler, its time and the pod's uid."""
+        """Pod to the newest event of an autoscaler, its time, and the pod's uid."""
         self._warnings: dict[str, tuple[_Age, FailedScheduling]] = {}
-        """Pod to the newest warning of its kubelet and its time."""
+        """Pod to the newest warning of its kubelet with its time."""
         self._unmade: dict[tuple[str, str, str], tuple[_Age, FailedCreate]] = {}
-        """Kind, namespace and name of a pods' owner to the newest event of its controller and its time."""
+        """Kind, namespace, and name of an owner to the newest event of its controller with its time."""
 
     def add(self, event: EventItem) -> None:
-        """Any event."""
+        """Add an event with any reason."""
         about = event.about
         if event.reason in OF_AUTOSCALER and about.kind == "Pod" and event.is_known:
             self._add_scaling(event, f"{about.namespace or 'default'}/{about.name}")
@@ -213,11 +210,11 @@ class FailedSchedulingEvents:
             self._unmade[key] = age, found
 
     def of_makers(self) -> dict[tuple[str, str, str], FailedCreate]:
-        """Kind, namespace and name of what owns pods to what its controller said last of one that it could not make."""
+        """Return the last FailedCreate by kind, namespace, and name of the owner."""
         return {key: event for key, (_, event) in sorted(self._unmade.items())}
 
     def of_kubelets(self, pods: PodTable) -> dict[str, FailedScheduling]:
-        """Pod to the newest warning of its kubelet, for pods that have a node."""
+        """Return the newest kubelet warning by pod, for pods with a node."""
         found: dict[str, FailedScheduling] = {}
         for pod, (_, event) in sorted(self._warnings.items()):
             row = pods.rows.get(pod)
@@ -226,7 +223,7 @@ class FailedSchedulingEvents:
         return found
 
     def of_autoscaler(self, pods: PodTable) -> dict[str, ScaleUpEvent]:
-        """Pod to what the autoscaler said of it last, for pods without a node."""
+        """Return the last event of cluster-autoscaler by pod, for pods without a node."""
         found: dict[str, ScaleUpEvent] = {}
         for pod, (_, uid, event) in sorted(self._scaling.items()):
             row = pods.rows.get(pod)
@@ -235,11 +232,11 @@ class FailedSchedulingEvents:
         return found
 
     def of_karpenter(self, pods: PodTable) -> dict[str, FailedScheduling]:
-        """Pod to what Karpenter said of it last, for pods without a node."""
+        """Return the last event of Karpenter by pod, for pods without a node."""
         return {pod: event for pod, reporter, event in self._of_waiting(pods) if reporter == KARPENTER}
 
     def of_pending(self, pods: PodTable) -> dict[str, FailedScheduling]:
-        """Pod to what its own scheduler said of it last, for pods without a node."""
+        """Return the last event of the pod's own scheduler by pod, for pods without a node."""
         return {
             pod: event
             for pod, reporter, event in self._of_waiting(pods)
@@ -247,7 +244,8 @@ class FailedSchedulingEvents:
         }
 
     def _of_waiting(self, pods: PodTable) -> Iterator[tuple[str, str, FailedScheduling]]:
-        """Pods without a node, who reports, and what; a pod of the same name that is gone does not count."""
+        """Yield pods without a node, with reporter and event. Events of an earlier pod with the same name are left
+        out."""
         for (pod, reporter), (_, event) in sorted(self._newest.items()):
             row = pods.rows.get(pod)
             if row is None or pods.node_names[row]:
@@ -261,7 +259,7 @@ def _repeats(event: EventItem) -> bool:
 
 
 def _age(event: EventItem) -> _Age:
-    """Nanoseconds, and what orders events of one time; an event without a time is older than those that have one."""
+    """Return nanoseconds and a tiebreaker. An event without a time is older than all others."""
     try:
         time = nanoseconds(event.last_seen)
     except InputError:

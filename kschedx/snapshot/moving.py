@@ -1,4 +1,4 @@
-"""A cluster that moves: a snapshot's columns, changed in place, with everything that it takes to undo that."""
+"""A moving cluster: a snapshot whose columns change in place, with undo."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ from kschedx.snapshot.pods import NodeRule, PodCopies, PodTable, Tally
 from kschedx.snapshot.snapshot import Contents, Snapshot
 from kschedx.snapshot.storage import MovingStorage, StorageChange
 
-# The pods of a cluster that moves, and the account of what has moved.
+# The pods of a moving cluster, and the log of its moves.
 
 
 class MoveKind(IntEnum):
-    """What a move does to a pod; the number is what it adds to its node."""
+    """What a move does to a pod; the number is the change of its node's pod count."""
 
     PLACE = 1
     REMOVE = -1
 
 
-_PLACE, _REMOVE = MoveKind  # to look a member up takes longer than all else that a move does with it
+_PLACE, _REMOVE = MoveKind  # looking up an enum member would take longer than the rest of a move
 NOBODY = -1
-"""In place of a pod, where it is the node itself that has changed, or the volumes of its pods."""
+"""The pod of a move if the node itself or the volumes of its pods change."""
 
 
 class Steps:
-    """Every pod that came or left, and every node that changed, in order: what columns have to catch up with. It only
-    grows."""
+    """The log of moves: every pod that was placed or removed, and every node that changed, in order. Columns apply it
+    later. It is append-only."""
 
     __slots__ = ("_count", "_moves")
 
     def __init__(self) -> None:
         self._count = 0
         self._moves: IntArray = np.empty((3, 64), dtype=np.int64)
-        """(pod, node or sign; move), with room for more. Whoever catches up reads a part of it and copies nothing."""
+        """(pod, node, or sign; move), with spare capacity. Readers get a view and copy nothing."""
 
     def __len__(self) -> int:
         return self._count
@@ -63,12 +63,12 @@ class Steps:
         self._moves_for(1)[:, 0] = pod, node, sign
 
     def add_many(self, pods: IntArray, nodes: IntArray, signs: IntArray | int) -> None:
-        """The same for many moves, in order."""
+        """Append many moves, in order."""
         added = self._moves_for(len(pods))
         added[0], added[1], added[2] = pods, nodes, signs
 
     def _moves_for(self, more: int) -> IntArray:
-        """The columns of so many more moves, to be written."""
+        """Return the columns of this many new moves, to be written."""
         first, self._count = self._count, self._count + more
         if self._count > self._moves.shape[1]:
             room = np.empty((3, max(more, self._moves.shape[1])), dtype=np.int64)
@@ -81,19 +81,19 @@ class Steps:
         return steps
 
     def since(self, seen: int) -> tuple[IntArray, IntArray, IntArray]:
-        """(move,) pods, nodes and signs of what happened after the first `seen` of them. Not to be written to."""
+        """(move,) pods, nodes, and signs of the moves after the first `seen`. Read-only."""
         pods, nodes, signs = self._moves[:, seen : self._count]
         return pods, nodes, signs
 
 
 class _OnNodes(Struct):
-    """The pods on each node: those of the beginning by group, and the lists of nodes that a move has touched."""
+    """The pods on each node: initial pods by group, and lists for nodes that a move has changed."""
 
     order: IntArray
     start: IntArray
     touched: dict[ClusterRow, IntArray] = field(default_factory=dict)
     moved: dict[ClusterRow, list[int]] = field(default_factory=dict)
-    """What has happened since a node's list was asked for: rows of pods that came, and `~row` of those that left."""
+    """Moves since a node's list was last used: rows of pods that were placed, and `~row` of those removed."""
 
     def on(self, node: ClusterRow) -> IntArray:
         moved = self.moved.pop(node, None)
@@ -122,42 +122,42 @@ class _OnNodes(Struct):
 
 
 class _Numbered(Struct):
-    """A number for each node, as it was after the first `seen` steps."""
+    """A number for each node, as of the first `seen` steps."""
 
     sums: IntArray
     seen: int
 
 
 class _Tallied(_Numbered):
-    """A tally's sums."""
+    """The sums of a tally."""
 
     pods: IntArray
-    """Rows of the pods that weigh something, running or not."""
+    """Rows of the pods with a weight, running or not."""
     weights: IntArray
-    """Theirs."""
+    """The weights of `pods`."""
 
 
 class _GroupCycle(Struct):
-    """A pod group's cycle."""
+    """The cycle of a pod group."""
 
     began: IntArray | None = None
-    """(pod,) where the pods were; None while no such cycle runs."""
+    """(pod,) the nodes of the pods at its start; None outside a cycle."""
 
 
 class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
-    """The pods of a cluster that moves. `node`, `node_names.codes` and `nominated_node_names` change in place."""
+    """The pods of a moving cluster. `node`, `node_names.codes`, and `nominated_node_names` change in place."""
 
     on_nodes: _OnNodes
     steps: Steps
     nominations: dict[int, str]
-    """Rows of pods without a node to the node that they are nominated for."""
+    """Rows of pods without a node to their nominated nodes."""
     group_cycle: _GroupCycle = field(default_factory=_GroupCycle)
     tallied: dict[Tally, _Tallied] = field(default_factory=dict)
     numbered: dict[NodeRule, _Numbered] = field(default_factory=dict)
 
     @classmethod
     def moving(cls, pods: PodTable, node_names: Column[str]) -> MovingPods:
-        """The same pods with columns of their own; `node_names` has every node among its values."""
+        """Copy the pods with their own columns; `node_names` has every node among its values."""
         order, start = rows_by_group(pods.node, pods.node_count)
         shared = {name: getattr(pods, name) for name in PodTable.__struct_fields__}
         nominated = list(pods.nominated_node_names)
@@ -178,7 +178,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         )
 
     def own_starts(self) -> None:
-        """`started` becomes an array of this table's own."""
+        """Make `started` an array of this table."""
         shared = self.started
         self.derived.update({key: value.copy() for key, value in self.derived.items() if value is shared})
 
@@ -199,12 +199,12 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         return tuple(int(row) for row in np.flatnonzero(~self.node_names.where(bool) & unfinished))
 
     def tally(self, tally: Tally) -> IntArray:
-        """As of a table that stands still, for the price of what has moved since it was asked for last."""
+        """As in `PodTable`, at the cost of the moves since the last call."""
         known = self.tallied.get(tally)
         if known is None:
             rows = tally.candidates(self)
             weights = tally.weights(self, rows)
-            some = np.flatnonzero(weights)  # few pods, for most tallies
+            some = np.flatnonzero(weights)  # most tallies have few pods
             rows, weights = rows[some], weights[some]
             known = self.tallied[tally] = _Tallied(self._summed(rows, weights), len(self.steps), rows, weights)
         elif len(known.pods) <= len(self.steps) - known.seen:
@@ -214,9 +214,9 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
             if (signs == 0).any():
                 pods, nodes, signs = pods[signs != 0], nodes[signs != 0], signs[signs != 0]
             weights = tally.weights(self, pods) * signs
-            weights[nodes >= self.node_count] = 0  # what ran on nodes that are no more has left them again
+            weights[nodes >= self.node_count] = 0  # pods of removed nodes were removed from them before
             if weights.any():
-                known.sums = known.sums.copy()  # who holds the old sums keeps them
+                known.sums = known.sums.copy()  # earlier results stay unchanged
                 moved = np.flatnonzero(weights)
                 np.add.at(known.sums, nodes[moved], weights[moved])
             known.seen = len(self.steps)
@@ -228,7 +228,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         return np.bincount(places[running], weights=weights[running], minlength=self.node_count).astype(np.int64)
 
     def numbers(self, rule: NodeRule, number: Callable[[ClusterRow], int], rows: ClusterRows) -> IntArray:
-        """As of a table that stands still, for the price of the nodes that have changed since it was asked for last."""
+        """As in `PodTable`, at the cost of the nodes changed since the last call."""
         known = self.numbered.get(rule)
         if known is None:
             every = super().numbers(rule, number, ClusterRows(np.arange(self.node_count)))
@@ -241,11 +241,11 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         return known.sums[rows]
 
     def with_nodes(self, count: int) -> MovingPods:
-        """The same columns over more nodes, on which nothing runs yet."""
+        """Return the same columns with more nodes, which have no pods yet."""
         more = count - self.node_count
         on = self.on_nodes
         start = np.concatenate([on.start, np.full(more, on.start[-1])])
-        # every tally is brought up to date first: the old nodes and the new ones share what happens from now on
+        # first update every tally: both tables share the log from now on
         tallied = {
             tally: replace(known, sums=np.concatenate([self.tally(tally), np.zeros(more, dtype=np.int64)]))
             for tally, known in self.tallied.items()
@@ -254,40 +254,36 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         return replace(self, node_count=count, on_nodes=on_nodes, tallied=tallied, numbered={})
 
     def without_node(self, node: ClusterRow) -> MovingPods:
-        """The same columns over the other nodes: those behind `node`, on which nothing runs, move up by a row.
-
-        Moves of this table leave the places in the old one as they are; the names of nodes are shared.
-        """
+        """Return the same columns without `node`, which has no pods; the rows after it move up by one. Moves of this
+        table do not change the nodes in the old one. The node names are shared."""
         place = self.node - (self.node > node)
         order, start = rows_by_group(place, self.node_count - 1)
         on_nodes = _OnNodes(order=order, start=start)
         return replace(self, node=place, node_count=self.node_count - 1, on_nodes=on_nodes, tallied={}, numbered={})
 
 
-# A cluster that moves: a snapshot's columns, changed in place.
-#
-# `MovingCluster.snapshot` reads as the cluster stands and changes with every move, so that a framework that holds it
-# always sees the present. `frozen()` hands out the same as a value. To place a pod or take it away costs what that
-# changes, whatever the size of the cluster.
+# A moving cluster: a snapshot whose columns change in place. `MovingCluster.snapshot` changes with every move, so that
+# a framework always reads the current state. `frozen()` returns it as a value. The cost of a move does not depend on
+# the size of the cluster.
 
 
 class Move(Struct, frozen=True):
-    """One pod that came to a node or left it, with what it takes to undo that."""
+    """A pod that was placed on a node or removed from it, with the data to undo it."""
 
     kind: MoveKind
     pod: int
     """Row of the PodTable."""
     node: ClusterRow
     node_name_code: int
-    """The code of the pod's node name before."""
+    """The code of the pod's previous node name."""
     nominated: str
-    """The node that the pod was nominated for before."""
+    """The pod's previous nominated node."""
     start_time: str | None
     started: int
 
 
 class _Moves(Struct, frozen=True):
-    """The same of many pods, each of which moved once."""
+    """Moves of many pods, each of which moved once."""
 
     kind: MoveKind
     pods: IntArray
@@ -299,40 +295,40 @@ class _Moves(Struct, frozen=True):
 
 
 class _Nodes(Struct, frozen=True):
-    """The nodes as they were before one of them came or went."""
+    """The nodes before one of them was added or removed."""
 
     snapshot: Snapshot
     pods: MovingPods
 
 
 class _Replaced(Struct, frozen=True):
-    """A node as it was before it changed."""
+    """A node before a change."""
 
     row: ClusterRow
     node: Node
 
 
 class _Stored(Struct, frozen=True):
-    """Claims and volumes as they were before they changed."""
+    """Claims and volumes before a change."""
 
     before: StorageChange
 
 
 class _Claimed(Struct, frozen=True):
-    """Device claims as they were before they changed."""
+    """Device claims before a change."""
 
     before: Mapping[str, ResourceClaim | None]
 
 
 class _Nominated(Struct, frozen=True):
-    """What a pod was nominated for before."""
+    """A pod's previous nominated node."""
 
     pod: int
     node: str
 
 
 class _Deleted(Struct, frozen=True):
-    """A pod as it was before it was deleted."""
+    """A pod before its deletion."""
 
     pod: int
     phase: str
@@ -340,7 +336,7 @@ class _Deleted(Struct, frozen=True):
 
 
 class MovingCluster:
-    """A cluster that moves. Rows of pods and nodes are those of `snapshot`, which always shows the present."""
+    """A moving cluster. Rows of pods and nodes are those of `snapshot`, which is always current."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         names = snapshot.pods.node_names
@@ -364,11 +360,11 @@ class MovingCluster:
         self._undo: list[Move | _Moves | _Nodes | _Replaced | _Nominated | _Stored | _Claimed | _Deleted] = []
         self._undone = 0
         self.deleted: set[int] = set()
-        """Rows of pods that are gone for good."""
+        """Rows of deleted pods."""
 
     @property
     def version(self) -> int:
-        """A number that every move and every revert changes."""
+        """A number that changes with every move and every revert."""
         return len(self._undo) + 2 * self._undone
 
     @property
@@ -378,15 +374,15 @@ class MovingCluster:
     # --- moves
 
     def place(self, pod: int, node: ClusterRow) -> None:
-        """A pod that runs nowhere runs on a node from now on; a nomination that it had is over."""
+        """Assign a pod without a node to a node, and clear its nomination."""
         self._remember(_PLACE, pod, node)
         self.pods.node_names.codes[pod] = self._code_of_name[self.node_names[node]]
         self._set_nominated(pod, "")
         self._moved(pod, node, _PLACE)
 
     def remove(self, pod: int, *, waits: bool = False) -> None:
-        """A pod that runs is gone from its node. `waits`: its controller makes another one like it, which goes by the
-        same name here, has not started, and waits for a node."""
+        """Remove a pod from its node. With `waits`, its controller creates an identical pod, which keeps the name here,
+        has not started, and is pending."""
         node = ClusterRow(int(self.pods.node[pod]))
         self._remember(_REMOVE, pod, node)
         if waits:
@@ -404,7 +400,7 @@ class MovingCluster:
         self._moved_many(pods, nodes, 1)
 
     def remove_many(self, pods: Sequence[int]) -> None:
-        """`remove` each of these pods, which wait from now on, in order."""
+        """`remove` each of these pods with `waits`, in order."""
         rows = np.array(pods, dtype=np.int64)
         places = self.pods.node[rows]
         self._remember_many(_REMOVE, rows, places)
@@ -413,7 +409,7 @@ class MovingCluster:
         self._moved_many(rows, places, -1)
 
     def nominate(self, pod: int, node: ClusterRow | None) -> None:
-        """A pod without a node is nominated for one, or for none any more."""
+        """Set or clear the nominated node of a pod without a node."""
         name = "" if node is None else self.node_names[node]
         if name != self.pods.nominated_node_names[pod]:
             self._set_nominated_with_undo(pod, name)
@@ -423,8 +419,8 @@ class MovingCluster:
         self._set_nominated(pod, name)
 
     def add_pods(self, pods: Sequence[Pod]) -> list[int]:
-        """More pods, which wait whatever node they name. Returns their rows, the last ones. A pod that has the name of
-        one that was deleted takes its place in `rows`. `snapshot` is another object then."""
+        """Add pending pods, whatever node they name. Returns their rows, the last ones. A pod with the name of a
+        deleted one replaces it in `rows`. `snapshot` becomes a new object."""
         before, first = self.pods, len(self.pods)
         waiting = pods if isinstance(pods, PodCopies) else [*map(_unassigned, pods)]
         grown = with_pods(self.snapshot, waiting).pods
@@ -451,7 +447,7 @@ class MovingCluster:
         return [*range(first, len(table))]
 
     def delete(self, pod: int) -> None:
-        """A pod that runs or waits is gone for good. Its row stays, and counts for nothing."""
+        """Delete a running or pending pod. Its row stays without effect."""
         if self.pods.node[pod] >= 0:
             self.remove(pod)
         self._set_nominated_with_undo(pod, "")
@@ -462,7 +458,7 @@ class MovingCluster:
         self.deleted.add(pod)
 
     def other_contents(self, snapshot: Snapshot) -> dict[str, object]:
-        """The fields of a snapshot beside nodes, pods, and storage that are other objects than here."""
+        """Return the fields of a snapshot, apart from nodes, pods, and storage, that differ from the current ones."""
         fixed = ("cluster", "pods", "storage", "source")
         fields = (name for name in Contents.__struct_fields__ if name not in fixed)
         found = {
@@ -473,7 +469,7 @@ class MovingCluster:
         return found
 
     def set_contents(self, fields: Mapping[str, object]) -> None:
-        """Take over `other_contents`. `snapshot` is another object then."""
+        """Apply `other_contents`. `snapshot` becomes a new object."""
         if fields:
             self._undo.append(_Nodes(self.snapshot, self.pods))
             self.snapshot = replace(self.snapshot, **fields)
@@ -481,15 +477,14 @@ class MovingCluster:
                 self.snapshot = replace(self.snapshot, devices=MovingDevices.moving(self.snapshot.devices))
 
     def add_node(self, node: Node) -> ClusterRow:
-        """One more node, on which nothing runs. Returns its row, the last one. `snapshot` is another object then."""
+        """Add a node without pods. Returns its row, the last one. `snapshot` becomes a new object."""
         cluster = self.snapshot.cluster.with_added(node).moving()
         self._learn_name(node.metadata.name)
         self._set_nodes(cluster, self.pods.with_nodes(len(cluster.nodes)))
         return ClusterRow(len(cluster.nodes) - 1)
 
     def remove_node(self, row: ClusterRow) -> None:
-        """A node on which nothing runs any more goes, and the rows of those behind it move up by one. `snapshot` is
-        another object then."""
+        """Remove a node without pods. The rows after it move up by one. `snapshot` becomes a new object."""
         pods = self.pods
         assert not len(pods.on_node(row)), "pods leave a node before it is removed"
         self._undo.append(_Nodes(self.snapshot, pods))
@@ -497,7 +492,7 @@ class MovingCluster:
         self._swap(cluster, left, {options: NodeTable.of(cluster, left, options) for options in self.snapshot._tables})
 
     def replace_node(self, row: ClusterRow, node: Node) -> None:
-        """A node is cordoned, labelled, resized; its name stays."""
+        """Replace a node that is cordoned, labelled, or resized. Its name stays."""
         self._undo.append(_Replaced(row, self.snapshot.cluster.nodes[row]))
         self._put(row, node)
 
@@ -509,7 +504,7 @@ class MovingCluster:
             self._swap_nodes(cluster.with_nodes({row: node}).moving(), self.pods)
 
     def set_storage(self, change: StorageChange) -> None:
-        """Claims of volumes, and volumes, come, change or go."""
+        """Add, change, or remove claims and volumes."""
         if change:
             self._undo.append(_Stored(self._put_storage(change)))
 
@@ -517,7 +512,7 @@ class MovingCluster:
         storage, pods = self.snapshot.storage, self.pods
         assert isinstance(storage, MovingStorage), "the snapshot of a cluster that moves has storage of its own"
         for key in change.claims:
-            # what a pod has attached to its node may be another volume now
+            # the volumes that pods attach to their nodes may change
             for node in {int(pods.node[row]) for row in pods.claiming(key)} - {-1}:
                 self._note(NOBODY, ClusterRow(node), 0)
         return storage.put(change)
@@ -529,8 +524,8 @@ class MovingCluster:
         return devices
 
     def set_device_claims(self, change: Mapping[str, ResourceClaim | None], place: ClusterRow | None = None) -> None:
-        """Claims of devices, by `namespace/name`, come, change or go. `place`: the node on which a pod is placed or
-        evicted with them."""
+        """Add, change, or remove device claims by `namespace/name`. `place`: the node on which a pod with these claims
+        is placed or evicted."""
         if change:
             self._undo.append(_Claimed(self._put_device_claims(change, place)))
 
@@ -540,7 +535,7 @@ class MovingCluster:
         index = self.snapshot.cluster.index
         nodes = {index[name] for name in self.devices.nodes_of(change) if name in index} - {place}
         if place is None and not nodes:
-            nodes = {ClusterRow(len(index))}  # of no node: what reads all claims is to look again
+            nodes = {ClusterRow(len(index))}  # no node: everything that reads claims has to be updated
         for node in nodes:
             if node is not None:
                 self._note(NOBODY, node, 0)
@@ -551,7 +546,7 @@ class MovingCluster:
         self._swap_nodes(cluster, pods)
 
     def _swap_nodes(self, cluster: ClusterNodes, pods: MovingPods) -> None:
-        """The rows of the nodes stay. What tables share with those before is right again once moves are undone."""
+        """Replace the nodes and keep their rows. Data shared with earlier tables is valid again after a revert."""
         tables = {options: table.over(cluster, pods) for options, table in self.snapshot._tables.items()}
         self._swap(cluster, pods, tables)
 
@@ -565,13 +560,13 @@ class MovingCluster:
             self._node_name_values.append(name)
 
     def mark(self) -> int:
-        """The present, for `revert`."""
+        """Return the current position, for `revert`."""
         return len(self._undo)
 
     @contextmanager
     def group_cycle(self) -> Iterator[None]:
-        """A cycle of a pod group, or a part of one: kube-scheduler lists once for all members on which nodes pods with
-        affinity terms run (pkg/scheduler/backend/cache/snapshot.go)."""
+        """The cycle of a pod group, or a part of it: kube-scheduler lists the nodes with affinity pods once for all
+        members (pkg/scheduler/backend/cache/snapshot.go)."""
         cycle = self.pods.group_cycle
         if cycle.began is not None:
             yield
@@ -583,10 +578,10 @@ class MovingCluster:
             cycle.began = None
             came = distinct(self.pods.node[self.pods.node != began])
             for node in each_cluster_row(ClusterRows(came[came >= 0])):
-                self._note(NOBODY, node, 0)  # their terms are read from now on
+                self._note(NOBODY, node, 0)  # from now on their terms are read
 
     def revert(self, mark: int) -> None:
-        """Undo every move since `mark`, the last one first."""
+        """Undo every move since `mark`, last one first."""
         while len(self._undo) > mark:
             first = len(self._undo)
             while first > mark and isinstance(self._undo[first - 1], Move | _Moves):
@@ -618,7 +613,7 @@ class MovingCluster:
             self._set_nominated(move.pod, move.node)
 
     def _undo_moves(self, moves: Sequence[Move | _Moves]) -> None:
-        """Undo moves, the last one first, at once."""
+        """Undo moves together, last one first."""
         pods, nodes, signs = list[int](), list[int](), list[int]()
         for move in moves:
             self._undone += 1
@@ -691,7 +686,7 @@ class MovingCluster:
             table.pod_count[node] += kind
 
     def _moved_many(self, rows: IntArray, places: IntArray, signs: IntArray | int) -> None:
-        """`_moved` for many, in order; of a pod that moves more than once the last move counts."""
+        """`_moved` for many pods, in order; the last move of a pod counts."""
         pods = self.pods
         signs = np.full(len(rows), signs, dtype=np.int64) if isinstance(signs, int) else signs
         pods.node[rows] = np.where(signs > 0, places, -1)
@@ -705,7 +700,7 @@ class MovingCluster:
                 (table.nonzero_requested, signs[:, None] * table.requests.nonzero[rows]),
                 (table.pod_count, signs),
             ):
-                if is_once:  # nodes that differ take a fraction of the time
+                if is_once:  # a fraction of the time for distinct nodes
                     sums[places] += each
                 else:
                     np.add.at(sums, places, each)
@@ -716,10 +711,10 @@ class MovingCluster:
     def _tables(self) -> Iterator[NodeTable]:
         return iter(self.snapshot._tables.values())
 
-    # --- the present as a value
+    # --- the current state as a value
 
     def frozen(self) -> Snapshot:
-        """The cluster as it stands, which does not move. Pods that are gone keep their rows and run nowhere."""
+        """Return the current state as a value. Deleted pods keep their rows and have no node."""
         moving = self.pods
         kept = {name: getattr(moving, name) for name in PodTable.__struct_fields__}
         own = {
@@ -743,7 +738,7 @@ def _unassigned(pod: Pod) -> Pod:
 
 
 def _more_requests(pods: PodTable, more: Sequence[Pod], options: RequestOptions) -> Column[PodRequest]:
-    """The requests of these pods, and behind them those of others, counted once for each spec object."""
+    """Append the requests of more pods, computed once for each spec object."""
     known = pods.requests(options)
     if isinstance(more, PodCopies):
         return known.with_copies(pod_request(more.like.spec, more.like.status, options), len(more))

@@ -1,4 +1,4 @@
-"""Node selectors over columns: a requirement is evaluated once per distinct value of its label."""
+"""Node selectors on columns: a requirement is evaluated once per distinct value of its label."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def where_requirement(requirement: Requirement, nodes: NodeTable) -> BoolArray:
 
 
 def where_field(requirement: Requirement, nodes: NodeTable) -> BoolArray:
-    """(node,) whether metadata.name meets a requirement; every other field reads as empty."""
+    """(node,) whether metadata.name meets a requirement; every other field is empty."""
     if requirement.key != NODE_NAME_FIELD:
         return np.full(len(nodes), requirement.matches({requirement.key: ""}), dtype=np.bool_)
     names = np.zeros(len(nodes.cluster.names), dtype=np.bool_)
@@ -36,9 +36,7 @@ def where_field(requirement: Requirement, nodes: NodeTable) -> BoolArray:
         row = nodes.cluster.index.get(value)
         if row is not None:
             names[row] = True
-    wanted = requirement.matches(
-        {NODE_NAME_FIELD: requirement.values[0]}
-    )  # In: the names themselves; NotIn: all others
+    wanted = requirement.matches({NODE_NAME_FIELD: requirement.values[0]})  # In selects these names, NotIn all others
     return names[nodes.home_rows] if wanted else ~names[nodes.home_rows]
 
 
@@ -76,23 +74,22 @@ def where_required(affinity: RequiredNodeAffinity, nodes: NodeTable) -> BoolArra
 
 
 def preferred_weights(terms: PreferredSchedulingTerms, nodes: NodeTable) -> IntArray:
-    """(node,) int64 sum of the weights of the terms that match."""
+    """(node,) int64 sum of the weights of matching terms."""
     total = np.zeros(len(nodes), dtype=np.int64)
     for weighted in terms.terms:
         total += weighted.weight * where_term(weighted.term, nodes)
     return total
 
 
-# Nodes by label value, for many selectors that each pick few nodes.
-#
-# `where_selector` asks every distinct value of a label, which is right for one selector. Ten thousand local
-# volumes, each for one node, would ask ten thousand times five thousand names; here each looks its node up.
+# Nodes by label value, for many selectors that each select few nodes. `where_selector` evaluates every distinct value
+# of a label, which is right for one selector. Ten thousand local volumes with one node each would evaluate ten thousand
+# times five thousand names; here, each is a lookup.
 
 _NONE = np.zeros(0, dtype=np.int64)
 
 
 class NodeLookup:
-    """Rows of a table by label; what was looked up is remembered."""
+    """Rows of a table by label, with cached lookups."""
 
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes
@@ -103,12 +100,12 @@ class NodeLookup:
 
     @classmethod
     def of(cls, nodes: NodeTable) -> NodeLookup:
-        """That of a table; of the whole cluster it is made once, as long as no node is replaced in place."""
+        """Return the lookup of a table. That of the whole cluster is cached until a node is replaced."""
         return _LOOKUP.of(nodes.cluster.derived, lambda: cls(nodes)) if nodes.is_whole else cls(nodes)
 
     def selector(self, selector: NodeSelector | None) -> IntArray:
-        """Ascending rows that match any term by their labels; None matches all. Fields are not evaluated, as for a node
-        without a name (CheckNodeAffinity in component-helpers/storage/volume/helpers.go)."""
+        """Return rows, ascending, whose labels match any term; None matches all. Fields are not evaluated, as for a
+        node without a name (CheckNodeAffinity in component-helpers/storage/volume/helpers.go)."""
         if selector is None:
             return self._all
         rows = self._selectors.get(selector)
@@ -119,7 +116,7 @@ class NodeLookup:
         return rows
 
     def requirements(self, requirements: Iterable[Requirement]) -> IntArray:
-        """Ascending rows that meet all requirements."""
+        """Return rows, ascending, that meet all requirements."""
         looked_up: list[IntArray] = []
         asked: list[BoolArray] = []
         for requirement in requirements:
@@ -139,7 +136,7 @@ class NodeLookup:
         return _NONE if term.errors else self.requirements(term.expressions)
 
     def _having(self, requirement: Requirement) -> IntArray:
-        """Rows whose label is one of the requirement's values."""
+        """Return rows whose label has one of the requirement's values."""
         by_value = self._by_label.get(requirement.key)
         if by_value is None:
             column = self._nodes.label(requirement.key)

@@ -1,7 +1,7 @@
-"""The pod groups of scheduling.k8s.io, behind the gate GenericWorkload, and the pods that name them.
+"""The pod groups of scheduling.k8s.io, behind the gate GenericWorkload, and their pods.
 
-From 1.36 on a group is a PodGroup. In 1.35 it is an entry of a Workload; here it is a PodGroup as well, named
-`train/workers`, or `train/workers/0` for pods that name a replica of it.
+From 1.36 on, a group is a PodGroup. In 1.35 it is an entry of a Workload; here it is a PodGroup named `train/workers`,
+or `train/workers/0` for pods with a replica key.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def groups_by_key(groups: Iterable[PodGroup], workloads: Iterable[GroupedWorkloa
 
 
 def group_name(spec: PodSpec, *, of_workloads: bool) -> str | None:
-    """The group that a pod names, in a PodGroup or in a Workload; None for a pod without one."""
+    """Return the group that a pod names, in a PodGroup or Workload, or None."""
     if not of_workloads:
         return spec.scheduling_group.pod_group_name if spec.scheduling_group is not None else None
     named = spec.workload_ref
@@ -40,25 +40,25 @@ def group_name(spec: PodSpec, *, of_workloads: bool) -> str | None:
 
 
 def find_group(groups: PodGroups, namespace: str, name: str) -> PodGroup | None:
-    """The group of that name; every replica of a Workload's group has the same."""
+    """Find the group with this name; all replicas of a Workload's group share it."""
     return groups.get(f"{namespace}/{'/'.join(name.split('/')[:2])}")
 
 
 def members_of(pods: PodTable, namespace: str, name: str) -> BoolArray:
-    """(row,) which pods name the group."""
+    """(row,) whether the pod names the group."""
     of_workloads = "/" in name
     found = pods.specs.where(lambda spec: group_name(spec, of_workloads=of_workloads) == name)
     return found & pods.namespaces.where(lambda space: space == namespace)
 
 
 def group_of_pod(groups: PodGroups, pod: Pod) -> PodGroup | None:
-    """The PodGroup that a pod names, where it exists."""
+    """Return the PodGroup that a pod names, if it exists."""
     name = group_name(pod.spec, of_workloads=False)
     return None if name is None else find_group(groups, pod.metadata.namespace, name)
 
 
 def whole_group_of(groups: PodGroups, pods: PodTable, row: int) -> PodGroup | None:
-    """The PodGroup of a pod, where preempting the pod means preempting all pods of the group."""
+    """Return the PodGroup of a pod if preempting the pod means preempting the whole group."""
     named = pods.specs[row].scheduling_group
     if named is None or named.pod_group_name is None:
         return None
@@ -67,10 +67,8 @@ def whole_group_of(groups: PodGroups, pods: PodTable, row: int) -> PodGroup | No
 
 
 def group_priority(group: PodGroup, classes: Mapping[str, PriorityClass]) -> int:
-    """The group's priority; admission resolves its class, and without one the cluster's default.
-
-    Upstream: PodGroupPriority in pkg/scheduler/util/utils.go.
-    """
+    """Return the group's priority: that of its class, or the cluster's default. Upstream: PodGroupPriority in
+    pkg/scheduler/util/utils.go."""
     if group.spec.priority is not None:
         return group.spec.priority
     name = group.spec.priority_class_name

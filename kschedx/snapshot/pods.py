@@ -1,9 +1,9 @@
-"""The pods as columns, with what they request as rows of a matrix."""
+"""The pods as columns, with their requests as rows of a matrix."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Protocol, Self, TypeVar, overload
 
 import msgspec
@@ -25,13 +25,14 @@ from kschedx.snapshot.columns import (
     IntArray,
     Memo,
     each_cluster_row,
+    paired,
     rows_by_group,
 )
 
 # Resource lists as rows of a matrix.
 
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
-"""Columns that every resource matrix begins with. cpu is in milli-units, everything else in units."""
+"""The first columns of every resource matrix. cpu is in milli-units, everything else in units."""
 
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 
@@ -49,7 +50,7 @@ class ResourceNames:
         return len(self.names)
 
     def row(self, amounts: Mapping[str, int]) -> IntArray:
-        """(resource,) int64; resources that the cluster does not know are left out."""
+        """(resource,) int64; unknown resources are left out."""
         row = np.zeros(len(self.names), dtype=np.int64)
         for name, amount in amounts.items():
             column = self.index.get(name)
@@ -58,7 +59,7 @@ class ResourceNames:
         return row
 
 
-# Every pod of the cluster, a row each.
+# Every pod of the cluster, one row each.
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -66,7 +67,7 @@ T = TypeVar("T")
 
 
 class _wherever_they_run(Memo[T]):  # noqa: N801 - used like cached_property
-    """A property of pods that has nothing to do with their nodes: worked out once for all tables of the same pods."""
+    """A property of pods that does not depend on their nodes: computed once for all tables with the same pods."""
 
     def __init__(self, compute: Callable[[PodTable], T]) -> None:
         self._compute = compute
@@ -82,24 +83,22 @@ class _wherever_they_run(Memo[T]):  # noqa: N801 - used like cached_property
 
 
 class Tally(Protocol):
-    """A number for each pod, to be summed up by node. Equal ones are the same number: it is a key.
-
-    It reads what never changes about a pod, and whether it is terminating: not where it runs.
-    """
+    """A number for each pod, to be summed by node. It is a key, so equal tallies give equal numbers. It may read the
+    immutable part of a pod and whether it is terminating, but not its node."""
 
     def __hash__(self) -> int: ...
 
     def candidates(self, pods: PodTable) -> IntArray:
-        """Rows of a table among which are all that weigh something."""
+        """Return rows that include all pods with a weight."""
         ...
 
     def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
-        """(row,) int64 of these rows of a table."""
+        """(row,) int64 the weights of these rows."""
         ...
 
 
 class NodeRule(Protocol):
-    """A number for a node from its pods, in ascending order of their rows. It reads what never changes about a pod."""
+    """A number for a node from its pods, in ascending order of rows. It may read the immutable part of a pod."""
 
     def __hash__(self) -> int: ...
 
@@ -107,7 +106,7 @@ class NodeRule(Protocol):
 
 
 class Numbers:
-    """A tally that was worked out for every pod of a table, and is equal to itself alone."""
+    """A tally that is computed for every pod of a table and equals only itself."""
 
     __slots__ = ("_numbers",)
 
@@ -123,7 +122,7 @@ class Numbers:
 
 
 class PodCopies(Sequence[Pod]):
-    """Pods that wait and differ in a number at the end of their names. Each is an object only while it is looked at."""
+    """Pending pods that differ only in a number at the end of their names. A pod object is created on access."""
 
     def __init__(self, like: Pod, prefix: str, numbers: IntArray) -> None:
         """`like` has no node; `numbers` are ascending."""
@@ -152,7 +151,7 @@ class PodCopies(Sequence[Pod]):
 
 
 class _Numbered(Sequence[str]):
-    """Texts, and behind them others that differ in a number at their ends."""
+    """Texts, followed by texts that differ only in a number at the end."""
 
     def __init__(self, texts: Sequence[str], prefix: str, numbers: IntArray) -> None:
         self._texts, self._prefix, self._numbers = texts, prefix, numbers
@@ -176,7 +175,7 @@ class _Numbered(Sequence[str]):
 
 
 class _RowsOfCopies(Mapping[str, int]):
-    """Rows by key of pods, and of copies in the rows behind them."""
+    """Rows by pod key, with the copies in the rows after the others."""
 
     def __init__(self, rows: Mapping[str, int], copies: PodCopies, first: int) -> None:
         self._rows, self._prefix, self._numbers, self._first = rows, copies.key_prefix, copies.numbers, first
@@ -198,11 +197,8 @@ class _RowsOfCopies(Mapping[str, int]):
 
 
 class PodTable(Struct, frozen=True, kw_only=True, dict=True):
-    """Pods as columns of equal length, in the order in which they are listed.
-
-    A pod takes part in scheduling decisions about others where `node` is not negative: it has a node that exists, and
-    it has not finished.
-    """
+    """Pods as columns of equal length, in list order. A pod affects the scheduling of others if `node` is not negative:
+    its node exists, and it has not finished."""
 
     rows: Mapping[str, int]
     """`namespace/name` to row."""
@@ -211,31 +207,31 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     uids: Sequence[str]
     labels: Column[dict[str, str]]
     annotations: Column[dict[str, str]]
-    """Only those that kschedx reads (`api.annotations`)."""
+    """Only annotations that kschedx reads."""
     owners: Column[tuple[OwnerReference, ...]]
     specs: Column[PodSpec]
     without_priority: frozenset[int]
-    """Codes of `specs` that name neither a priority nor a class, as no API server has stored them, where there is no
-    default either; they have one here."""
+    """Codes of `specs` without a priority or class, which no API server has stored, if there is no default class. They
+    have a priority here."""
     statuses: Column[PodStatus]
-    """Conditions and in-place resize state; phase, start time and nomination have columns of their own."""
+    """Conditions and in-place resize state; phase, start time, and nomination have their own columns."""
     phases: Column[str]
     start_times: Sequence[str | None]
     creation_timestamps: Sequence[str | None]
     deletion_timestamps: Sequence[str | None]
     finalizers: Mapping[str, tuple[str, ...]] = {}
-    """Of pods that are being deleted, by `namespace/name`."""
+    """Finalizers of terminating pods, by `namespace/name`."""
     nominated_node_names: Sequence[str]
     node_names: Column[str]
     node: IntArray
-    """(pod,) row of the node that the pod runs on; -1 for pods without one, on an unknown one, or finished."""
+    """(pod,) row of the pod's node; -1 for pods without a node, with an unknown one, or finished."""
     node_count: int
     grouped: tuple[IntArray, IntArray] | None = None
-    """`rows_by_group` of a table in which these and perhaps more pods run; None where there is none yet."""
+    """`rows_by_group` of a table in which these and possibly more pods run, or None."""
     counts_finished: bool = False
-    """Pods that have finished, and that no API server has stored, are on their nodes like others."""
+    """Whether finished pods that no API server has stored count on their nodes."""
     derived: Derived = field(default_factory=dict)
-    """What was worked out from the pods alone, wherever they run; tables that differ only in that share it."""
+    """Values computed from the pods alone, whatever their nodes; shared by tables that differ only in the nodes."""
     _requests: dict[RequestOptions, Column[PodRequest]] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -243,11 +239,11 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def listed(self) -> IntArray | None:
-        """(pod,) `node` when the pod group's cycle began that runs now; None outside of one."""
+        """(pod,) `node` at the start of the current pod group's cycle, or None."""
         return None
 
     def __getitem__(self, row: int) -> Pod:
-        """The pod as a typed object."""
+        """Return the pod as a typed object."""
         return Pod(
             metadata=ObjectMeta(
                 name=self.names[row],
@@ -273,21 +269,18 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         return f"{self.namespaces[row]}/{self.names[row]}"
 
     def keys(self, rows: Sequence[int]) -> list[str]:
-        """The same of many."""
+        """Return the keys of many pods."""
         spaces, names, codes = self.namespaces.values, self.names, self.namespaces.codes[[*rows]].tolist()
         return [f"{spaces[code]}/{names[row]}" for code, row in zip(codes, rows, strict=True)]
 
-    def count_alike(self, rows: IntArray, row: int) -> int:
-        """How many of these pods, from the first, differ from one in nothing but their names."""
-        alike = np.ones(len(rows), dtype=np.bool_)
-        for codes in self._compared:
-            alike &= codes[rows] == codes[row]
-        return len(rows) if alike.all() else int(alike.argmin())
-
     def is_like(self, one: int, other: int) -> bool:
-        """Whether two pods differ in nothing but their names, and none is terminating."""
+        """Return whether two pods are identical except for their names, and neither is terminating."""
         is_same = all(int(codes[one]) == int(codes[other]) for codes in self._compared)
         return is_same and not (self.deletion_timestamps[one] or self.deletion_timestamps[other])
+
+    def class_numbers(self, rows: IntArray) -> IntArray:
+        """Return (row,) equal numbers for pods that are identical except for their names."""
+        return reduce(paired, (codes[rows] for codes in self._compared))
 
     @property
     def _compared(self) -> tuple[IntArray, ...]:
@@ -296,7 +289,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
 
     @_wherever_they_run
     def priorities(self) -> IntArray:
-        """(pod,) int64; 0 where none is set."""
+        """(pod,) int64; 0 by default."""
         return self.specs.map(lambda spec: spec.priority or 0)
 
     @_wherever_they_run
@@ -306,10 +299,8 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
 
     @_wherever_they_run
     def started(self) -> IntArray:
-        """(pod,) int64 nanoseconds since 1970 of the start, `timestamps.LATEST` for pods that have not started.
-
-        Raises `InputError` with the pod and the field where a start time is not one.
-        """
+        """(pod,) int64 nanoseconds since 1970 of the start, `timestamps.LATEST` for pods that have not started. Raises
+        `InputError` with the pod and the field for an invalid time."""
         times: dict[str | None, int] = {None: LATEST, "": LATEST}
         for row, text in enumerate(self.start_times):
             if text and text not in times:
@@ -321,7 +312,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def nominated(self) -> tuple[int, ...]:
-        """Rows of pods without a node that are nominated for one."""
+        """Rows of pods with a nominated node and without a node."""
         return self._nominated
 
     @_wherever_they_run
@@ -330,7 +321,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def pending(self) -> tuple[int, ...]:
-        """Rows of pods that wait for a node."""
+        """Rows of pending pods."""
         return self._pending
 
     @_wherever_they_run
@@ -343,7 +334,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         return self.grouped or rows_by_group(self.node, self.node_count)
 
     def on_node(self, node: ClusterRow) -> IntArray:
-        """Rows of the pods that run on a node, in load order."""
+        """Return rows of the pods on a node, in load order."""
         order, start = self._by_node
         rows = order[start[node] : start[node + 1]]
         return rows if self.grouped is None else rows[self.node[rows] == node]
@@ -352,15 +343,21 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     def _asking_host_ports(self) -> IntArray:
         return np.flatnonzero(self.specs.where(lambda spec: bool(host_ports(spec))))
 
+    @_wherever_they_run
+    def of_control_plane(self) -> Sequence[int]:
+        """Rows of the pods in the namespaces of the control plane's components, OpenShift's included."""
+        names = ("kube-system", *(f"openshift-kube-{one}" for one in ("scheduler", "controller-manager")))
+        return np.flatnonzero(self.namespaces.where(names.__contains__)).tolist()
+
     @property
     def with_host_ports(self) -> IntArray:
-        """Rows of running pods that occupy host ports."""
+        """Rows of running pods that use host ports."""
         rows = self._asking_host_ports
         return rows[self.node[rows] >= 0]
 
     @_wherever_they_run
     def rows_by_claim_name(self) -> Mapping[str, Sequence[int]]:
-        """The name of a PersistentVolumeClaim, in whatever namespace, to the pods with a volume behind which it is."""
+        """Return the pods by the name of a PersistentVolumeClaim that they use, in any namespace."""
         found: dict[str, list[int]] = {}
         concerned = self.specs.where(lambda spec: any(map(_has_claim, spec.volumes)))
         for row in np.flatnonzero(concerned).tolist():
@@ -370,33 +367,33 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         return found
 
     def claiming(self, key: str) -> list[int]:
-        """Rows of the pods that have a volume behind which a PersistentVolumeClaim is, given by `namespace/name`."""
+        """Return rows of the pods that use a PersistentVolumeClaim, given as `namespace/name`."""
         namespace, _, name = key.partition("/")
         return [row for row in self.rows_by_claim_name.get(name, ()) if self.namespaces[row] == namespace]
 
     @_wherever_they_run
     def finished_unstored(self) -> BoolArray:
-        """(pod,) whether it has finished and has no creation timestamp, as a pod that no API server has stored."""
+        """(pod,) whether it has finished and has no creation timestamp, so that no API server has stored it."""
         finished = self.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
         return finished & np.array([not stamp for stamp in self.creation_timestamps], dtype=np.bool_)
 
     def with_finished(self, nodes: Mapping[str, ClusterRow]) -> PodTable:
-        """The table in which `finished_unstored` pods count on their nodes; `nodes` is name to row."""
+        """Count `finished_unstored` pods on their nodes; `nodes` is name to row."""
         node = np.where(self.finished_unstored, self.node_names.map(lambda name: nodes.get(name, -1)), self.node)
         return replace(self, node=node, grouped=None, counts_finished=True)
 
     def placed(self, rows: IntArray, nodes: IntArray | int) -> PodTable:
-        """The table in which these pods run on these nodes; -1 is nowhere."""
+        """Assign these pods to these nodes; -1 means no node."""
         node = self.node.copy()
         node[rows] = nodes
         return replace(self, node=node, grouped=None)
 
     def moved(self, node: IntArray, node_count: int) -> PodTable:
-        """The table with every pod where `node` (pod,) says, among other nodes."""
+        """Assign every pod as `node` (pod,) says, among other nodes."""
         return replace(self, node=node, node_count=node_count, grouped=None, counts_finished=True)
 
     def with_pods(self, pods: Sequence[Pod]) -> PodTable:
-        """The table with these pods in rows of their own at the end; they run nowhere."""
+        """Append pods without a node."""
         count = len(pods)
 
         def grown(column: Column[T], values: Sequence[T]) -> Column[T]:
@@ -428,7 +425,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def with_pod_copies(self, copies: PodCopies) -> Self:
-        """The table with these pods at the end; their names are not taken."""
+        """Append copies of a pod; their names must be new."""
         count, like, numbers = len(copies), copies.like, copies.numbers
         metadata, nothing = like.metadata, [None] * count
         return replace(
@@ -455,14 +452,14 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def with_spec(self, row: int, spec: PodSpec) -> PodTable:
-        """The table in which one pod has another spec, a priority of its own in it."""
+        """Replace the spec of one pod, with the priority in it."""
         codes = self.specs.codes.copy()
         codes[row] = len(self.specs.values)
         specs = Column(codes, [*self.specs.values, replace(spec, node_name="")])
         return replace(self, specs=specs, derived={}, _requests={})
 
     def with_copies(self, rows: IntArray, nodes: ClusterRows, node_count: int) -> PodTable:
-        """The table with copies of some pods in rows of their own at the end, which run on `nodes`."""
+        """Append copies of some pods, which run on `nodes`."""
 
         def grown(column: Column[T]) -> Column[T]:
             return Column(np.concatenate([column.codes, column.codes[rows]]), column.values)
@@ -494,7 +491,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def without(self, gone: IntArray) -> PodTable:
-        """The table after pods have been deleted: their rows stay, but they run nowhere and wait for nothing."""
+        """Delete pods: their rows stay, without a node and not pending."""
         node = self.node.copy()
         node[gone] = -1
         names = self.nominated_node_names
@@ -505,14 +502,14 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         return replace(self, node=node, nominated_node_names=names, grouped=self._by_node, derived=derived)
 
     def tally(self, tally: Tally) -> IntArray:
-        """(node,) int64 what the pods on each node weigh; not to be changed."""
+        """(node,) int64 the sum of the weights of each node's pods; read-only."""
         rows = tally.candidates(self)
         rows = rows[self.node[rows] >= 0]
         weights = tally.weights(self, rows)
         return np.bincount(self.node[rows], weights=weights, minlength=self.node_count).astype(np.int64)
 
     def in_namespaces(self, rule: Callable[[str], bool]) -> IntArray:
-        """Rows of the pods in the namespaces for whose names `rule` holds."""
+        """Return rows of the pods in the namespaces for which `rule` holds."""
         order, start = self._by_namespace
         codes = [code for code, name in enumerate(self.namespaces.values) if rule(name)]
         parts = [order[start[code] : start[code + 1]] for code in codes]
@@ -523,7 +520,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         return rows_by_group(self.namespaces.codes, len(self.namespaces.values))
 
     def numbers(self, rule: NodeRule, number: Callable[[ClusterRow], int], rows: ClusterRows) -> IntArray:
-        """(row,) int64 what a rule makes of these nodes, each by `number`."""
+        """(row,) int64 the result of a rule for these nodes, each by `number`."""
         return np.fromiter(map(number, each_cluster_row(rows)), dtype=np.int64, count=len(rows))
 
     def requests(self, options: RequestOptions) -> Column[PodRequest]:
@@ -536,7 +533,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         pairs = self.specs.codes * max(len(self.statuses.values), 1) + self.statuses.codes
         distinct, codes = np.unique(pairs, return_inverse=True)
         width = max(len(self.statuses.values), 1)
-        # pods of one StatefulSet differ in their claims, and so in their specs, but not in what they ask for
+        # pods of a StatefulSet differ in their claims, and so in their specs, but not in their requests
         counted: dict[tuple[bytes, int], PodRequest] = {}
         values: list[PodRequest] = []
         for pair in map(int, distinct):
@@ -553,17 +550,17 @@ def _has_claim(volume: Volume) -> bool:
 
 
 def _kept(status: PodStatus) -> PodStatus:
-    """What the column of statuses has: the phase, times and nominations have columns of their own."""
+    """Return the status without phase, times, and nomination, which have their own columns."""
     return PodStatus(conditions=status.conditions)
 
 
 class RequestTable(Struct, frozen=True, kw_only=True):
-    """What each pod asks for, as arrays."""
+    """The requests of each pod, as arrays."""
 
     matrix: IntArray
     """(pod, resource) int64: milli-units of cpu, units of everything else."""
     nonzero: IntArray
-    """(pod, 2) int64: cpu and memory with the scheduler's defaults for containers that ask for none."""
+    """(pod, 2) int64: cpu and memory with the scheduler's defaults for containers without requests."""
 
     @classmethod
     def of(cls, requests: Column[PodRequest], names: ResourceNames) -> RequestTable:
@@ -574,7 +571,7 @@ class RequestTable(Struct, frozen=True, kw_only=True):
         return cls(matrix=matrix[requests.codes], nonzero=nonzero[requests.codes])
 
     def with_more(self, requests: Column[PodRequest], names: ResourceNames) -> RequestTable:
-        """The table of more pods, whose requests stand behind those that it has."""
+        """Append the requests of more pods."""
         values, codes = np.unique(requests.codes[len(self.matrix) :], return_inverse=True)
         more = RequestTable.of(Column(codes.astype(np.int64), [requests.values[int(code)] for code in values]), names)
         return RequestTable(
@@ -583,7 +580,7 @@ class RequestTable(Struct, frozen=True, kw_only=True):
 
 
 def host_ports(spec: PodSpec, *, sidecars: bool = True) -> tuple[ContainerPort, ...]:
-    """The host ports that a pod occupies: those of its `sidecars`, where they count, then those of its containers."""
+    """Return a pod's host ports: those of sidecars, if they count, then those of its containers."""
     restartable = [container for container in spec.init_containers if sidecars and container.is_restartable_init]
     running = (*restartable, *spec.containers)
     return tuple([port for container in running for port in container.ports if port.host_port > 0])

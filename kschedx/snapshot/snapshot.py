@@ -1,4 +1,4 @@
-"""A snapshot: everything that scheduling reads of a cluster at one moment, and where it came from."""
+"""A snapshot: everything that scheduling reads of a cluster at one moment, and its source."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ from kschedx.snapshot.pod_groups import groups_by_key
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.storage import Storage
 
-# Where a snapshot came from, and what may be missing in it.
+# The source of a snapshot, and what may be missing in it.
 
 
 class Missing(StrEnum):
-    """Why a cluster's objects of a kind are not in a snapshot."""
+    """Why a snapshot lacks the cluster's objects of a kind."""
 
     FORBIDDEN = "forbidden"
     ABSENT = "absent"
@@ -66,59 +66,57 @@ class SourceDocument(Document, frozen=True, omit_defaults=True):
 
 
 class Source(Struct, frozen=True, kw_only=True):
-    """Where a snapshot came from."""
+    """The source of a snapshot."""
 
     text: str = ""
-    """File names, or what else a person would recognize it by."""
+    """File names, or another name of the source."""
     kinds: Mapping[str, int] = field(default_factory=dict)
-    """Kind to number of objects that were read."""
+    """Kind to the number of objects."""
     missing: Mapping[str, Missing] = field(default_factory=dict)
-    """Kinds whose objects could not be read, though the cluster may have some."""
+    """Kinds that could not be read, although the cluster may have objects of them."""
     formats: tuple[str, ...] = ()
-    """The dumps of other tools that were recognized, by the names that people know them by."""
+    """The recognized formats of other tools' dumps."""
     lacks: Mapping[str, str] = field(default_factory=dict)
-    """Kinds of which those dumps do not hold all objects, with those that they lack."""
+    """Kinds of which these dumps lack objects, with the missing ones."""
     server_version: str = ""
-    """The API server's release (`v1.36.2`), where one was asked."""
+    """The API server's version (`v1.36.2`), if known."""
     taken: str = ""
-    """When the cluster was read, in RFC 3339, where that is known."""
+    """When the cluster was read, as RFC 3339, if known."""
     complete: frozenset[str] = frozenset()
-    """Kinds of which every object is known to be here."""
+    """Kinds of which every object is known to be in the snapshot."""
     namespaces: tuple[str, ...] = ()
-    """The only namespaces whose objects are here; empty for all."""
+    """The namespaces that were read; empty for all."""
     anonymized: bool = False
-    """Names stand for others."""
+    """Whether names are replaced."""
     is_slim: bool = False
-    """kschedx wrote it: of its objects there is what scheduling reads."""
+    """Whether kschedx wrote it, with only the fields that scheduling reads."""
     left_out: tuple[str, ...] = ()
-    """Files among others that hold no Kubernetes objects."""
+    """Files without Kubernetes objects."""
     is_dump: bool = False
-    """An API server has stored its nodes: a kind of which nothing is here may have been left out."""
+    """Whether an API server has stored its nodes: a kind without objects may have been left out."""
 
     @property
     def document(self) -> SourceDocument:
-        """Without when it was read, so that the same cluster gives the same document."""
+        """The source without its time, so that the same cluster gives the same document."""
         return part_of(SourceDocument, self, kinds=dict(sorted(self.kinds.items())))
 
     def is_complete(self, kind: str, namespace: str = "") -> bool:
-        """Whether what is not here does not exist; of a kind that is in namespaces, in this one. A dump never shows
+        """Return whether an absent object does not exist, for a namespaced kind in this namespace. A dump never proves
         that."""
         if namespace and self.namespaces and namespace not in self.namespaces:
             return False
         return kind in self.complete or self.missing.get(kind) is Missing.ABSENT
 
     def may_lack(self, kind: str, namespace: str = "") -> bool:
-        """Whether what is not here may be in the cluster all the same: a dump lacks it, or holds nothing of the kind.
-
-        What may not be listed is in `missing`.
-        """
+        """Return whether the cluster may have objects of the kind that the dump lacks. Kinds that may not be listed are
+        in `missing`."""
         if kind in self.missing or self.is_complete(kind, namespace):
             return False
         return kind in self.lacks or (self.is_dump and not self.kinds.get(kind))
 
     @property
     def header(self) -> SnapshotHeader:
-        """What a file of this snapshot says of itself."""
+        """The header for a file of this snapshot."""
         return SnapshotHeader(
             taken=self.taken,
             source=self.text,
@@ -132,7 +130,7 @@ class Source(Struct, frozen=True, kw_only=True):
         )
 
     def with_header(self, header: SnapshotHeader) -> Source:
-        """This source as the header of its files describes it; the text stays."""
+        """Apply the header of the files; the text stays."""
         causes = {cause.value: cause for cause in Missing}
         return replace(
             self,
@@ -147,7 +145,7 @@ class Source(Struct, frozen=True, kw_only=True):
         )
 
 
-# Objects as they were read, for the few who need more of them than scheduling does.
+# Complete manifests, for the few features that need more than scheduling reads.
 
 MANIFEST_KINDS = frozenset({"Pod", "Node"})
 
@@ -158,14 +156,14 @@ class ManifestName(Struct, frozen=True, kw_only=True):
 
 
 class ManifestHead(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What an object is called; what is read of a kind beside it has fields of its own."""
+    """The name of an object; subclasses add other fields."""
 
     api_version: str | None = ""
     kind: str | None = ""
     metadata: ManifestName | None = None
 
     def key_of(self, kind: str) -> str:
-        """`namespace/name`, or the name of what has no namespace; empty for an object that is not of this kind."""
+        """Return `namespace/name`, or the name of a cluster-scoped object; empty for an object of another kind."""
         version = self.api_version or ""
         if self.kind != kind or version not in ("v1", "") or self.metadata is None:
             return ""
@@ -180,17 +178,17 @@ M = TypeVar("M", bound=ManifestHead)
 
 
 class Manifests:
-    """Keeps JSON arrays of objects, and decodes them on first use."""
+    """Keeps JSON arrays of objects and decodes them on first use."""
 
     def __init__(
         self, texts: Sequence[bytes], added: Mapping[tuple[str, str], Mapping[str, object]] | None = None
     ) -> None:
-        """`texts` have been read as objects before; `added` is what takes the place of some, by kind and name."""
+        """`texts` were validated before; `added` replaces objects, by kind and name."""
         self._texts = texts
         self._added = added or {}
 
     def get(self, kind: str, name: str) -> Mapping[str, object] | None:
-        """An object's manifest; `name` is `namespace/name` of a pod."""
+        """Return an object's manifest; for a pod, `name` is `namespace/name`."""
         if (kind, name) in self._added:
             return self._added[kind, name]
         raw = self._index.get((kind, name))
@@ -198,14 +196,12 @@ class Manifests:
         return found
 
     def with_pod(self, key: str, manifest: Mapping[str, object]) -> Manifests:
-        """The same manifests, and one of a pod that is new, or takes another's place."""
+        """Add or replace the manifest of a pod."""
         return Manifests(self._texts, {**self._added, ("Pod", key): manifest})
 
     def records(self, kind: str, record: type[M]) -> dict[str, M]:
-        """The objects of a kind by `namespace/name`, or by name for nodes. Raises `InputError`.
-
-        A list is read at once where all its objects can be read as `record`, whatever their kind.
-        """
+        """Return the objects of a kind by `namespace/name`, or by name for nodes. Raises `InputError`. A list is
+        decoded at once if `record` fits all its objects, of any kind."""
         decoder = msgspec.json.Decoder(list[record])  # type: ignore[valid-type] # a type at run time
         found: dict[str, M] = {}
         for text in self._texts:
@@ -226,15 +222,15 @@ class Manifests:
         for text in self._texts:
             for head, raw in zip(_HEADS.decode(text), _RAWS.decode(text), strict=True):
                 if head.kind in MANIFEST_KINDS and (key := head.key_of(head.kind)):
-                    found[head.kind, key] = raw  # a list that was read again has the last word
+                    found[head.kind, key] = raw  # a list that was read again replaces the earlier one
         return found
 
 
-# What a cluster holds, as far as scheduling reads it.
+# The contents of a cluster that scheduling reads.
 
 
 class Contents(Struct, frozen=True, kw_only=True):
-    """Everything that scheduling reads of a cluster."""
+    """The contents of a cluster that scheduling reads."""
 
     source: Source
     cluster: ClusterNodes
@@ -249,33 +245,32 @@ class Contents(Struct, frozen=True, kw_only=True):
     pod_groups: Mapping[str, PodGroup] = field(default_factory=dict)
     """`namespace/name` to pod group."""
     workloads: Mapping[tuple[str, str, str], bytes] = field(default_factory=dict)
-    """(kind, namespace, name) to the manifest of an object that makes pods from a template."""
+    """(kind, namespace, name) to the manifest of an object with a pod template."""
     devices: Devices = field(default_factory=Devices)
     storage: Storage = field(default_factory=Storage)
     namespace_annotations: Mapping[str, Labels] = field(default_factory=dict)
-    """Namespace to those of its annotations that admission reads."""
+    """Namespace to its annotations that admission reads."""
     limit_ranges: Mapping[str, Sequence[LimitRange]] = field(default_factory=dict)
-    """Namespace to its LimitRanges, defaulted."""
+    """Namespace to its LimitRanges, with defaults."""
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
     failed_scheduling: Mapping[str, FailedScheduling] = field(default_factory=dict)
-    """`namespace/name` of a pending pod to what kube-scheduler's newest event says of it, where events were read."""
+    """`namespace/name` of a pending pod to kube-scheduler's newest event, if events were read."""
     pod_warnings: Mapping[str, FailedScheduling] = field(default_factory=dict)
     """`namespace/name` of a pod with a node to the newest warning of its kubelet: volumes, sandbox, network."""
     failed_creates: Mapping[tuple[str, str, str], FailedCreate] = field(default_factory=dict)
-    """(kind, namespace, name) of a pods' owner to what its controller's newest event says of a pod that it could not
-    make."""
+    """(kind, namespace, name) of an owner to its controller's newest event about a pod that it could not create."""
     objects: Mapping[type[Struct], tuple[Struct, ...]] = field(default_factory=dict)
-    """Record of a kind to its objects, for kinds that no other field holds."""
+    """Record of a kind to its objects, for kinds without their own field."""
     manifests: Manifests | None = None
-    """Pods and nodes as they were read, if they were to be kept."""
+    """Complete pods and nodes, if they are kept."""
     autoscaler_events: Mapping[str, ScaleUpEvent] = field(default_factory=dict)
-    """`namespace/name` of a pending pod to what cluster-autoscaler said of it last."""
+    """`namespace/name` of a pending pod to cluster-autoscaler's newest event."""
     karpenter_events: Mapping[str, FailedScheduling] = field(default_factory=dict)
-    """`namespace/name` of a pending pod to what Karpenter said of it last."""
+    """`namespace/name` of a pending pod to Karpenter's newest event."""
 
 
 def of_objects(objects: Objects) -> dict[str, object]:
-    """The fields of a snapshot that are made of objects other than nodes and pods."""
+    """Return a snapshot's fields for objects other than nodes and pods."""
     namespaces = of_record(objects, Namespace)
     return {
         "namespaces": {one.metadata.name: default_namespace(one).metadata.labels for one in namespaces},
@@ -300,23 +295,23 @@ def priority_classes(objects: Objects) -> dict[str, PriorityClass]:
 
 
 def _read_by_admission(namespace: Namespace) -> Labels:
-    """Its annotations, without those that say nothing about pods."""
+    """Return the annotations of a namespace that affect pods."""
     return {key: text for key, text in namespace.metadata.annotations.items() if key in READ_ANNOTATIONS}
 
 
 def _by_namespace(limit_ranges: Sequence[LimitRange]) -> dict[str, list[LimitRange]]:
-    """In order of their names; the API server takes them in any order."""
+    """Sort by name; the API server uses any order."""
     found: dict[str, list[LimitRange]] = {}
     for one in sorted(limit_ranges, key=lambda one: one.metadata.name):
         found.setdefault(one.metadata.namespace, []).append(one)
     return found
 
 
-# A cluster at one moment, and the same cluster with something changed.
+# A cluster at one moment, and copies with a change.
 
 
 class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
-    """A cluster at one moment. A change makes another snapshot that shares the rest."""
+    """A cluster at one moment. A change returns another snapshot that shares the rest."""
 
     _tables: dict[RequestOptions, NodeTable] = field(default_factory=dict)
 
@@ -325,27 +320,27 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def config_maps(self) -> Mapping[str, ConfigMap]:
-        """`namespace/name` to those that describe the cluster-autoscaler."""
+        """ConfigMaps about cluster-autoscaler, by `namespace/name`."""
         return {f"{one.metadata.namespace}/{one.metadata.name}": one for one in self.of(ConfigMap)}
 
     @cached_property
     def terminating_namespaces(self) -> frozenset[str]:
-        """Those that are being deleted."""
+        """Namespaces that are being deleted."""
         found = self.of(Namespace)
         terminating = (one for one in found if one.metadata.deletion_timestamp or one.status.phase == "Terminating")
         return frozenset(one.metadata.name for one in terminating)
 
     def of(self, record: type[R]) -> tuple[R, ...]:
-        """The objects of the kind that has this record, as they were read."""
+        """Return the objects of the kind with this record."""
         return of_record(self.objects, record)
 
     @property
     def default_node_selector(self) -> str:
-        """What OpenShift adds to the pods of projects without a node selector of their own."""
+        """The node selector that OpenShift adds to pods in projects without their own."""
         return next((one.spec.default_node_selector for one in self.of(SchedulerConfig)), "")
 
     def with_records(self, record: type[R], objects: Iterable[R]) -> Snapshot:
-        """The cluster with other objects of the kind that has this record, which are kept nowhere else."""
+        """Replace the objects of the kind with this record, which has no field of its own."""
         return replace(self, objects={**self.objects, record: tuple(objects)}, _tables=dict(self._tables))
 
     @classmethod
@@ -354,19 +349,17 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
 
     @classmethod
     def from_objects(cls, objects: Iterable[Mapping[str, object]]) -> Self:
-        """A snapshot of Kubernetes manifests as dicts, listed in this order; files are listed by namespace and name.
-
-        Raises `InputError` where one cannot be read.
-        """
+        """Build a snapshot from manifests as dicts, in this order; files are sorted by namespace and name. Raises
+        `InputError` for an invalid one."""
         from kschedx.kube.decoding import mappings
-        from kschedx.snapshot.build import SnapshotBuilder  # not needed once there is a snapshot
+        from kschedx.snapshot.build import SnapshotBuilder  # imported late, because a loaded snapshot does not need it
 
         builder = SnapshotBuilder(whole=True)
         builder.add_objects(mappings(objects, "objects"))
         return cls.of_contents(builder.finish(keeps_order=True))
 
     def nodes(self, options: RequestOptions) -> NodeTable:
-        """All nodes with the pods that run on them; requests are counted as `options` says."""
+        """Return all nodes with their running pods; `options` decide how requests are counted."""
         table = self._tables.get(options)
         if table is None:
             table = self._tables[options] = NodeTable.of(self.cluster, self.pods, options)
@@ -374,7 +367,7 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def orphans(self) -> tuple[int, ...]:
-        """Rows of unfinished pods that name a node which the snapshot does not hold."""
+        """Rows of unfinished pods whose node is not in the snapshot."""
         there = self.cluster.index
         lost = self.pods.node_names.where(lambda name: bool(name) and name not in there)
         unfinished = ~self.pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
@@ -382,36 +375,36 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def with_finished_pods(self) -> Snapshot:
-        """The cluster in which finished pods that no API server has stored count on their nodes."""
+        """The cluster with finished pods that no API server has stored counted on their nodes."""
         if self.pods.counts_finished or not self.pods.finished_unstored.any():
             return self
         return replace(self, pods=self.pods.with_finished(self.cluster.index), _tables={})
 
-    # --- what if
+    # --- what-ifs
 
     def without_pods(self, rows: Iterable[int]) -> Snapshot:
-        """The cluster without these pods; their rows stay, but they run nowhere and wait for nothing."""
+        """Delete these pods: their rows stay, without a node and not pending."""
         gone = distinct(np.fromiter(rows, dtype=np.int64))
         pods = self.pods.without(gone)
         tables = {options: table.without(pods, gone) for options, table in self._tables.items()}
         return replace(self, pods=pods, _tables=tables)
 
     def with_nodes(self, changed: Mapping[ClusterRow, Node]) -> Snapshot:
-        """The cluster with some nodes' objects replaced, by row; names stay."""
+        """Replace nodes by row; names stay."""
         return self._over(self.cluster.with_nodes(changed), self.pods)
 
     def with_added_node(self, node: Node) -> Snapshot:
-        """The cluster with one more node, in the last row."""
+        """Append a node."""
         pods = replace(self.pods, node_count=self.pods.node_count + 1, grouped=None)
         return self._over(self.cluster.with_added(node), pods)
 
     def _over(self, cluster: ClusterNodes, pods: PodTable) -> Snapshot:
-        """The cluster with other nodes, in which all pods run where they did."""
+        """Return the cluster with other nodes and all pods where they are."""
         tables = {options: table.over(cluster, pods) for options, table in self._tables.items()}
         return replace(self, cluster=cluster, pods=pods, _tables=tables)
 
     def with_answered_nodes(self, answered: Sequence[Node]) -> Snapshot:
-        """The cluster, and in rows behind its own nodes others that stand for some of them, without pods or images."""
+        """Append modified copies of some nodes, without pods or images."""
         pods = replace(self.pods, node_count=self.pods.node_count + len(answered), grouped=None)
         return replace(self, cluster=self.cluster.with_answered(answered), pods=pods, _tables={})
 
@@ -419,11 +412,11 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         return replace(self, devices=devices, _tables=dict(self._tables))
 
     def with_claims(self, changed: Mapping[str, PersistentVolumeClaim]) -> Snapshot:
-        """The cluster with some claims replaced or added, by `namespace/name`."""
+        """Replace or add claims by `namespace/name`."""
         return self.with_storage(replace(self.storage, claims={**self.storage.claims, **changed}))
 
     def with_new_claims(self, made: Mapping[str, PersistentVolumeClaim]) -> Snapshot:
-        """The cluster with claims that it did not have, bound where a driver provisions at once for every node."""
+        """Add new claims, bound if a driver immediately provisions volumes that every node can reach."""
         claims, volumes = {**self.storage.claims}, {**self.storage.volumes}
         for key, claim in made.items():
             named = self.storage.with_default(claim)

@@ -1,4 +1,4 @@
-"""Volumes, claims, classes and drivers of a cluster, by name."""
+"""Volumes, claims, classes, and drivers of a cluster, by name."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ T = TypeVar("T")
 
 
 class Storage(Struct, frozen=True, kw_only=True, dict=True):
-    """What scheduling reads about storage. Mappings keep the order in which the objects were loaded."""
+    """The storage objects that scheduling reads. Mappings keep the load order."""
 
     volumes: Mapping[str, PersistentVolume] = field(default_factory=dict)
     claims: Mapping[str, PersistentVolumeClaim] = field(default_factory=dict)
-    """By `namespace/name`; those that name no class have the default one."""
+    """By `namespace/name`; claims without a class have the default class."""
     classes: Mapping[str, StorageClass] = field(default_factory=dict)
     csi_nodes: Mapping[str, CSINode] = field(default_factory=dict)
-    """By the name of the node, which need not exist."""
+    """By the name of the node, which may not exist."""
     csi_drivers: Mapping[str, CSIDriver] = field(default_factory=dict)
     capacities: Sequence[CSIStorageCapacity] = ()
     attachments: Sequence[VolumeAttachment] = ()
     changed: Sequence[str] = ()
-    """Keys of the claims that changed while the cluster moved, in order: what others have to catch up with."""
+    """Keys of the claims that changed in a moving cluster, in order. Values computed from claims apply them later."""
 
     @classmethod
     def of(cls, objects: Objects) -> Storage:
-        """From records by kind."""
+        """Build from records by kind."""
         classes = {one.metadata.name: one for one in of_record(objects, StorageClass)}
         default = default_class(classes.values())
         return cls(
@@ -60,7 +60,7 @@ class Storage(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def with_default(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """A new claim; one that names no class gets the default one."""
+        """Return a new claim with the default class if it has none."""
         return with_default_class(claim, default_class(self.classes.values()))
 
     def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
@@ -68,11 +68,11 @@ class Storage(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def derived(self) -> Derived:
-        """What others worked out from this storage and want to keep as long as it lasts."""
+        """Values that others compute from this storage and keep with it."""
         return {}
 
     def volumes_of(self, storage_class: str) -> tuple[PersistentVolume, ...]:
-        """In load order; the class need not exist, and may be the empty name."""
+        """Return the volumes of a class in load order; the class may be missing or empty."""
         return tuple(volume for volume in self.volumes.values() if volume.storage_class == storage_class)
 
     @cached_property
@@ -85,28 +85,27 @@ class Storage(Struct, frozen=True, kw_only=True, dict=True):
 
 
 class VolumeCandidates:
-    """The volumes that an unbound claim could get: all others are another claim's.
-
-    Every volume has a place, in load order, which it keeps when it goes and comes back.
-    """
+    """The volumes that an unbound claim could get: those without a claimRef, and its own. Every volume has a place, in
+    load order, which it keeps when it is removed and added again."""
 
     def __init__(self, volumes: Mapping[str, PersistentVolume]) -> None:
         self._place: dict[str, int] = {}
         self._unclaimed: list[PersistentVolume | None] = []
-        """By place, the volume as it was when it last named no claim."""
+        """By place, the volume when it last had no claimRef."""
         self._unclaimed_of_class: Mapping[str, tuple[tuple[int, PersistentVolume], ...]] | None = None
         self._is_free = bytearray()
-        """By place, whether it names no claim now."""
+        """By place, whether it has no claimRef now."""
         self._free_count: Counter[str] = Counter()
         self._prebound: dict[str, dict[str, PersistentVolume]] = {}
         self._versions: dict[str, int] = {}
         self.derived: Derived = {}
-        """What others worked out from the volumes `unclaimed`, and want to keep as long as they are the same."""
+        """Values that others compute from the `unclaimed` volumes and keep until these change."""
         for volume in volumes.values():
             self._come(volume)
 
     def of(self, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, ...]:
-        """Those of the claim's class that name this one, and those that name no claim, in load order each."""
+        """Return the volumes of the claim's class that name the claim, then those without a claimRef, each in load
+        order."""
         free = (volume for place, volume in self.unclaimed(claim.storage_class) if self._is_free[place])
         return (*self.prebound(claim), *free)
 
@@ -114,8 +113,8 @@ class VolumeCandidates:
         return self._place[volume.name]
 
     def unclaimed(self, storage_class: str) -> tuple[tuple[int, PersistentVolume], ...]:
-        """The volumes of a class that name no claim, and those that named none until a claim got them or they went,
-        which may come back; each with its place, in load order. `are_free` distinguishes them."""
+        """Return the volumes of a class that have no claimRef, or had none before they were bound or removed, each with
+        its place, in load order. `are_free` distinguishes them."""
         if self._unclaimed_of_class is None:
             self._unclaimed_of_class = _grouped(
                 (volume.storage_class, (place, volume))
@@ -125,22 +124,23 @@ class VolumeCandidates:
         return self._unclaimed_of_class.get(storage_class, ())
 
     def are_free(self, places: IntArray) -> BoolArray:
-        """Whether the volumes with these places name no claim now."""
+        """Return whether the volumes at these places have no claimRef now."""
         return np.frombuffer(self._is_free, dtype=np.bool_)[places]
 
     def prebound(self, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, ...]:
-        """The volumes of the claim's class that name it."""
+        """Return the volumes of the claim's class that name the claim."""
         found = self._prebound.get(claim.key)
         if not found:
             return ()
         return tuple(volume for volume in found.values() if volume.storage_class == claim.storage_class)
 
     def version(self, storage_class: str) -> int:
-        """Another number whenever the volumes of a class that name no claim are others; 0 as long as there is none."""
+        """Return a number that changes whenever the volumes without a claimRef in a class change; 0 as long as there
+        are none."""
         return self._versions.get(storage_class, 1) if self._free_count[storage_class] else 0
 
     def put(self, before: PersistentVolume | None, after: PersistentVolume | None) -> None:
-        """A volume has come, changed, or gone."""
+        """Add, change, or remove a volume."""
         for volume in (before, after):
             if volume is not None and volume.spec.claim_ref is None:
                 self._versions[volume.storage_class] = self._versions.get(volume.storage_class, 1) + 1
@@ -178,7 +178,7 @@ class VolumeCandidates:
 
 
 class MovingStorage(Storage, frozen=True, kw_only=True, dict=True):
-    """The storage of a cluster that moves: claims and volumes change in place."""
+    """The storage of a moving cluster: claims and volumes change in place."""
 
     claims: dict[str, PersistentVolumeClaim] = field(default_factory=dict)
     volumes: dict[str, PersistentVolume] = field(default_factory=dict)
@@ -186,19 +186,19 @@ class MovingStorage(Storage, frozen=True, kw_only=True, dict=True):
 
     @classmethod
     def moving(cls, storage: Storage) -> MovingStorage:
-        """The same storage with claims and volumes of its own."""
+        """Copy the storage with its own claims and volumes."""
         shared = {name: getattr(storage, name) for name in Storage.__struct_fields__}
         own = {"claims": dict(storage.claims), "volumes": dict(storage.volumes), "changed": []}
         return cls(**(shared | own))
 
     def frozen(self) -> Storage:
-        """The storage as it is now."""
+        """Return the current storage as a value."""
         shared = {name: getattr(self, name) for name in Storage.__struct_fields__}
         own = {"claims": dict(self.claims), "volumes": dict(self.volumes), "changed": ()}
         return Storage(**(shared | own))
 
     def put(self, change: StorageChange) -> StorageChange:
-        """Change claims and volumes. Returns what undoes it."""
+        """Change claims and volumes. Returns the change that undoes it."""
         before = StorageChange(
             claims={key: self.claims.get(key) for key in change.claims},
             volumes={name: self.volumes.get(name) for name in change.volumes},
@@ -220,7 +220,7 @@ class MovingStorage(Storage, frozen=True, kw_only=True, dict=True):
 
 
 class StorageChange(Struct, frozen=True, kw_only=True):
-    """Claims by `namespace/name` and volumes by name that are other ones now; None where one is no more."""
+    """Changed claims by `namespace/name` and volumes by name; None removes one."""
 
     claims: Mapping[str, PersistentVolumeClaim | None] = field(default_factory=dict)
     volumes: Mapping[str, PersistentVolume | None] = field(default_factory=dict)

@@ -1,11 +1,9 @@
-"""The shape in which bulk objects are read: leaves stay raw JSON until a distinct one is met.
+"""The form in which bulk objects are decoded: compound fields stay raw JSON until a distinct one is found.
 
 A cluster has a hundred thousand pods but a few thousand pod templates. `SlimPodSpec` has the fields of
-`api.types.PodSpec`, generated from it so that the two cannot drift apart, with every compound leaf as raw bytes. Its
-JSON encoding holds exactly what scheduling reads, and is the key under which a `PodSpec` is decoded once and shared.
+`kube.types.PodSpec`, generated from it so that the two stay equal, with every compound field as raw bytes. Its JSON
+encoding has exactly what scheduling reads, and is the key under which a `PodSpec` is decoded once and shared.
 """
-
-from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,7 +31,7 @@ MaybeRaw = Raw | UnsetType
 
 
 def _slim(kind: type[Struct], nested: dict[str, type[Struct]]) -> type[Any]:
-    """`kind` with its compound fields raw; those in `nested` are lists of the given slim struct."""
+    """Return `kind` with raw compound fields; those in `nested` are lists of the given slim struct."""
     hints = get_type_hints(kind)
     fields: list[tuple[str, Any, Any]] = []
     for info in msgspec.structs.fields(kind):
@@ -53,7 +51,7 @@ def _is_scalar(hint: object) -> bool:
     return all(part in (str, int, bool, type(None)) for part in (get_args(hint) or (hint,)))
 
 
-# mypy does not follow generated structs: these are typed where their fields are used, in build.py
+# mypy does not follow generated structs: their fields are typed where they are used, in build.py
 SlimContainer: Any = _slim(types.Container, {})
 SlimVolume: Any = _slim(pod_volumes.Volume, {})
 SlimPodSpec: Any = _slim(
@@ -98,7 +96,7 @@ class PodItem(Struct, kw_only=True, rename="camel", tag_field="kind", tag="Pod",
 
 
 class SlimNodeStatus(Struct, kw_only=True, rename="camel", gc=False):
-    """As `api.types.NodeStatus`, but the images, the bulk of a node, stay raw until a plugin asks for one."""
+    """As `kube.types.NodeStatus`, with raw images: they are most of a node, and few plugins read them."""
 
     capacity: ResourceList | None = None
     allocatable: ResourceList | None = None
@@ -118,7 +116,7 @@ class NodeItem(Struct, kw_only=True, rename="camel", tag_field="kind", tag="Node
 class PersistentVolumeItem(
     storage.PersistentVolume, kw_only=True, frozen=True, tag_field="kind", tag="PersistentVolume"
 ):
-    """A cluster has tens of thousands of these, so they are read in bulk too."""
+    """A cluster has tens of thousands, so they are decoded in bulk too."""
 
     api_version: str = field(default="", name="apiVersion")
 
@@ -132,7 +130,7 @@ class PersistentVolumeClaimItem(
 
 
 class OtherItem(Struct, kw_only=True, rename="camel"):
-    """What is needed to route an object of any kind."""
+    """The fields that route an object of any kind."""
 
     api_version: str | None = ""
     kind: str | None = ""
@@ -143,14 +141,14 @@ class OtherItem(Struct, kw_only=True, rename="camel"):
         return (self.api_version or "").rpartition("/")[0]
 
 
-# The pods of a snapshot while they are read: what pods share is decoded once.
+# The pods of a snapshot during decoding: shared parts are decoded once.
 
 _UNREAD = SlimVolume()
 _ENCODER = msgspec.json.Encoder()
 
 
 class NameTakenError(InputError):
-    """Two pods of one name; `row` is the first's."""
+    """Two pods with the same name; `row` is the first one's."""
 
     def __init__(self, row: int) -> None:
         super().__init__("an object of this name already exists")
@@ -158,7 +156,7 @@ class NameTakenError(InputError):
 
 
 class Fail(Protocol):
-    """Finds the added item that an error is about."""
+    """Raises the error of an added item."""
 
     def __call__(self, item: int, error: InputError) -> NoReturn: ...
 
@@ -167,7 +165,7 @@ _K = TypeVar("_K", str, bytes)
 
 
 class _Interner(Generic[_K]):
-    """Raw JSON, or a string, to a code; each distinct text is decoded once."""
+    """Maps raw JSON or a string to a code; each distinct text is decoded once."""
 
     __slots__ = ("codes", "index", "values")
 
@@ -178,7 +176,7 @@ class _Interner(Generic[_K]):
         self.values: list[Any] = [empty]
 
     def code(self, key: _K, make: Callable[[_K], object]) -> int:
-        """Raises what `make` does."""
+        """Raises the errors of `make`."""
         code = self.index.get(key)
         if code is None:
             value = make(key)
@@ -187,7 +185,7 @@ class _Interner(Generic[_K]):
         return code
 
     def codes_of(self, keys: Sequence[_K], make: Callable[[_K], object], fail: Fail) -> list[int]:
-        """The codes of many keys, nearly all of which are known."""
+        """Return the codes of many keys, nearly all of which are known."""
         with contextlib.suppress(KeyError):
             return list(map(self.index.__getitem__, keys))
         for key in dict.fromkeys(keys):
@@ -198,7 +196,7 @@ class _Interner(Generic[_K]):
         return list(map(self.index.__getitem__, keys))
 
     def column(self, order: IntArray) -> Column[Any]:
-        """The rows in this order, the values in that of their first rows."""
+        """Return the rows in this order, and the values in the order of their first rows."""
         codes = np.array(self.codes, dtype=np.int64)[order]
         first = np.full(len(self.values), len(codes), dtype=np.int64)
         first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
@@ -211,11 +209,8 @@ _NO_STATUS = SlimPodStatus()
 
 
 class PodColumns:
-    """The columns of a PodTable while they grow.
-
-    Pods come by the thousand, so that each step is one loop over all of them: a call for each pod would take longer
-    than its decoding.
-    """
+    """The growing columns of a PodTable. Pods are added by the thousand, so each step is one loop over all of them: a
+    call per pod would take longer than its decoding."""
 
     def __init__(self) -> None:
         self.rows: dict[str, int] = {}
@@ -235,14 +230,14 @@ class PodColumns:
         self.nominated: list[str] = []
         self.node_names = _Interner("", "")
         self._with_label_keys: set[int] = set()
-        """Codes of specs that differ between pods of one template with other labels."""
+        """Codes of specs that depend on the pod's own labels."""
         self._seen_specs = 0
 
     def __len__(self) -> int:
         return len(self.names)
 
     def add(self, items: Sequence[PodItem], fail: Fail) -> None:
-        """Append pods. Where something of the i-th cannot be read, or its name is taken, `fail(i, error)` raises."""
+        """Append pods. If the i-th is invalid or its name exists, `fail(i, error)` raises."""
         metas = [item.metadata for item in items]
         specs = [item.spec for item in items]
         statuses = [item.status or _NO_STATUS for item in items]
@@ -265,7 +260,7 @@ class PodColumns:
         self.names += names
         self.namespaces.codes += self.namespaces.codes_of(namespaces, str, fail)
         self.uids += [meta.uid or "" for meta in metas]
-        same: dict[str | None, str | None] = {}  # equal timestamps are one string
+        same: dict[str | None, str | None] = {}  # equal timestamps share one string
         self.creation_timestamps += [same.setdefault(at, at) for at in [meta.creation_timestamp for meta in metas]]
         self.deletion_timestamps += [meta.deletion_timestamp for meta in metas]
         for item, meta in enumerate(metas):
@@ -276,7 +271,7 @@ class PodColumns:
         self.nominated += [status.nominated_node_name or "" for status in statuses]
 
     def cut(self, size: int) -> None:
-        """Keep the first rows alone, also after `add` has raised."""
+        """Keep only the first rows, also after `add` has raised."""
         for column in vars(self).values():
             codes = column.codes if isinstance(column, _Interner) else column
             if isinstance(codes, list):
@@ -309,7 +304,7 @@ class PodColumns:
     def table(
         self, nodes: Mapping[str, int], classes: Mapping[str, PriorityClass], *, keeps_order: bool = False
     ) -> PodTable:
-        """The pods by namespace and name, unless they keep the order in which they came."""
+        """Return the pods sorted by namespace and name, unless they keep their order."""
         keys = list(self.rows) if keeps_order else sorted(self.rows)
         order = np.fromiter(map(self.rows.__getitem__, keys), np.int64, len(keys))
         is_sorted = bool((order[1:] > order[:-1]).all())
@@ -359,14 +354,14 @@ def _texts(raws: Iterable[MaybeRaw]) -> list[bytes]:
 
 
 def _spec_keys(specs: Sequence[Any]) -> list[bytes]:
-    """What is read of the specs, apart from their nodes: the pods of one owner mostly follow each other."""
+    """Return the relevant part of the specs, without their nodes: pods of one owner are mostly adjacent."""
     keys: list[bytes] = []
     unread = SlimVolume()
     last = None
     for spec in specs:
         spec.node_name = UNSET
         if spec.volumes:
-            # volumes that no plugin reads differ from pod to pod by their generated names; others keep their place
+            # volumes that no plugin reads differ only in generated names; others keep their position
             known = []
             for volume in spec.volumes:
                 unread.name = volume.name
@@ -380,7 +375,7 @@ def _spec_keys(specs: Sequence[Any]) -> list[bytes]:
 
 
 def _occurring(words: Iterable[bytes], texts: Iterable[bytes]) -> tuple[bytes, ...]:
-    """The words that any of these texts holds: to search all of them at once is faster than one after the other."""
+    """Return the words that occur in any of these texts: one search over all texts is faster than one per text."""
     joined = b"\n".join(texts)
     return tuple(word for word in words if word in joined)
 
@@ -393,7 +388,7 @@ _TELLING = (
     b"SchedulerError",
     b"NotReadyForScheduling",
 )
-"""Types and reasons of the conditions that are kept."""
+"""Types and reasons of the relevant conditions."""
 
 _UNREADY = ({"type": "Ready", "status": "False"},)
 _CONDITIONS = msgspec.json.Decoder(tuple[types.PodCondition, ...])
@@ -403,14 +398,14 @@ def _is_unready(text: bytes) -> bool:
     try:
         return any((one.type, one.status) == ("Ready", "False") for one in _CONDITIONS.decode(text))
     except msgspec.ValidationError:
-        return False  # the reader of conditions refuses it
+        return False  # invalid conditions are refused later
 
 
 _WAITING, _ENDED = b'"waiting"', b'"terminated"'
 
 
 def _has_state(statuses: Sequence[Any] | UnsetType | None, state: bytes) -> bool:
-    """A container that waits, or has ended in a running pod: the pod's statuses and conditions say why."""
+    """Return whether a container waits, or has ended in a running pod; the pod's statuses and conditions say why."""
     return any(
         isinstance(status.state, Raw) and state in bytes(status.state)
         for status in (() if statuses is UNSET else statuses or ())
@@ -424,7 +419,7 @@ _NONE_OF_THEM = (UNSET,) * 4
 
 
 def _slim_statuses(statuses: Sequence[SlimPodStatus]) -> list[bytes]:
-    """`slim_status` of many, for most of which that is empty: what tells so is looked for in all of them at once."""
+    """`slim_status` of many pods. Most are empty, so all texts are searched at once first."""
     texts = _texts([status.conditions for status in statuses])
     distinct = set(texts)
     telling = _occurring(_TELLING, distinct)
@@ -450,8 +445,8 @@ def _slim_statuses(statuses: Sequence[SlimPodStatus]) -> list[bytes]:
 
 
 def slim_status(status: SlimPodStatus, telling: Sequence[bytes] = _TELLING) -> bytes:
-    """The part of a pod's status that is neither phase, start time nor nomination; empty for nearly every pod.
-    `telling` are the words to look for in its conditions."""
+    """Return the status without phase, start time, and nomination; empty for nearly every pod. `telling` are the words
+    to look for in its conditions."""
     part: dict[str, object] = {}
     is_told = status.phase == "Failed"
     is_told = is_told or _has_state(status.container_statuses, _WAITING)
@@ -459,8 +454,8 @@ def slim_status(status: SlimPodStatus, telling: Sequence[bytes] = _TELLING) -> b
     is_told = is_told or (status.phase == "Running" and _has_state(status.container_statuses, _ENDED))
     if isinstance(status.conditions, Raw):
         text = bytes(status.conditions)
-        # two conditions that scheduling reads, and what kube-scheduler said of a pending pod; all others carry
-        # timestamps of their own, without which budgets count a pod as not ready
+        # two conditions that scheduling reads, and kube-scheduler's message for a pending pod. The others have their
+        # own timestamps, and budgets count a pod without them as not ready
         if is_told or status.phase == "Pending" or any(word in text for word in telling):
             part["conditions"] = status.conditions
         elif b'"False"' in text and _is_unready(text):
@@ -518,7 +513,8 @@ def _labels(text: bytes) -> dict[str, str]:
 
 
 def read_annotations(text: bytes, marks: Iterable[bytes] = ANNOTATION_MARKS) -> bytes:
-    """The part that is read; empty for nearly every pod. One of `marks` is in every text that has such a part."""
+    """Return the annotations that are read; empty for nearly every pod. Every text with such an annotation contains one
+    of `marks`."""
     if not any(mark in text for mark in marks):
         return b""
     every = msgspec.json.decode(text)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
 import kschedx
-from kschedx.autoscaler.cluster import AutoscalerOptions
+from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
+from kschedx.autoscaler.sandbox import Evacuation, Sandbox
 from kschedx.autoscaler.scale_down import Removal, RemovalBlocker, RemovalFate, ScaleDown, Unremovable
 from kschedx.explain.setup import Setup
+from kschedx.snapshot.columns import ClusterRow
 from tests.builders import Manifest, node, pod
 
 STATUS = """
@@ -321,3 +326,76 @@ def test_a_cluster_of_which_half_is_not_ready_keeps_all_nodes() -> None:
         one["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
     found = about(replace_time(cluster(*ROOMY, *unready)))
     assert reasons(found) == ["ClusterUnhealthy"]
+
+
+KINDS: tuple[Manifest, ...] = (
+    {},
+    {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "KEY"}]}}},
+    {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "KEY"}]}}},
+    {"topologySpreadConstraints": [{"topologyKey": "KEY", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]},
+    {"nodeSelector": {"zone": "a"}},
+    {"containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 80, "hostPort": 80}]}]},
+)
+"""What pods ask for of other nodes, and of their own."""
+
+
+def some_cluster(chosen: Random) -> kschedx.Snapshot:
+    names = [f"node-{number}" for number in range(chosen.randint(3, 6))]
+    nodes = [of_pool(name, unschedulable=chosen.random() < 0.1) for name in names]
+    for one in nodes:
+        if chosen.random() < 0.7:
+            one["metadata"]["labels"]["zone"] = chosen.choice("ab")
+    pods = []
+    for number in range(chosen.randint(4, 18)):
+        kind = chosen.randrange(2 * len(KINDS))
+        selector = json.dumps({"matchLabels": {"app": f"app-{chosen.randrange(6)}"}})
+        written = json.dumps(KINDS[kind % len(KINDS)]).replace(
+            '"topologyKey": "KEY"',
+            f'"topologyKey": "{("zone", "kubernetes.io/hostname")[kind % 2]}", "labelSelector": {selector}',
+        )
+        spec, cpu = json.loads(written), ("500m", "1", "2")[kind % 3]
+        pods.append(
+            running(f"p{number}", cpu=cpu, on=chosen.choice(names), labels={"app": f"app-{kind % 6}"}, spec=spec)
+        )
+    return cluster(*nodes, *pods)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_pods_go_where_every_node_is_searched_for_each_of_them(seed: int) -> None:
+    """Most are put on nodes that were found for pods like them, without a search among pods that have moved."""
+    snapshot = some_cluster(Random(seed))
+    scheduler = Setup.for_cluster(snapshot, kube_version="1.36").scheduler_on(snapshot)
+    autoscaler = Autoscaler.of(snapshot, AutoscalerOptions(group_label="group"), scheduler)
+    assert autoscaler is not None
+    world, rows = autoscaler.loop().settled()
+
+    def empty(world: Sandbox, here: ClusterRow) -> None:
+        world.leave(world.snapshot.pods.on_node(here))
+        world.replace_node(here, replace(world.node(here), metadata=replace(world.node(here).metadata, labels={})))
+
+    evacuation = Evacuation(world, [*rows.values()], empty)
+    for here in rows.values():
+        pods = snapshot.pods.on_node(here).tolist()
+        names, refusals = list[str](), None
+        with world.fork():
+            world.last = ClusterRow(0)
+            empty(world, here)
+            others = np.arange(len(rows)) != here
+            for row in pods:
+                place = world.find(row, others)
+                if place is None:
+                    refusals = world.refusals(row, others)
+                    break
+                world.place(row, place)
+                names.append(world.node(place).name)
+        assert evacuation.places(pods, here) == (names, refusals)
+
+
+def test_an_anti_affinity_term_that_counts_nowhere_yet_counts_once_its_pod_has_moved() -> None:
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
+    rule = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    nodes = [of_pool(name) for name in "abcd"]
+    for one, zone in zip(nodes[1:], "xxy", strict=True):
+        one["metadata"]["labels"]["zone"] = zone
+    found = about(cluster(*nodes, running("alone", affinity=rule), running("web", labels={"app": "web"}), target=4))
+    assert dict(found.places) == {"shop/alone": "b", "shop/web": "d"}

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
 from collections.abc import Awaitable, Callable
 
 import anyio
@@ -12,10 +18,14 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, HelpPanel, Input, Static, TabbedContent
 
 import kschedx as library
-from kschedx.cli.interactive import Browser, Listing, Pending, Why
-from kschedx.explain.causes import CauseGroup, PodAnswer
+from kschedx.cli.interactive import Browser, Listing, Page, Pending, Why
+from kschedx.errors import UndecidableError
+from kschedx.explain.causes import CauseGroup, PodAnswer, groups
+from kschedx.framework.cycle import Outcome
 from kschedx.inquiry import manifest_edit as trying
 from kschedx.inquiry.explanation import Explanation
+from kschedx.progress import Phase, Step
+from kschedx.render.view import Tone
 from tests.command import ROOT, kschedx
 
 
@@ -141,7 +151,7 @@ def test_from_causes_to_pods_to_nodes_and_back() -> None:
     many = CauseGroup(answers=(told, *(replace(told, pod=f"shop/b{number}") for number in range(300))))
 
     async def run() -> None:
-        app = Browser(Pending("301 pods", [many], lambda _: Why(found, changed)))
+        app = Browser(Pending("301 pods", Tone.BAD, [many], lambda _: Why(found, changed)))
         async with app.run_test(size=(100, 30)) as pilot:
             await pilot.pause()
             await pilot.press("enter")
@@ -161,6 +171,64 @@ def test_from_causes_to_pods_to_nodes_and_back() -> None:
             assert app.screen.query_one(Listing).has_focus
 
     anyio.run(run)
+
+
+def test_pods_are_there_before_they_are_decided() -> None:
+    """How far the work is, what is known already, then the answer in its place; the filter stays."""
+    waiting = PodAnswer(pod="shop/a", priority=0, outcome=None, message="not decided yet")
+    other = replace(waiting, pod="lab/b", cause=("lab",))
+    decided = replace(waiting, outcome=Outcome.UNSCHEDULABLE, message="", headlines=("insufficient cpu",))
+
+    def undecided(pod: str) -> Page:
+        raise UndecidableError(f"{pod} is not decided yet")
+
+    async def run() -> None:
+        app = Browser()
+        async with app.run_test(size=(100, 30)) as pilot:
+            app.see(Step(Phase.READING, 1, 4, "MB", of="cluster.json"))
+            app._tell_step()
+            assert shown(app, "#step").startswith("reading cluster.json · 1 of 4 MB · ")
+            app.present(Pending("2 pods", Tone.OPEN, groups([waiting, other]), undecided))
+            await pilot.pause()
+            await pilot.press("slash", *"shop", "enter", "enter", "enter")
+            await pilot.pause()
+            assert page(app) == "Pods"
+            assert next(iter(app._notifications)).message == "shop/a is not decided yet"
+            await pilot.press("escape")
+            app.present(Pending("1 pod is unschedulable", Tone.BAD, groups([decided, other]), undecided))
+            app.finish()
+            app.see(Step(Phase.TRYING_FIXES))
+            app._tell_step()
+            await pilot.pause()
+            assert shown(app, "#head") == "✗ 1 pod is unschedulable"
+            assert app.screen.query_one(DataTable).get_row_at(0)[2].plain == "✗ insufficient cpu"
+            assert len(names(app)) == 1
+            assert not app.screen.query_one("#step", Static).display
+
+    anyio.run(run)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "keys", "code"), [("fixtures/nowhere", "", 2), ("fixtures/tie/cluster.yaml", "q", 0)]
+)
+def test_an_error_is_printed_when_the_terminal_is_free(snapshot: str, keys: str, code: int) -> None:
+    command = [sys.executable, "-m", "kschedx", "why", "fixtures/tie/pod.yaml", "-i", "-s", snapshot]
+    ours, its = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "140", "LINES": "40"}
+    with subprocess.Popen(command, cwd=ROOT, stdin=its, stdout=its, stderr=its, env=environment) as process:
+        os.close(its)
+        text, ends = b"", time.monotonic() + 60
+        while time.monotonic() < ends and select.select([ours], [], [], 30)[0]:
+            try:
+                text += os.read(ours, 65536)
+            except OSError:
+                break
+            if keys and b"lab-worker-01" in text:
+                os.write(ours, keys.encode())
+        process.terminate()
+        assert process.wait(30) == code
+    os.close(ours)
+    assert (b"error: fixtures/nowhere: no such file" in text.rpartition(b"\x1b[?1049l")[2]) == (code == 2)
 
 
 @pytest.mark.parametrize(

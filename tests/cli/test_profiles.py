@@ -76,7 +76,7 @@ def test_a_policy_is_shown_as_predicates_and_priorities() -> None:
     ran = kschedx("profiles", "show", "policy-1.13")
 
     assert ran.code == 0
-    assert ran.out.startswith("policy-1.13 · Kubernetes 1.13\n")
+    assert ran.out.startswith("✓ policy-1.13 · Kubernetes 1.13\n")
     assert "predicates  CheckNodeUnschedulable" in ran.out
     assert [line.split() for line in ran.out.splitlines() if "NodePreferAvoidPods" in line] == [
         ["NodePreferAvoidPodsPriority", "10000"]

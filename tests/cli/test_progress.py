@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from kschedx.cli.parallel import FEW, results
 from kschedx.progress import Phase, Step, counted, listening, say, silence
 from tests.command import ROOT
 
 SLOW = """
 import sys, time
 from kschedx.cli import progress, streams
+from kschedx.cli.parallel import FEW, results
 from kschedx.progress import Phase, say
 streams.guard()
 progress.DELAY = progress.INTERVAL = 0.05
@@ -42,6 +44,32 @@ def test_work_that_knows_its_total_hides_its_parts() -> None:
         say(Phase.READING)
     done = [Step(Phase.DECIDING, number, 3, "pods") for number in (0, 1, 3)]
     assert seen == [*done, Step(Phase.WRITING), Step(Phase.NOTHING)]
+
+
+def test_parts_move_the_bar_of_what_counts_them() -> None:
+    seen: list[Step] = []
+    with listening(seen.append):
+        for _ in counted("ab", Phase.TUNING, 2, "candidates"):
+            say(Phase.SCHEDULING, 30, 60, "pods")
+            say(Phase.SCHEDULING, 1, 10, "pods")  # another part of it: the bar never goes back
+            say(Phase.SCHEDULING, 45)
+    assert [step.share for step in seen] == [0, 0.25, 0.5, 0.75, 1]
+
+
+def parts_of_work(item: int) -> int:
+    for done in range(1, 4):
+        say(Phase.SCHEDULING, done, 4)
+        time.sleep(0.3)
+    return item
+
+
+def test_parts_that_other_processes_do_move_it_too() -> None:
+    seen: list[Step] = []
+    with listening(seen.append):
+        made = results(parts_of_work, range(2), 2, weights=[FEW, FEW])
+        assert [*counted(made, Phase.TUNING, 2, "candidates")] == [0, 1]
+    assert any(0 < step.share < 1 and not step.done for step in seen)
+    assert seen[-1].share == 1
 
 
 def test_a_loop_that_is_left_counts_no_more() -> None:

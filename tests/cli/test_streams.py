@@ -110,6 +110,29 @@ def test_a_signal_ends_it_quietly(number: signal.Signals, tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == ["cluster.json"]
 
 
+LOSING = """
+import os, signal, time, weakref
+from kschedx.cli import streams
+streams._AGAIN = 0.2
+
+def lose(_):
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0)
+
+with streams.ending_in_order():
+    thing = set()
+    watched = weakref.ref(thing, lose)
+    del thing
+    time.sleep(20)
+"""
+
+
+def test_a_signal_that_python_loses_comes_again() -> None:
+    """What a weak reference's callback raises is printed and ignored."""
+    done = subprocess.run([sys.executable, "-c", LOSING], cwd=ROOT, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, b"SystemExit" in done.stderr) == (143, True)
+
+
 @pytest.mark.parametrize("after", [0.03, 0.06, 0.1, 0.2])
 def test_an_early_interrupt_is_quiet(after: float, cluster: Path) -> None:
     """Not while Python itself begins: that is not ours."""
@@ -130,9 +153,9 @@ def test_workers_end_with_their_parent_and_say_nothing() -> None:
     code = (
         "import time\n"
         "from kschedx.cli import parallel, streams\n"
-        "streams.end_in_order()\n"
-        "for result in parallel.results(lambda item: time.sleep(0.01) or item, range(2000), 2):\n"
-        "    print(result, flush=True)\n"
+        "with streams.ending_in_order():\n"
+        "  for result in parallel.results(lambda item: time.sleep(0.01) or item, range(2000), 2):\n"
+        "      print(result, flush=True)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 import kschedx
 from kschedx.inquiry.explanation import Explanation
-from tests.builders import Manifest, node, pod
-from tests.device_builders import device, device_class, request, resource_slice
+from tests.builders import Manifest, at, node, pod
+from tests.device_builders import claim, device, device_class, request, resource_slice
 
 USES = [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]
 ME = pod("me", containers=[{"name": "main", "image": "app"}], resourceClaims=USES)
@@ -56,3 +56,15 @@ def test_a_template_is_only_missed_where_all_are_known(
     statuses = kschedx.explain(snapshot, "default/me").cycle.pre_enqueue
     (finding,) = (finding for status in statuses for finding in status.findings)
     assert finding.to_dict()["templateExists"] is exists
+
+
+@pytest.mark.parametrize(("labels", "told"), [({}, 1), ({"resource.kubernetes.io/admin-access": "true"}, 0)])
+def test_admin_access_is_for_namespaces_with_a_label(labels: dict[str, str], told: int) -> None:
+    namespace: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": labels}}
+    asked = request()
+    at(asked, "exactly")["adminAccess"] = True
+    new: Manifest = {**claim("mine", asked), "metadata": {"name": "mine", "namespace": "default"}}
+    snapshot = kschedx.Snapshot.from_objects([*CLUSTER, namespace, new])
+    uses = {**at(NEW, "spec"), "resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}
+    notes = kschedx.explain(snapshot, NEW | {"spec": uses}, kube_version="1.36").notes
+    assert sum("adminAccess: admin access to devices" in one.text for one in notes) == told

@@ -5,22 +5,24 @@ from __future__ import annotations
 import pytest
 
 import kschedx
+from kschedx.inquiry.fix import Fix
 from kschedx.render.manifests import kubectl_commands
 from tests.builders import Manifest, at, node, pod
 
 ASKS = [{"name": "main", "image": "i", "resources": {"requests": {"cpu": "2"}}}]
 HELD = pod("other", on="n", containers=[{"name": "main", "resources": {"requests": {"cpu": "1"}}}])
+METADATA: Manifest = {"name": "x", "namespace": "default", "uid": "u"}
 ROOM = {"cpu": "2", "memory": "4Gi", "pods": "10"}
 
 
-def script(kind: str, spec: Manifest, name: str = "x-0") -> tuple[str, list[str]]:
-    """The title of the fix that lowers the request, and its kubectl commands."""
+def lowered(kind: str, spec: Manifest, name: str = "x-0", metadata: Manifest = METADATA) -> Fix:
+    """The fix that lowers the request."""
     template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": ASKS}}
     api_version = "v1" if kind == "ReplicationController" else "apps/v1"
     owner: Manifest = {
         "apiVersion": api_version,
         "kind": kind,
-        "metadata": {"name": "x", "namespace": "default", "uid": "u"},
+        "metadata": metadata,
         "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": template, **spec},
     }
     reference = {"apiVersion": api_version, "kind": kind, "name": "x", "uid": "u", "controller": True}
@@ -30,7 +32,12 @@ def script(kind: str, spec: Manifest, name: str = "x-0") -> tuple[str, list[str]
         first = pod("x-0", on="o", labels={"app": "x"}, containers=ASKS, metadata={"ownerReferences": [reference]})
         objects += [node("o", allocatable=ROOM), first]
     fixes = kschedx.explain(kschedx.Snapshot.from_objects(objects), f"default/{name}").fixes
-    lower = next(fix for fix in fixes if fix.title.startswith("lower requests.cpu"))
+    return next(fix for fix in fixes if fix.title.startswith("lower requests.cpu"))
+
+
+def script(kind: str, spec: Manifest, name: str = "x-0") -> tuple[str, list[str]]:
+    """Its title, and its kubectl commands."""
+    lower = lowered(kind, spec, name)
     return lower.title, kubectl_commands(lower.apply).splitlines()
 
 
@@ -91,3 +98,10 @@ def test_a_pod_that_no_controller_creates_again_is_not_moved() -> None:
     nodes = [node("n", allocatable=ROOM), node("small", allocatable={**ROOM, "cpu": "1"})]
     snapshot = kschedx.Snapshot.from_objects([*nodes, HELD, pod("me", containers=ASKS)])
     assert not [fix for fix in kschedx.explain(snapshot, "default/me").fixes if fix.title.startswith("move")]
+
+
+def test_a_template_that_an_operator_writes_is_changed_there() -> None:
+    above = {"apiVersion": "example.com/v1", "kind": "Database", "name": "db", "uid": "d", "controller": True}
+    for owners, costs in (([above], ("change it in Database db, which may revert StatefulSet x",)), ([], ())):
+        metadata: Manifest = {**METADATA, "ownerReferences": owners}
+        assert lowered("StatefulSet", {}, metadata=metadata).costs == costs

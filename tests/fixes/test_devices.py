@@ -147,3 +147,13 @@ def test_a_new_node_has_the_device_that_a_claim_selects() -> None:
     chosen = request(select=[f"device.attributes['{DRIVER}'].root == 'other'"])
     [told] = titles(claim("mine", chosen), of="add a node")
     assert told.endswith(f"1 device of {DRIVER} (root=other)")
+
+
+def test_a_claim_that_does_not_exist_is_like_one_that_does() -> None:
+    """Of a near name, or of the same name in another namespace; else with a device of a class."""
+    elsewhere = claim("mine", request(count=2))
+    at(elsewhere, "metadata")["namespace"] = "ml"
+    made = "create resource claim default/mine"
+    assert titles(claim("mines", request()), of="use") == ["use resource claim mines instead of mine"]
+    assert titles(elsewhere, of="create") == [f"{made}, like ml/mine"]
+    assert titles(of="create") == [f"{made} with 1 device of class {at(device_class(), 'metadata')['name']}"]

@@ -91,10 +91,11 @@ DECIDED: list[tuple[str, str, list[Manifest]]] = [
 KNOWN = [*DECIDED, *(("", target, objects) for target, objects, _, _ in (*CASES, *OF_KUEUE))]
 PENDING = frozenset({
     "BeingDeleted", "ComponentDown", "Contradicted", "Gated", "NamespaceTerminating", "NoScheduler", "Nominated",
-    "NotBound", "OfEndedJob", "OtherScheduler", "Refused", "Schedulable", "Unschedulable", "WaitingForGang",
-    "WaitingForKubelet", "WaitingForOrdinal",
+    "NotBound", "OfEndedJob", "OtherScheduler", "Refused", "RejectedByKubelet", "Schedulable", "Unschedulable",
+    "WaitingForGang", "WaitingForKubelet", "WaitingForOrdinal",
 })  # fmt: skip
 """States of what `kubectl get pods` shows as Pending, or that lacks pods."""
+NO_PODS = ("Refused", "RejectedByKubelet", "WaitingForOrdinal")
 SKIPPED = PENDING - {"ComponentDown", "Contradicted", "NotBound", "Schedulable", "WaitingForGang", "WaitingForKubelet"}
 """States in which no simulation gives the pod a node, except by preemption."""
 AGREED = frozenset({
@@ -137,7 +138,7 @@ def test_every_command_reports_the_same_state(tmp_path: Path, name: str, target:
     of_all = {one["state"]["name"] for one in many["items"]} | ({"Refused"} if many.get("refused") else set())
     if many.get("undecided"):
         of_all.add(state)
-    if (state in PENDING and not target.startswith(("deploy/web", "ns/"))) or state in ("Refused", "WaitingForOrdinal"):
+    if (state in PENDING and not target.startswith(("deploy/web", "ns/"))) or state in NO_PODS:
         assert (state in of_all, many_code) == (True, code)
 
     config = str(tmp_path / "config.yaml") if gang else None

@@ -82,6 +82,30 @@ ROLLED_OUT: Manifest = {
     "spec": workload("Deployment")["spec"],
 }
 SURGE: Manifest = {**REPLICA_SET, "spec": {**at(REPLICA_SET, "spec"), "replicas": 1}}
+REJECTED: Manifest = {"phase": "Failed", "reason": "OutOfcpu", "message": "Pod was rejected: not enough: cpu"}
+ON_FULL_NODE: list[Manifest] = [
+    workload("Deployment", replicas=2),
+    {**ROLLED_OUT, "spec": {**at(ROLLED_OUT, "spec"), "replicas": 2}},
+    replica("web-1-a", "ReplicaSet", "web-1"),
+    pod("web-1-b", on="n", metadata=owned("ReplicaSet", "web-1"), status=REJECTED),
+]
+BINDS_LATE: Manifest = {
+    "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"},
+    "provisioner": "csi.example.com", "volumeBindingMode": "WaitForFirstConsumer",
+}  # fmt: skip
+UNBOUND: Manifest = {
+    "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "default"},
+    "spec": {"storageClassName": "late", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1"}}},
+}  # fmt: skip
+BY_HAND: list[Manifest] = [
+    *(BINDS_LATE, UNBOUND),
+    pod(
+        "x",
+        on="n",
+        spec={**SMALL, "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]},
+        status={"phase": "Pending", "containerStatuses": waiting("ContainerCreating")},
+    ),
+]
 OLD = workload("ReplicaSet", "web-0", metadata=owned("Deployment", "web"))
 UNREADY = replica("web-0", "StatefulSet", "web", ready=False)
 LOST = node("m", taints=["node.kubernetes.io/unreachable:NoExecute"])
@@ -174,6 +198,8 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         f"default/web-0 {PULLS}",
         0,
     ),
+    ("pod/x", BY_HAND, "default/x is scheduled to n and waits for its volumes: claim default/data is not bound", 0),
+    ("deploy/web", ON_FULL_NODE, "default/deploy/web lacks pods: the kubelet of n rejects them: OutOfcpu", 1),
     ("deploy/web", [TERMINATING, workload("Deployment")], "default/deploy/web gets no pods: namespace default is", 1),
     ("deploy/web", [workload("Deployment", replicas=0)], "default/deploy/web is scaled to zero: spec.replicas is 0", 0),
     ("sts/web", [workload("StatefulSet", replicas=0)], "default/sts/web is scaled to zero: spec.replicas is 0", 0),
@@ -577,6 +603,17 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
         "repair what answers for webhook v.example.com: service policy/svc · not tried",
     ),
     (
+        "the integer value of priority (9) must not be provided in pod spec; priority admission controller computed 0",
+        {"priority": 9},
+        "remove spec.priority: admission sets it",
+    ),
+    (
+        "Invalid value: must be less than or equal to cpu limit of 500m",
+        at(workload("Deployment"), "spec.template.spec"),
+        "set limits.cpu of container app to 1",
+    ),
+    ("must be less than or equal to cpu limit of 500m", {}, "lower requests.cpu of container app to 500m"),
+    (
         'violates PodSecurity "restricted:latest": runAsNonRoot != true',
         {},
         "set the securityContext that restricted requires",
@@ -847,6 +884,11 @@ def test_an_autoscaler_whose_groups_are_not_in_the_dump_is_quoted(tmp_path: Path
     failed = reports("Pod", "x", "FailedScaleUp", "Node scale up failed: GCE quota exceeded.")
     ran = why(tmp_path, "pod/x", pod("x", nodeSelector={"pool": "a"}), failed)
     assert "fix 1     raise the quota of the cloud account" in ran.out
+    limited = reports(
+        "Pod", "x", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max cluster memory limit reached"
+    )
+    ran = why(tmp_path, "pod/x", pod("x", nodeSelector={"pool": "a"}), limited)
+    assert "fix 1     raise the limit of memory for the whole cluster (--memory-total, or" in ran.out
 
 
 def test_a_node_group_without_template_that_is_backed_off_is_named(tmp_path: Path) -> None:
@@ -1020,6 +1062,8 @@ def test_a_rollout_waits_for_its_new_pods(tmp_path: Path, is_ready: bool, second
     ("target", "objects", "fix"),
     [
         ("sts/web", NOT_ROLLED_OUT, "kubectl delete pod web-0 -n default"),
+        ("deploy/web", ON_FULL_NODE, "free resources on n, or cordon it"),
+        ("pod/x", BY_HAND, "create the pod with nodeSelector kubernetes.io/hostname=n instead of spec.nodeName"),
         ("sts/web", [workload("StatefulSet", replicas=2), CRASHES], "kubectl logs web-0 -n default -c app --previous"),
         ("job/web", OF_KUEUE[0][1], "kubectl label job web -n default --overwrite kueue.x-k8s.io/queue-name=teams"),
         ("job/web", OF_KUEUE[1][1], "kubectl patch workloads.kueue.x-k8s.io job-web -n default --type merge"),

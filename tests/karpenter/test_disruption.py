@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kschedx.karpenter.disruption import disruption, is_active, is_invalid
+from kschedx.karpenter.disruption import disruptions, is_active, is_invalid
 from kschedx.kube.autoscalers import DisruptionBudget
 from kschedx.kube.scalars import nanoseconds
 from kschedx.render.scale_down import scale_down_view
@@ -92,7 +92,7 @@ def budget(name: str, allowed: int) -> Json:
     ],
 )
 def test_the_first_obstacle_is_karpenters(snapshot: Snapshot, told: str) -> None:
-    found = disruption(snapshot, "one", NOW)
+    [found] = disruptions(snapshot, ["one"], NOW)
     assert [one.text for one in found.obstacles[:1]] == ([told] if told else [])
     assert found.pool == "general"
     assert found.is_consolidatable
@@ -100,7 +100,7 @@ def test_the_first_obstacle_is_karpenters(snapshot: Snapshot, told: str) -> None
 
 
 def test_a_budget_that_allows_nothing_is_named_in_the_fix() -> None:
-    found = disruption(cluster(budgets=[{"nodes": "50%"}, {"nodes": "0%"}]), "one", NOW)
+    [found] = disruptions(cluster(budgets=[{"nodes": "50%"}, {"nodes": "0%"}]), ["one"], NOW)
     (fix,) = scale_down_view(None, (), [found]).items[0].fixes
     assert fix.title == "allow 1 node in disruption budget 2 of NodePool general"
     assert "/spec/disruption/budgets/1/nodes" in fix.commands[0]

@@ -56,6 +56,16 @@ def test_a_label_of_the_pool_itself_is_moved_to_its_template() -> None:
     assert steps(labeled, pod(nodeSelector={"team": "a"})) == [moved]
 
 
+def test_a_pod_says_what_it_means() -> None:
+    """A label that Karpenter lets no pod ask for, and near names; a zone is no slip of the finger."""
+    assert steps(pool(), pod(nodeSelector={"karpenter.sh/registered": "true"})) == [
+        "stop requiring karpenter.sh/registered=true"
+    ]
+    for key, wrong, meant in (("capacity-type", "ondemand", "on-demand"), ("nodepool", "genral", "general")):
+        asked = pod(nodeSelector={f"karpenter.sh/{key}": wrong})
+        assert steps(pool(), asked) == [f"select karpenter.sh/{key}={meant} instead of karpenter.sh/{key}={wrong}"]
+
+
 def test_a_pool_whose_types_are_not_known_may_help_too() -> None:
     taint = {"key": "gpu", "effect": "NoSchedule"}
     tainted = pool("gpu")

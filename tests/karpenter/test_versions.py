@@ -10,7 +10,7 @@ import pytest
 from kschedx.errors import ConfigError
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenOffering, WrittenType
 from kschedx.karpenter.cluster import Karpenter, KarpenterOptions, virtual_pods
-from kschedx.karpenter.disruption import disruption, eviction_cost
+from kschedx.karpenter.disruption import disruptions, eviction_cost
 from kschedx.karpenter.growth import grow_by_karpenter
 from kschedx.karpenter.scheduler import ONLY_DEVICES, RoundResult, Settings, karpenter_version
 from kschedx.kube.types import ObjectMeta, Pod, PodSpec
@@ -196,14 +196,14 @@ def karpenter_at(version: str) -> Json:
     ],
 )
 def test_when_empty(version: str, told: str) -> None:
-    found = disruption(cluster(karpenter_at(version), consolidationPolicy="WhenEmpty"), "one", NOW)
+    [found] = disruptions(cluster(karpenter_at(version), consolidationPolicy="WhenEmpty"), ["one"], NOW)
     assert [one.text for one in found.obstacles] == [told]
 
 
 @BOTH
 def test_pods_whose_eviction_costs_nothing_leave_a_node_empty(version: str) -> None:
     cheap = {"controller.kubernetes.io/pod-deletion-cost": "-2147483647"}
-    found = disruption(cluster(karpenter_at(version), on_pod=cheap), "one", NOW)
+    [found] = disruptions(cluster(karpenter_at(version), on_pod=cheap), ["one"], NOW)
     assert found.is_empty is (version == "1.14")
 
 
@@ -229,12 +229,12 @@ def test_balanced(pods: int, rejects: bool) -> None:
     """Three nodes of one type: each saves a third of the cost, which is enough for two thirds of the disruption."""
     others = (*_node("two"), *_node("three"), *map(_more, range(pods)))
     snapshot = cluster(karpenter_at("1.14"), *others, consolidationPolicy="Balanced")
-    found = disruption(snapshot, "one", NOW).balance
+    found = disruptions(snapshot, ["one"], NOW)[0].balance
     assert found is not None
     assert found.disruption == pytest.approx((2 + pods) / (4 + pods))
     assert found.savings == pytest.approx(1 / 3)
     assert found.rejects is rejects
-    assert disruption(cluster(karpenter_at("1.13"), consolidationPolicy="Balanced"), "one", NOW).balance is None
+    assert disruptions(cluster(karpenter_at("1.13"), consolidationPolicy="Balanced"), ["one"], NOW)[0].balance is None
 
 
 def _more(number: int) -> Json:

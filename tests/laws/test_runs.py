@@ -22,7 +22,7 @@ from kschedx.schedulers import scheduler_of
 from kschedx.simulate import queue
 from kschedx.simulate.node_changes import cordoned
 from kschedx.simulate.what_if import simulate
-from kschedx.snapshot.columns import ClusterRow, IntArray, each_cluster_row
+from kschedx.snapshot.columns import ClusterRow, ClusterRows, IntArray, each_cluster_row
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.moving import MovingCluster
 from kschedx.snapshot.pods import PodTable
@@ -176,8 +176,9 @@ def test_a_run_says_what_a_cluster_built_that_way_would(seed: int) -> None:
 def several(run: Run, rows: list[int], dice: random.Random) -> None:
     """Place replicas together, each of which is decided like the next one of a cluster with those before it."""
     alone = MovingCluster(run.cluster.frozen())
-    found = run.bind_identical(rows, lambda some: dice.choice(list(each_cluster_row(some))))
-    for row, (best, node) in zip(rows, found, strict=False):
+    ties = list[ClusterRows]()
+    nodes = run.bind_identical(np.array(rows), lambda some: dice.choice(list(each_cluster_row(some))), ties)
+    for row, best, node in zip(rows[: len(nodes)], ties, each_cluster_row(nodes), strict=True):
         built = alone.frozen()
         cycle = run.scheduler.on(built).schedule(built.pods[row])
         assert best.tolist() == Decision.of(cycle).best.tolist(), built.pods.key(row)

@@ -303,8 +303,10 @@ def serve(clusters: Clusters, *, limit: float, port: int | None) -> None:
     answers = Answers(clusters, limit=limit)
 
     def ended(number: int, _: object) -> None:
-        answers.end()
-        os._exit(128 + number)  # a thread that reads standard input cannot be ended in another way
+        try:
+            answers.end()
+        finally:
+            os._exit(128 + number)  # a thread that reads standard input cannot be ended in another way
 
     try:
         made = server(answers)

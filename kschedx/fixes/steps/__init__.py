@@ -43,6 +43,7 @@ from kschedx.fixes.steps.pod import (
     Tolerate,
     TolerateInstead,
     UseClaim,
+    UseDeviceClaim,
     UseHostPort,
 )
 from kschedx.fixes.steps.storage import (
@@ -104,6 +105,7 @@ __all__ = [
     "TolerateInstead",
     "Uncordon",
     "UseClaim",
+    "UseDeviceClaim",
     "UseHostPort",
     "Victim",
     "VictimStep",

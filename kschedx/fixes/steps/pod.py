@@ -416,5 +416,20 @@ class UseClaim(PodStep, frozen=True, kw_only=True):
         return edit.with_claim(pod, self.claim, self.meant)
 
 
+class UseDeviceClaim(PodStep, frozen=True, kw_only=True):
+    """A ResourceClaim that exists in place of one that does not, and that has nearly the same name."""
+
+    _cost = Cost.TYPO
+    claim: str
+    meant: str
+
+    @property
+    def title(self) -> str:
+        return f"use resource claim {self.meant} instead of {self.claim}"
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        return edit.with_device_claim(pod, self.claim, self.meant)
+
+
 def _is_same(requirement: NodeSelectorRequirement, match: RequirementMatch) -> bool:
     return (requirement.key, requirement.operator, requirement.values) == (match.key, match.operator, match.values)

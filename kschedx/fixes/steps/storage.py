@@ -216,29 +216,47 @@ class CreateVolume(Step, frozen=True, kw_only=True):
 class CreateDeviceClaim(Step, frozen=True, kw_only=True):
     """A ResourceClaim that the pod needs and that does not exist."""
 
-    _cost = Cost.AROUND
     claim: ResourceClaim
+    source: str = ""
+    """What it is like, behind its name."""
     template: str = ""
     """The template that kube-controller-manager makes it from."""
     new_template: ResourceClaimTemplate | None = None
     """That template, where it does not exist: creating it is all that you do."""
+    wrong_template: str = ""
+    """The name in the pod that has to become that of the template."""
     status: PodResourceClaimStatus | None = None
     """What kube-controller-manager writes to the pod's status."""
 
     @property
+    def cost(self) -> Cost:
+        return Cost.TYPO if self.wrong_template else Cost.AROUND
+
+    @property
     def title(self) -> str:
+        if self.wrong_template:
+            return f"use ResourceClaimTemplate {self._name} instead of {self.wrong_template}"
         if self.new_template is not None:
             return f"create ResourceClaimTemplate {self.new_template.key}"
-        source = f" from template {self.template}" if self.template else ""
+        source = f" from template {self.template}" if self.template else self.source
         return f"create resource claim {self.claim.key}{source}"
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
         made = proposal if self.new_template is None else proposal.having(self.new_template)
         made = made.having(self.claim)
-        return replace(made, pod=edit.with_claim_status(proposal.pod, self.status))
+        pod = (
+            edit.with_device_claim(proposal.pod, self.wrong_template, self._name)
+            if self.wrong_template
+            else proposal.pod
+        )
+        return replace(made, pod=edit.with_claim_status(pod, self.status))
+
+    @property
+    def _name(self) -> str:
+        return self.template.partition("/")[2]
 
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
-        if self.new_template is not None:
+        if self.new_template is not None or self.wrong_template:
             yield self.claim, CONTROLLER_MANAGER
 
 

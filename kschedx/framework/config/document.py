@@ -3,12 +3,10 @@
 Field defaults are kube-scheduler's, since a null and an absent field mean the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TypeVar
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 
 from kschedx.errors import ConfigError, is_a_letter_away
 from kschedx.framework.args import InTreeArgs, PluginArgs
@@ -106,7 +104,8 @@ class Plugins(Struct, frozen=True, kw_only=True, rename="camel"):
     placement_score: PluginSet = PluginSet()
 
     def by_point(self) -> dict[str, PluginSet]:
-        return {f.encode_name: getattr(self, f.name) for f in structs.fields(Plugins)}
+        names = zip(self.__struct_encode_fields__, self.__struct_fields__, strict=True)
+        return {encoded: getattr(self, name) for encoded, name in names}
 
 
 class PluginConfig(Struct, frozen=True, kw_only=True, rename="camel"):

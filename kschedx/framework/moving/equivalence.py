@@ -11,15 +11,12 @@ from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.framework.interface import WHOLE, Plugin, Touch
 from kschedx.framework.runtime import Framework
 from kschedx.kube.types import Pod, PodSpec
-from kschedx.snapshot.columns import Column, IntArray, T, distinct
-from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 NUMBERING = (
@@ -168,23 +165,3 @@ def _named(snapshot: Snapshot) -> Iterator[str]:
     controllers = (snapshot.services, snapshot.replication_controllers, snapshot.replica_sets, snapshot.stateful_sets)
     written += [_ENCODER.encode([one.spec.selector for one in some]) for some in controllers]
     yield from (key for key in NUMBERING if any(key.encode() in text for text in written))
-
-
-def class_numbers(pods: PodTable, rows: IntArray) -> IntArray:
-    """(row,) equal numbers for pods of one class."""
-    numbers = np.zeros(len(rows), dtype=np.int64)
-    for codes, count in (
-        _coded(pods.specs),
-        _coded(pods.labels),
-        _coded(pods.namespaces),
-        _coded(pods.owners),
-        _coded(pods.statuses),
-        _coded(pods.annotations),
-    ):
-        numbers = numbers * count + codes[rows]
-        numbers = np.searchsorted(distinct(numbers), numbers)
-    return numbers
-
-
-def _coded(column: Column[T]) -> tuple[IntArray, int]:
-    return column.codes, len(column.values)

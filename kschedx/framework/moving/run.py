@@ -8,10 +8,9 @@ came or went, that is a first look again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 
-import numpy as np
 from msgspec import Struct
 
 from kschedx.framework.config import Profile
@@ -211,50 +210,34 @@ class Run:
             if not self._series.replicas.place(node):
                 self._series = None
 
-    def place_like_last(
-        self, rows: IntArray, ranks: IntArray, seen: Callable[[int], None] = lambda _: None
-    ) -> IntArray:
-        """Place pods that are identical to the one that was placed last, one after the other; a tie goes to the lowest
-        of `ranks` (node,). Returns the nodes of the first of them, none where each has to be decided by itself. `seen`
-        gets how many there are so far."""
-        series, pods = self._series, self.cluster.pods
-        is_known = series is not None and series.moves == len(pods.steps) and self._stood_in is self.cluster.snapshot
-        if series is None or not (is_known and len(rows)) or pods.nominations:
-            return np.zeros(0, dtype=np.int64)
-        if not self._is_of(series.kind, int(rows[0])) or self._has_claims(pods.specs[int(rows[0])]):
-            return np.zeros(0, dtype=np.int64)
-        nodes, goes_on = series.replicas.take(len(rows), ranks, seen)
-        self.cluster.place_many(rows[: len(nodes)], nodes)
-        series.moves += len(nodes)
+    def bind_identical(
+        self,
+        rows: IntArray,
+        pick: Pick,
+        ties: list[ClusterRows] | None = None,
+        seen: Callable[[int], None] = lambda _: None,
+    ) -> ClusterRows:
+        """Decide about identical pods that wait, and place them, one after the other. Returns (pod,) the nodes of the
+        first of them; `decide` goes on where these are fewer. `ties` gets the nodes that share the highest total, of
+        which `pick` takes one; `seen` gets how many pods there are so far."""
+        series = None
+        if len(rows) and not self._has_claims(self.cluster.pods.specs[int(rows[0])]):
+            series = self._series_with(int(rows[0]))
+        if series is None:
+            return cluster_rows([])
+        asked = int(rows[0]), self.cluster.version
+        nodes, goes_on = series.replicas.place_many(len(rows), pick, ties, seen)
+        if len(nodes):
+            self.cluster.place_many(rows[: len(nodes)], nodes)
+            series.moves += len(nodes)
+        else:
+            self._unknown = asked
         if not goes_on:
             self._series = None
         return nodes
 
     def _has_claims(self, spec: PodSpec) -> bool:
         return bool(spec.mounts_storage or spec.resource_claims or self.snapshot.devices.stands_for_request(spec))
-
-    def bind_identical(self, rows: Sequence[int], pick: Pick) -> list[tuple[ClusterRows, ClusterRow]]:
-        """Decide about identical pods that wait and have no claims, and place them, one after the other. For each the
-        nodes that share the highest total, and the one that `pick` takes; fewer than there are pods where `decide` goes
-        on."""
-        if not rows:
-            return []
-        latest, asked = self._latest_shared, (rows[0], self.cluster.version)
-        is_unschedulable = latest is not None and latest[1] == self.cluster.version
-        series = None if is_unschedulable else self._series_with(rows[0])
-        if series is None:
-            self._unknown = asked
-            return []
-        found, goes_on = series.replicas.place_all(len(rows), pick)
-        if found:
-            nodes = np.array([node for _, node in found], dtype=np.int64)
-            self.cluster.place_many(np.array(rows[: len(found)], dtype=np.int64), nodes)
-            series.moves += len(found)
-        else:
-            self._unknown = asked
-        if not goes_on:
-            self._series = None
-        return found
 
     def _begin_series(self, row: int, then: int) -> None:
         kind = self.kind_of(then)

@@ -1,7 +1,8 @@
-"""DynamicResources (pkg/scheduler/framework/plugins/dynamicresources): claims get devices, or have them already.
+"""DynamicResources (pkg/scheduler/framework/plugins/dynamicresources): allocates devices to claims and checks allocated
+ones.
 
-`plugin` asks `decision` about pods that use devices: that asks `claims` what the pod claims and `allocator` whether a
-node can give it. A module per subject below them.
+`plugin` calls `decision` for pods that use devices. `decision` gets the pod's claims from `claims` and searches devices
+with `allocator`. `pools` and `totals` are below them.
 """
 
 from kschedx.plugins.dynamic_resources.plugin import DynamicResources

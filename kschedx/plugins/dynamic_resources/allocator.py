@@ -1,4 +1,4 @@
-"""Which devices a pod's claims would get on a node: requests, constraints, shared counters, and the search."""
+"""The devices that a pod's claims would get on a node: requests, constraints, shared counters, and the search."""
 
 from __future__ import annotations
 
@@ -52,21 +52,21 @@ from kschedx.plugins.dynamic_resources.pools import (
 from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.devices import Devices
 
-# Constraints of a claim on all its devices together: an attribute that they share, or in which they differ.
-#
-# Upstream: structured/internal/incubating/constraint.go, allocator_incubating.go.
+# Constraints over all devices of a claim: an attribute with one common value, or with distinct values. Upstream:
+# structured/internal/incubating/constraint.go, allocator_incubating.go.
 
 
 class DeviceConstraint(ABC):
-    """Devices are added as they are picked and removed in reverse; a device that does not fit is not added."""
+    """A constraint. Devices are added as they are picked and removed in reverse order; a device that violates it is not
+    added."""
 
     def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
         self.attribute = attribute
         self._requests = frozenset(requests)
-        """Names of requests, or `request/alternative`; none for all."""
+        """Names of requests, or `request/alternative`; empty for all requests."""
 
     def add(self, request: str, alternative: str, picked: PooledDevice) -> bool:
-        """Whether the device can join those that were picked."""
+        """Add a picked device and return whether the constraint allows it."""
         if not self._applies(request, alternative):
             return True
         value = attribute_of(picked, self.attribute)
@@ -88,7 +88,7 @@ class DeviceConstraint(ABC):
 
 
 class MatchAttribute(DeviceConstraint):
-    """Every device has the value of the first."""
+    """All devices have the attribute value of the first one."""
 
     def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
         super().__init__(attribute, requests)
@@ -108,7 +108,7 @@ class MatchAttribute(DeviceConstraint):
 
 
 class DistinctAttribute(DeviceConstraint):
-    """No device has the value of another. Upstream remembers one value a request, that of its last device."""
+    """All devices have different values. Upstream keeps one value per request, that of its last device."""
 
     def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
         super().__init__(attribute, requests)
@@ -128,7 +128,7 @@ class DistinctAttribute(DeviceConstraint):
 
 
 def attribute_of(picked: PooledDevice, name: str) -> DeviceAttribute | None:
-    """By its full name, or without the domain where that is the driver's."""
+    """Find the attribute by its full name, or without the domain if that is the driver's."""
     found = picked.device.attributes.get(name)
     domain, slash, own = name.partition("/")
     if found is not None or not slash or domain != picked.id[0]:
@@ -140,7 +140,7 @@ _SCALARS = ("string", "int_value", "bool_value", "version")
 
 
 def equal(one: DeviceAttribute, other: DeviceAttribute) -> bool:
-    """The same value of the same type; one of no known type equals none."""
+    """Return whether both have the same type and value. An attribute of an unknown type equals nothing."""
     for name in _SCALARS:
         if getattr(one, name) is not None:
             return bool(getattr(one, name) == getattr(other, name))
@@ -151,19 +151,19 @@ def _clashes(one: DeviceAttribute, other: DeviceAttribute) -> bool:
     return equal(one, other) or all(getattr(one, name) is None for name in _SCALARS)
 
 
-# Requests for devices, in the one form that a request and an alternative of it have in common.
+# Requests for devices, in one form for requests and their alternatives.
 
 _PREVENTING = ("NoSchedule", "NoExecute")
-"""Effects of taints that keep a device from being allocated; others are ignored."""
+"""Taint effects that prevent allocation; others are ignored."""
 
 
 class DeviceWish(Struct, frozen=True, kw_only=True):
-    """A request, or one alternative of a request with `firstAvailable`."""
+    """A request, or one alternative in its `firstAvailable`."""
 
     name: str
-    """Its own, without that of the request that it is an alternative of."""
+    """Its own name, without the name of its request."""
     parent: str = ""
-    """The request that it is an alternative of."""
+    """The request of which it is an alternative."""
     class_name: str
     selectors: tuple[DeviceSelector, ...]
     mode: str
@@ -174,7 +174,7 @@ class DeviceWish(Struct, frozen=True, kw_only=True):
 
     @property
     def base(self) -> str:
-        """The name of the request as a whole."""
+        """The name of the whole request."""
         return self.parent or self.name
 
     @property
@@ -183,11 +183,11 @@ class DeviceWish(Struct, frozen=True, kw_only=True):
 
     @property
     def full_name(self) -> str:
-        """As results of an allocation name it: `request`, or `request/alternative`."""
+        """The name in allocation results: `request`, or `request/alternative`."""
         return f"{self.parent}/{self.name}" if self.parent else self.name
 
     def tolerates(self, taints: tuple[DeviceTaint, ...]) -> bool:
-        """Whether no taint keeps the device from this request."""
+        """Return whether the request tolerates all taints that prevent allocation."""
         return not any(
             taint.effect in _PREVENTING and not any(one.tolerates(taint) for one in self.tolerations)
             for taint in taints
@@ -201,11 +201,11 @@ class Checked(Struct, kw_only=True):
     device_class: DeviceClass
     count: int
     everything: tuple[int, ...] = ()
-    """Positions of all devices that match, where all of them are asked for."""
+    """Positions of all matching devices, for a request with `allocationMode: All`."""
 
 
 def alternatives(request: DeviceRequest) -> Iterator[DeviceWish]:
-    """The request itself, or what it would be content with, best first."""
+    """Yield the request itself, or its alternatives, best first."""
     if request.first_available:
         yield from (_wanted(one, one.name, request.name) for one in request.first_available)
     elif request.exactly is not None:
@@ -226,45 +226,44 @@ def _wanted(request: ExactDeviceRequest | DeviceSubRequest, name: str, parent: s
     )
 
 
-# Which devices claims would get on a node: the first solution of a search that tries devices in a fixed order.
-#
-# Claim by claim, request by request, device by device; where nothing is left to try, the last choice is taken back. The
-# order matters for what is found, and what upstream forgets to take back matters too: both are kept.
-#
+# Which devices claims would get on a node: the first solution of a search that tries devices in a fixed order. The
+# search goes claim by claim, request by request, device by device. If nothing is left to try, it takes the last choice
+# back. The order decides which solution is found, and so does what upstream forgets to take back; both are kept.
 # Upstream: structured/internal/incubating/allocator_incubating.go, of which stable is a part.
 
 _MOST_STEPS = 50_000
 _MOST_STEPS_OF_CYCLE = 1_000_000
-"""kube-scheduler gives up on a node after ten seconds; whether a longer search takes that long is unknown."""
+"""kube-scheduler gives up on a node after ten seconds. Whether a search with more steps takes that long is unknown."""
 
 
 MISSING_ATTRIBUTE = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional "
     "fields"
 )
-"""After the error of a selector that reads an attribute which the device lacks."""
+"""The end of the error of a selector that reads an attribute which the device lacks."""
 
 Solution = tuple[tuple[tuple[str, int, bool, Mapping[str, int] | None], ...], ...]
-"""Picks by claim, each a request, the device's position on the node, admin access, and a share."""
+"""Picks by claim: request, the device's position on the node, admin access, and the share of a shared device."""
 _MOST_SOLUTIONS = 200_000
 _ENCODE = msgspec.json.Encoder().encode
 
 
 class ClaimKind(Struct, frozen=True):
-    """Claims that a node answers alike."""
+    """An equivalence class of claims: a node gives all of them the same result."""
 
     number: int
     expressions: tuple[str, ...]
-    """Of all selectors."""
+    """The CEL expressions of all selectors."""
     attributes: tuple[str, ...]
-    """That constraints are about."""
+    """The attributes in constraints."""
     lens: int
-    """A number for expressions and attributes: through it, devices look alike or not."""
+    """A number for these expressions and attributes; they decide which devices are equivalent."""
 
 
 class Solutions:
-    """What searches found, by all that a search depends on: the claims, what they can see of a node's devices, and
-    what of these is allocated. Names make no difference, so that nodes of one sort share a search."""
+    """Results of searches, keyed by everything that a search depends on: the claims, the properties of a node's devices
+    that they can read, and which of these devices are allocated. Names make no difference, so equivalent nodes share a
+    search."""
 
     def __init__(self, classes: Mapping[str, DeviceClass], features: DeviceFeatures) -> None:
         self._classes, self._features = classes, features
@@ -277,7 +276,7 @@ class Solutions:
         self._found: dict[tuple[int, int, int], Solution | None] = {}
 
     def kind(self, claims: Sequence[ResourceClaim]) -> ClaimKind:
-        """Of claims that need devices."""
+        """Return the equivalence class of claims that need devices."""
         written = _ENCODE([claim.spec for claim in claims])
         known = self._kinds.get(written)
         if known is None:
@@ -295,7 +294,7 @@ class Solutions:
         return known
 
     def matches(self, expression: str, one: PooledDevice) -> bool | None:
-        """None where the expression fails, or kschedx does not know."""
+        """Evaluate a selector on a device; None if it fails or cannot be evaluated."""
         key = expression, id(one.device)
         if key not in self._matches:
             try:
@@ -306,7 +305,7 @@ class Solutions:
         return self._matches[key]
 
     def key(self, here: NodeDevices, allocated: AllocatedState, kind: ClaimKind) -> tuple[int, int, int] | None:
-        """Equal where a search finds the same; None where the search depends on more."""
+        """Return a key that is equal for searches with the same result, or None if a search depends on more."""
         if not here.is_alone:
             return None
         layout = self._layouts.get((kind.lens, id(here)))
@@ -315,7 +314,7 @@ class Solutions:
         return kind.number, layout[1], self._state(here, allocated)
 
     def get(self, key: tuple[int, int, int]) -> tuple[Solution | None] | None:
-        """What was found, if a search was made; None in place of a solution where there is none."""
+        """Return the result of an earlier search, if any; it holds None if there was no solution."""
         return (self._found[key],) if key in self._found else None
 
     def put(self, key: tuple[int, int, int], here: NodeDevices, result: Result | None) -> None:
@@ -349,7 +348,7 @@ class Solutions:
         )
 
     def _trait(self, one: PooledDevice, kind: ClaimKind) -> int:
-        """What claims of the kind can see of a device."""
+        """Return a number for the properties of a device that claims of this class can read."""
         key = kind.lens, id(one.device)
         known = self._traits.get(key)
         if known is None:
@@ -376,13 +375,13 @@ SOLUTIONS = Memo[Solutions]()
 
 
 def solutions(devices: Devices, features: DeviceFeatures) -> Solutions:
-    """Those of searches among these slices, whatever is allocated."""
+    """Return the results of searches in these slices, for any allocations."""
     classes = devices.classes
     return SOLUTIONS.of(devices.derived_from_slices, lambda: Solutions(classes, features), features, id(classes))
 
 
 class Allocator:
-    """What one cycle allocates from; nodes are asked one by one."""
+    """Allocates devices during one scheduling cycle, one node at a time."""
 
     def __init__(
         self,
@@ -399,7 +398,7 @@ class Allocator:
         self.solutions = solutions
         self.available = Available(allocated)
         self.steps = 0
-        """Of all searches."""
+        """The number of steps of all searches."""
 
     @classmethod
     def of(cls, devices: Devices, features: DeviceFeatures) -> Allocator:
@@ -407,11 +406,12 @@ class Allocator:
         return cls(features, allocated, devices.classes, slices(devices, features), solutions(devices, features))
 
     def version(self, node: Node) -> int:
-        """A number that grows when what is allocated of the node's pools changes."""
+        """Return a number that grows when an allocation from the node's pools changes."""
         return self.allocated.version(self.slices.on_node(node))
 
     def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Result | None:
-        """None where the node cannot give all of it. Raises `FailureError` and `UnavailableError`."""
+        """Allocate all claims on the node, or return None if it cannot. Raises `FailureError` and
+        `UnavailableError`."""
         here = self.slices.on_node(node)
         key = self.solutions.key(here, self.allocated, self.solutions.kind(claims))
         known = None if key is None else self.solutions.get(key)
@@ -423,7 +423,7 @@ class Allocator:
         return result
 
     def search(self, node: Node, claims: Sequence[ResourceClaim]) -> Result | None:
-        """The same, whatever was found before."""
+        """Search as `allocate` does, without earlier results."""
         try:
             return AllocationSearch(self, node, claims).run()
         except RecursionError:
@@ -440,11 +440,11 @@ class SearchOutcome(Enum):
     DONE = "done"
     FAILED = "failed"
     TOO_MANY = "too many"
-    """The claim would get more devices than a claim can have: no other device helps, maybe another alternative."""
+    """The claim would exceed the maximum number of devices: only another alternative may help."""
 
 
 class AllocationSearch:
-    """Of one node. `requests`, `pools` and `devices` explain why there is no solution."""
+    """A search on one node. `requests`, `pools`, and `devices` explain why there is no solution."""
 
     def __init__(self, allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> None:
         self._allocator = allocator
@@ -454,13 +454,13 @@ class AllocationSearch:
         here = allocator.slices.on_node(node)
         self.pools, self.devices = here.pools, here.devices
         self.requests: list[list[list[Checked]]] = []
-        """Claim, request, alternatives."""
+        """By claim, request, and alternative."""
         self._constraints: list[list[DeviceConstraint]] = []
         self._matches: dict[tuple[DeviceID, int, int, int], bool] = {}
         self._in_use: dict[DeviceID, set[int]] = {}
-        """Picked devices to the claims that they are picked for."""
+        """Picked devices to the indexes of their claims."""
         self._drawn: dict[str, dict[CounterID, int]] = {}
-        """Pool to what picked devices draw on its counters."""
+        """Pool to what picked devices consume of its counters."""
         self._shares: dict[DeviceID, dict[str, int]] = {}
         self._picks: list[list[Pick]] = []
         self._steps = 0
@@ -476,10 +476,10 @@ class AllocationSearch:
         return tuple(tuple(picks) for picks in self._picks)
 
     def finds_all(self) -> bool:
-        """Whether there are devices for all claims; then they are picked."""
+        """Pick devices for all claims, and return whether there are enough."""
         return self._next(0, 0) is SearchOutcome.DONE
 
-    # --- what is asked for
+    # --- requests
 
     def check(self) -> None:
         """Read the claims. Raises `FailureError`."""
@@ -513,7 +513,7 @@ class AllocationSearch:
         self._constraints.append([self._constraint(claim, at) for at in range(len(claim.spec.devices.constraints))])
 
     def too_many(self, claim: ResourceClaim, requests: Sequence[Sequence[Checked]], devices: int) -> None:
-        """A claim requests more devices than a claim can have. Raises `FailureError`."""
+        """Raise `FailureError` if a claim requests more devices than a claim can have."""
         limit = f"exceeds the claim limit of {MAX_DEVICES_OF_CLAIM}"
         raise FailureError(f"claim {claim.key}: number of requested devices {devices} {limit}")
 
@@ -570,14 +570,14 @@ class AllocationSearch:
     # --- the search
 
     def _next(self, claim: int, request: int) -> SearchOutcome:
-        """Allocate from a request on."""
+        """Allocate this request and all that follow."""
         self._count_step()
         if claim >= len(self._claims):
             return SearchOutcome.DONE
         requests = self.requests[claim]
         if request >= len(requests):
             outcome = self._next(claim + 1, 0)
-            # another claim that cannot be content may be so under different circumstances
+            # another claim without a solution may have one after other picks
             return SearchOutcome.FAILED if outcome is SearchOutcome.TOO_MANY else outcome
         options = requests[request]
         if not options[0].wanted.parent:
@@ -592,7 +592,7 @@ class AllocationSearch:
         return outcome
 
     def _devices_of(self, at: tuple[int, int, int], number: int, start: int) -> SearchOutcome:
-        """Allocate from a request's device `number` on, for which devices from position `start` on are tried."""
+        """Allocate from device `number` of a request on. For this device, positions from `start` on are tried."""
         self._count_step()
         claim, request, alternative = at
         checked = self.requests[claim][request][alternative]
@@ -604,7 +604,7 @@ class AllocationSearch:
         if len(self._picks[claim]) + checked.count - number > MAX_DEVICES_OF_CLAIM:
             return SearchOutcome.TOO_MANY
         if wants_all:
-            # the order of all does not matter, so there is nothing else to try
+            # for all devices, the order does not matter, so there is nothing else to try
             one = self.devices[checked.everything[number]]
             if not self._pick(at, checked, one, must=True):
                 return SearchOutcome.FAILED
@@ -699,10 +699,11 @@ class AllocationSearch:
             return capacity.named_as_published(one.device.capacity, wanted.capacity, one.id[0])
         return wanted.capacity
 
-    # --- picking a device, and taking it back
+    # --- picking a device and taking it back
 
     def _pick(self, at: tuple[int, int, int], checked: Checked, one: PooledDevice, *, must: bool) -> bool:
-        """Whether the device can be had beside what is picked already. `must`: a constraint against it is an error."""
+        """Pick a device and return whether that is possible after earlier picks. With `must`, a violated constraint is
+        an error."""
         claim, wanted, device = at[0], checked.wanted, one.device
         is_shared = self._is_shared(device)
         if not (is_shared and wanted.admin_access) and not self._is_free(claim, wanted, one):
@@ -713,7 +714,7 @@ class AllocationSearch:
             has_shares = is_shared and (one.id in self._allocator.allocated.capacity or one.id in self._shares)
             if not has_shares and not self._draw(one):
                 return False
-        # from here on upstream does not give back what was drawn
+        # from here on, upstream does not return consumed counters
         if self._features.taints and not wanted.tolerates(device.taints):
             return False
         for position, constraint in enumerate(self._constraints[claim]):
@@ -757,7 +758,8 @@ class AllocationSearch:
         return self._features.consumable_capacity and device.allow_multiple_allocations
 
     def _draw(self, one: PooledDevice) -> bool:
-        """Whether the pool's counters suffice. All of them must, not only those that the device draws on."""
+        """Consume the pool's counters and return whether they suffice: all of them, not only those that the device
+        uses."""
         taken = self._drawn.setdefault(one.pool.name, {})
         for counter, amount in drawn(one.device):
             taken[counter] = taken.get(counter, 0) + amount

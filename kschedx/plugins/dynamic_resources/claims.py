@@ -1,4 +1,4 @@
-"""The claims of a pod: which they are, whether they can be used, and whom they are reserved for.
+"""The claims of a pod: which they are, whether they can be used, and for whom they are reserved.
 
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/resourceclaim/resourceclaim.go, foreachPodResourceClaim.
 """
@@ -69,7 +69,7 @@ REASON_STILL = "still not schedulable"
 
 
 class RefusalError(Exception):
-    """A claim keeps the pod from being scheduled at all."""
+    """A claim because of which the pod cannot be scheduled on any node."""
 
     def __init__(self, text: str, finding: Finding | None = None) -> None:
         super().__init__(text)
@@ -81,14 +81,15 @@ def unschedulable(text: str, *findings: Finding) -> Status:
 
 
 class PodClaim(Struct, frozen=True, kw_only=True):
-    """A claim under the name that the pod's containers have for it."""
+    """A claim with the name that the pod's containers use."""
 
     name: str
     claim: ResourceClaim
 
 
 def pod_claims(pod: Pod, snapshot: Snapshot, *, of_groups: bool) -> tuple[PodClaim, ...]:
-    """The claims of spec.resourceClaims. Raises `RefusalError`. `of_groups`: a claim may be its pod group's."""
+    """Return the claims of spec.resourceClaims. Raises `RefusalError`. With `of_groups`, a claim may belong to the pod
+    group."""
     return tuple(_pod_claims(pod, snapshot, of_groups=of_groups))
 
 
@@ -111,7 +112,7 @@ def _pod_claims(pod: Pod, snapshot: Snapshot, *, of_groups: bool) -> Iterator[Po
 
 
 def _name(pod: Pod, reference: PodResourceClaim, snapshot: Snapshot) -> tuple[str | None, bool]:
-    """The claim's name, None where none is needed, and whether it was made from a template."""
+    """Return the claim's name, or None if no claim is needed, and whether it is generated from a template."""
     whose = f'pod "{pod.key}"'
     if reference.resource_claim_name is not None:
         return reference.resource_claim_name, False
@@ -150,7 +151,7 @@ def _is_controlled_by(claim: ResourceClaim, owner: ObjectMeta) -> bool:
 
 
 def is_reserved(claim: ResourceClaim, pod: Pod, *, of_groups: bool) -> bool:
-    """Whether the claim is reserved for the pod, or for its group where that counts."""
+    """Return whether the claim is reserved for the pod, or for its group if groups may reserve claims."""
     group = group_name(pod) if of_groups else None
     for consumer in claim.status.reserved_for:
         if consumer.uid == pod.metadata.uid:
@@ -161,12 +162,12 @@ def is_reserved(claim: ResourceClaim, pod: Pod, *, of_groups: bool) -> bool:
 
 
 def consumers(claim: ResourceClaim) -> tuple[str, ...]:
-    """For whom the claim is reserved, in its namespace: `pods/name`."""
+    """Return the consumers in the claim's namespace, as `pods/name`."""
     return tuple(f"{one.resource}/{one.name}" for one in claim.status.reserved_for)
 
 
 def extended_resource_claim(pod: Pod, snapshot: Snapshot) -> ResourceClaim | None:
-    """The claim that kube-scheduler made for the pod's extended resources when it tried last."""
+    """Return the claim that kube-scheduler created for the pod's extended resources in its last attempt."""
     return snapshot.devices.extended_resource_claims.get((pod.metadata.name, pod.metadata.uid))
 
 
@@ -178,7 +179,7 @@ def group_name(pod: Pod) -> str | None:
 
 
 def check_bindings(pod: Pod, snapshot: Snapshot) -> None:
-    """podResourceClaimBindings: raises `RefusalError` where it is unknown for which pods claims are reserved."""
+    """Raise `RefusalError` if podResourceClaimBindings do not say for which pods claims are reserved."""
     group = _group(pod, snapshot)
     if group is None:
         return
@@ -212,8 +213,9 @@ def _group(pod: Pod, snapshot: Snapshot) -> PodGroup | None:
 
 
 def unreserved_by_group(pod: Pod, snapshot: Snapshot) -> ResourceClaim | None:
-    """The first allocated claim of the pod's group, none of whose pods has a node, that is reserved for the group or
-    the pod, without the group's reservation: kube-scheduler takes that back when a pod of the group fits nowhere."""
+    """Return the first allocated claim that is reserved for the pod's group or the pod, while no pod of the group has a
+    node. The returned claim lacks the group's reservation: kube-scheduler removes it if a pod of the group is
+    unschedulable."""
     group = _group(pod, snapshot)
     if group is None or _has_scheduled_pods(group, snapshot):
         return None
@@ -234,7 +236,7 @@ def unreserved_by_group(pod: Pod, snapshot: Snapshot) -> ResourceClaim | None:
 
 
 class GroupError(Exception):
-    """A claim of the pod's group cannot be looked up; `str()` is what kube-scheduler says."""
+    """A claim of the pod's group cannot be looked up; `str()` is kube-scheduler's message."""
 
 
 def _group_claim_name(group: PodGroup, shared: PodGroupResourceClaim) -> tuple[str | None, bool]:
@@ -262,11 +264,11 @@ def _has_scheduled_pods(group: PodGroup, snapshot: Snapshot) -> bool:
     return False
 
 
-# Claims that are allocated: whether their devices are made ready, and why a node cannot use them.
+# Allocated claims: whether their devices are ready, and why a node cannot use them.
 
 
 def is_ready(claim: ResourceClaim) -> bool | None:
-    """Whether all binding conditions of the claim's devices are true; None where one has failed."""
+    """Return whether all binding conditions of the claim's devices are true; None if one has failed."""
     allocation = claim.status.allocation
     for result in allocation.devices.results if allocation is not None else ():
         if not result.binding_conditions:
@@ -283,7 +285,7 @@ def is_ready(claim: ResourceClaim) -> bool | None:
 
 
 def is_late(claim: ResourceClaim, timeout: int, now: int) -> bool:
-    """Whether its devices should be ready by now; `timeout` and `now` in nanoseconds."""
+    """Return whether the time for the devices to become ready is over; `timeout` and `now` in nanoseconds."""
     allocation = claim.status.allocation
     if allocation is None or allocation.allocation_timestamp is None:
         return False
@@ -292,7 +294,8 @@ def is_late(claim: ResourceClaim, timeout: int, now: int) -> bool:
 
 
 def out_of_reach(claim: ResourceClaim, node: Node, reachable: CompiledNodeSelector | None) -> DeviceClaimOutOfReach:
-    """Of a claim that a node cannot use; `reachable` are the nodes that its allocation is for, None for all."""
+    """Explain why a node cannot use an allocated claim. `reachable` selects the nodes of its allocation; None selects
+    all."""
     allocation = claim.status.allocation or AllocationResult()
     if reachable is not None and not reachable.matches(node.metadata.labels, node.name):
         cause = "elsewhere"
@@ -308,15 +311,14 @@ def out_of_reach(claim: ResourceClaim, node: Node, reachable: CompiledNodeSelect
     )
 
 
-# Extended resources that devices stand for: what a pod's containers request becomes a claim of its own on each node.
-#
+# Extended resources that devices provide: the requests of a pod's containers become an additional claim on each node.
 # Upstream: pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
 
 _SPEC_ALONE = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
 
 
 def requested(pod: Pod) -> Mapping[str, int]:
-    """The extended resources that the pod asks for, which may be devices."""
+    """Return the requested extended resources, which devices may provide."""
     return {
         name: amount
         for name, amount in pod_request(pod.spec, pod.status, _SPEC_ALONE).amounts.items()
@@ -329,15 +331,15 @@ def empty_claim(pod: Pod) -> ResourceClaim:
 
 
 def claim_for(claim: ResourceClaim, pod: Pod, class_of: Mapping[str, str]) -> ResourceClaim:
-    """The claim with a request for each container that needs devices of its own. `class_of` has the resources that the
-    node does not offer itself, each with its device class."""
+    """Return the claim with one request for each container that needs devices. `class_of` maps the resources that the
+    node does not offer itself to their device classes."""
     requests = [request for name in sorted(class_of) for request in _of_resource(pod, name, class_of[name])]
     devices = DeviceClaim(requests=tuple(sorted(requests, key=lambda request: request.name)))
     return ResourceClaim(metadata=claim.metadata, spec=ResourceClaimSpec(devices=devices), status=claim.status)
 
 
 def written(claim: ResourceClaim, pod: Pod, class_of: Mapping[str, str]) -> ResourceClaim:
-    """The claim as kube-scheduler writes it, when the pod is bound to a node with these device classes."""
+    """Return the claim as kube-scheduler writes it when it binds the pod to a node with these device classes."""
     owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
     metadata = ObjectMeta(
         name=f"{pod.metadata.name}-extended-resources",
@@ -349,8 +351,8 @@ def written(claim: ResourceClaim, pod: Pod, class_of: Mapping[str, str]) -> Reso
 
 
 def _of_resource(pod: Pod, resource: str, device_class: str) -> Iterator[DeviceRequest]:
-    """One for each container that stays, and the largest of the init containers that run before them: those use the
-    devices of the containers that come later."""
+    """Yield a request for each app and sidecar container, and for the largest init container before them. Init
+    containers use the devices of the containers that start later."""
     count = len(pod.spec.init_containers)
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     staying: list[int] = [0] * len(containers)
@@ -383,11 +385,11 @@ def _request(index: int, container: Container, resource: str, device_class: str,
     return DeviceRequest(name=f"container-{index}-request-{names.index(resource)}", exactly=exactly)
 
 
-# --- what the API server says of the selectors of a new DeviceClass or ResourceClaim: validateSelectorSlice in
+# --- the API server's validation of selectors in a new DeviceClass or ResourceClaim: validateSelectorSlice in
 # pkg/apis/resource/validation/validation.go
 
 Refusal = tuple[str, str]
-"""A field, and what is said of it."""
+"""A field and the error of its value."""
 
 
 def class_refusals(one: DeviceClass, features: Features) -> Iterator[Refusal]:

@@ -1,4 +1,4 @@
-"""What is decided about a pod that uses devices: whether a node can allocate them, why not, and its score."""
+"""Decisions about a pod that uses devices: whether a node can allocate them, why not, and the node's score."""
 
 from __future__ import annotations
 
@@ -92,16 +92,15 @@ from kschedx.snapshot.columns import IntArray, Memo, TableRow, TableRows
 from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.nodes import NodeTable
 
-# Devices that are made of a node's allocatable resources, behind the gate DRANodeAllocatableResources.
-#
-# What such devices take of cpu and memory counts with what the pod's containers request, and must fit on the node.
-# Upstream: pkg/scheduler/framework/plugins/dynamicresources/nodeallocatabledynamicresources.go.
+# Devices that use a node's allocatable resources, behind the gate DRANodeAllocatableResources. The cpu and memory that
+# such devices use are added to the requests of the pod's containers and must fit on the node. Upstream:
+# pkg/scheduler/framework/plugins/dynamicresources/nodeallocatabledynamicresources.go.
 
 _NANO = 10**9
 
 
 def refuses_sharing(claim: ResourceClaim, pod: Pod, nodes: NodeTable, row: TableRow) -> Status:
-    """Not Success where other pods on the node use the claim, as their status says."""
+    """Return a failure if another pod on the node uses the claim, according to the pods' statuses."""
     name = claim.metadata.name
     users = set()
     for other in nodes.pods_on(row):
@@ -125,7 +124,8 @@ def fits_node_allocatable(
     nodes: NodeTable,
     row: TableRow,
 ) -> Status:
-    """Whether the pod fits with what its new devices take. `result` is by name of the claim. Raises `FailureError`."""
+    """Check that the pod fits with the resources that its new devices use. `result` is by claim name. Raises
+    `FailureError`."""
     known = _known_devices(handle)
     statuses = []
     for name in sorted(result):
@@ -147,7 +147,7 @@ def by_claim(claims: Sequence[ResourceClaim], result: Result) -> Mapping[str, Se
 
 
 class _Known:
-    """Devices by pool and name; upstream does not look at the driver."""
+    """Devices by pool and name; upstream ignores the driver."""
 
     def __init__(self, devices: Iterator[tuple[tuple[str, str], Device]]) -> None:
         self._devices: dict[tuple[str, str], Device] = {}
@@ -166,7 +166,7 @@ def _known_devices(handle: Handle) -> _Known:
 def _status(
     pod: Pod, claims: Sequence[PodClaim], claim: str, picks: Sequence[Pick], known: _Known
 ) -> NodeAllocatableResourceClaimStatus | None:
-    """What a claim takes of the node, and which containers use it; None where it takes nothing."""
+    """Return what a claim uses of the node and which containers use it, or None if it uses nothing."""
     total: dict[str, int] = {}
     for pick in picks:
         for resource, amount in _taken(pod, claim, pick, known(pick)):
@@ -188,7 +188,8 @@ def _status(
 
 
 def _taken(pod: Pod, claim: str, pick: Pick, device: Device) -> Iterator[tuple[str, int]]:
-    """In nano-units, what a device takes of each resource: a capacity, a constant, or a multiple of the capacity."""
+    """Yield what a device uses of each resource, in nano-units: a capacity, a constant, or a multiple of the
+    capacity."""
     for resource, mapping in device.node_allocatable_resource_mappings.items():
         factor = None
         if mapping.allocation_multiplier is not None:
@@ -202,7 +203,7 @@ def _taken(pod: Pod, claim: str, pick: Pick, device: Device) -> Iterator[tuple[s
             raise FailureError(f"{whose}: ConsumedCapacity is nil, but {key} for resource {resource}")
         consumed = pick.share.get(mapping.capacity_key)
         if consumed is not None:
-            # nothing finer than a nano-unit is kept, rounded up
+            # amounts are rounded up to nano-units
             yield resource, consumed if factor is None else -(-consumed * factor // _NANO)
 
 
@@ -239,11 +240,11 @@ def _unschedulable(text: str) -> Status:
     return unschedulable(text, PluginMessage(text=text))
 
 
-# What a node scores: more where claims get what they would rather have (computeScore).
+# The score of a node: higher if claims get their preferred alternatives (computeScore).
 
 
 def score_of(claims: Sequence[ResourceClaim], result: Result) -> int:
-    """More for alternatives that stand further in front."""
+    """Score earlier alternatives higher."""
     new = iter(result)
     score = 0
     for claim in claims:
@@ -262,16 +263,16 @@ def score_of(claims: Sequence[ResourceClaim], result: Result) -> int:
     return score
 
 
-# Why a node cannot give a pod's claims their devices: request by request, what is there and who has it.
+# Why a node cannot allocate devices for a pod's claims: for each request, the devices and who uses them.
 
 _SHOWN = 8
-"""Counters that are reported as short."""
+"""The maximum number of reported counters."""
 
 
 def shortage(
     allocator: Allocator, devices: Devices, node: Node, claims: Sequence[ResourceClaim]
 ) -> tuple[Finding, ...]:
-    """For a node on which nothing could be allocated."""
+    """Explain why the node cannot allocate the claims."""
     search = AllocationSearch(allocator, node, claims)
     try:
         search.check()
@@ -296,7 +297,7 @@ HOLDERS = Memo[Mapping[DeviceID, tuple[ResourceClaim, ...]]]()
 
 
 def holders(devices: Devices) -> Mapping[DeviceID, tuple[ResourceClaim, ...]]:
-    """Who has which device, admin access aside."""
+    """Return the claims that use each device, without admin access."""
     return HOLDERS.of(devices.derived, lambda: _holders(devices))
 
 
@@ -319,13 +320,13 @@ def _of_request(
     at: tuple[int, int],
     options: Sequence[Checked],
 ) -> list[DeviceShortage]:
-    """Of each alternative; none where one of them could be met if it were alone."""
+    """Return the shortage of each alternative, or nothing if one of them could be allocated on its own."""
     found = [_Account(search, allocator, devices, (*at, number), one) for number, one in enumerate(options)]
     return [] if any(one.suffices for one in found) else [one.told(claim) for one in found]
 
 
 class _Account:
-    """One request, and the outcome of every device in reach."""
+    """One request, and the result of every device that the node can reach."""
 
     def __init__(
         self,
@@ -351,7 +352,7 @@ class _Account:
                     self._look_at(one)
 
     def _matches(self, selectors: Sequence[DeviceSelector], one: PooledDevice) -> bool:
-        """An expression that fails on a device that the search did not come to is as good as false."""
+        """An expression that fails on a device counts as false, if the search did not reach the device."""
         try:
             return self._search.matches_all("", selectors, one)
         except FailureError:
@@ -427,7 +428,8 @@ class _Account:
         return tuple(f"{text} on {number}" for text, number in sorted(counted.items()))
 
     def _failing(self) -> tuple[str, ...]:
-        """The class's selectors where no device is of the class, otherwise the request's that some device fails."""
+        """Return the class's selectors if no device matches the class, otherwise the request's selectors that some
+        device fails."""
         if not self._of_class:
             expressions = [one for one in self._checked.device_class.spec.selectors if one.cel is not None]
             candidates: Sequence[PooledDevice] = self._search.devices
@@ -459,39 +461,39 @@ def _text(attribute: DeviceAttribute) -> str:
 
 
 def _written(nano: int) -> str:
-    """As a plain number where it is whole."""
+    """Format as a plain number if it is whole."""
     whole, rest = divmod(nano, _NANO)
     return f"{nano}n" if rest else str(whole)
 
 
 def _quantity(nano: int) -> str:
-    """As a quantity; counters are bytes as often as counts."""
+    """Format as a quantity, because a counter may count bytes."""
     whole, rest = divmod(nano, _NANO)
     return str(parse_quantity(f"{nano}n")) if rest else format_quantity(whole, Unit.BYTE)
 
 
-# What is decided about a pod that uses devices: prepared once, then asked node by node.
+# The decision about a pod that uses devices: prepared once, then made for each node.
 
 _NO_ALLOCATION = unschedulable(REASON_ALL_CLAIMS)
 _UNAVAILABLE = unschedulable(REASON_UNAVAILABLE)
-"""Both are explained on request."""
+"""A status whose details are computed on request."""
 
 
 class ClaimAnswer(Struct, frozen=True, kw_only=True):
-    """What is said of a node."""
+    """The result for one node."""
 
     status: Status = SUCCESS
     result: Result | None = None
-    """What the claims that need devices would get."""
+    """The devices for the claims that need some."""
     unavailable: tuple[int, ...] = ()
-    """Indexes of allocated claims that the node does not reach, where that is what rejects it."""
+    """Indexes of the allocated claims that reject the node, because it cannot use their devices."""
 
 
 class DeviceDecision:
-    """A pod with claims, its own or one for its extended resources. `claims` may be empty: then there is none."""
+    """A pod with claims, its own or one for its extended resources. Without `claims`, there is nothing to decide."""
 
     def __init__(self, handle: Handle, pod: Pod, resources: Mapping[str, int], binding_timeout: int) -> None:
-        """`resources` are extended ones that may be devices. Raises `RefusalError` and `FailureError`."""
+        """`resources` are extended resources that devices may provide. Raises `RefusalError` and `FailureError`."""
         self._handle = handle
         self._pod = pod
         self._resources = resources
@@ -515,14 +517,14 @@ class DeviceDecision:
         if any(claim.status.allocation is None for claim in self.claims):
             self._allocator = Allocator.of(snapshot.devices, self._features)
         self._answers: dict[str, tuple[int, ClaimAnswer]] = {}
-        """By name of a node, with the version of what was allocated of its pools."""
+        """Results by node name, with the version of the allocations from the node's pools."""
 
     @property
     def _of_groups(self) -> bool:
         return self._handle.release.enabled("DRAWorkloadResourceClaims")
 
     def _check_classes(self, claim: ResourceClaim) -> None:
-        """Every request must be for a device class that exists."""
+        """Check that the device class of every request exists."""
         for request in claim.spec.devices.requests:
             if request.exactly is not None:
                 self._check_class(claim, request.exactly.device_class_name, request.name)
@@ -562,7 +564,7 @@ class DeviceDecision:
         return status.findings
 
     def _on_node(self, nodes: NodeTable, row: TableRow) -> ClaimAnswer:
-        """Pods on the node make no difference, unless devices take what pods request, so one answer holds."""
+        """Return the result for a node. It does not depend on the node's pods, unless devices use what pods request."""
         name = nodes.name(row)
         version = 0 if self._allocator is None else self._allocator.version(nodes.node(row))
         known, answer = self._answers.get(name, (-1, None))
@@ -616,14 +618,15 @@ class DeviceDecision:
         return ClaimAnswer(result=result)
 
     def _wanted(self, node: Node) -> list[ResourceClaim]:
-        """The claims that need devices of the node."""
+        """Return the claims that need devices from the node."""
         wanted = [one.claim for one in self._own if one.claim.status.allocation is None]
         if self._extended is not None and self._extended.status.allocation is None:
             wanted.append(extended_resources.claim_for(self._extended, self._pod, self._devices_for(node) or {}))
         return wanted
 
     def _devices_for(self, node: Node) -> dict[str, str] | None:
-        """The device class of each resource that the node does not offer itself; None where it has neither."""
+        """Return the device class of each resource that the node does not offer itself; None if a resource has
+        neither."""
         classes = self._handle.snapshot.devices.class_of_resource
         found: dict[str, str] = {}
         for resource in self._resources:
@@ -635,7 +638,7 @@ class DeviceDecision:
         return found
 
     def _is_available(self, index: int, node: Node) -> bool:
-        """False for an allocated claim that the node does not reach, or whose devices will not be ready."""
+        """Return False for an allocated claim if the node cannot use its devices, or if they will not become ready."""
         claim, reachable = self.claims[index], self._available_on[index]
         if reachable is not None and not reachable.matches(node.metadata.labels, node.name):
             return False
@@ -646,17 +649,17 @@ class DeviceDecision:
 
     @cached_property
     def _now(self) -> int:
-        """When the cluster was as the snapshot shows it, as far as that is known."""
+        """The time of the snapshot, if it is known."""
         try:
             return nanoseconds(self._handle.snapshot.source.taken)
         except InputError:
             return time.time_ns()
 
-    # --- afterwards
+    # --- after Filter
 
     def help(self, plugin: str, nodes: NodeTable, outcome: FilterOutcome | Status) -> PostFilterResult:
-        """Where no node fits: what kube-scheduler does so that a later try can succeed. Raises `GroupError` and
-        `RefusalError`, whose texts are errors here."""
+        """Decide what kube-scheduler changes if no node is feasible, so that a later attempt can succeed. `GroupError`
+        and `RefusalError` become error statuses."""
         for index in sorted(self._seen_unavailable(plugin, nodes, outcome)):
             claim = self.claims[index]
             consumers = claim.status.reserved_for
@@ -671,7 +674,7 @@ class DeviceDecision:
         return _helped(REASON_STILL)
 
     def _seen_unavailable(self, plugin: str, nodes: NodeTable, outcome: FilterOutcome | Status) -> set[int]:
-        """Claims that kept the pod from a node: only nodes that no plugin before this one rejects count."""
+        """Return the claims that rejected a node, among the nodes that no earlier plugin rejected."""
         if isinstance(outcome, Status) or plugin not in outcome.plugins:
             return set()
         mine = nodes.names_where(outcome.plugin == outcome.plugins.index(plugin))
@@ -679,7 +682,7 @@ class DeviceDecision:
         return {index for answer in answers for index in answer.unavailable}
 
     def score(self, nodes: NodeTable) -> IntArray:
-        """(node,) more where alternatives further in front are met."""
+        """(node,) higher if earlier alternatives are allocated."""
         scores = np.zeros(len(nodes), dtype=np.int64)
         if self._allocator is None or not self._has_alternatives:
             return scores
@@ -696,7 +699,7 @@ class DeviceDecision:
         return any(request.first_available for claim in self.claims for request in claim.spec.devices.requests)
 
     def plan(self, node: str) -> tuple[Finding, ...]:
-        """What the claims would get on a node that was asked."""
+        """Return the devices that the claims would get on a node that Filter has evaluated."""
         _, answer = self._answers.get(node, (0, ClaimAnswer()))
         if not answer.result:
             return ()
@@ -711,8 +714,8 @@ class DeviceDecision:
         )
 
     def allocated(self, node: Node) -> dict[str, ResourceClaim]:
-        """The pod's claims after it was bound to a node that was asked: allocated, and reserved for it; by
-        `namespace/name`."""
+        """Return the pod's claims after it is bound to a node that Filter has evaluated: allocated and reserved for it,
+        by `namespace/name`."""
         _, answer = self._answers.get(node.name, (0, ClaimAnswer()))
         picks = iter(answer.result or ())
         consumer = ResourceClaimConsumerReference(
@@ -726,7 +729,7 @@ class DeviceDecision:
             if status.allocation is None:
                 found = next(picks, None)
                 if found is None:
-                    continue  # of extended resources that the node offers itself
+                    continue  # for extended resources that the node offers itself
                 status = replace(status, allocation=allocation_result(node, one, found))
             one = replace(one, status=replace(status, reserved_for=(*status.reserved_for, consumer)))
             changed[one.key] = one
@@ -734,8 +737,8 @@ class DeviceDecision:
 
 
 def allocation_result(node: Node, claim: ResourceClaim, picks: Sequence[Pick]) -> AllocationResult:
-    """Devices of the node's own slices are within its reach alone. A share's id is random where kube-scheduler writes
-    it."""
+    """Build the allocation. Devices from node-local slices are available only on that node. kube-scheduler gives a
+    share a random id."""
     results = tuple(
         DeviceRequestAllocationResult(
             request=pick.request,

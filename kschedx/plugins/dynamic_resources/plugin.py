@@ -1,4 +1,4 @@
-"""The plugin: a claim that is allocated must be in reach, one that is not must get devices."""
+"""The plugin: the node must reach the devices of allocated claims and have devices for the others."""
 
 from __future__ import annotations
 
@@ -57,18 +57,18 @@ if TYPE_CHECKING:
 NO_CLAIMS = "no new claims to deallocate"
 DISABLED = "plugin disabled"
 NO_STATE = "not found"
-"""What CycleState returns for a key that was not written: another plugin ended PreFilter before this one's turn."""
+"""CycleState's error for a key that was not written, because an earlier plugin ended PreFilter."""
 
 _DEFAULT_BINDING_TIMEOUT = Duration.seconds(600)
 
 STATE: StateKey[DeviceDecision | None] = StateKey("DynamicResources", NO_STATE)
-"""None for a pod that uses no devices, and where PreFilter rejected it."""
+"""None for a pod that uses no devices or that PreFilter rejected."""
 
 
 class DynamicResources(
     PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, PostFilterPlugin, ScorePlugin, ReservePlugin, PreBindPlugin
 ):
-    """Allocates devices to pods that claim some, and has nothing to say about all others."""
+    """Allocates devices to pods with claims and skips all other pods."""
 
     name = "DynamicResources"
     normalizes_by_extremes = True
@@ -134,7 +134,7 @@ class DynamicResources(
         return Touch.CLUSTER if self._kind(pod) is None else Touch.NODE
 
     def tells_apart(self, pod: Pod) -> Hashable:
-        """What the claims request. Pods are distinguished by their names where more than that counts."""
+        """Return what the claims request, or the pod's name if more than that counts."""
         if not self._is_concerned(pod):
             return None
         kind = self._kind(pod)
@@ -144,8 +144,8 @@ class DynamicResources(
         return self._enabled and bool(pod.spec.resource_claims or self._extended_resources(pod))
 
     def _kind(self, pod: Pod) -> int | None:
-        """A number for claims that need the same of a node, all of whose devices are its own; None where a claim has
-        devices or cannot be used, or where devices are of no node alone."""
+        """Return a number for claims that need the same from a node and use node-local devices only. None if a claim is
+        allocated or cannot be used, or if devices are not node-local."""
         release, snapshot = self.handle.release, self.handle.snapshot
         if pod.spec.scheduling_group is not None or release.enabled("DRANodeAllocatableResources"):
             return None
@@ -172,7 +172,7 @@ class DynamicResources(
         resources = self._extended_resources(pod)
         if not pod.spec.resource_claims and not resources:
             return PRE_FILTER_SKIP
-        # few pods come here, and there is much to load
+        # few pods use devices, and the module is large
         from kschedx.plugins.dynamic_resources.decision import DeviceDecision, failed
         from kschedx.plugins.dynamic_resources.pools import FailureError
 
@@ -197,7 +197,7 @@ class DynamicResources(
             )
 
     def _extended_resources(self, pod: Pod) -> Mapping[str, int]:
-        """Those that may be devices, where any of them is."""
+        """Return the requested extended resources, if devices may provide any of them."""
         classes = self.handle.snapshot.devices.class_of_resource
         if not classes or not self.handle.release.enabled("DRAExtendedResource"):
             return {}
@@ -206,7 +206,7 @@ class DynamicResources(
 
     @property
     def _binding_timeout(self) -> int:
-        """Nanoseconds that the driver of a chosen device has to make it ready."""
+        """Nanoseconds in which a driver has to make an allocated device ready."""
         timeout = self.args.binding_timeout if isinstance(self.args, DynamicResourcesArgs) else None
         return timeout or _DEFAULT_BINDING_TIMEOUT
 
@@ -238,7 +238,7 @@ class DynamicResources(
         return default_normalize(scores) if self._enabled else scores
 
     def reserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
-        """The devices that claims would get."""
+        """Allocate devices in memory."""
         return self._planned(state, node)
 
     def bound(self, state: CycleState, pod: Pod, node: ClusterRow) -> BindingEffect:
@@ -247,7 +247,7 @@ class DynamicResources(
         return BindingEffect(devices=decision.allocated(self.handle.snapshot.cluster.nodes[node]))
 
     def pre_bind(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
-        """The same, written to the claims."""
+        """Write the allocations to the claims."""
         return self._planned(state, node)
 
     def _planned(self, state: CycleState, node: ClusterRow) -> Status:

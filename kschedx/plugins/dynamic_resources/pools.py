@@ -1,4 +1,5 @@
-"""Resource pools: which slices of them a node can reach, whether they are whole, and in which order devices are tried.
+"""Resource pools: the slices that a node can reach, whether a pool is complete, and the order in which devices are
+tried.
 
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go, and for
 DeviceTaintRules resourceslice/tracker/tracker.go.
@@ -49,17 +50,17 @@ class PooledDevice(Struct, frozen=True, kw_only=True):
 
 
 class DevicePool(Struct, kw_only=True):
-    """A pool as a node sees it."""
+    """A pool from the view of a node."""
 
     id: PoolID
     is_incomplete: bool = False
-    """Its driver is replacing it: some of its slices are not there yet."""
+    """Whether its driver is replacing it, so that slices are missing."""
     invalid: str = ""
-    """What is wrong with it."""
+    """Why the pool is invalid."""
     devices: tuple[PooledDevice, ...] = ()
-    """Those that the node can reach, in the order in which they are tried."""
+    """The devices that the node can reach, in the order in which they are tried."""
     elsewhere: tuple[ResourceSlice, ...] = ()
-    """Slices of other nodes, whose devices draw on the same counters."""
+    """Slices of other nodes whose devices consume the same counters."""
     counter_sets: Mapping[str, CounterSet] = {}
 
     @property
@@ -75,7 +76,7 @@ class DevicePool(Struct, kw_only=True):
         return not self.is_incomplete and not self.invalid
 
     def every_device(self) -> Iterator[tuple[DeviceID, Device]]:
-        """The node's own, then those of slices that it does not reach."""
+        """Yield the devices that the node can reach, then the devices of `elsewhere`."""
         for one in self.devices:
             yield one.id, one.device
         for published in self.elsewhere:
@@ -84,18 +85,18 @@ class DevicePool(Struct, kw_only=True):
 
 
 class NodeDevices:
-    """What a node reaches."""
+    """The pools that a node can reach."""
 
     def __init__(self, pools: Sequence[DevicePool]) -> None:
         self.pools = pools
-        """GatherPools: by driver and name, those with binding conditions last. Whole pools of which the node reaches
-        counters and no devices are left out."""
+        """As GatherPools returns them: by driver and name, those with binding conditions last. Complete pools without
+        devices for the node are left out."""
         self.devices = tuple(one for pool in pools if pool.is_usable for one in pool.devices)
         self.pool_names = tuple(dict.fromkeys(pool.name for pool in pools))
         self.is_alone = not any(pool.elsewhere for pool in pools) and not any(
             one.slice.spec.per_device_node_selection for one in self.devices
         )
-        """Neither the node's name nor devices that it does not reach decide what can be allocated."""
+        """Whether neither the node's name nor devices of other nodes affect what can be allocated."""
 
 
 def device_id(published: ResourceSlice, device: Device) -> DeviceID:
@@ -103,7 +104,7 @@ def device_id(published: ResourceSlice, device: Device) -> DeviceID:
 
 
 def tainted(slices: Iterable[ResourceSlice], rules: Sequence[DeviceTaintRule]) -> tuple[ResourceSlice, ...]:
-    """The slices with the taints that rules put on their devices."""
+    """Add the taints of DeviceTaintRules to the devices of the slices."""
     return tuple(_tainted(published, rules) for published in slices)
 
 
@@ -130,19 +131,19 @@ def _names(rule: DeviceTaintRule, device: Device) -> bool:
 
 
 class Slices:
-    """All slices of a cluster, by the node that they are for."""
+    """All slices of a cluster, by node."""
 
     def __init__(self, slices: Sequence[ResourceSlice], *, partitionable: bool) -> None:
         self._partitionable = partitionable
         self._of_node: dict[str, list[ResourceSlice]] = {}
         self._shared: list[ResourceSlice] = []
         self._counters: dict[PoolID, list[ResourceSlice]] = {}
-        """Slices of counters, which every node reaches."""
+        """Slices with counters; every node reaches them."""
         self._of_pool: dict[PoolID, list[ResourceSlice]] = {}
         self._seen: dict[str, tuple[Node, NodeDevices]] = {}
-        """By name of a node, what was found for it as it then was."""
+        """Earlier results by node name, with the node object they are valid for."""
         self._made: dict[tuple[int, ...], DevicePool] = {}
-        """By identity of the slices that a node reaches: nodes that reach the same ones share a pool."""
+        """By the ids of the slices that a node reaches: nodes that reach the same slices share a pool."""
         for published in slices:
             spec = published.spec
             id_ = (spec.driver, spec.pool.name)
@@ -168,13 +169,13 @@ class Slices:
 
     @cached_property
     def _not_whole(self) -> list[DevicePool]:
-        """Pools that a node cannot use which reaches nothing of them but counters."""
+        """Unusable pools of a node that reaches only their counters."""
         newest = {id_: _newest(slices) for id_, slices in self._counters.items()}
         pools = (self._pool(id_, slices) for id_, slices in newest.items())
         return [pool for pool in pools if pool is not None and not pool.is_usable]
 
     def _reached(self, node: Node) -> dict[PoolID, list[ResourceSlice]]:
-        """The slices of the newest generation that the node sees, by pool; no pool of counters alone."""
+        """Return the newest slices that the node reaches, by pool, without pools of which it reaches only counters."""
         found: dict[PoolID, list[ResourceSlice]] = {}
         for published in self._of_node.get(node.name, []) + self._shared:
             if self._is_reached(published, node):
@@ -190,7 +191,7 @@ class Slices:
         return bool(spec.per_device_node_selection) and any(device_reaches(node, one) for one in spec.devices)
 
     def _pool(self, id_: PoolID, slices: list[ResourceSlice]) -> DevicePool | None:
-        """None where a newer generation is for other nodes."""
+        """Build a pool, or return None if a newer generation is for other nodes."""
         key = tuple(map(id, slices))
         known = self._made.get(key)
         if known is None:
@@ -212,7 +213,7 @@ class Slices:
         return self._built(id_, slices, current)
 
     def _built(self, id_: PoolID, slices: list[ResourceSlice], current: list[ResourceSlice]) -> DevicePool:
-        """`slices` are those that the node reaches of `current`."""
+        """`slices` are those of `current` that the node reaches."""
         slices = sorted(slices, key=lambda published: published.name)
         with_devices = slices
         counter_sets: dict[str, CounterSet] = {}
@@ -245,7 +246,7 @@ def _newest(slices: Sequence[ResourceSlice]) -> list[ResourceSlice]:
 
 
 def reaches(node: Node, name: str | None, selector: NodeSelector | None, *, all_nodes: bool) -> bool:
-    """NodeMatches: the name, then all nodes, then the selector decide."""
+    """Evaluate NodeMatches: first the name, then all nodes, then the selector."""
     if name:
         return name == node.name
     if all_nodes:
@@ -276,7 +277,7 @@ def _duplicate_device(slices: Iterable[ResourceSlice]) -> str:
 
 
 def _counter_sets(slices: Iterable[ResourceSlice]) -> tuple[dict[str, CounterSet], str]:
-    """The counter sets by name, and what is wrong with them."""
+    """Return the counter sets by name, and their error."""
     found: dict[str, CounterSet] = {}
     for published in slices:
         for counters in published.spec.shared_counters:
@@ -287,7 +288,7 @@ def _counter_sets(slices: Iterable[ResourceSlice]) -> tuple[dict[str, CounterSet
 
 
 def _unknown_counter(counter_sets: Mapping[str, CounterSet], slices: Iterable[ResourceSlice]) -> str:
-    """What a device draws on that its pool does not have."""
+    """Return the error of a device that consumes a counter which the pool lacks."""
     for published in slices:
         for device in published.spec.devices:
             for consumed in device.consumes_counters:
@@ -300,11 +301,11 @@ def _unknown_counter(counter_sets: Mapping[str, CounterSet], slices: Iterable[Re
     return ""
 
 
-# The feature gates that change what is allocated, and from which slices.
+# The feature gates that affect allocation and slices.
 
 
 class DeviceFeatures(Struct, frozen=True, kw_only=True):
-    """Gates, each with what it is for."""
+    """Feature gates by their effect."""
 
     admin_access: bool
     prioritized_list: bool
@@ -316,10 +317,10 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
     list_attributes: bool
     rules_need_selectors: bool = False
     broken_pools_reject_nodes: bool = False
-    """A request for all devices is no error where a pool is incomplete or invalid."""
+    """Whether a request for all devices rejects the node, instead of failing, if a pool is incomplete or invalid."""
     shared_devices_stay_shared: bool = False
     capacities_have_two_names: bool = False
-    """With the driver's domain, and without."""
+    """Whether a capacity may be named with or without the driver's domain."""
     missing_attributes_have_a_hint: bool = False
 
     @classmethod
@@ -330,7 +331,7 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
             prioritized_list=release.enabled("DRAPrioritizedList"),
             partitionable=release.enabled("DRAPartitionableDevices"),
             taints=taints,
-            # until 1.34 rules had no gate of their own
+            # until 1.34, DeviceTaintRules had no separate gate
             taint_rules=taints and release.gates.get("DRADeviceTaintRules", True),
             binding_conditions=release.enabled("DRADeviceBindingConditions")
             and release.enabled("DRAResourceClaimDeviceStatus"),
@@ -345,7 +346,7 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
 
     @property
     def is_stable(self) -> bool:
-        """Upstream's oldest allocator does it, which knows less."""
+        """Whether upstream uses its oldest allocator, which supports fewer features."""
         return not self.binding_conditions and not self.consumable_capacity
 
     @property
@@ -358,7 +359,7 @@ SLICES = Memo[Slices]()
 
 
 def published(devices: Devices, features: DeviceFeatures) -> tuple[ResourceSlice, ...]:
-    """The slices with the taints of DeviceTaintRules, where those count."""
+    """Return the slices with the taints of DeviceTaintRules, if these are enabled."""
     rules = devices.taint_rules if features.taint_rules else ()
     if features.rules_need_selectors:
         rules = [rule for rule in rules if rule.spec.device_selector is not None]
@@ -367,7 +368,7 @@ def published(devices: Devices, features: DeviceFeatures) -> tuple[ResourceSlice
 
 
 def slices(devices: Devices, features: DeviceFeatures) -> Slices:
-    """The same by node."""
+    """Return the published slices by node."""
     return SLICES.of(
         devices.derived_from_slices,
         lambda: Slices(published(devices, features), partitionable=features.partitionable),
@@ -377,11 +378,11 @@ def slices(devices: Devices, features: DeviceFeatures) -> Slices:
     )
 
 
-# The devices that a search finds for claims on a node, and how it fails.
+# The result of a search for devices on a node, and its errors.
 
 
 class FailureError(Exception):
-    """Something is wrong with a claim or a class; `str()` is what kube-scheduler says."""
+    """A claim or class is invalid; `str()` is kube-scheduler's message."""
 
     def __init__(self, text: str, finding: Finding | None = None) -> None:
         super().__init__(text)
@@ -389,18 +390,18 @@ class FailureError(Exception):
 
 
 class UnavailableError(Exception):
-    """Nothing can be allocated on this node, for a reason that kube-scheduler reports."""
+    """The node cannot allocate anything, for a reason that kube-scheduler reports."""
 
 
 class Pick(Struct, frozen=True, kw_only=True):
-    """A device for a request."""
+    """A device picked for a request."""
 
     request: str
     """`request`, or `request/alternative`."""
     device: PooledDevice
     admin_access: bool = False
     share: Mapping[str, int] | None = None
-    """What is taken of a device that claims share."""
+    """The consumed capacity of a shared device."""
 
 
 Result = tuple[tuple[Pick, ...], ...]
@@ -408,7 +409,7 @@ Result = tuple[tuple[Pick, ...], ...]
 
 
 def check_node_selector(claim: ResourceClaim, picks: Sequence[Pick]) -> None:
-    """The allocation says on which nodes its devices can be used; only one term of each slice can go into that."""
+    """Check the node selector of the allocation: it takes only one term from each slice."""
     for pick in picks:
         spec = pick.device.slice.spec
         source = pick.device.device if spec.per_device_node_selection else spec
@@ -420,9 +421,8 @@ def check_node_selector(claim: ResourceClaim, picks: Sequence[Pick]) -> None:
             raise FailureError(f"create NodeSelector for claim {claim.metadata.name}: {wrong}")
 
 
-# Consumable capacity: devices that several claims share, each with a part of what the device has.
-#
-# Amounts are exact, in nano-units. Upstream: structured/internal/incubating/consumable_capacity.go.
+# Consumable capacity: devices that several claims share, each with a part of the capacity. Amounts are exact, in
+# nano-units. Upstream: structured/internal/incubating/consumable_capacity.go.
 
 _NANO = 10**9
 
@@ -433,7 +433,7 @@ Amounts = Mapping[str, int]
 def fits_capacity(
     capacity: Mapping[str, DeviceCapacity], wanted: CapacityRequirements | None, consumed: Amounts, picked: Amounts
 ) -> bool:
-    """Whether a device has enough left of everything, after what claims have and what this search has picked."""
+    """Return whether every capacity of the device suffices after existing claims and this search's picks."""
     if any(name not in capacity for name in _requests(wanted)):
         return False
     for name, one in capacity.items():
@@ -448,7 +448,7 @@ def fits_capacity(
 def named_as_published(
     capacity: Mapping[str, DeviceCapacity], wanted: CapacityRequirements | None, driver: str
 ) -> CapacityRequirements | None:
-    """The request with the names that the device has for its capacities: with the driver's domain, or without."""
+    """Rename the requested capacities as the device publishes them, with or without the driver's domain."""
     if wanted is None:
         return None
 
@@ -461,7 +461,7 @@ def named_as_published(
 
 
 def consumption(capacity: Mapping[str, DeviceCapacity], wanted: CapacityRequirements | None) -> dict[str, int]:
-    """What a share of a device takes of each of its capacities."""
+    """Return what one share consumes of each capacity."""
     return {name: _consumption(one, _requests(wanted).get(name)) for name, one in capacity.items()}
 
 
@@ -470,7 +470,8 @@ def _requests(wanted: CapacityRequirements | None) -> Mapping[str, str | int | f
 
 
 def _consumption(capacity: DeviceCapacity, requested: str | int | float | None) -> int:
-    """What is asked for, rounded up to what the device's policy allows; its default, or all of it, where nothing is."""
+    """Round the request up to a value that the device's policy allows. Without a request, return the default or
+    everything."""
     policy = capacity.request_policy
     if requested is None:
         default = None if policy is None else policy.default
@@ -485,7 +486,7 @@ def _consumption(capacity: DeviceCapacity, requested: str | int | float | None) 
 
 
 def _in_range(amount: int, requested: str | int | float, valid: CapacityRequestPolicyRange) -> int:
-    """The next step from the range's lower end, in whole units."""
+    """Round up to the next step from the range's minimum, in whole units."""
     least = valid.min if valid.min is not None else 0
     if amount < nano_units(least):
         return nano_units(least)
@@ -509,30 +510,30 @@ def _violates(amount: int, policy: CapacityRequestPolicy) -> bool:
     return bool(policy.valid_values) and amount not in {nano_units(one) for one in policy.valid_values}
 
 
-# What claims have already (pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go).
+# Devices that are allocated already (pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go).
 
 
 class AllocatedState:
-    """Of devices with admin access nothing is taken."""
+    """The allocated devices and capacities. Admin access does not count."""
 
     def __init__(self, claims: Iterable[ResourceClaim], *, shares: bool, seen: int = 0) -> None:
-        """`shares`: devices can be shared. `seen`: how many changes these claims have had."""
+        """`shares`: devices may be shared. `seen`: how many changes the claims already include."""
         self._shares = shares
         self.devices: Counter[DeviceID] = Counter()
-        """Those that no other claim can have."""
+        """Devices that are allocated exclusively."""
         self.shared: Counter[DeviceID] = Counter()
-        """Those of which claims have shares."""
+        """Devices of which claims have shares."""
         self.capacity: dict[DeviceID, dict[str, int]] = {}
-        """What these shares take."""
+        """The capacity that the shares consume."""
         self.moves: Counter[str] = Counter()
-        """By name of a pool, a number that grows when what is allocated of it changes."""
+        """By pool name, a number that grows with each change of an allocation."""
         self._consumers: Counter[DeviceID] = Counter()
         self._seen = seen
         for claim in claims:
             self._count(claim, 1)
 
     def follow(self, changes: Sequence[ClaimChange]) -> AllocatedState:
-        """Catch up with all that has changed since the beginning."""
+        """Apply all changes that are not included yet."""
         for before, after in changes[self._seen :]:
             if before is not None:
                 self._count(before, -1)
@@ -545,12 +546,12 @@ class AllocatedState:
         return id_ in self.devices or id_ in self.shared or id_ in self.capacity
 
     def version(self, here: NodeDevices) -> int:
-        """A number that grows when what is allocated of a node's pools changes."""
+        """Return a number that grows when an allocation from the node's pools changes."""
         moves = self.moves
         return sum([moves[name] for name in here.pool_names])
 
     def of(self, id_: DeviceID) -> Hashable:
-        """All that this says of a device; None for one that is free."""
+        """Return the allocations of a device; None if it is free."""
         if not self.has(id_):
             return None
         return id_ in self.devices, id_ in self.capacity, tuple(sorted(self.capacity.get(id_, {}).items()))
@@ -585,8 +586,8 @@ ALLOCATED = Memo[AllocatedState]()
 
 
 def allocated_state(devices: Devices, *, shares: bool) -> AllocatedState:
-    """What all claims have. `shares`: devices can be shared. Of a cluster that moves it is one object, which is up to
-    date when it is returned."""
+    """Return the allocations of all claims. `shares`: devices may be shared. A moving cluster has a single object,
+    which is up to date when it is returned."""
     changes = devices.changes if isinstance(devices, MovingDevices) else ()
 
     def counted() -> AllocatedState:
@@ -596,27 +597,23 @@ def allocated_state(devices: Devices, *, shares: bool) -> AllocatedState:
     return ALLOCATED.of(kept, counted, shares).follow(changes)
 
 
-# Counters that the devices of a pool share: partitions of one piece of hardware draw on what it has.
-#
-# Amounts are exact, in nano-units. Upstream: checkAvailableCounters in structured/internal/incubating.
+# Counters that the devices of a pool share, as partitions of one device do. Amounts are exact, in nano-units. Upstream:
+# checkAvailableCounters in structured/internal/incubating.
 
 CounterID = tuple[str, str]
 """Counter set and counter."""
 
 
 class Available:
-    """What allocated devices have left, for each pool.
-
-    Upstream keeps this by the pool's name alone, so that of two drivers with a pool of one name the counters of the one
-    that was asked for first count for both; so it is here.
-    """
+    """What allocated devices leave of each pool's counters. As upstream, the key is only the pool's name: if two
+    drivers have pools with the same name, the counters of the first one evaluated count for both."""
 
     def __init__(self, allocated: AllocatedState) -> None:
         self._allocated = allocated
         self._left: dict[str, tuple[int, dict[CounterID, int]]] = {}
 
     def of(self, pool: DevicePool) -> dict[CounterID, int]:
-        """May be negative, where more is allocated than there is."""
+        """Return the remaining counters; negative if more is allocated than exists."""
         moves = self._allocated.moves[pool.name]
         known, left = self._left.get(pool.name, (-1, {}))
         if known != moves:
@@ -635,7 +632,7 @@ class Available:
 
 
 def drawn(device: Device) -> Iterator[tuple[CounterID, int]]:
-    """What a device takes of each counter."""
+    """Yield what a device consumes of each counter."""
     for consumed in device.consumes_counters:
         for name, counter in consumed.counters.items():
             yield (consumed.counter_set, name), nano_units(counter.value)

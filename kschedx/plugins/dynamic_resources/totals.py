@@ -1,4 +1,4 @@
-"""How many devices a node has for an extended resource, and how many of them are taken: what scores count.
+"""How many devices a node has for an extended resource and how many are allocated, for scores.
 
 Upstream: calculateDRAResourceTotals in pkg/scheduler/framework/plugins/noderesources/resource_allocation.go.
 """
@@ -28,7 +28,7 @@ from kschedx.snapshot.nodes import NodeTable
 
 
 def device_totals(handle: Handle, nodes: NodeTable, device_class: DeviceClass) -> tuple[IntArray, IntArray]:
-    """(node,) devices of a class, and taken devices of it."""
+    """(node,) the devices of a class, and the allocated ones."""
     devices = handle.snapshot.devices
     features = DeviceFeatures.of(handle.release)
     found = published(devices, features)
@@ -45,7 +45,7 @@ def _of_node(
     allocated: AllocatedState,
     gates: Features,
 ) -> tuple[int, int]:
-    """Nothing where a selector of the class cannot be evaluated."""
+    """Count the devices of a node; zero if a selector of the class cannot be evaluated."""
     total = taken = 0
     try:
         for one, device in _reached(node, slices):
@@ -58,7 +58,7 @@ def _of_node(
 
 
 def _reached(node: Node, slices: tuple[ResourceSlice, ...]) -> Iterator[tuple[ResourceSlice, Device]]:
-    """Unlike the allocator this looks at every slice, of whatever generation; one that names no nodes counts."""
+    """Yield the devices of every slice, whatever its generation, unlike the allocator. A slice without nodes counts."""
     for one in slices:
         spec = one.spec
         names_nodes = spec.node_name or spec.all_nodes or spec.node_selector is not None

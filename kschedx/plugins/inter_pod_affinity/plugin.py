@@ -1,4 +1,4 @@
-"""The InterPodAffinity plugin: what it counts, how it filters and scores, and why it rejects a node."""
+"""The InterPodAffinity plugin: its counts, filters, scores, and findings."""
 
 from __future__ import annotations
 
@@ -64,19 +64,18 @@ from kschedx.snapshot.columns import (
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import Tally
 
-# What PreFilter counts for Filter, and the rules that Filter applies to it.
-#
-# Upstream: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go.
+# What PreFilter counts, and the rules that Filter applies. Upstream:
+# pkg/scheduler/framework/plugins/interpodaffinity/filtering.go.
 
 
 class FilterState(Struct, frozen=True, kw_only=True):
-    """The counts behind the three rules."""
+    """The counts for the three rules."""
 
     affinity_terms: tuple[AffinityTerm, ...]
     """The incoming pod's required terms."""
     anti_affinity_terms: tuple[AffinityTerm, ...]
     matches_itself: bool
-    """The incoming pod satisfies all of its own affinity terms."""
+    """Whether the incoming pod satisfies all of its own affinity terms."""
     repelling: Mapping[int, tuple[AffinityTerm, ...]]
     """Groups of existing pods to their anti-affinity terms that match the incoming pod."""
     existing: ExistingTerms
@@ -89,7 +88,7 @@ class FilterState(Struct, frozen=True, kw_only=True):
     def of(
         cls, pod: Pod, terms: PodTerms, existing: ExistingTerms, namespaces: Mapping[str, Labels], nodes: NodeTable
     ) -> FilterState:
-        """The counts over the whole cluster."""
+        """Count over the whole cluster."""
         affinity, anti_affinity = terms.required_affinity, terms.required_anti_affinity
         namespace_labels = namespaces.get(pod.metadata.namespace, NO_LABELS)
         repelling = {
@@ -112,11 +111,12 @@ class FilterState(Struct, frozen=True, kw_only=True):
 
     @property
     def decides_nothing(self) -> bool:
-        """The incoming pod requires nothing, and no pod that runs keeps it away from any domain."""
+        """Whether no rule applies: the incoming pod has no required terms, and no running pod's anti-affinity matches
+        it."""
         return not (self.affinity_terms or self.anti_affinity_terms or self.existing_anti_affinity.everywhere.any())
 
     def after(self, nodes: NodeTable, change: PodRows, sign: int) -> FilterState:
-        """The counts after pods were added (sign +1) or removed (-1), each seen by its own node alone."""
+        """Return the counts with pods added (sign +1) or removed (-1), each change visible to its own node only."""
         return replace(
             self,
             affinity=self.affinity.after(nodes, change, sign),
@@ -124,14 +124,12 @@ class FilterState(Struct, frozen=True, kw_only=True):
             existing_anti_affinity=self.existing_anti_affinity.after(nodes, change, sign),
         )
 
-    # --- the rules; (row,) for the nodes of a table, True where the node fails
+    # --- the rules; (row,) for the nodes of a table, True if the node fails
 
     def lacks_affinity(self, nodes: NodeTable) -> BoolArray:
-        """A node must have every topology label, and a pod that satisfies all terms in each of those domains.
-
-        The first pod of a group with affinity to itself has no other pod to match: where no pod anywhere satisfies the
-        terms, and the pod itself does, the labels are enough.
-        """
+        """A node must have every topology label, and each of these domains needs a pod that satisfies all terms. The
+        first pod of a group with affinity to itself has no other pod to match: if no pod satisfies the terms but the
+        pod itself does, the labels suffice."""
         lacks_label = np.zeros(len(nodes), dtype=np.bool_)
         finds_nobody = np.zeros(len(nodes), dtype=np.bool_)
         for key, sums in self.affinity.sums.items():
@@ -142,7 +140,7 @@ class FilterState(Struct, frozen=True, kw_only=True):
         return lacks_label | finds_nobody
 
     def rejected(self, nodes: NodeTable) -> BoolArray:
-        """By any of the rules."""
+        """(row,) whether any rule rejects the node."""
         existing = self.breaks_existing_anti_affinity(nodes)
         return self.lacks_affinity(nodes) | self.breaks_anti_affinity(nodes) | existing
 
@@ -167,14 +165,14 @@ def _repelling_weights(repelling: Mapping[int, tuple[AffinityTerm, ...]]) -> dic
     return weighted_groups((term.topology_key, group, 1) for group, terms in repelling.items() for term in terms)
 
 
-# What PreScore adds up for Score. Upstream: pkg/scheduler/framework/plugins/interpodaffinity/scoring.go.
+# What PreScore sums up for Score. Upstream: pkg/scheduler/framework/plugins/interpodaffinity/scoring.go.
 
 SCORES: StateKey[IntArray] = StateKey("PreScoreInterPodAffinity", 'failed to read "{}" from cycleState: not found')
-"""(node,) raw scores of the whole cluster's nodes."""
+"""(node,) raw scores of all nodes of the cluster."""
 
 
 def has_preferred_terms(pod: Pod) -> bool:
-    """Whether the pod itself prefers or avoids the neighbourhood of others."""
+    """Return whether the pod has preferred terms."""
     affinity = pod.spec.affinity
     return affinity is not None and any(
         rules is not None and rules.preferred_during_scheduling_ignored_during_execution
@@ -190,13 +188,13 @@ def raw_scores(
     nodes: NodeTable,
     hard_pod_affinity_weight: int,
 ) -> IntArray | None:
-    """(node,) int64 for every node of the cluster: the weights of what its domain holds, for each topology key.
+    """(node,) int64 for every node of the cluster: the sum of the weights in its domain, over the topology keys.
 
-    Pods on nodes that were filtered out count too: they share domains with feasible ones. None where no term meets a
-    pod that runs in a domain of its key, which is not the same as weights that cancel out.
+    Pods on infeasible nodes count as well, because they share domains with feasible ones. Returns None if no term
+    matches a running pod in a domain; that differs from weights that cancel out.
     """
     weights = _Weights.of(pod, terms, existing, namespaces, hard_pod_affinity_weight)
-    # with preferences of its own, the pod has all nodes read
+    # a pod with preferred terms makes upstream read all nodes
     listed = None if has_preferred_terms(pod) else existing.listed(nodes.pods, is_repelling=False)
     scores = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)
     for tallies in weights.worth:
@@ -208,11 +206,11 @@ def raw_scores(
 
 
 class _Weights(Struct, frozen=True, kw_only=True):
-    """What pods that run are worth to a pod, by its own terms and by theirs."""
+    """The weights of running pods for the incoming pod, by its own terms and by theirs."""
 
     own: tuple[tuple[AffinityTerm, int], ...]
     stated: tuple[tuple[str, int, int], ...]
-    """Topology key, group and weight."""
+    """Topology key, group, and weight."""
 
     @classmethod
     def of(
@@ -235,13 +233,13 @@ class _Weights(Struct, frozen=True, kw_only=True):
         return weighted_matches(self.own), weighted_groups(self.stated)
 
     def met(self) -> tuple[dict[str, Tally], dict[str, Tally]]:
-        """The same where each term that meets a pod counts as one."""
+        """Return the same tallies with 1 for each matching term."""
         once = ((key, group, 1) for key, group, _ in self.stated)
         return weighted_matches((term, 1) for term, _ in self.own), weighted_groups(once)
 
 
 def _signed(terms: PodTerms) -> Iterator[tuple[AffinityTerm, int]]:
-    """Preferred terms with what a match is worth."""
+    """Yield preferred terms with the weight of a match."""
     for term in terms.preferred_affinity:
         yield term, term.weight
     for term in terms.preferred_anti_affinity:
@@ -249,7 +247,7 @@ def _signed(terms: PodTerms) -> Iterator[tuple[AffinityTerm, int]]:
 
 
 def normalized(scores: IntArray) -> IntArray:
-    """(node,) 0 for the lowest score to 100 for the highest; all 0 where they are equal."""
+    """(node,) 0 for the lowest score to 100 for the highest; all 0 if they are equal."""
     lowest, highest = int(scores.min()), int(scores.max())
     if highest == lowest:
         return np.zeros(len(scores), dtype=np.int64)
@@ -257,16 +255,17 @@ def normalized(scores: IntArray) -> IntArray:
     return (float(MAX_NODE_SCORE) * share).astype(np.int64)
 
 
-# What changes while identical pods are placed.
+# The changes while identical pods are placed.
 
 
 class FollowedAffinity(Following):
-    """The counts and the scores of a pod while pods like it are placed."""
+    """The counts and scores of a pod while identical pods are placed."""
 
     def __init__(
         self, counts: FilterState | None, scores: IntArray | None, weights: _Weights, row: int, nodes: NodeTable
     ) -> None:
-        """`row` is the pod's in the PodTable. Without `counts` no node is rejected, without `scores` none is scored."""
+        """`row` is the pod's row in the PodTable. Without `counts`, no node is rejected; without `scores`, none is
+        scored."""
         self._nodes = nodes
         self._sums: list[tuple[DomainSums, dict[str, int]]] = []
         self._counts = counts
@@ -283,7 +282,7 @@ class FollowedAffinity(Following):
             for key, number in (pair for added in self._worth for pair in added.items()):
                 label = self._nodes.cluster.label(key)
                 if number and label[node] is not None:
-                    # in a third of the time that a mask takes
+                    # three times faster than a mask
                     self.raw += (label.codes == label.codes[node]) * np.int64(number)
         moved = [one.place(self._nodes, added, node) for one, added in self._sums]
         if self._counts is None or not any(moved):
@@ -295,14 +294,14 @@ class FollowedAffinity(Following):
         return normalized(scores)
 
 
-# Why a node was rejected: the terms, the domain, and the pods that meet there.
+# Why a node is rejected: the terms, the domain, and the pods in it.
 
 SHOWN = 5
-"""How many pods or domains a finding names."""
+"""The maximum number of pods or domains in a finding."""
 
 
 class Accounts:
-    """Row of the table that was filtered to its findings: every rule that the node fails, not only the first one."""
+    """The findings for a row of the filtered table: every rule that the node fails, not only the first one."""
 
     def __init__(self, counts: FilterState, pod: Pod, nodes: NodeTable) -> None:
         self._counts = counts
@@ -319,16 +318,16 @@ class Accounts:
         )
 
     def alike(self) -> IntArray:
-        """(node of the table,) equal only where the same rules fail, and in the same domains but for single hosts."""
+        """(node of the table,) equal only if the same rules fail in the same domains, apart from single hosts."""
         nodes = self._nodes
         if nodes.removed is not None or nodes.added is not None:
-            return np.arange(len(nodes), dtype=np.int64)  # each is in a world of its own
+            return np.arange(len(nodes), dtype=np.int64)  # every row has its own changes
         lacks_affinity = self._counts.lacks_affinity(nodes).astype(np.int64)
         about = (*self._satisfying, *self._conflicting, *self._by_rule())
         return reduce(paired, (one.alike[nodes.rows] for one in about), lacks_affinity)
 
     def _by_rule(self) -> Iterator[_Neighbours]:
-        """The pods that keep the incoming one away, each rule's by themselves."""
+        """Yield the pods that reject the incoming pod, separately for each rule."""
         group = self._counts.existing.group
         for key, repelling in self._repelling.items():
             stating: dict[tuple[int, str], list[int]] = {}
@@ -341,7 +340,7 @@ class Accounts:
             else:
                 yield from (repelling.of(np.isin(group, groups)) for groups in stating.values())
 
-    # --- a finding for each rule that fails
+    # --- a finding for each failed rule
 
     def _affinity(self, node: ClusterRow) -> Iterator[PodAffinityUnsatisfied]:
         for term, satisfying in zip(self._counts.affinity_terms, self._satisfying, strict=True):
@@ -393,7 +392,7 @@ class Accounts:
                 )
 
     def _rules(self, key: str, pods: IntArray) -> Iterator[tuple[AffinityTerm, IntArray]]:
-        """The terms with this key by which pods keep the incoming one away, each with all pods that state it so."""
+        """Yield the terms with this key that reject the incoming pod, each with all pods that have it."""
         group = self._counts.existing.group[pods]
         stated: dict[tuple[int, str], tuple[AffinityTerm, list[int]]] = {}
         for number in distinct(group).tolist():
@@ -411,7 +410,7 @@ class Accounts:
     def _keys(self, pods: IntArray) -> tuple[str, ...]:
         return tuple(self._nodes.pods.key(int(pod)) for pod in pods[:SHOWN])
 
-    # --- the pods behind the counts, sorted when the first node asks
+    # --- the pods behind the counts, sorted on first use
 
     @cached_property
     def _satisfying(self) -> tuple[_Neighbours, ...]:
@@ -439,7 +438,7 @@ class Accounts:
 
 
 class _Neighbours:
-    """Pods of a mask by the domain of a topology key that they run in. Nodes are rows of the whole cluster."""
+    """Pods of a mask by their domain of a topology key. Nodes are rows of the whole cluster."""
 
     def __init__(self, nodes: NodeTable, key: str, mask: BoolArray) -> None:
         """`mask` is (pod,)."""
@@ -453,12 +452,12 @@ class _Neighbours:
         self._by_domain = self._running[order]
 
     def of(self, mask: BoolArray) -> _Neighbours:
-        """Those of these pods that are in another mask too."""
+        """Return the pods that are also in another mask."""
         return _Neighbours(self._nodes, self._key, self._mask & mask)
 
     @property
     def alike(self) -> IntArray:
-        """(node of the cluster,) its domain; where each host is one, whether it is labelled and has such pods."""
+        """(node of the cluster,) its domain; for host names, only whether it has the label and such pods."""
         codes = self._label.codes
         if self._key != HOSTNAME:
             return codes
@@ -470,17 +469,17 @@ class _Neighbours:
 
     @cached_property
     def domains(self) -> tuple[str, ...]:
-        """The first domains that hold such pods."""
+        """The first domains with such pods."""
         held = np.flatnonzero(np.diff(self._start))
         return tuple(sorted(value for code in held.tolist() if (value := self._label.values[code]) is not None)[:SHOWN])
 
     def around(self, node: ClusterRow) -> IntArray:
-        """Rows of the pods in a node's domain, in the node's own world."""
+        """Rows of the pods in a node's domain, with the node's changes."""
         code = self._label.codes[node]
         return self._in_world(self._by_domain[self._start[code] : self._start[code + 1]], node)
 
     def anywhere(self, node: ClusterRow) -> IntArray:
-        """Rows of the pods in the cluster, in a node's own world."""
+        """Rows of the pods in the cluster, with a node's changes."""
         return self._in_world(self._running, node)
 
     def _in_world(self, pods: IntArray, node: ClusterRow) -> IntArray:
@@ -490,14 +489,14 @@ class _Neighbours:
         return np.concatenate([pods, added]) if len(added) else pods
 
     def _here(self, change: PodRows | None, node: ClusterRow) -> IntArray:
-        """The pods of the mask that were changed on a node."""
+        """Return the changed pods of the mask on a node."""
         if change is None:
             return np.empty(0, dtype=np.int64)
         pods: IntArray = change.pods[change.nodes == node]
         return pods[self._mask[pods]]
 
 
-# The plugin: its place in the framework.
+# The plugin at each of its extension points.
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
@@ -505,8 +504,8 @@ REASON_EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affin
 
 
 class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
-    """spec.affinity.podAffinity and podAntiAffinity, in both directions: the incoming pod's terms against the pods that
-    run, and theirs against it (pkg/scheduler/framework/plugins/interpodaffinity)."""
+    """spec.affinity.podAffinity and podAntiAffinity in both directions: the incoming pod's terms match running pods,
+    and their terms match it (pkg/scheduler/framework/plugins/interpodaffinity)."""
 
     name = "InterPodAffinity"
     texts: ClassVar[Texts] = {
@@ -528,7 +527,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return ExistingTerms.of(self.handle.snapshot.pods)
 
     def _terms_of(self, pod: Pod) -> PodTerms:
-        """The pod's own terms, kept for others like it. Raises `InputError`."""
+        """Compile the pod's own terms, once for identical pods. Raises `InputError`."""
         asked = (pod.spec.affinity, pod.metadata.namespace, self.handle.snapshot.namespaces)
         if self._read is None or any(one is not other for one, other in zip(asked, self._read[0], strict=True)):
             self._read = (asked, PodTerms.of_incoming(pod, asked[2]))
@@ -559,7 +558,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         if args.ignore_preferred_terms_of_existing_pods and not has_preferred_terms(pod):
             return FollowedAffinity(counts, None, weights, row, nodes)
         if not scores.any() and any(any(added_by(nodes.pods, row, one).values()) for one in weights.met()):
-            return None  # PreScore may have skipped, and would not any more
+            return None  # PreScore may have skipped the pod and would no longer do so
         return FollowedAffinity(counts, scores, weights, row, nodes)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
@@ -586,7 +585,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         counts = state[FILTER]
         accounts = Accounts(counts, pod, nodes)
         return Verdicts.first_of(
-            # without a pod to be near, evicting pods cannot help
+            # if affinity has no matching pod, evictions cannot help
             (counts.lacks_affinity(nodes), Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_AFFINITY),
             (counts.breaks_anti_affinity(nodes), Code.UNSCHEDULABLE, REASON_ANTI_AFFINITY),
             (counts.breaks_existing_anti_affinity(nodes), Code.UNSCHEDULABLE, REASON_EXISTING_ANTI_AFFINITY),

@@ -1,4 +1,4 @@
-"""Affinity terms as kube-scheduler reads them, of the pod to be scheduled and of the pods that exist.
+"""Affinity terms of the incoming pod and of existing pods, as kube-scheduler reads them.
 
 Upstream: AffinityTerm in staging/src/k8s.io/kube-scheduler/framework/types.go and PodInfo in
 pkg/scheduler/framework/types.go.
@@ -28,17 +28,17 @@ class AffinityTerm(Struct, frozen=True, kw_only=True):
     """One term of podAffinity or podAntiAffinity, compiled."""
 
     index: int
-    """Position in the list that it was written in."""
+    """Position in its list."""
     topology_key: str
     selector: Selector
     namespaces: frozenset[str]
-    """Those that the term names; the namespace of its own pod where it says nothing about namespaces."""
+    """The namespaces that the term names; the pod's own namespace if the term neither names nor selects any."""
     namespace_selector: Selector
     weight: int = 0
-    """Of a preferred term."""
+    """The weight of a preferred term."""
 
     def covers(self, namespace: str, namespace_labels: Mapping[str, str]) -> bool:
-        """Whether the term is about pods in this namespace."""
+        """Return whether the term applies to pods in this namespace."""
         return namespace in self.namespaces or self.namespace_selector.matches(namespace_labels)
 
     def matches(self, pod: Pod, namespace_labels: Mapping[str, str]) -> bool:
@@ -46,24 +46,23 @@ class AffinityTerm(Struct, frozen=True, kw_only=True):
 
     @property
     def covers_every_namespace(self) -> bool:
-        """Whether a term of the pod to be scheduled covers namespaces whatever their names and labels.
+        """Whether a term of the incoming pod covers all namespaces.
 
-        Upstream looks up the namespaces that the selector finds, then still holds the selector itself against the
-        labels of every existing pod's namespace, which it does not look up and takes for empty. So a selector that
-        an object without labels satisfies (an empty one, NotIn, DoesNotExist) covers everything.
+        Upstream finds the namespaces of the selector first, but later also matches the selector with the labels of
+        every existing pod's namespace, which it does not look up and treats as empty. So a selector that matches an
+        object without labels (an empty selector, NotIn, DoesNotExist) covers every namespace.
         """
         return self.namespace_selector.matches(NO_LABELS)
 
     def resolved(self, namespaces: Mapping[str, Labels]) -> AffinityTerm:
-        """A term of the pod to be scheduled with the names of the namespaces that its selector finds."""
+        """Return a term of the incoming pod with the namespaces that its selector matches."""
         if self.namespace_selector.empty or not self.namespace_selector.selectable:
             return self
         found = {name for name, labels in namespaces.items() if self.namespace_selector.matches(labels)}
         return replace(self, namespaces=self.namespaces | found)
 
     def matching(self, pods: PodTable, rows: IntArray | None = None) -> BoolArray:
-        """(row,) which of these pods, or of all, a resolved term of the pod to be scheduled matches, wherever they
-        run."""
+        """(row,) whether a resolved term of the incoming pod matches these pods, or all pods, on any node."""
         rows = np.arange(len(pods)) if rows is None else rows
         matching = pods.namespaces.take(rows).where(lambda namespace: self.covers(namespace, NO_LABELS))
         inside = np.flatnonzero(matching)
@@ -72,12 +71,12 @@ class AffinityTerm(Struct, frozen=True, kw_only=True):
         return matching
 
     def candidates(self, pods: PodTable) -> IntArray:
-        """Rows of the pods in its namespaces."""
+        """Rows of the pods in the term's namespaces."""
         return pods.in_namespaces(lambda namespace: self.covers(namespace, NO_LABELS))
 
     @property
     def selector_text(self) -> str:
-        """The label selector as kubectl writes it; empty where it selects every pod, `<none>` where it selects none."""
+        """The label selector as kubectl prints it; empty if it matches every pod, `<none>` if it matches none."""
         if not self.selector.selectable:
             return "<none>"
         return ",".join(_text(one) for one in sorted(self.selector.requirements, key=lambda one: one.key))
@@ -116,7 +115,7 @@ class PodTerms(Struct, frozen=True, kw_only=True):
         )
 
     def about(self, pod: Pod, namespace_labels: Mapping[str, str]) -> PodTerms:
-        """Those of them that match a pod."""
+        """Return the terms that match a pod."""
 
         def matching(terms: tuple[AffinityTerm, ...]) -> tuple[AffinityTerm, ...]:
             return tuple(term for term in terms if term.matches(pod, namespace_labels))
@@ -130,7 +129,7 @@ class PodTerms(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of_incoming(cls, pod: Pod, namespaces: Mapping[str, Labels]) -> PodTerms:
-        """Terms of the pod to be scheduled. Raises InputError with upstream's text for a selector that is wrong."""
+        """Compile the terms of the incoming pod. Raises `InputError` with upstream's text for an invalid selector."""
         if pod.spec.affinity is None:
             return cls()
         terms, errors = cls._read(pod.spec.affinity, pod.metadata.namespace)
@@ -145,7 +144,7 @@ class PodTerms(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of_existing(cls, affinity: Affinity, namespace: str) -> PodTerms:
-        """Terms of a pod that exists, where a list with a selector that is wrong counts as empty."""
+        """Compile the terms of an existing pod. A list with an invalid selector counts as empty."""
         return cls._read(affinity, namespace)[0]
 
     @classmethod
@@ -193,16 +192,16 @@ def _compiled(index: int, written: PodAffinityTerm | WeightedPodAffinityTerm, na
 
 
 def _named_namespaces(term: PodAffinityTerm, namespace: str) -> tuple[str, ...]:
-    """The namespaces that a term names; its own pod's where it says nothing about namespaces."""
+    """Return the namespaces that a term names, or the pod's own if the term neither names nor selects any."""
     return term.namespaces if term.namespaces or term.namespace_selector is not None else (namespace,)
 
 
 class ExistingTerms:
-    """The terms of all pods, a group for each distinct affinity and namespace, compiled when first asked for."""
+    """The terms of all pods: one group for each distinct affinity and namespace, compiled on first use."""
 
     @classmethod
     def of(cls, pods: PodTable) -> ExistingTerms:
-        """Worked out once for all what-ifs in which pods only move, start or end."""
+        """Compile once for all what-ifs that only assign, start, or end pods."""
         return _EXISTING.of(pods.derived, lambda: cls(pods))
 
     def __init__(self, pods: PodTable) -> None:
@@ -220,7 +219,7 @@ class ExistingTerms:
         """(pod,) the pod's group; -1 for a pod without pod affinity or anti-affinity."""
         self.group[with_affinity] = group
         self.rows = rows_by_group(self.group, len(pairs))
-        """Of the pods of each group, as `rows_by_group` sorts them."""
+        """Rows of the pods of each group, in the form of `rows_by_group`."""
         self._sources = [
             (source, pods.namespaces.values[pair % width])
             for pair in pairs.tolist()
@@ -228,7 +227,7 @@ class ExistingTerms:
         ]
         self._compiled: dict[int, PodTerms] = {}
         self._about: dict[Hashable, tuple[tuple[int, PodTerms], ...]] = {}
-        """What `about_pod` said: each plugin asks about a pod, and many are alike."""
+        """Results of `about_pod`: each plugin asks about a pod, and many pods are identical."""
         self._naming: dict[str, list[int]] = {}
         self._selecting: list[int] = []
         for number, (source, namespace) in enumerate(self._sources):
@@ -244,12 +243,13 @@ class ExistingTerms:
         return self._compiled[group]
 
     def about(self, namespace: str) -> Iterator[tuple[int, PodTerms]]:
-        """The groups with a term that can be about pods of a namespace: it names it, or it selects namespaces."""
+        """Yield the groups with a term that may apply to pods of a namespace, because it names the namespace or selects
+        namespaces."""
         for group in sorted({*self._naming.get(namespace, ()), *self._selecting}):
             yield group, self[group]
 
     def about_pod(self, pod: Pod, namespace_labels: Mapping[str, str]) -> tuple[tuple[int, PodTerms], ...]:
-        """The same groups with their terms that match a pod, those without any left out."""
+        """Return these groups with their terms that match a pod, without groups that have none."""
         key = (pod.metadata.namespace, *(frozenset(some.items()) for some in (pod.metadata.labels, namespace_labels)))
         if key not in self._about:
             found = ((group, its.about(pod, namespace_labels)) for group, its in self.about(pod.metadata.namespace))
@@ -257,8 +257,8 @@ class ExistingTerms:
         return self._about[key]
 
     def listed(self, pods: PodTable, *, is_repelling: bool) -> BoolArray | None:
-        """(node,) in a pod group's cycle, the nodes whose pods' terms are read: those with such a pod when it began.
-        `is_repelling`: with required anti-affinity. None outside of such a cycle, when all are read."""
+        """(node,) in a pod group's cycle, the nodes that had such pods at its start; only their pods' terms are read.
+        None outside such a cycle. `is_repelling`: pods with required anti-affinity."""
         places = pods.listed
         if places is None:
             return None
@@ -273,7 +273,7 @@ class ExistingTerms:
         return listed
 
     def per_group(self, numbers: Mapping[int, int]) -> IntArray:
-        """(group + 1,) a number given for some groups, else 0; the last is for the pods of no group, whose is -1."""
+        """(group + 1,) the number of each group, else 0; the last entry is for pods without a group (-1)."""
         every = np.zeros(len(self._sources) + 1, dtype=np.int64)
         for group, number in numbers.items():
             every[group] = number
@@ -284,7 +284,7 @@ _EXISTING = Memo[ExistingTerms]()
 
 
 def _inter_pod(affinity: Affinity | None) -> Affinity | None:
-    """The part of an affinity that is about pods."""
+    """Return only podAffinity and podAntiAffinity."""
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return None
     return Affinity(pod_affinity=affinity.pod_affinity, pod_anti_affinity=affinity.pod_anti_affinity)
@@ -298,11 +298,11 @@ def _all_terms(affinity: Affinity) -> Iterator[PodAffinityTerm]:
                 yield weighted.pod_affinity_term
 
 
-# What pods weigh for the terms of an incoming pod, and by their own terms about it.
+# The weights of pods, by the incoming pod's terms and by their own terms.
 
 
 class SatisfiesAll(Struct, frozen=True):
-    """`weight` for a pod that every one of some resolved terms matches."""
+    """`weight` for a pod that matches all of some resolved terms."""
 
     terms: tuple[AffinityTerm, ...]
     weight: int
@@ -318,7 +318,7 @@ class SatisfiesAll(Struct, frozen=True):
 
 
 class MatchesEach(Struct, frozen=True):
-    """The weights of those of some resolved terms that match a pod, added up."""
+    """The sum of the weights of the resolved terms that match a pod."""
 
     terms: tuple[tuple[AffinityTerm, int], ...]
 
@@ -334,7 +334,7 @@ class MatchesEach(Struct, frozen=True):
 
 
 class OfGroup(Struct, frozen=True):
-    """A number for the groups of `ExistingTerms`; 0 for pods of all others."""
+    """A number for each group of `ExistingTerms`; 0 for pods of other groups."""
 
     numbers: tuple[tuple[int, int], ...]
 
@@ -348,7 +348,7 @@ class OfGroup(Struct, frozen=True):
 
 
 def weighted_matches(terms: Iterable[tuple[AffinityTerm, int]]) -> dict[str, Tally]:
-    """Topology key to the weights of the terms with that key that match a pod."""
+    """Topology key to the tally of the weights of matching terms."""
     per_key: dict[str, list[tuple[AffinityTerm, int]]] = {}
     for term, weight in terms:
         per_key.setdefault(term.topology_key, []).append((term, weight))
@@ -356,7 +356,7 @@ def weighted_matches(terms: Iterable[tuple[AffinityTerm, int]]) -> dict[str, Tal
 
 
 def weighted_groups(stated: Iterable[tuple[str, int, int]]) -> dict[str, Tally]:
-    """From topology key, group and weight to the weights of a pod's group by key."""
+    """Topology key to the tally of the weights of a pod's group."""
     per_key: dict[str, dict[int, int]] = {}
     for key, group, weight in stated:
         per_group = per_key.setdefault(key, {})
@@ -364,34 +364,31 @@ def weighted_groups(stated: Iterable[tuple[str, int, int]]) -> dict[str, Tally]:
     return {key: OfGroup(tuple(sorted(per_group.items()))) for key, per_group in per_key.items()}
 
 
-# Sums over the pods of a topology domain, as every node sees them.
+# Sums over the pods of a topology domain, separately for every node.
 
 
 def present(column: Column[str | None]) -> BoolArray:
     """(node,) whether a node has the label."""
-    # a search by equality alone: for host names a rule per value would cost more than everything else here
+    # comparisons by equality only: for host names, a rule per value would dominate the cost
     absent = column.values.index(None) if None in column.values else -1
     has_label: BoolArray = column.codes != absent
     return has_label
 
 
 class DomainSums(Struct, frozen=True, kw_only=True):
-    """What pods weigh in the domains of some topology keys.
-
-    Each node stands in its own world, so a sum is kept per node, not per domain: two nodes of one domain can differ
-    by the pods that were added or removed on one of them.
-    """
+    """The weights of the pods in the domains of some topology keys. Sums are per node, not per domain: two nodes of one
+    domain may differ in the pods that a what-if adds or removes on one of them."""
 
     weights: Mapping[str, Tally]
-    """Topology key to what a pod adds to the domain that it runs in."""
+    """Topology key to what a pod adds to its domain."""
     sums: Mapping[str, IntArray]
-    """Topology key to (node,) int64 of the whole cluster: the sum in the node's domain, 0 where it has none."""
+    """Topology key to (node,) int64 of the whole cluster: the sum in the node's domain, 0 without one."""
     everywhere: IntArray
     """(node,) the sum over all keys and domains."""
 
     @classmethod
     def of(cls, nodes: NodeTable, weights: Mapping[str, Tally], listed: BoolArray | None = None) -> DomainSums:
-        """The sums over all pods that run in the cluster, be their nodes in this table or not. `listed`: (node,) the
+        """Sum over all running pods of the cluster, even if their nodes are not in this table. `listed`: (node,) the
         nodes whose pods count; None for all."""
         count = len(nodes.cluster.nodes)
         sums: dict[str, IntArray] = {}
@@ -407,7 +404,7 @@ class DomainSums(Struct, frozen=True, kw_only=True):
         return cls(weights=weights, sums=sums, everywhere=np.full(count, total, dtype=np.int64))
 
     def after(self, nodes: NodeTable, change: PodRows, sign: int) -> DomainSums:
-        """The sums after pods were added (sign +1) or removed (-1), each seen by its own node alone."""
+        """Return the sums with pods added (sign +1) or removed (-1), each change visible to its own node only."""
         sums = dict(self.sums)
         everywhere = self.everywhere
         for key, weight in self.weights.items():
@@ -419,13 +416,13 @@ class DomainSums(Struct, frozen=True, kw_only=True):
         return DomainSums(weights=self.weights, sums=sums, everywhere=everywhere)
 
     def copy(self) -> DomainSums:
-        """The same, to be changed in place by `place`."""
+        """Copy, so that `place` can change it."""
         sums = {key: numbers.copy() for key, numbers in self.sums.items()}
         return DomainSums(weights=self.weights, sums=sums, everywhere=self.everywhere.copy())
 
     def place(self, nodes: NodeTable, added: Mapping[str, int], node: ClusterRow) -> bool:
-        """One more pod runs on a node, which every node sees; it adds a number to its domain of each key. Whether that
-        changes a sum."""
+        """Add a pod to a node, visible to every node. It adds a number to its domain of each key. Returns whether a sum
+        changes."""
         changed = False
         for key, number in added.items():
             column = nodes.cluster.label(key)
@@ -436,7 +433,7 @@ class DomainSums(Struct, frozen=True, kw_only=True):
         return changed
 
     def any_positive(self, rows: IntArray) -> BoolArray:
-        """(row,) whether the node's domain has something under any of the keys."""
+        """(row,) whether the node's domain has a positive sum for any key."""
         positive = np.zeros(len(rows), dtype=np.bool_)
         for numbers in self.sums.values():
             positive |= numbers[rows] > 0
@@ -444,11 +441,11 @@ class DomainSums(Struct, frozen=True, kw_only=True):
 
 
 def added_by(pods: PodTable, row: int, weights: Mapping[str, Tally]) -> dict[str, int]:
-    """Topology key to what one pod adds to the domain that it runs in."""
+    """Topology key to what one pod adds to its domain."""
     rows = np.array([row], dtype=np.int64)
     return {key: int(tally.weights(pods, rows)[0]) for key, tally in weights.items()}
 
 
 def _sum(group: IntArray, numbers: IntArray, count: int) -> IntArray:
-    """(count,) int64 the numbers of each group added up; exact below 2**53."""
+    """(count,) int64 the sum of each group's numbers; exact below 2**53."""
     return np.bincount(group, weights=numbers, minlength=count).astype(np.int64)

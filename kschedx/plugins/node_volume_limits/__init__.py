@@ -1,4 +1,4 @@
-"""NodeVolumeLimits and its in-tree relatives (pkg/scheduler/framework/plugins/nodevolumelimits)."""
+"""NodeVolumeLimits and the in-tree limits (pkg/scheduler/framework/plugins/nodevolumelimits)."""
 
 from kschedx.plugins.node_volume_limits.in_tree import AzureDiskLimits, CinderLimits, EBSLimits, GCEPDLimits
 from kschedx.plugins.node_volume_limits.plugin import NodeVolumeLimits

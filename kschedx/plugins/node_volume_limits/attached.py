@@ -1,4 +1,4 @@
-"""What limits the volumes of a node, and which volumes the pods on it attach."""
+"""The volume limits of a node, and the volumes that its pods attach."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.storage import Storage
 
-# Limits that nodes have among their allocatable resources, as `attachable-volumes-*`: until 1.31.
-#
-# Upstream: volumeLimits in nodevolumelimits/utils.go.
+# Limits in a node's allocatable, as `attachable-volumes-*`: until 1.31. Upstream: volumeLimits in
+# nodevolumelimits/utils.go.
 
 
 def allocatable_limit(nodes: NodeTable, key: str, absent: int) -> IntArray:
-    """(node,) what the node's allocatable says for a key, `absent` where it does not name it."""
+    """(node,) the allocatable amount for a key; `absent` if the node does not name it."""
     column = nodes.resources.index.get(key)
     if column is None:
         return np.full(len(nodes), absent, dtype=np.int64)
@@ -39,7 +38,7 @@ def allocatable_limit(nodes: NodeTable, key: str, absent: int) -> IntArray:
 
 
 def limits_any_volume(nodes: NodeTable) -> BoolArray:
-    """(node,) whether the node's allocatable limits volumes of any kind."""
+    """(node,) whether the node's allocatable limits any volumes."""
     limited = np.zeros(len(nodes), dtype=np.bool_)
     for name, column in nodes.resources.index.items():
         if name.startswith(PREFIX):
@@ -47,12 +46,12 @@ def limits_any_volume(nodes: NodeTable) -> BoolArray:
     return limited
 
 
-# Which CSI volumes pods attach to their nodes: the part of NodeVolumeLimits that reads claims and volumes.
+# The CSI volumes that pods attach to their nodes: the part of NodeVolumeLimits that reads claims and volumes.
 
 _FEW_NODES = 32
-"""Up to so many, their pods are evaluated one node after the other."""
+"""Up to this number of nodes, their pods are evaluated node by node."""
 _UNBOUND = "<unbound>"
-"""Stands for the random prefix that upstream gives to the handles of volumes that do not exist yet."""
+"""Replaces the random prefix that upstream adds to handles of volumes that do not exist yet."""
 
 
 class Attachable(Struct, frozen=True, kw_only=True):
@@ -62,28 +61,28 @@ class Attachable(Struct, frozen=True, kw_only=True):
     """`driver/handle`, which identifies a volume."""
     driver: str
     title: str
-    """What a person would call it: the claim `namespace/name`, or the disk."""
+    """The name on screens: the claim as `namespace/name`, or the disk."""
     plugin: str = ""
-    """The in-tree plugin that it is migrated from; it counts on nodes where that plugin is migrated."""
+    """The in-tree plugin that it is migrated from; it counts on nodes that migrate this plugin."""
 
 
 class VolumeError(Exception):
-    """Why a pod's volumes cannot be counted, in upstream's words."""
+    """Why a pod's volumes cannot be counted, as upstream's message."""
 
     def __init__(
         self, text: str, missing_claim: str = "", volume: str = "", ephemeral: bool = False, plugin: str = ""
     ) -> None:
         super().__init__(text)
         self.plugin = plugin
-        """The in-tree plugin without whose migration there would be no error."""
+        """The in-tree plugin whose migration causes the error."""
         self.missing_claim = missing_claim
-        """`namespace/name`; empty for every other reason."""
+        """`namespace/name` of a missing claim, else empty."""
         self.volume = volume
         self.ephemeral = ephemeral
 
 
 def is_counted(volume: Volume) -> bool:
-    """Whether a pod's volume can be one that a driver attaches."""
+    """Return whether a CSI driver may attach the volume."""
     has_claim = volume.persistent_volume_claim is not None or volume.ephemeral is not None
     return has_claim or plugin_of(volume) is not None
 
@@ -91,9 +90,9 @@ def is_counted(volume: Volume) -> bool:
 def attachable_volumes(
     pod: ObjectMeta, volumes: Sequence[Volume], storage: Storage, *, migrated: frozenset[str], is_new: bool
 ) -> Iterator[Attachable]:
-    """A pod's volumes that count (filterAttachableVolumes in csi.go). Raises `VolumeError`.
+    """Yield the volumes of a pod that count (filterAttachableVolumes in csi.go). Raises `VolumeError`.
 
-    In-tree volumes count if their plugin is `migrated`; a running pod's claim that is gone does not count.
+    In-tree volumes count if their plugin is `migrated`. A missing claim of a running pod does not count.
     """
     for volume in volumes:
         name = claim_name(pod.name, volume)
@@ -130,7 +129,7 @@ def _inline(volume: Volume, migrated: frozenset[str]) -> Attachable | None:
 
 
 def _claimed(claim: PersistentVolumeClaim, storage: Storage, migrated: frozenset[str]) -> Attachable | None:
-    """The claim's volume; for one that does not exist (yet) the volume that its class would make."""
+    """Return the claim's volume, or the volume that its class would provision."""
     volume = storage.volumes.get(claim.spec.volume_name) if claim.spec.volume_name else None
     if volume is None:
         return _of_class(claim, storage, migrated)
@@ -158,31 +157,31 @@ def _of_class(claim: PersistentVolumeClaim, storage: Storage, migrated: frozense
 
 
 def _named(driver: str, handle: str, claim: PersistentVolumeClaim, plugin: str = "") -> Attachable | None:
-    """Nothing is counted without a driver and a handle."""
+    """Return None without a driver or a handle."""
     if not driver or not handle:
         return None
     return Attachable(name=f"{driver}/{handle}", driver=driver, title=claim.key, plugin=plugin)
 
 
 class Attached(Struct, frozen=True, kw_only=True):
-    """Volumes on nodes: `volumes[i]` is on the node of the cluster's row `nodes[i]`. Pairs can repeat."""
+    """Volumes on nodes: `volumes[i]` is on row `nodes[i]` of the cluster. Pairs may repeat."""
 
     nodes: ClusterRows
     volumes: IntArray
 
     def nodes_with(self, volume: int) -> IntArray:
-        """Rows of the cluster's nodes that have a volume."""
+        """Rows of the cluster's nodes with this volume."""
         rows: IntArray = self.nodes[self.volumes == volume]
         return rows
 
     def volumes_on(self, node: ClusterRow) -> IntArray:
-        """The volumes of a row of the cluster's nodes."""
+        """The volumes of a node."""
         volumes: IntArray = self.volumes[self.nodes == node]
         return volumes
 
 
 class AttachedVolumes:
-    """The volumes of every pod of the cluster, and those that VolumeAttachments name; each is known by its number."""
+    """The volumes of all pods and VolumeAttachments of the cluster, each with a number."""
 
     def __init__(self, storage: Storage, pods: PodTable, migrated: frozenset[str]) -> None:
         self._storage = storage
@@ -191,7 +190,7 @@ class AttachedVolumes:
         self.errors: dict[int, VolumeError] = {}
         """Pod row to the reason why the pod's volumes cannot be counted."""
         self.plugins: list[str] = [""]
-        """The in-tree plugins that volumes are migrated from; the first stands for none."""
+        """The in-tree plugins that volumes are migrated from; the first entry means none."""
         self._migrated = migrated
         self._seen = len(storage.changed)
         self._numbers: dict[str, int] = {}
@@ -206,14 +205,14 @@ class AttachedVolumes:
 
     @classmethod
     def of(cls, storage: Storage, pods: PodTable, migrated: frozenset[str]) -> AttachedVolumes:
-        """Worked out once for all what-ifs in which pods only move, start or end. `migrated` on any node."""
-        # what is kept holds the specs, so that no others have their id meanwhile
+        """Compute once for all what-ifs that only assign, start, or end pods. `migrated` on any node."""
+        # the cache holds the specs, so that their ids are not reused
         known = _ATTACHED.of(storage.derived, lambda: cls(storage, pods, migrated), id(pods.specs), migrated)
         known._catch_up()
         return known
 
     def _catch_up(self) -> None:
-        """With the claims that have changed in a cluster that moves."""
+        """Apply the claims that have changed in a moving cluster."""
         changed = self._storage.changed
         if self._seen == len(changed):
             return
@@ -231,12 +230,12 @@ class AttachedVolumes:
         self.plugins = list(self._codes)
 
     def is_held(self, volume: Attachable, pods: PodTable) -> bool:
-        """Whether one of the pods that run has it."""
+        """Return whether a running pod uses the volume."""
         number = self._numbers.get(volume.name)
         return number is not None and any(pods.node[row] >= 0 for row in self._holders.get(number, ()))
 
     def number(self, volume: Attachable) -> int:
-        """The volume's number; a new volume gets the next one."""
+        """Return the volume's number, or assign the next one."""
         number = self._numbers.setdefault(volume.name, len(self.volumes))
         if number == len(self.volumes):
             self.volumes.append(volume)
@@ -244,7 +243,7 @@ class AttachedVolumes:
         return number
 
     def _pairs(self, rows: Iterable[int]) -> tuple[IntArray, IntArray, IntArray]:
-        """(pair,) these pods in their order, the numbers of the volumes that they hold, and the volumes' plugins."""
+        """(pair,) rows of the pods in their order, the numbers of their volumes, and the volumes' plugins."""
         holders: list[int] = []
         numbers: list[int] = []
         plugins: list[int] = []
@@ -265,7 +264,7 @@ class AttachedVolumes:
         return next(pairs), next(pairs), next(pairs)
 
     def by_attachment(self, node_index: Mapping[str, ClusterRow]) -> Attached:
-        """What VolumeAttachments say is on a node, under the driver that attaches it."""
+        """Return the volumes that VolumeAttachments attach, under their drivers."""
         nodes: list[ClusterRow] = []
         numbers: list[int] = []
         for attachment in self._storage.attachments:
@@ -280,10 +279,8 @@ class AttachedVolumes:
         return Attached(nodes=cluster_rows(nodes), volumes=np.array(numbers, dtype=np.int64))
 
     def by_pods(self, nodes: NodeTable, where_migrated: Callable[[str], BoolArray]) -> Attached:
-        """What the pods of a table hold, its own additions and removals included.
-
-        `where_migrated` says for an in-tree plugin on which nodes of the cluster its volumes count.
-        """
+        """Return the volumes of the table's pods, with its own additions and removals. `where_migrated` returns for an
+        in-tree plugin the nodes of the cluster where its volumes count."""
         if len(nodes) <= _FEW_NODES:
             return self._by_pods_of_few(nodes, where_migrated)
         place = nodes.pods.node[self._pod]
@@ -303,7 +300,7 @@ class AttachedVolumes:
         return self._counting(*found, where_migrated)
 
     def _by_pods_of_few(self, nodes: NodeTable, where_migrated: Callable[[str], BoolArray]) -> Attached:
-        """The same for few nodes, whatever the size of the cluster."""
+        """As `by_pods`, at a cost that depends only on the table."""
         pods = [nodes.pods_on(row) for row in nodes.each()]
         rows, on = np.concatenate(pods), np.repeat(nodes.rows, [len(some) for some in pods])
         start = np.searchsorted(self._pod, rows, side="left")
@@ -315,14 +312,14 @@ class AttachedVolumes:
     def _counting(
         self, on: IntArray, held: IntArray, of_plugin: IntArray, where_migrated: Callable[[str], BoolArray]
     ) -> Attached:
-        """Those of a plugin count where it is migrated."""
+        """Keep the volumes of a plugin only on nodes that migrate it."""
         counts = np.ones(len(on), dtype=np.bool_)
         for code, plugin in enumerate(self.plugins[1:], start=1):
             counts &= (of_plugin != code) | where_migrated(plugin)[on]
         return Attached(nodes=ClusterRows(on[counts]), volumes=held[counts])
 
     def count(self, driver: str, sources: Sequence[Attached], node_count: int) -> IntArray:
-        """(node of the cluster,) how many different volumes of a driver are on each node."""
+        """(node of the cluster,) the number of distinct volumes of a driver."""
         nodes = np.concatenate([source.nodes for source in sources])
         volumes = np.concatenate([source.volumes for source in sources])
         mine = self._driver_of(volumes) == self._drivers.get(driver, -1)
@@ -331,15 +328,15 @@ class AttachedVolumes:
         return np.bincount(pairs // width, minlength=node_count).astype(np.int64)
 
     def _driver_of(self, volumes: IntArray) -> IntArray:
-        """(volume,) the numbers of their drivers."""
+        """(volume,) the numbers of the volumes' drivers."""
         if len(self._driver_column) != len(self._driver):
             new = np.array(self._driver[len(self._driver_column) :], dtype=np.int64)
             self._driver_column = np.concatenate([self._driver_column, new])
         return self._driver_column[volumes]
 
     def on_node(self, driver: str, pods: IntArray, attached: IntArray) -> Iterator[tuple[Attachable, tuple[str, ...]]]:
-        """A driver's volumes on a node, by name, each with the pods that hold it, `namespace/name`. The node has `pods`
-        (rows), and `attached` are the numbers of the volumes that VolumeAttachments name."""
+        """Yield a driver's volumes on a node by name, each with the pods that use it as `namespace/name`. `pods` are
+        rows of the node's pods, `attached` the numbers of volumes in VolumeAttachments."""
         code = self._drivers.get(driver, -1)
         held: dict[int, list[str]] = {int(volume): [] for volume in attached}
         for row in pods:

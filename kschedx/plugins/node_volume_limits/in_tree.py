@@ -1,6 +1,6 @@
-"""EBSLimits, GCEPDLimits, AzureDiskLimits and CinderLimits: volumes that no CSI driver attaches.
+"""EBSLimits, GCEPDLimits, AzureDiskLimits, and CinderLimits: limits of volumes without a CSI driver.
 
-They are in the default profile until 1.30, and a configuration may name them until then. Upstream:
+They are in the default profile until 1.30; a configuration may name them until then. Upstream:
 pkg/scheduler/framework/plugins/nodevolumelimits/non_csi.go.
 """
 
@@ -36,29 +36,29 @@ REASON = "node(s) exceed max volume count"
 _INSTANCE_TYPES = ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type")
 _NITRO = re.compile(r"^[cmr]5.*|t3|z1d")
 _UNBOUND = "<unbound>"
-"""Stands for the random prefix that upstream gives to the volumes of claims that have none yet."""
+"""Replaces the random prefix that upstream adds to the volumes of unbound claims."""
 
 _NO_LIMIT = -1
 
 Disks = Mapping[str, str]
-"""Identifiers of volumes, to the names that a person would use."""
+"""Identifiers of volumes to their names on screens."""
 
 
 class InTreeLimits(PreFilterPlugin, FilterPlugin):
-    """No more volumes of one in-tree plugin than a node can attach, where its CSINode does not list it as migrated."""
+    """Limits the volumes of one in-tree plugin on nodes whose CSINode does not migrate it."""
 
     plugin: ClassVar[str]
-    """The in-tree volume plugin, as storage classes name it."""
+    """The in-tree volume plugin, as in storage classes."""
     limit_key: ClassVar[str]
-    """The allocatable resource that may give a node's limit."""
+    """The allocatable resource that may set a node's limit."""
 
     @abstractmethod
     def disk(self, source: InTreeVolumeSources) -> str | None:
-        """The volume's identifier, if it is one of the plugin's."""
+        """Return the volume's identifier, or None for another plugin's volume."""
 
     @abstractmethod
     def default_limit(self, node: Node) -> int:
-        """How many volumes a node takes whose allocatable does not say."""
+        """Return the limit of a node whose allocatable has none."""
 
     def reads(self, pod: Pod) -> Hashable:
         return None
@@ -105,7 +105,7 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
         return has_claim or self.disk(volume) is not None
 
     def _refused(self, wrong: VolumeError, count: int) -> Verdicts:
-        """The pod's own volumes cannot be counted, on any node."""
+        """Reject all nodes, because the pod's own volumes cannot be counted."""
         unresolvable = wrong.missing_claim and self.handle.release.behaviour.missing_claim_is_unresolvable
         finding: Finding = PluginMessage(text=str(wrong))
         if wrong.missing_claim:
@@ -117,7 +117,7 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
     # --- a pod's volumes
 
     def _disks(self, pod: ObjectMeta, volumes: Iterable[Volume], *, is_new: bool) -> Disks:
-        """The volumes of a pod that count. Raises `VolumeError`."""
+        """Return the volumes of a pod that count. Raises `VolumeError`."""
         found: dict[str, str] = {}
         for volume in volumes:
             inline = self.disk(volume)
@@ -134,7 +134,7 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
         return found
 
     def _claim(self, pod: ObjectMeta, volume: Volume, name: str, is_new: bool) -> PersistentVolumeClaim | None:
-        """None for a claim of a running pod that is gone."""
+        """Find the claim; None for a missing claim of a running pod."""
         if not name:
             raise VolumeError("PersistentVolumeClaim had no name")
         key, ephemeral = f"{pod.namespace}/{name}", volume.persistent_volume_claim is None
@@ -148,7 +148,8 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
         return claim
 
     def _of_claim(self, claim: PersistentVolumeClaim) -> str | None:
-        """The claim's volume; one that does not exist (yet) counts if its class would make it with the plugin."""
+        """Return the claim's volume. A volume that does not exist counts if its class would provision it with the
+        plugin."""
         storage = self.handle.snapshot.storage
         volume = storage.volumes.get(claim.spec.volume_name) if claim.spec.volume_name else None
         if volume is not None:
@@ -161,7 +162,7 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
 
     @cached_property
     def _is_migrated(self) -> BoolArray:
-        """(node of the cluster,) whether NodeVolumeLimits counts the plugin's volumes instead."""
+        """(node of the cluster,) whether NodeVolumeLimits counts the plugin's volumes."""
         csi_nodes = (self.handle.snapshot.storage.csi_nodes.get(name) for name in self.handle.nodes.cluster.names)
         ever = self.plugin in migrated_plugins(self.handle.release)
         found = [ever and csi_node is not None and self.plugin in csi_node.migrated_plugins for csi_node in csi_nodes]
@@ -169,11 +170,11 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
 
     @cached_property
     def _concerned(self) -> BoolArray:
-        """(pod,) whether a pod may have a volume that counts."""
+        """(pod,) whether the pod may have a volume that counts."""
         return self.handle.snapshot.pods.specs.where(lambda spec: any(map(self._may_count, spec.volumes)))
 
     def _attached(self, nodes: NodeTable, row: TableRow) -> Disks:
-        """What the pods on a node have. Raises `VolumeError`."""
+        """Return the volumes of the pods on a node. Raises `VolumeError`."""
         return {disk: title for pod in self._pods(nodes, row) for disk, title in self._of_pod(pod).items()}
 
     def _pods(self, nodes: NodeTable, row: TableRow) -> IntArray:

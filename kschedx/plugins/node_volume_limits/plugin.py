@@ -1,4 +1,4 @@
-"""The plugin: a pod's volumes against what each node can take."""
+"""The NodeVolumeLimits plugin: a pod's volumes and the limit of each node."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class _Count(Struct, frozen=True, kw_only=True):
 
 
 class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
-    """No more volumes of a CSI driver than the node's CSINode allows; a volume counts once per node."""
+    """Limits the volumes of a CSI driver to the limit in the node's CSINode. A volume counts once per node."""
 
     name = "NodeVolumeLimits"
     texts: ClassVar[Texts] = {
@@ -92,7 +92,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         }
 
         def name(one: Attachable) -> str:
-            """Empty for a volume that no node has or is about to have: it is as good as any other of its driver."""
+            """Return an empty name for a volume that no node has or will have: it is equivalent to any other of its
+            driver."""
             is_held = one.name in nominated or attached.is_held(one, pods)
             return one.name if is_held or attached.number(one) in self._of_attachments else ""
 
@@ -122,7 +123,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
                 self._reject_excess(answers, limited, volumes, nodes)
         return answers.verdicts()
 
-    # --- what the cluster has
+    # --- the cluster's volumes and limits
 
     @cached_property
     def _csi_nodes(self) -> Sequence[CSINode | None]:
@@ -132,11 +133,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     @cached_property
     def _lacking(self) -> dict[str, BoolArray]:
-        """Driver to (node of the cluster,) whether it is missing; filled when a driver is met."""
+        """Driver to (node of the cluster,) whether it is missing; filled on first use of a driver."""
         return {}
 
     def _where(self, rule: Callable[[CSINode | None], bool]) -> BoolArray:
-        """(node of the cluster,) whether a rule holds for the node's CSINode."""
+        """(node of the cluster,) whether the rule holds for the node's CSINode."""
         return np.array([rule(csi_node) for csi_node in self._csi_nodes], dtype=np.bool_)
 
     @cached_property
@@ -145,7 +146,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     @cached_property
     def _migrated(self) -> Column[frozenset[str]]:
-        """(node of the cluster,) the in-tree plugins whose volumes count on the node as their driver's."""
+        """(node of the cluster,) the in-tree plugins whose volumes count as their CSI drivers'."""
         listed = self.handle.release.behaviour.csi_nodes_name_migrated_plugins
 
         def on(csi_node: CSINode | None) -> frozenset[str]:
@@ -168,7 +169,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     @cached_property
     def _limits(self) -> dict[str, IntArray]:
-        """Driver to (node of the cluster,) how many of its volumes can be attached; filled when a driver is met."""
+        """Driver to (node of the cluster,) its limit; filled on first use of a driver."""
         return {}
 
     def _limit(self, driver: str) -> IntArray:
@@ -192,13 +193,13 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     @cached_property
     def _of_attachments(self) -> frozenset[int]:
-        """Numbers of volumes."""
+        """Numbers of the attached volumes."""
         return frozenset(self._by_attachment.volumes.tolist())
 
     # --- the pod against the nodes
 
     def _wanted(self, pod: Pod, migrated: frozenset[str]) -> tuple[Attachable, ...] | Status:
-        """The pod's volumes, each once, or the status with which it is rejected on all nodes of this sort."""
+        """Return the pod's distinct volumes, or the status that rejects all nodes with this migration."""
         storage = self.handle.snapshot.storage
         try:
             found = list(attachable_volumes(pod.metadata, pod.spec.volumes, storage, migrated=migrated, is_new=True))
@@ -212,14 +213,14 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         return tuple({volume.name: volume for volume in found}.values())
 
     def _attachable(self, pod: Pod, migrated: frozenset[str]) -> tuple[Attachable, ...]:
-        """The same; none where that cannot be told."""
+        """Return the pod's volumes, or none if they cannot be counted."""
         found = self._wanted(pod, migrated)
         return () if isinstance(found, Status) else found
 
     def _reject_without_driver(
         self, answers: _Answers, mask: BoolArray, volumes: Sequence[Attachable], nodes: NodeTable
     ) -> None:
-        """Drivers can ask that their volumes go only where they are installed."""
+        """Reject nodes without a driver whose CSIDriver prevents scheduling there."""
         if not self.handle.release.enabled("VolumeLimitScaling"):
             return
         for driver in dict.fromkeys(volume.driver for volume in volumes):
@@ -243,7 +244,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         answers.reject(mask & lacking[nodes.rows], Status(code=Code.UNSCHEDULABLE, reasons=(reason,)), explain)
 
     def _reject_broken_pods(self, answers: _Answers, limited: BoolArray, nodes: NodeTable) -> None:
-        """A running pod whose volumes cannot be counted is an error on its node, where that has limits."""
+        """Fail nodes with a limit and a running pod whose volumes cannot be counted."""
         for plugin in dict.fromkeys(error.plugin for error in self._attached.errors.values()):
             errors = {pod: error for pod, error in self._attached.errors.items() if error.plugin == plugin}
             broken = np.zeros(len(nodes.pods), dtype=np.bool_)
@@ -303,7 +304,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
 
 class _Answers:
-    """A status for each node, the first that was given."""
+    """The first status that was set for each node."""
 
     def __init__(self, count: int) -> None:
         self._case = np.zeros(count, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""A pod's claims on every node: found, matched, provisioned, bound, and what the node scores."""
+"""A pod's claims on every node: found, matched, provisioned, bound, and scored."""
 
 from __future__ import annotations
 
@@ -62,21 +62,21 @@ from kschedx.snapshot.node_selection import NodeLookup
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.storage import Storage, StorageChange
 
-# PreFilter: a pod's claims, and what keeps the pod from being scheduled anywhere (binder.go, GetPodVolumeClaims).
+# PreFilter: a pod's claims, and why the pod cannot be scheduled anywhere (binder.go, GetPodVolumeClaims).
 
 REASON_UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
 class PodClaims(Struct, frozen=True, kw_only=True):
-    """A pod's claims in the order of its volumes; a claim that two volumes name is defined twice."""
+    """A pod's claims in the order of its volumes. A claim of two volumes is listed twice."""
 
     bound: tuple[PersistentVolumeClaim, ...] = ()
     delayed: tuple[PersistentVolumeClaim, ...] = ()
-    """Unbound ones that wait for their first consumer, which is this pod."""
+    """Unbound claims with WaitForFirstConsumer."""
 
 
 def pod_claims(pod: Pod, storage: Storage) -> PodClaims | Status | None:
-    """The claims to be settled on a node; the status that rejects the pod on all nodes; None without any claim."""
+    """Return the claims to evaluate on nodes, the status that rejects the pod on all nodes, or None without claims."""
     claims: list[PersistentVolumeClaim] = []
     for volume in pod.spec.volumes:
         name = claim_name(pod.metadata.name, volume)
@@ -100,13 +100,13 @@ def pod_claims(pod: Pod, storage: Storage) -> PodClaims | Status | None:
 
 
 def _waits(claim: PersistentVolumeClaim, storage: Storage) -> bool:
-    """The claim is bound when a node has been chosen; one that names its volume already is not."""
+    """Return whether the claim is bound after a node is chosen. A claim that names its volume is not."""
     storage_class = storage.classes.get(claim.storage_class) if claim.storage_class else None
     return storage_class is not None and storage_class.waits_for_first_consumer and not claim.spec.volume_name
 
 
 def _wrong(pod: Pod, volume: Volume, name: str, claim: PersistentVolumeClaim | None) -> tuple[str, Finding] | None:
-    """What is wrong with a claim itself, in upstream's words and as facts."""
+    """Return the error of a claim, as upstream's message and as a finding."""
     ephemeral = volume.persistent_volume_claim is None
     if claim is None:
         finding = ClaimNotFound(claim=f"{pod.metadata.namespace}/{name}", volume=volume.name, ephemeral=ephemeral)
@@ -127,7 +127,7 @@ def _wrong(pod: Pod, volume: Volume, name: str, claim: PersistentVolumeClaim | N
     return None
 
 
-# Volumes that would be made for claims, on all nodes at once (checkVolumeProvisions in binder.go).
+# Volumes to provision for claims, on all nodes at once (checkVolumeProvisions in binder.go).
 
 UNLIMITED = -1
 NO_CAPACITY = -2
@@ -136,41 +136,42 @@ _MOST_CAPACITIES = 10
 
 
 class Provision(Struct, frozen=True, kw_only=True, dict=True):
-    """What making a volume for a claim takes. All arrays are (node,)."""
+    """Provisioning of a volume for a claim. All arrays are (node,)."""
 
     claim: PersistentVolumeClaim
     storage_class: StorageClass
     needed: BoolArray
-    """No existing volume is bound to the claim there."""
+    """Whether no existing volume is bound to the claim on the node."""
     in_topology: BoolArray
-    """The node's labels are among allowedTopologies."""
+    """Whether allowedTopologies include the node's labels."""
     capacities: tuple[CSIStorageCapacity, ...]
-    """Those of the class, where the driver's capacity counts."""
+    """The capacities of the class, if the driver publishes capacity."""
     capacity: IntArray
-    """Position in `capacities` of the one that has room; UNLIMITED where none is asked, NO_CAPACITY where none has."""
+    """Position in `capacities` of one with enough space; UNLIMITED if none is needed, NO_CAPACITY if none has
+    enough."""
     lookup: NodeLookup
 
     @property
     def no_topology(self) -> BoolArray:
-        """Nodes where the class cannot make a volume."""
+        """Nodes where the class cannot provision a volume."""
         outside: BoolArray = self.needed & ~(self.in_topology & self.storage_class.can_provision)
         return outside
 
     @property
     def no_space(self) -> BoolArray:
-        """Nodes where it could, were there room."""
+        """Nodes where only capacity is missing."""
         full: BoolArray = self.capacity == NO_CAPACITY
         return self.needed & full
 
     @cached_property
     def _largest_first(self) -> tuple[int, ...]:
-        """Positions in `capacities`."""
+        """Positions in `capacities`, largest first."""
         one = self.capacities
         return tuple(sorted(range(len(one)), key=lambda position: (-(one[position].limit or 0), one[position].key)))
 
     @cached_property
     def _by_node(self) -> dict[int, list[int]]:
-        """Node to the positions in `capacities` of those that are for it, largest first."""
+        """Node to the positions in `capacities` that apply to it, largest first."""
         positions: dict[int, list[int]] = {}
         for position in self._largest_first:
             for row in reachable(self.capacities[position], self.lookup).tolist():
@@ -178,7 +179,7 @@ class Provision(Struct, frozen=True, kw_only=True, dict=True):
         return positions
 
     def insufficient(self, node: ClusterRow) -> InsufficientStorageCapacity:
-        """The account of a node for which no capacity has room."""
+        """Explain why no capacity of a node has enough space."""
         near = self._by_node.get(node, [])[:_MOST_CAPACITIES]
         far = [one for one in self._largest_first[: _MOST_CAPACITIES + len(near)] if one not in near]
         return InsufficientStorageCapacity(
@@ -190,7 +191,7 @@ class Provision(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def allowed_topologies(storage_class: StorageClass) -> NodeSelector | None:
-    """The class's topology as a node selector; None allows every node."""
+    """Return the class's allowedTopologies as a node selector; None allows every node."""
     if not storage_class.allowed_topologies:
         return None
     return NodeSelector(
@@ -207,7 +208,7 @@ def allowed_topologies(storage_class: StorageClass) -> NodeSelector | None:
 
 
 def provision(claim: PersistentVolumeClaim, needed: BoolArray, storage: Storage, lookup: NodeLookup) -> Provision:
-    """`claim` names a class that exists."""
+    """The class that `claim` names has to exist."""
     storage_class = storage.classes[claim.storage_class]
     in_topology = np.zeros(len(needed), dtype=np.bool_)
     in_topology[lookup.selector(allowed_topologies(storage_class))] = True
@@ -233,7 +234,7 @@ def provision(claim: PersistentVolumeClaim, needed: BoolArray, storage: Storage,
 
 
 def reachable(capacity: CSIStorageCapacity, lookup: NodeLookup) -> IntArray:
-    """Rows of the nodes that a capacity is for: none without a topology, or with one that cannot be read."""
+    """Rows of the nodes that a capacity applies to: none without a topology or with an invalid one."""
     if capacity.node_topology is None:
         return np.zeros(0, dtype=np.int64)
     try:
@@ -251,38 +252,37 @@ def _facts(capacity: CSIStorageCapacity, is_reachable: bool) -> StorageCapacity:
     )
 
 
-# What would be done with a pod's claims on every node of the cluster (FindPodVolumes in binder.go).
-#
-# None of it depends on the pods that run on a node, so it is settled once per cycle.
+# The result for a pod's claims on every node of the cluster (FindPodVolumes in binder.go). It does not depend on the
+# pods of a node, so it is computed once per cycle.
 
 
 class Conflict(IntFlag):
-    """Why a node does not do, several at once; the order is that of upstream's reasons."""
+    """Why a node is rejected, in the order of upstream's reasons."""
 
     NODE_AFFINITY = 1
-    """A bound volume cannot be reached."""
+    """The node cannot reach a bound volume."""
     NO_VOLUME = 2
-    """An unbound claim gets no volume."""
+    """No volume matches an unbound claim."""
     NO_SPACE = 4
-    """A volume cannot be made for lack of storage."""
+    """The node has not enough storage capacity to provision a volume."""
     VOLUME_MISSING = 8
-    """A claim is bound to a volume that does not exist."""
+    """A bound claim's volume does not exist."""
 
 
 _Explain = Callable[[ClusterRow], tuple[Finding, ...]]
 
 
 class _Bound(Struct, frozen=True, kw_only=True):
-    """A bound claim's volume against all nodes; arrays are (node,)."""
+    """A bound claim's volume on all nodes; arrays are (node,)."""
 
     claim: PersistentVolumeClaim
     volume: PersistentVolume | None
     reached: BoolArray
     migrated: BoolArray
-    """Where the node reads an in-tree volume as its driver's."""
+    """Nodes that treat an in-tree volume as its CSI driver's."""
     as_csi: PersistentVolume | None = None
     error: str = ""
-    """Why it cannot be read so."""
+    """Why the volume cannot be translated."""
 
     def mismatch(self, node: ClusterRow, labels: dict[str, str]) -> Finding:
         if self.volume is None:
@@ -309,7 +309,7 @@ class Binding:
         attributes_classes: bool,
         migrated: frozenset[str],
     ) -> None:
-        """`migrated`: in-tree plugins whose volumes are the CSI drivers' on nodes that say so."""
+        """`migrated`: in-tree plugins whose volumes count as CSI drivers' on nodes that migrate them."""
         self._migrated_plugins = migrated
         self._storage = storage
         self._nodes = nodes
@@ -319,14 +319,14 @@ class Binding:
         """Sums of `Conflict`."""
         self.errors: list[str] = [""]
         self.error: IntArray = np.zeros(len(nodes), dtype=np.int64)
-        """Position in `errors`; 0 where there is none."""
+        """Position in `errors`; 0 means no error."""
         self._explain: list[tuple[BoolArray, _Explain]] = []
         self._matches = Matches(searches=(), choices=())
         self._provisions: list[Provision] = []
         self._settle_bound()
         self._settle_unbound(attributes_classes)
 
-    # --- the settling
+    # --- evaluating the claims
 
     def _reject(self, mask: BoolArray, conflict: Conflict, explain: _Explain) -> None:
         self.conflicts[mask] |= conflict
@@ -337,7 +337,7 @@ class Binding:
         self.errors.append(text)
 
     def _settle_bound(self) -> None:
-        """The first bound claim that does not do settles a node."""
+        """The first bound claim that fails decides about a node."""
         undecided = np.ones(len(self._nodes), dtype=np.bool_)
         for claim in self.claims.bound:
             bound = self._bound(claim)
@@ -403,7 +403,7 @@ class Binding:
             self._settle_provision(provision(search.claim, needed, self._storage, self._lookup), number)
 
     def _settle_provision(self, one: Provision, search: int | None) -> None:
-        """The first claim for which no volume can be made settles a node; those after it are not evaluated."""
+        """The first claim that cannot be provisioned decides about a node; later claims are not evaluated."""
         self._provisions.append(one)
         settled = self.conflicts & (Conflict.NO_VOLUME | Conflict.NO_SPACE) > 0
         no_topology, no_space = one.no_topology, one.no_space & ~one.no_topology
@@ -426,7 +426,7 @@ class Binding:
         self._reject(no_topology & ~settled, Conflict.NO_VOLUME, outside)
         self._reject(no_space & ~settled, Conflict.NO_SPACE, full)
 
-    # --- the account
+    # --- findings
 
     def _labels(self, node: ClusterRow) -> dict[str, str]:
         return self._nodes.cluster.nodes[node].metadata.labels
@@ -448,7 +448,7 @@ class Binding:
         )
 
     def _unmatched(self, one: Provision, search: int | None, node: ClusterRow) -> tuple[Finding, ...]:
-        """Why no existing volume does; nothing where there is none and one could be made."""
+        """Explain why no existing volume matches; empty if there is none and one could be provisioned."""
         found = None if search is None else self._matches.searches[search]
         if found is None or search is None:
             return ()
@@ -465,25 +465,25 @@ class Binding:
             ),
         )
 
-    # --- a node that does
+    # --- a feasible node
 
     @cached_property
     def is_settled(self) -> bool:
-        """Nothing is left to bind or to make."""
+        """Whether nothing has to be bound or provisioned."""
         return not self.claims.delayed
 
     def bindings(self, node: ClusterRow) -> tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...]:
-        """Claims with the existing volumes that they would get."""
+        """Return the claims with the existing volumes that they would be bound to."""
         chosen = (self._matches.chosen(number, node) for number in range(len(self._matches.searches)))
         pairs = zip(self._matches.searches, chosen, strict=True)
         return tuple((search.claim, volume) for search, volume in pairs if volume is not None)
 
     def provisions(self, node: ClusterRow) -> tuple[Provision, ...]:
-        """Claims for which a volume would be made."""
+        """Return the claims for which a volume would be provisioned."""
         return tuple(one for one in self._provisions if one.needed[node])
 
     def plan(self, node: ClusterRow) -> tuple[Finding, ...]:
-        """What would be bound and made."""
+        """Return what would be bound and provisioned."""
         bindings = (
             VolumeToBind(claim=claim_facts(claim), persistent_volume=volume.name, capacity=volume.size_in_bytes)
             for claim, volume in self.bindings(node)
@@ -499,11 +499,11 @@ class Binding:
         return (*bindings, *provisions)
 
 
-# Claims and volumes after a pod's claims are bound, or volumes are provisioned for them.
+# Claims and volumes after a pod's claims are bound or provisioned.
 
 
 def settled(binding: Binding, node: ClusterRow, nodes: NodeTable, storage: Storage) -> StorageChange:
-    """What changes when every claim of a pod on this node has got its volume."""
+    """Return the changes when every claim of a pod on this node has a volume."""
     claims: dict[str, PersistentVolumeClaim] = {}
     volumes: dict[str, PersistentVolume] = {}
     for claim, volume in binding.bindings(node):
@@ -534,7 +534,7 @@ def _bound(claim: PersistentVolumeClaim, volume: str) -> PersistentVolumeClaim:
 
 
 def _made(one: Provision, node: ClusterRow, nodes: NodeTable, storage: Storage) -> PersistentVolume:
-    """The volume that the driver makes: within reach of the node, by the topology keys that the driver has there."""
+    """Return the volume that the driver provisions: accessible from the node, by the driver's topology keys there."""
     claim, provisioner, name = one.claim, one.storage_class.provisioner, nodes.cluster.names[node]
     csi_node = storage.csi_nodes.get(name)
     drivers = csi_node.spec.drivers if csi_node is not None else ()
@@ -560,14 +560,14 @@ def _made(one: Provision, node: ClusterRow, nodes: NodeTable, storage: Storage) 
     )
 
 
-# The score of a node from how much of its storage the pod's claims take (scorer.go).
+# The score of a node by the storage that the pod's claims use (scorer.go).
 
 _FULL = 100
 
 
 def score(binding: Binding, node: ClusterRow, shape: Sequence[UtilizationShapePoint], *, with_provisions: bool) -> int:
-    """0..100, the mean over storage classes: of the volumes to bind, or `with_provisions` of those to make where there
-    are none to bind."""
+    """Return 0 to 100, the mean over storage classes: for volumes to bind or, `with_provisions`, for volumes to
+    provision if none are bound."""
     classes: dict[str, tuple[int, int]] = {}
     bindings = binding.bindings(node)
     for claim, volume in bindings:
@@ -579,7 +579,7 @@ def score(binding: Binding, node: ClusterRow, shape: Sequence[UtilizationShapePo
         if position < 0:
             continue
         name = one.claim.spec.storage_class_name or ""
-        # the claims of a class share what the node has, so the capacity is not added up
+        # all claims of a class have the same capacity, so it is not summed
         requested = classes.get(name, (0, 0))[0]
         classes[name] = requested + one.claim.size_in_bytes, one.capacities[position].free
     if not classes:
@@ -589,7 +589,7 @@ def score(binding: Binding, node: ClusterRow, shape: Sequence[UtilizationShapePo
 
 
 def _utilization(requested: int, capacity: int) -> int:
-    """Percent; full where there is no capacity or not enough of it."""
+    """Return percent; 100 without enough capacity."""
     if capacity == 0 or requested > capacity:
         return _FULL
     return truncated_quotient(requested * _FULL, capacity)

@@ -18,16 +18,15 @@ from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, Memo, rows
 from kschedx.snapshot.node_selection import NodeLookup
 from kschedx.snapshot.storage import Storage, VolumeCandidates
 
-# The volumes that name no claim, by size, and what each node takes of them.
-#
-# A volume that a claim got, and that it gave back, changes nothing about the others: a ranking stands as long as no
-# other volume comes, and what is free of it is a mask over its ranks.
+# The volumes without a claimRef, by size, and which of them each node gets. Binding or releasing one volume does not
+# affect the others: a ranking stays valid until a new volume appears, and a mask over its ranks says which volumes are
+# free.
 
 _NONE = np.zeros(0, dtype=np.int64)
 
 
 class _Reached(Struct, frozen=True):
-    """The nodes that volumes of one reach can be reached from: `rows[start[reach] : start[reach + 1]]`."""
+    """The nodes that can reach volumes with the same node affinity: `rows[start[reach] : start[reach + 1]]`."""
 
     lookup: NodeLookup
     rows: IntArray
@@ -35,10 +34,10 @@ class _Reached(Struct, frozen=True):
 
 
 class VolumeRanking:
-    """Volumes that a claim of their class could be bound to as long as they name no claim, smallest first."""
+    """Volumes that a claim of their class could be bound to while they have no claimRef, smallest first."""
 
     def __init__(self, volumes: Iterable[tuple[int, PersistentVolume]]) -> None:
-        """With their places, as `VolumeCandidates` has them, in load order: of equal ones the first is taken."""
+        """Volumes with their places in `VolumeCandidates`, in load order: among equals the first one wins."""
         ordered = sorted(volumes, key=lambda one: one[1].size)
         self.volumes = tuple(volume for _, volume in ordered)
         self.places: IntArray = np.array([place for place, _ in ordered], dtype=np.int64)
@@ -50,9 +49,9 @@ class VolumeRanking:
         """(rank,) equal for volumes with the same node affinity."""
         self._reaches = tuple(reaches)
         self.by_reach, start = rows_by_group(self.reach, len(reaches))
-        """(rank,) ranks of one reach after each other, ascending."""
+        """(rank,) ranks grouped by reach, ascending."""
         self.first: IntArray = start[self.reach[self.by_reach]]
-        """(rank,) where in `by_reach` those of the same reach start."""
+        """(rank,) where in `by_reach` the group of the same reach starts."""
         self._reached: _Reached | None = None
         self._fitting: tuple[int, Fitting] | None = None
 
@@ -61,7 +60,7 @@ class VolumeRanking:
         return dict(zip(self.places.tolist(), self.volumes, strict=True))
 
     def fitting(self, candidates: VolumeCandidates, storage_class: str) -> Fitting:
-        """Those that are free now."""
+        """Return the volumes that are free now."""
         version = candidates.version(storage_class)
         if self._fitting is None or self._fitting[0] != version:
             self._fitting = version, Fitting(self, candidates.are_free(self.places))
@@ -76,7 +75,7 @@ class VolumeRanking:
 
 
 class Fitting:
-    """What is free of a ranking."""
+    """The free volumes of a ranking."""
 
     def __init__(self, ranking: VolumeRanking, is_free: BoolArray) -> None:
         """`is_free` is (rank,)."""
@@ -86,11 +85,11 @@ class Fitting:
 
     @cached_property
     def volumes(self) -> Sequence[PersistentVolume]:
-        """Smallest first."""
+        """The free volumes, smallest first."""
         return tuple(self.ranking.volumes[rank] for rank in np.flatnonzero(self._is_free))
 
     def offered(self, lookup: NodeLookup, each: int) -> tuple[IntArray, IntArray]:
-        """(pair,) nodes, and ranks of what they reach: of volumes with one reach the first `each` that are free."""
+        """(pair,) nodes and ranks of volumes that they reach: for each node affinity, the first `each` free volumes."""
         ranking, reached = self.ranking, self.ranking.reached(lookup)
         free = self._is_free[ranking.by_reach]
         free_before = np.concatenate([[0], np.cumsum(free)])
@@ -103,45 +102,44 @@ class Fitting:
         return reached.rows[pairs], np.repeat(ranks, counts)
 
     def best(self, lookup: NodeLookup, count: int) -> IntArray:
-        """(node,) the rank of what each of `count` nodes takes, if it can; the number of all ranks where not."""
+        """(node,) the rank of the volume that each of `count` nodes gets, or the number of all ranks."""
         if self._best is None or self._best[0] is not lookup:
             self._best = lookup, self.least(*self.offered(lookup, 1), count)
         return self._best[1]
 
     def least(self, rows: IntArray, ranks: IntArray, count: int) -> IntArray:
-        """As `best`, of pairs as `offered` gives them."""
+        """As `best`, for pairs from `offered`."""
         best = np.full(count, len(self.ranking.volumes), dtype=np.int64)
         np.minimum.at(best, rows, ranks)
         return best
 
 
-# Existing volumes for unbound claims, on all nodes at once (FindMatchingVolume in component-helpers/storage/volume).
-#
-# On a node, the claims take turns in ascending order of size. Each takes a volume that is prebound to it, or else the
-# smallest that fits and that the node can reach; what one claim took is gone for the next.
+# Existing volumes for unbound claims, on all nodes at once (FindMatchingVolume in component-helpers/storage/volume). On
+# a node, claims are matched in ascending order of size. Each gets the volume that is prebound to it, or else the
+# smallest matching volume that the node can reach. Volumes of earlier claims are not available to later ones.
 
 NO_VOLUME = -1
 
 _KEPT = 100
-"""So many rankings are remembered at a time: each is as long as there are volumes."""
+"""The maximum number of kept rankings: each is as long as the list of volumes."""
 
 _NEAREST = 10
 _FURTHEST_FIRST = (
     "access-modes", "selector", "not-available", "being-deleted", "volume-attributes-class", "volume-mode", "too-small",
     "bound-to-another-claim",
 )  # fmt: skip
-"""The checks that need no node in reverse order, so that a volume that came further is nearer."""
+"""The checks without a node in reverse order: a volume that passes more of them is nearer."""
 
 
 class SearchError(Exception):
-    """A claim that cannot be searched for, in upstream's words: an error on every node."""
+    """The error of a claim that cannot be matched, as upstream's message: an error on every node."""
 
 
 _RANKINGS = Memo[dict[object, VolumeRanking]]()
 
 
 class VolumeSearch:
-    """One claim against the volumes of its class: what can be said without a node."""
+    """One claim and the volumes of its class: the part that does not depend on a node."""
 
     def __init__(self, claim: PersistentVolumeClaim, storage: Storage, *, attributes_classes: bool) -> None:
         """`attributes_classes` is the gate VolumeAttributesClass. Raises `SearchError`."""
@@ -158,11 +156,11 @@ class VolumeSearch:
         candidates = storage.candidates
         named = ((candidates.place(volume), volume) for volume in candidates.prebound(claim))
         self.prebound = {place: volume for place, volume in named if self._lost(volume) is None}
-        """Volumes that name the claim, by place: the first of them is taken or none at all."""
+        """Volumes whose claimRef names the claim, by place: it gets the first of them or none."""
         self.free = self._ranking(candidates).fitting(candidates, claim.storage_class)
 
     def _ranking(self, candidates: VolumeCandidates) -> VolumeRanking:
-        """That of claims that ask for the same."""
+        """Return the ranking for claims with the same requirements."""
         known = _RANKINGS.of(candidates.derived, dict[object, VolumeRanking])
         claim = self.claim
         likeness = (
@@ -202,12 +200,12 @@ class VolumeSearch:
 
     @cached_property
     def volumes(self) -> Sequence[PersistentVolume]:
-        """Those of the claim's class."""
+        """The volumes of the claim's class."""
         return self._storage.volumes_of(self.claim.storage_class)
 
     @cached_property
     def lost(self) -> Mapping[str, Sequence[PersistentVolume]]:
-        """Why volumes lost on every node, with those that did."""
+        """The volumes that no node can use, by reason."""
         lost: dict[str, list[PersistentVolume]] = {}
         for volume in self.volumes:
             if (why := self._lost(volume)) is not None:
@@ -216,17 +214,17 @@ class VolumeSearch:
 
     @property
     def fitting(self) -> Sequence[PersistentVolume]:
-        """Volumes that any node may take that reaches them, smallest first."""
+        """Volumes that any node in reach may get, smallest first."""
         return self.free.volumes
 
     def volume(self, place: int) -> PersistentVolume:
-        """The one of `prebound` and `fitting` with a place."""
+        """Return the volume with this place from `prebound` or `fitting`."""
         return self.prebound.get(place) or self.free.ranking.of_place[place]
 
-    # --- the account
+    # --- findings
 
     def lost_counts(self, taken: frozenset[str]) -> tuple[LostCount, ...]:
-        """Why all volumes lost on a node where other claims of the pod took those of the names `taken`."""
+        """Count why volumes do not match on a node where the pod's other claims use the volumes in `taken`."""
         counts = {why: len(volumes) for why, volumes in self.lost.items()}
         gone = sum(name in self._prebound_names or name in self._fitting_names for name in taken)
         counts["taken"] = gone
@@ -253,7 +251,7 @@ class VolumeSearch:
         return "wrong-node" if is_prebound or self._prebound_names <= taken else "not-prebound"
 
     def nearest(self, taken: frozenset[str]) -> tuple[VolumeCandidate, ...]:
-        """The volumes that came furthest."""
+        """Return the volumes that pass the most checks."""
         found = [
             self._candidate(volume, self._lost_here(volume, taken))
             for volume in (*self.prebound.values(), *self.fitting[:_NEAREST])[:_NEAREST]
@@ -303,7 +301,7 @@ def _detail(volume: PersistentVolume, why: str) -> str:
 
 
 def _reach(selector: NodeSelector | None) -> str:
-    """`zone In [a]`, terms joined by "or"."""
+    """Format as `zone In [a]`, terms joined by "or"."""
     terms = selector.node_selector_terms if selector else ()
     return " or ".join(
         " and ".join(f"{one.key} {one.operator} [{', '.join(one.values)}]" for one in term.match_expressions)
@@ -315,14 +313,14 @@ def _reach(selector: NodeSelector | None) -> str:
 
 
 class Matches(Struct, frozen=True, kw_only=True):
-    """What each claim takes on each node: `choices[i]` is (node,), the place of a volume or NO_VOLUME."""
+    """The volume of each claim on each node: `choices[i]` is (node,), the place of a volume or NO_VOLUME."""
 
     searches: tuple[VolumeSearch, ...]
-    """In the order in which the claims take turns."""
+    """In the order in which claims are matched."""
     choices: tuple[IntArray, ...]
 
     def taken_before(self, search: int, node: ClusterRow) -> frozenset[str]:
-        """Names of the volumes that earlier claims took on a node."""
+        """Return the names of the volumes that earlier claims get on a node."""
         earlier = (self.chosen(number, node) for number in range(search))
         return frozenset(volume.name for volume in earlier if volume is not None)
 
@@ -332,7 +330,7 @@ class Matches(Struct, frozen=True, kw_only=True):
 
 
 def find_matches(searches: Iterable[VolumeSearch], lookup: NodeLookup, count: int) -> Matches:
-    """The volumes that the claims take on each of `count` nodes."""
+    """Match the claims with volumes on each of `count` nodes."""
     turns = tuple(sorted(searches, key=lambda search: search.claim.size))
     choices: list[IntArray] = []
     for search in turns:
@@ -363,7 +361,7 @@ def _choose(search: VolumeSearch, taken: Sequence[IntArray], lookup: NodeLookup,
 
 
 def _is_taken(place: int, taken: Sequence[IntArray], rows: IntArray) -> BoolArray:
-    """(row,) whether an earlier claim has the volume there."""
+    """(row,) whether an earlier claim gets the volume there."""
     mask = np.zeros(len(rows), dtype=np.bool_)
     for choice in taken:
         mask |= choice[rows] == place

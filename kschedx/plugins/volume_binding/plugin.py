@@ -1,4 +1,4 @@
-"""The VolumeBinding plugin: bound volumes must be in reach, unbound claims must get a volume."""
+"""The VolumeBinding plugin: nodes must reach bound volumes, and unbound claims must get a volume."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ from kschedx.snapshot.columns import ClusterRow, Column, IntArray, each_cluster_
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.storage import Storage
 
-# Pods whose claims come to the same on every node, though they are other claims and volumes.
+# Pods whose claims have the same result on every node, although claims and volumes differ.
 
 
 def alike(claims: PodClaims, storage: Storage) -> Hashable:
-    """Equal for pods whose claims can be bound, or are, on the same nodes."""
+    """Return a value that is equal for pods whose claims can be bound, or are bound, on the same nodes."""
     bound = tuple(_reach(claim, storage) for claim in claims.bound)
     names = [claim.key for claim in claims.delayed]
     delayed = tuple((names.index(claim.key), *_wanted(claim, storage)) for claim in claims.delayed)
@@ -56,16 +56,16 @@ def alike(claims: PodClaims, storage: Storage) -> Hashable:
 
 
 def _reach(claim: PersistentVolumeClaim, storage: Storage) -> Hashable:
-    """Where a bound claim's volume can be reached."""
+    """Return which nodes can reach a bound claim's volume."""
     volume = storage.volumes.get(claim.spec.volume_name)
     if volume is None:
         return None
-    # how a volume of an in-tree plugin reads as its driver's is in more than its node affinity
+    # the CSI translation of an in-tree volume depends on more than its node affinity
     return volume.name if plugin_of(volume.spec) is not None else (volume.required_node_affinity,)
 
 
 def _wanted(claim: PersistentVolumeClaim, storage: Storage) -> tuple[Hashable, ...]:
-    """What a claim asks for, and which volumes it could get."""
+    """Return what a claim requests and which volumes it could get."""
     candidates = storage.candidates
     prebound = tuple(volume.name for volume in candidates.prebound(claim))
     spec = msgspec.json.encode(replace(claim.spec, volume_name=""))
@@ -84,7 +84,7 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 
 class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
-    """A node must reach the volumes of bound claims, and get one for each claim that waits for its first consumer."""
+    """A node must reach the volumes of bound claims and provide one for each claim with WaitForFirstConsumer."""
 
     name = "VolumeBinding"
     texts: ClassVar[Texts] = {
@@ -179,7 +179,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         return np.fromiter(scores, dtype=np.int64, count=len(nodes))
 
     def reserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
-        """The volumes that claims would be bound to, and those that would be made."""
+        """Bind the claims to volumes in memory, or plan their provisioning."""
         binding = state[BINDING]
         return SUCCESS if binding is None or binding.is_settled else Status(findings=binding.plan(node))
 
@@ -189,14 +189,14 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         return BindingEffect(storage=settled(binding, node, self.handle.nodes, self.handle.snapshot.storage))
 
     def pre_bind(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
-        """The same, written to the cluster; then kube-scheduler waits until the volume controller has followed."""
+        """Write the bindings to the cluster. kube-scheduler then waits for the volume controller."""
         binding = state[BINDING]
         return SKIP if binding is None or binding.is_settled else Status(findings=binding.plan(node))
 
 
 def _local_nodes(bound: Iterable[PersistentVolumeClaim], storage: Storage) -> frozenset[str] | None:
-    """The nodes that local volumes name: the names on which all agree that name any; None where none does, or a volume
-    is missing. From 1.27 to 1.31 PreFilter left only these (GetEligibleNodes in volumebinding/binder.go,
+    """Return the node names that all local volumes with node names agree on; None if none has any, or if a volume is
+    missing. From 1.27 to 1.31, PreFilter keeps only these nodes (GetEligibleNodes in volumebinding/binder.go,
     GetLocalPersistentVolumeNodeNames in pkg/volume/util/util.go)."""
     volumes = [storage.volumes.get(claim.spec.volume_name) for claim in bound]
     named = [names for volume in volumes if volume is not None and (names := _named(volume))]
@@ -206,7 +206,7 @@ def _local_nodes(bound: Iterable[PersistentVolumeClaim], storage: Storage) -> fr
 
 
 def _named(volume: PersistentVolume) -> frozenset[str]:
-    """The hostnames of all terms; those of one term must agree. They are taken for names of nodes."""
+    """Return the hostnames of all terms; those within one term must agree. They are treated as node names."""
     affinity = volume.required_node_affinity
     terms = affinity.node_selector_terms if affinity is not None else ()
     named: frozenset[str] = frozenset()
