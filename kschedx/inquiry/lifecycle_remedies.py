@@ -135,8 +135,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             case OnLostNode(node=node):
                 yield Fix.untried(f"repair {node}, or delete the node if its machine is gone")
             case KeptBySidecar(running=running):
-                which = f"{listed(running, 2, conjunction='and')} as an init container with restartPolicy Always"
-                yield Fix.untried(f"run {which}: it ends with the Job's other containers")
+                native = f"run {running} as an init container with restartPolicy Always"
+                yield Fix.untried(f"{native}: it ends with the Job's other containers")
             case ResizeHeld():
                 yield from self._resized(lifecycle)
             case BeingDeleted(node=node, is_node_lost=True, barrier=barrier) if barrier:

@@ -39,6 +39,7 @@ from kschedx.render.states import (
     Waits,
     headline,
 )
+from kschedx.render.wording import listed
 from kschedx.snapshot.events import OF_DEVICES, OF_SANDBOX, OF_VOLUMES, SYNC_ERROR
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -214,7 +215,8 @@ def _kept_by_sidecar(pod: Pod) -> KeptBySidecar | None:
             running.append(one.name)
     if not ended or len(ended) + len(running) < len(pod.spec.containers) or not running:
         return None
-    return KeptBySidecar(subject=pod.key, node=pod.spec.node_name, running=tuple(running), ended=tuple(ended))
+    names = {"running": listed(running, 3, conjunction="and"), "ended": listed(ended, 3, conjunction="and")}
+    return KeptBySidecar(subject=pod.key, node=pod.spec.node_name, **names)
 
 
 def _barrier(snapshot: Snapshot, pod: Pod) -> str:

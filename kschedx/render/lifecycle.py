@@ -132,8 +132,6 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield f"a failed pod does not start again; {owner} creates another"
         case OfEndedJob() | RejectedByKubelet():
             yield from filter(None, (lifecycle.message, _next(lifecycle)))
-        case KeptBySidecar():
-            yield "a pod of a Job succeeds only when all of its containers have ended"
         case UpdateHeld(pods=pods, why=why):
             yield f"{listed(pods, _MOST_PODS)}: {_HELD['partition' if 'partition' in why else 'OnDelete']}"
         case OnLostNode():
@@ -174,7 +172,7 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield f"{provisioner or 'the storage driver'} reports: {report}"
         case ComponentDown():
             yield from _down(lifecycle)
-        case StillActive() | ManagedElsewhere():
+        case StillActive() | ManagedElsewhere() | KeptBySidecar():
             yield from _of_job(lifecycle)
         case Contradicted(finished=finished):
             yield _difference(finished)
@@ -190,8 +188,10 @@ def _next(lifecycle: OfEndedJob | RejectedByKubelet) -> str:
     return f"{failed}; each is replaced by another, which kube-scheduler assigns as before"
 
 
-def _of_job(lifecycle: StillActive | ManagedElsewhere) -> Iterator[str]:
-    if isinstance(lifecycle, ManagedElsewhere):
+def _of_job(lifecycle: StillActive | ManagedElsewhere | KeptBySidecar) -> Iterator[str]:
+    if isinstance(lifecycle, KeptBySidecar):
+        yield "a pod of a Job succeeds only when all of its containers have ended"
+    elif isinstance(lifecycle, ManagedElsewhere):
         where = (
             "in a worker cluster: ask there" if lifecycle.manager == MULTIKUEUE else "by that controller, if it runs"
         )

@@ -121,14 +121,9 @@ class KeptBySidecar(Facts, frozen=True, kw_only=True):
     """A running pod of a Job of which some containers have ended without an error, and others run on."""
 
     node: str
-    running: tuple[str, ...]
-    ended: tuple[str, ...]
-
-    @property
-    def told(self) -> str:
-        ended, running = (listed(names, 2, conjunction="and") for names in (self.ended, self.running))
-        has, runs = ("has" if len(self.ended) == 1 else "have"), ("runs" if len(self.running) == 1 else "run")
-        return f"{ended} {has} ended, {running} {runs}"
+    running: str
+    """`proxy and agent`."""
+    ended: str
 
 
 class ScaledToZero(Facts, frozen=True, kw_only=True):
@@ -620,8 +615,9 @@ STATES: tuple[StateRow, ...] = (
         WaitingForKubelet(subject=_POD, node="w0", waits=Waits.IMAGE, container="app", reason="ImagePullBackOff"),
     ),
     _row(
-        "KeptBySidecar", _FITS, "kept running by a container", "{s.subject} still runs on {s.node}: {s.told}",
-        KeptBySidecar(subject=_POD, node="w0", running=("proxy",), ended=("app",)),
+        "KeptBySidecar", _FITS, "kept running by a container",
+        "{s.subject} still runs on {s.node} (ended: {s.ended}; running: {s.running})",
+        KeptBySidecar(subject=_POD, node="w0", running="proxy", ended="app"),
     ),
     _row(
         "ScaledToZero", _FITS, "scaled to zero", "{s.subject} is scaled to zero{s.told}",

@@ -332,7 +332,7 @@ CASES += [
     (
         "job/web-1",
         [workload("Job", "web-1"), KEPT],
-        "default/web-1-x still runs on n: app has ended, proxy runs",
+        "default/web-1-x still runs on n (ended: app; running: proxy)",
         0,
     ),
     (
