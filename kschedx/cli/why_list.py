@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from kschedx.kube.types import Pod
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
+    from kschedx.render.view import Fix
 
 
 class Replica(Struct, frozen=True, kw_only=True):
@@ -302,21 +303,21 @@ class Asked:
         if refused:
             yield "refused", refused
 
-    def fix_of(self, group: CauseGroup) -> str:
-        """A fix of the first pod of a group, with its certainty and for how many it does; empty where none is known."""
-        if group.first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED):
-            return ""
-        if self._mended is not None and len(group.answers) > 1 and group.first.outcome is Outcome.UNSCHEDULABLE:
-            from kschedx.render.fixes import mended_text
+    def fix_of(self, group: CauseGroup) -> Fix | None:
+        """A fix of the first pod of a group, with its certainty and for how many it does; None where none is known."""
+        from kschedx.render.fixes import group_fix, mended_fix
 
+        if group.first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED):
+            return None
+        if self._mended is not None and len(group.answers) > 1 and group.first.outcome is Outcome.UNSCHEDULABLE:
             mended = self._mended([answer.pod for answer in group.answers])
             if mended is not None:
-                return mended_text(mended)
+                return mended_fix(mended)
         index = next(index for index, answers in enumerate(self._answers) if group.first in answers)
         _, found = self.look(index)
         fixes = found.fixes if found is not None else ()
-        for_whom = " · for one of them" if len(group.answers) > 1 and not group.first.state else ""
-        return f"{fixes[0].title}{for_whom}" if fixes else ""
+        for_one = len(group.answers) > 1 and not group.first.state
+        return group_fix(fixes[0], for_one=for_one) if fixes else None
 
     def report(self) -> Report:
         def screen(width: int, wide: bool) -> Sequence[Text]:

@@ -96,7 +96,9 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             if isinstance(found, Written) and (stopped := self._without_decision(found).stopped(admit)) is not None:
                 return stopped
             made = self.explain(found, admit, queue)
-            return self._with_refusal_fixes(found, made) if isinstance(found, Written) else made
+            if not isinstance(found, Written):
+                return made
+            return self._with_refusal_fixes(found, replace(made, before=self.clusters.before))
         except NotAdmittedError as error:
             if isinstance(found, Pod):
                 raise

@@ -72,13 +72,19 @@ def remedies(karpenter: Karpenter, found: PodProvisioning, pod: Pod) -> tuple[Ka
         then = changed.about(trial.pod or pod)
         if then is not None and then.pool and all(one.step != trial.step for one in made):
             raised |= {limited} if limited else set()
-            made.append(KarpenterRemedy(step=trial.step, pool=then.pool, types=tuple(one.name for one in then.types)))
+            types = tuple(one.name for one in then.types)
+            made.append(_remedy(changed, trial, trial.pod or pod, then.pool, types))
         elif then is not None and not then.pool:
             opened = [one for one in then.open_pools if one not in found.open_pools]
-            likely += [KarpenterRemedy(step=trial.step, pool=pool, types=()) for pool in opened[:1]]
+            likely += [_remedy(changed, trial, trial.pod or pod, pool, ()) for pool in opened[:1]]
         if len(made) == MOST_REMEDIES:
             break
     return (*made, *likely)[:MOST_REMEDIES]
+
+
+def _remedy(karpenter: Karpenter, trial: _Trial, pod: Pod, pool: str, types: tuple[str, ...]) -> KarpenterRemedy:
+    node = karpenter.node_of(pool, pod)
+    return KarpenterRemedy(step=trial.step, pool=pool, types=types, pod=pod, node=node)
 
 
 def _trials(found: PodProvisioning, pod: Pod, group: str) -> Iterator[_Trial]:
