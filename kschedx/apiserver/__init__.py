@@ -1,1 +1,1 @@
-"""What an API server does to a manifest before it stores it."""
+"""What an API server does with a manifest before it stores it."""

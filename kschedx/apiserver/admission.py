@@ -1,8 +1,8 @@
-"""A manifest as the API server would store it: defaults, then every built-in admission plugin that scheduling can see.
+"""Admission of a manifest: defaults, then every built-in admission plugin that affects scheduling.
 
-The order is the API server's: defaults, the plugins that change a pod (AllOrderedPlugins in
-pkg/kubeapiserver/options/plugins.go), label keys (pkg/registry/core/pod/strategy.go), validation, the plugins that
-refuse a pod. A pod that comes from a cluster has been through all that.
+The order is the API server's: defaults, mutating plugins (AllOrderedPlugins in pkg/kubeapiserver/options/plugins.go),
+label keys (pkg/registry/core/pod/strategy.go), validation, validating plugins. A pod from a cluster has been admitted
+already.
 """
 
 from __future__ import annotations
@@ -64,74 +64,74 @@ _SECONDS = 300
 
 
 class PodSecurity(Struct, frozen=True, kw_only=True):
-    """What a namespace enforces or warns of, and what the API server knows of the standards."""
+    """The levels that a namespace enforces and warns about, and the API server's version of the standards."""
 
     wanted: LevelVersion
     standards: Standards
 
     def violations(self, pod: Pod, kubelet: KubeletSpec) -> tuple[Violation, ...]:
-        """Of a pod as it would be stored."""
+        """Return the violations of a defaulted pod."""
         return violations(judged(pod, kubelet), self.wanted, self.standards)
 
     def refusal(self, pod: Pod, kubelet: KubeletSpec) -> str | None:
-        """Why such a pod is not let in."""
+        """Return why the pod is refused, or None."""
         found = self.violations(pod, kubelet)
         return f'violates PodSecurity "{self.wanted}": {told(found)}' if found else None
 
     def warning(self, pod: Pod, kubelet: KubeletSpec, *, is_template: bool) -> str:
-        """What kubectl prints where this is what the namespace warns of; empty where nothing."""
+        """Return the warning that kubectl prints for the namespace's warn level, or an empty string."""
         found = violations(judged(pod, kubelet, is_template=is_template), self.wanted, self.standards)
         return f'would violate PodSecurity "{self.wanted}": {told(found)}' if found else ""
 
 
 class AdmissionContext(Struct, frozen=True, kw_only=True):
-    """What admission looks at: objects of the cluster, and how the API server was started."""
+    """What admission reads: objects of the cluster, and options of the API server."""
 
     limit_ranges: Mapping[str, Sequence[LimitRange]] = {}
-    """By namespace, defaulted (`limit_range.default_limit_range`)."""
+    """By namespace, with defaults (`limit_range.default_limit_range`)."""
     runtime_classes: Mapping[str, RuntimeClass] | None = {}
-    """By name; None where it is not known which there are: then none is applied and none is missed."""
+    """By name; None if unknown: then none is applied and a missing one is not an error."""
     priority_classes: Mapping[str, PriorityClass] = {}
-    """By name, defaulted; the built-in ones need not be among them."""
+    """By name, with defaults; the built-in classes may be absent."""
     namespace_annotations: Mapping[str, Labels] = {}
     """Namespace to annotations, for optional plugins."""
     default_node_selector: str = ""
-    """OpenShift's, of a project that has none of its own."""
+    """OpenShift's default for projects without their own."""
     enabled_plugins: Sequence[str] = ()
-    """Of `optional_admission.OPTIONAL_PLUGINS`, as after --enable-admission-plugins."""
+    """Names from `optional_admission.OPTIONAL_PLUGINS`, as in --enable-admission-plugins."""
     pod_security: PodSecurity | None = None
-    """What the pod's namespace enforces; None where every pod is let in, or it is not evaluated."""
+    """The Pod Security levels of the pod's namespace; None if every pod is admitted or it is not evaluated."""
     validation: ValidationOptions = DEFAULT_OPTIONS
     merges_spread_label_keys: bool = True
     """MatchLabelKeysInPodTopologySpreadSelectorMerge."""
 
 
 class AdmissionChange(Struct, frozen=True, kw_only=True):
-    """One thing that an admission plugin changed on a pod."""
+    """A change of a pod by an admission plugin."""
 
     plugin: str
     source: str
-    """The object that wanted it, `LimitRange shop/defaults`; empty where the plugin needs none."""
+    """The object that causes it, such as `LimitRange shop/defaults`; empty without one."""
     container: str
-    """The container's name; empty for the pod as a whole."""
+    """The container's name; empty for the whole pod."""
     item: str
-    """`requests.cpu`, `limits.memory`, `overhead.cpu`, `nodeSelector.disk`, `toleration`, `priority`, ..."""
+    """`requests.cpu`, `limits.memory`, `overhead.cpu`, `nodeSelector.disk`, `toleration`, `priority`, and others."""
     before: str
-    """The value, empty where there was none."""
+    """The value; empty if it was absent."""
     after: str
 
 
 class Admitted(Struct, frozen=True, kw_only=True):
     pod: Pod
     changes: tuple[AdmissionChange, ...] = ()
-    """In the order in which they were made. Defaults that every API server fills in alike are not among them."""
+    """In order. Defaults that every API server sets are not included."""
 
 
 def admit(pod: Pod, context: AdmissionContext, kubelet: KubeletSpec | None = None) -> Admitted:
-    """A manifest as it would be stored; `kubelet` is what it says that scheduling does not read.
+    """Return a manifest as it would be stored; `kubelet` has its fields that scheduling does not read.
 
-    Raises InputError where the API server refuses it, with its words and the field; several errors of validation are
-    one `[first, second]`. It is NotAdmittedError where what the cluster holds has to do with it.
+    Raises InputError with the API server's message and the field if it is refused; several validation errors become one
+    `[first, second]`. It is a NotAdmittedError if the refusal depends on the cluster's objects.
     """
     given = default_pod(pod)
     if kubelet is not None:
@@ -158,7 +158,7 @@ def admit(pod: Pod, context: AdmissionContext, kubelet: KubeletSpec | None = Non
 
 
 def _set_by_limit_ranges(changes: Iterable[AdmissionChange]) -> Iterator[str]:
-    """`cpu, memory request for container app`, as the plugin notes it in the pod's annotation."""
+    """Yield `cpu, memory request for container app`, the text of the plugin's annotation on the pod."""
     found: dict[tuple[str, str], list[str]] = {}
     for one in changes:
         side, _, resource = one.item.partition(".")
@@ -169,20 +169,20 @@ def _set_by_limit_ranges(changes: Iterable[AdmissionChange]) -> Iterator[str]:
 
 
 def terminating_refusal(pod: ObjectMeta, namespace: str) -> str:
-    """Of a namespace that is being deleted (NamespaceLifecycle)."""
+    """Return the refusal for a namespace that is being deleted (NamespaceLifecycle)."""
     why = f"unable to create new content in namespace {namespace} because it is being terminated"
     return f'pods "{pod.name or pod.generate_name}" is forbidden: {why}'
 
 
 def check_plugins(names: Sequence[str]) -> None:
-    """Raise InputError for a name that is not of OPTIONAL_PLUGINS."""
+    """Raise InputError for a name that is not in OPTIONAL_PLUGINS."""
     for name in names:
         if name not in OPTIONAL_PLUGINS:
             hint = nearest(name, OPTIONAL_PLUGINS) or f"known are {', '.join(OPTIONAL_PLUGINS)}"
             raise InputError(f'there is no optional admission plugin "{name}"', hint=hint)
 
 
-# --- plugins that change a pod
+# --- mutating plugins
 
 
 class _Step(Struct, frozen=True, kw_only=True):
@@ -245,7 +245,7 @@ def _prioritized(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> PodSpec
 
 
 def _with_default_tolerations(spec: PodSpec) -> PodSpec:
-    """Pods outlive short troubles of their node (plugin/pkg/admission/defaulttolerationseconds)."""
+    """Pods tolerate temporary failures of their node (plugin/pkg/admission/defaulttolerationseconds)."""
     added = tuple(
         Toleration(key=key, operator="Exists", effect=NO_EXECUTE, toleration_seconds=_SECONDS)
         for key in _TOLERATED_FOR_A_WHILE
@@ -255,7 +255,8 @@ def _with_default_tolerations(spec: PodSpec) -> PodSpec:
 
 
 def _with_empty_dirs(spec: PodSpec, kubelet: KubeletSpec) -> PodSpec:
-    """A volume without a source is an empty folder (SetDefaults_Volume); which has none, only its manifest says."""
+    """A volume without a source is an emptyDir (SetDefaults_Volume); only the manifest shows which volumes have
+    none."""
     without = {one.get("name") for one in kubelet.volumes if all(one[key] is None for key in one if key != "name")}
     if not without:
         return spec
@@ -266,7 +267,7 @@ def _with_empty_dirs(spec: PodSpec, kubelet: KubeletSpec) -> PodSpec:
     return replace(spec, volumes=volumes)
 
 
-# --- what refuses a pod in the end
+# --- validation
 
 
 def _refuse(given: Pod, admitted: Admitted, context: AdmissionContext, kubelet: KubeletSpec | None) -> None:
@@ -296,14 +297,15 @@ def _forbidden(pod: Pod, refusal: InputError) -> NotAdmittedError:
 
 
 def _made_invalid(invalid: InputError, admitted: Admitted) -> NotAdmittedError:
-    """Of a pod that is valid as it is written: a LimitRange's default limit may lie below what a container requests."""
+    """Return the error of a valid manifest that admission makes invalid: a LimitRange's default limit may be below a
+    container's request."""
     field, message = invalid.place.field, invalid.message
     text = f'Pod "{admitted.pod.metadata.name}" is invalid: {f"{field}: " if field else ""}{message}'
     sources = dict.fromkeys(change.source for change in admitted.changes if change.source)
     return NotAdmittedError(text, place=invalid.place, hint=f"after the changes of {', '.join(sources)}")
 
 
-# --- what was changed
+# --- changes
 
 
 def _differences(before: PodSpec, after: PodSpec, step: _Step) -> Iterator[AdmissionChange]:
@@ -331,7 +333,7 @@ def _differences(before: PodSpec, after: PodSpec, step: _Step) -> Iterator[Admis
 
 
 def _values(spec: PodSpec) -> dict[tuple[str, str], str]:
-    """(container, item) to value, of everything that a plugin may set, without tolerations."""
+    """(container, item) to value, for everything that a plugin may set, except tolerations."""
     values: dict[tuple[str, str], str] = {}
     for container in (*spec.init_containers, *spec.containers):
         for side, amounts in (("requests", container.resources.requests), ("limits", container.resources.limits)):

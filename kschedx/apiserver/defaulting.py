@@ -1,6 +1,5 @@
-"""What the API server fills in on a manifest, as far as scheduling can see it.
+"""The API server's defaults that affect scheduling. A defaulted object, or one from an API server, is unchanged.
 
-An object that has been through here, or through an API server, comes back as it is.
 Upstream: pkg/apis/core/v1/defaults.go and, for label keys, pkg/registry/core/pod/strategy.go.
 """
 
@@ -55,15 +54,13 @@ from kschedx.kube.types import (
 DEFAULT_NAMESPACE = "default"
 DEFAULT_SCHEDULER = "default-scheduler"
 GRACE_PERIOD = 30
-"""Seconds between a pod's notice and its end."""
+"""Seconds."""
 METADATA_NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 def default_pod(pod: Pod) -> Pod:
-    """A pod with its defaults and its label keys merged into its selectors.
-
-    Raises InputError with the field's path where a quantity is none.
-    """
+    """Return a pod with its defaults and with label keys merged into its selectors. Raises InputError with the field's
+    path for an invalid quantity."""
     spec = merge_label_keys(default_pod_spec(pod.spec), pod.metadata.labels)
     status = default_pod_status(pod.status)
     metadata = default_namespace_of(pod.metadata)
@@ -73,12 +70,12 @@ def default_pod(pod: Pod) -> Pod:
 
 
 def default_namespace_of(metadata: ObjectMeta) -> ObjectMeta:
-    """The metadata of a namespaced object; kubectl sends what names no namespace to "default"."""
+    """Return the metadata of a namespaced object; the namespace is "default" if it has none, as with kubectl."""
     return metadata if metadata.namespace else replace(metadata, namespace=DEFAULT_NAMESPACE)
 
 
 def default_pod_spec(spec: PodSpec) -> PodSpec:
-    """A pod's spec with its defaults. A template's spec stays without them until a pod is made of it."""
+    """Return a pod's spec with its defaults. A template's spec gets them only when a pod is created from it."""
     containers = tuple(_with_requests(container) for container in spec.containers)
     init_containers = tuple(_with_requests(container) for container in spec.init_containers)
     defaulted: dict[str, object] = {
@@ -90,7 +87,7 @@ def default_pod_spec(spec: PodSpec) -> PodSpec:
         "scheduler_name": spec.scheduler_name or DEFAULT_SCHEDULER,
     }
     if spec.resources is not None:
-        # From quantities as written: what containers request together is rounded once.
+        # from the quantities as text: the sum over containers is rounded once
         as_written = replace(spec, containers=containers, init_containers=init_containers)
         resources = _default_pod_level(spec.resources, as_written)
         defaulted["resources"] = _rounded_requirements(resources, "spec.resources")
@@ -99,12 +96,12 @@ def default_pod_spec(spec: PodSpec) -> PodSpec:
 
 
 def _grace_period(seconds: int | None) -> int:
-    """A negative one is as short as there is."""
+    """A negative value becomes 1."""
     return GRACE_PERIOD if seconds is None else seconds if seconds >= 0 else 1
 
 
 def default_node(node: Node) -> Node:
-    """A node; one that reports only its capacity offers all of it."""
+    """Return a node; without allocatable, its capacity counts."""
     capacity = rounded_resources(node.status.capacity, "status.capacity")
     allocatable = rounded_resources(node.status.allocatable, "status.allocatable") or capacity
     if capacity is node.status.capacity and allocatable is node.status.allocatable:
@@ -113,7 +110,7 @@ def default_node(node: Node) -> Node:
 
 
 def default_namespace(namespace: Namespace) -> Namespace:
-    """A namespace; it bears its name as a label, which namespace selectors use."""
+    """Return a namespace with its name as a label, which namespace selectors use."""
     metadata = namespace.metadata
     if not metadata.name or metadata.labels.get(METADATA_NAME_LABEL) == metadata.name:
         return namespace
@@ -121,7 +118,7 @@ def default_namespace(namespace: Namespace) -> Namespace:
 
 
 def default_priority_class(priority_class: PriorityClass) -> PriorityClass:
-    """A priority class (pkg/apis/scheduling/v1/defaults.go)."""
+    """Return a priority class with its defaults (pkg/apis/scheduling/v1/defaults.go)."""
     if priority_class.preemption_policy is not None:
         return priority_class
     return replace(priority_class, preemption_policy="PreemptLowerPriority")
@@ -131,7 +128,7 @@ def default_priority_class(priority_class: PriorityClass) -> PriorityClass:
 
 
 def _with_requests(container: Container) -> Container:
-    """The container with a request for everything that it limits."""
+    """Return the container with a request for every limit."""
     resources = container.resources
     missing = {name: limit for name, limit in resources.limits.items() if name not in resources.requests}
     if not missing:
@@ -164,10 +161,8 @@ def _default_port(port: ContainerPort, host_network: bool) -> ContainerPort:
 
 
 def _default_pod_level(resources: ResourceRequirements, spec: PodSpec) -> ResourceRequirements:
-    """spec.resources with hugepages limits of the containers and, where anything is limited, a request for it.
-
-    The request is what the containers request together, or else the limit.
-    """
+    """Return spec.resources with the containers' hugepages limits and, if there are limits, requests for them. The
+    request is the sum over the containers, or else the limit."""
     requests, limits = dict(resources.requests), dict(resources.limits)
     if requests or limits:
         for name, together in container_limits(spec).items():
@@ -189,7 +184,7 @@ def _default_pod_level(resources: ResourceRequirements, spec: PodSpec) -> Resour
 
 
 def _rounded_requirements(resources: ResourceRequirements, field: str) -> ResourceRequirements:
-    # Limits first: a request that came from a bad limit is not what the user wrote.
+    # Limits first: a request that comes from an invalid limit is not the user's.
     limits = rounded_resources(resources.limits, f"{field}.limits")
     requests = rounded_resources(resources.requests, f"{field}.requests")
     if requests is resources.requests and limits is resources.limits:
@@ -198,10 +193,8 @@ def _rounded_requirements(resources: ResourceRequirements, field: str) -> Resour
 
 
 def rounded_resources(resources: ResourceList, field: str) -> ResourceList:
-    """The amounts as the API server stores them, nothing finer than a thousandth; the same list where nothing is.
-
-    Raises InputError at `field[resource]` where a quantity is none.
-    """
+    """Return the amounts as the API server stores them, rounded up to thousandths; the same list if nothing changes.
+    Raises InputError at `field[resource]` for an invalid quantity."""
     changed: ResourceList = {}
     for name, written in resources.items():
         try:
@@ -214,7 +207,7 @@ def rounded_resources(resources: ResourceList, field: str) -> ResourceList:
 
 
 def with_canonical_amounts(spec: PodSpec) -> PodSpec:
-    """The spec with its requests, limits and overhead as the API server writes them: 500m for 0.5."""
+    """Return the spec with requests, limits, and overhead in canonical form: 500m for 0.5."""
     return replace(
         spec,
         containers=tuple(_canonical_container(container) for container in spec.containers),
@@ -238,7 +231,7 @@ def _canonical(amounts: ResourceList) -> ResourceList:
 
 @lru_cache(maxsize=16384)
 def _rounded_quantity(written: Written) -> str | None:
-    """The quantity rounded away from zero to a thousandth, or None where it needs no rounding."""
+    """Return the quantity rounded away from zero to a thousandth, or None if it needs no rounding."""
     if parse_quantity(written).exponent >= MILLI:
         return None
     nano = nano_units(written)
@@ -278,18 +271,19 @@ def _default_container_status(status: ContainerStatus, field: str) -> ContainerS
 
 
 def merge_label_keys(spec: PodSpec, labels: Labels) -> PodSpec:
-    """The spec with pod affinity's matchLabelKeys and mismatchLabelKeys as expressions in the selectors they narrow.
+    """Return the spec with pod affinity's matchLabelKeys and mismatchLabelKeys merged into their selectors as
+    expressions.
 
-    `labels` are the pod's own. Keys that the pod does not have, and terms without a selector, add nothing. Keys that
-    are in the selector already, because the spec comes from a cluster, are not added again. Those of spread constraints
-    are PodTopologySpread's, since gates decide whether they count; `merge_spread_label_keys` is for new pods.
+    `labels` are the pod's own. Keys that the pod lacks, and terms without a selector, add nothing. Keys that are
+    already in the selector, because the spec comes from a cluster, are not added again. PodTopologySpread merges those
+    of spread constraints, depending on feature gates; `merge_spread_label_keys` is for new pods.
     """
     affinity = _merge_affinity(spec.affinity, labels) if spec.affinity is not None else None
     return spec if affinity is spec.affinity else replace(spec, affinity=affinity)
 
 
 def merge_spread_label_keys(spec: PodSpec, labels: Labels) -> PodSpec:
-    """The same for spread constraints, if the gate MatchLabelKeysInPodTopologySpreadSelectorMerge is on."""
+    """Merge the label keys of spread constraints, behind the gate MatchLabelKeysInPodTopologySpreadSelectorMerge."""
     constraints = tuple(
         replace(one, label_selector=_narrowed(one.label_selector, one.match_label_keys, "In", labels))
         for one in spec.topology_spread_constraints
@@ -300,7 +294,8 @@ def merge_spread_label_keys(spec: PodSpec, labels: Labels) -> PodSpec:
 
 
 def uses_label_keys(spec: PodSpec) -> bool:
-    """Whether `merge_label_keys` can change the spec, so that pods of one template with other labels differ in it."""
+    """Return whether `merge_label_keys` may change the spec, so that it differs between pods of one template with
+    different labels."""
     affinity = spec.affinity or Affinity()
     return any(
         term.match_label_keys or term.mismatch_label_keys
@@ -354,18 +349,17 @@ def _narrowed(
     return replace(selector, match_expressions=selector.match_expressions + added) if added else selector
 
 
-# Objects of resource.k8s.io as the API server returns them as v1, with defaults; a quantity that is none is refused.
-#
+# Objects of resource.k8s.io as the API server returns them in v1, with defaults; an invalid quantity is an error.
 # Upstream: pkg/apis/resource (defaults, conversion).
 
 _FLAT = "resource.k8s.io/v1beta1"
-"""The version whose devices and requests have a shape of their own."""
+"""The version with a different structure of devices and requests."""
 
 _Request = TypeVar("_Request", ExactDeviceRequest, DeviceSubRequest)
 
 
 def defaulted_claim(claim: ResourceClaim) -> ResourceClaim:
-    """The claim as v1 with its defaults. Raises `InputError` where a quantity is none."""
+    """Return the claim as v1 with its defaults. Raises `InputError` for an invalid quantity."""
     spec = _defaulted_spec(claim.spec, "spec", flat=claim.api_version == _FLAT)
     if claim.status.allocation is not None:
         if claim.status.allocation.allocation_timestamp is not None:
@@ -389,7 +383,7 @@ def _defaulted_spec(spec: ResourceClaimSpec, field: str, *, flat: bool) -> Resou
 
 
 def defaulted_slice(published: ResourceSlice) -> ResourceSlice:
-    """The slice as v1. Raises `InputError` where a quantity is none."""
+    """Return the slice as v1. Raises `InputError` for an invalid quantity."""
     spec = published.spec
     if published.api_version == _FLAT:
         devices = tuple(_flattened(device) for device in spec.devices)
@@ -435,7 +429,7 @@ def _check_requested(requests: tuple[DeviceRequest, ...], field: str) -> None:
 
 
 def _published(spec: ResourceSliceSpec) -> Iterator[tuple[str, Written]]:
-    """Every quantity of a slice with its path."""
+    """Yield every quantity of a slice with its path."""
     for at, counters in enumerate(spec.shared_counters):
         for name, counter in counters.counters.items():
             yield f"spec.sharedCounters[{at}].counters[{name}]", counter.value

@@ -1,7 +1,7 @@
-"""What LimitRanges fill in on the containers of a new pod, and what they refuse.
+"""LimitRanges: the defaults that they set on the containers of a new pod, and their refusals.
 
-Upstream: plugin/pkg/admission/limitranger/admission.go and, for what a LimitRange is by default,
-pkg/apis/core/v1/defaults.go. Names of resources are taken in order of the alphabet, which Go leaves to chance.
+Upstream: plugin/pkg/admission/limitranger/admission.go and, for a LimitRange's own defaults,
+pkg/apis/core/v1/defaults.go. Resources are in alphabetical order, which is random in Go.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _POD = "Pod"
 _CLAIM = "PersistentVolumeClaim"
 _MAX_MILLI_VALUE = MAX_INT64 // 1000
 _OF_POD_LEVEL = (CPU, MEMORY)
-"""LimitRanger knows no pod-level hugepages."""
+"""LimitRanger does not support pod-level hugepages."""
 
 ResourceAmounts = Mapping[str, Quantity]
 
@@ -35,7 +35,8 @@ ResourceAmounts = Mapping[str, Quantity]
 
 
 def default_limit_range(limit_range: LimitRange) -> LimitRange:
-    """A LimitRange as the API server stores it. Raises InputError with the field's path where a quantity is none."""
+    """Return a LimitRange as the API server stores it. Raises InputError with the field's path for an invalid
+    quantity."""
     limits = tuple(_default_item(item, f"spec.limits[{i}]") for i, item in enumerate(limit_range.spec.limits))
     return replace(limit_range, spec=replace(limit_range.spec, limits=limits))
 
@@ -56,10 +57,8 @@ def _default_item(item: LimitRangeItem, field: str) -> LimitRangeItem:
 
 
 def apply_limit_range(spec: PodSpec, limit_range: LimitRange) -> PodSpec:
-    """The spec with the requests and limits that its containers leave out. `limit_range` is defaulted.
-
-    Of several items for containers, the last one counts for a resource.
-    """
+    """Set the requests and limits that the containers lack. `limit_range` has its defaults. Of several items for
+    containers, the last one counts for a resource."""
     limits: ResourceList = {}
     requests: ResourceList = {}
     for item in limit_range.spec.limits:
@@ -93,11 +92,9 @@ _Rule = Callable[[str, Quantity], _Violation | None]
 
 
 def limit_range_refusal(spec: PodSpec, limit_range: LimitRange) -> InputError | None:
-    """Why the LimitRange refuses a pod, in the API server's words, or None. The hint names the LimitRange.
-
-    `spec` and `limit_range` are defaulted. The place is the field, or what several fields have in common; the hint
-    then names each.
-    """
+    """Return why the LimitRange refuses a pod, in the API server's words, or None. The hint names the LimitRange.
+    `spec` and `limit_range` have their defaults. The place is the field, or the common part of several fields, which
+    the hint then lists."""
     violations = list(_violations(spec, limit_range))
     refusal = aggregate(InputError(one.sentence) for one in violations)
     if refusal is None:
@@ -109,7 +106,7 @@ def limit_range_refusal(spec: PodSpec, limit_range: LimitRange) -> InputError | 
 
 
 def limit_range_refusal_of_claim(claim: PersistentVolumeClaim, limit_range: LimitRange) -> str | None:
-    """Why the LimitRange refuses a claim, in the API server's words, or None. `limit_range` is defaulted."""
+    """Return why the LimitRange refuses a claim, in the API server's words, or None. `limit_range` has its defaults."""
     requests = _parsed(claim.spec.resources.requests)
     used = (
         _Usage(item=item, requests=requests, limits={}, field="")
@@ -145,13 +142,13 @@ def _pod_usage(spec: PodSpec, item: LimitRangeItem) -> _Usage:
 
 
 class _Usage(Struct, frozen=True, kw_only=True):
-    """What a container or a whole pod asks for, against one item of a LimitRange."""
+    """The requests and limits of a container or a whole pod, with one item of a LimitRange."""
 
     item: LimitRangeItem
     requests: ResourceAmounts
     limits: ResourceAmounts
     field: str
-    """Where requests and limits stand; empty for a pod, which is the sum of its containers."""
+    """The path of requests and limits; empty for a pod, which is the sum of its containers."""
 
     def violations(self) -> Iterator[_Violation]:
         return self._violations(
@@ -161,7 +158,7 @@ class _Usage(Struct, frozen=True, kw_only=True):
         )
 
     def violations_of_requests(self) -> Iterator[_Violation]:
-        """Of what has no limits, only requests."""
+        """Yield violations for an object with requests only."""
         return self._violations((self._minimum, self.item.min), (self._most_requested, self.item.max))
 
     def _violations(self, *rules: tuple[_Rule, ResourceList]) -> Iterator[_Violation]:
@@ -222,7 +219,7 @@ class _Usage(Struct, frozen=True, kw_only=True):
 
 
 def _comparable(request: Quantity | None, limit: Quantity | None, bound: Quantity) -> tuple[int, int, int]:
-    """The three in thousandths, or in whole units where one of them is too large for that; 0 for what is missing."""
+    """Return the three in thousandths, or in whole units if one of them is too large; 0 for absent ones."""
     units = tuple(0 if quantity is None else quantity.value() for quantity in (request, limit, bound))
     if max(units) > _MAX_MILLI_VALUE:
         return units[0], units[1], units[2]

@@ -1,7 +1,7 @@
-"""Admission plugins that change pods for scheduling and that an API server runs only if they are enabled.
+"""Mutating admission plugins that are not enabled by default.
 
-What a namespace says for them, it says in annotations; what an API server's admission configuration says is not known
-here. Upstream: plugin/pkg/admission/{podnodeselector,podtolerationrestriction,extendedresourcetoleration}.
+They read a namespace's annotations; the API server's admission configuration is unknown. Upstream:
+plugin/pkg/admission/{podnodeselector,podtolerationrestriction,extendedresourcetoleration}.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TOLERATIONS_WHITELIST = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
 
 PROJECT_NODE_SELECTOR = "openshift.io/node-selector"
 PROJECT_NODE_ENVIRONMENT = "scheduling.openshift.io/OriginPodNodeEnvironment"
-"""OpenShift's own plugin, which every API server that has such annotations runs."""
+"""OpenShift's own plugin, which runs wherever such annotations exist."""
 SELECTOR_ANNOTATIONS = (NODE_SELECTOR, PROJECT_NODE_SELECTOR)
 
 PLUGIN_OF_ANNOTATION: Mapping[str, str] = {
@@ -41,13 +41,13 @@ READ_ANNOTATIONS = frozenset({*PLUGIN_OF_ANNOTATION, PROJECT_NODE_SELECTOR})
 
 
 def project_selector(annotations: Labels, default: str) -> str:
-    """What OriginPodNodeEnvironment adds to the pods of a project: its own selector, be it empty, before the cluster's
-    `default`; nothing where PodNodeSelector's annotation is there."""
+    """Return the node selector that OriginPodNodeEnvironment adds to a project's pods: the project's own, even if
+    empty, otherwise the cluster's `default`; none if PodNodeSelector's annotation is set."""
     return "" if NODE_SELECTOR in annotations else annotations.get(PROJECT_NODE_SELECTOR, default)
 
 
 def apply_node_selector(spec: PodSpec, selector: str, field: str, whose: str = "namespace") -> PodSpec:
-    """The spec with the node selector that `field` has. Raises InputError where the two conflict."""
+    """Add the node selector in `field`. Raises InputError if the two conflict."""
     wanted = _labels(selector, field)
     for key, value in sorted(wanted.items()):
         if spec.node_selector.get(key, value) != value:
@@ -60,10 +60,8 @@ def apply_node_selector(spec: PodSpec, selector: str, field: str, whose: str = "
 
 
 def apply_default_tolerations(spec: PodSpec, annotations: Labels) -> PodSpec:
-    """The spec with its namespace's tolerations, and one for memory pressure unless the pod is BestEffort.
-
-    Raises InputError where the namespace's whitelist covers a toleration not.
-    """
+    """Add the namespace's tolerations, and one for memory pressure unless the pod is BestEffort. Raises InputError if
+    the namespace's whitelist does not cover a toleration."""
     extra = _tolerations(annotations, DEFAULT_TOLERATIONS)
     if not is_best_effort(spec):
         pressure = Toleration(key="node.kubernetes.io/memory-pressure", operator="Exists", effect=NO_SCHEDULE)
@@ -81,7 +79,7 @@ def apply_default_tolerations(spec: PodSpec, annotations: Labels) -> PodSpec:
 
 
 def tolerate_extended_resources(spec: PodSpec) -> PodSpec:
-    """The spec with a toleration for taints that bear the name of an extended resource which it requests."""
+    """Tolerate taints that are named after an extended resource which the pod requests."""
     requested = {
         name
         for container in (*spec.containers, *spec.init_containers)
@@ -99,7 +97,7 @@ def tolerate_extended_resources(spec: PodSpec) -> PodSpec:
 
 
 def _labels(selector: str, field: str) -> Labels:
-    """`key=value,other=value` (ConvertSelectorToLabelsMap)."""
+    """Parse `key=value,other=value` (ConvertSelectorToLabelsMap)."""
     labels: Labels = {}
     for part in selector.split(",") if selector else ():
         pair = part.split("=")
@@ -121,7 +119,7 @@ def _tolerations(annotations: Labels, key: str) -> tuple[Toleration, ...]:
 
 
 def is_best_effort(spec: PodSpec) -> bool:
-    """Neither requests nor limits cpu or memory (pkg/apis/core/helper/qos)."""
+    """Return whether it has neither requests nor limits of cpu and memory (pkg/apis/core/helper/qos)."""
     own = [spec.resources] if spec.resources is not None else []
     every = own or [container.resources for container in (*spec.containers, *spec.init_containers)]
     return not any(

@@ -1,4 +1,4 @@
-"""What the API server refuses in what says where a pod may run."""
+"""The API server's validation of fields about placement."""
 
 from __future__ import annotations
 
@@ -41,9 +41,8 @@ from kschedx.kube.types import (
     TopologySpreadConstraint,
 )
 
-# What the API server refuses in selectors: each function yields errors in its order and words, none if all is well.
-#
-# Upstream: apimachinery/pkg/apis/meta/v1/validation and pkg/apis/core/validation. A selector that passes here compiles.
+# The API server's validation of selectors: each function yields errors in its order and words. Upstream:
+# apimachinery/pkg/apis/meta/v1/validation and pkg/apis/core/validation. A valid selector compiles.
 
 _VALUES_NEEDED = "must be specified when `operator` is 'In' or 'NotIn'"
 _NO_VALUES = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
@@ -51,7 +50,7 @@ _BAD_OPERATOR = "not a valid selector operator"
 
 
 def validate_labels(labels: Mapping[str, str], field: str) -> Iterator[InputError]:
-    """Labels of an object, matchLabels and spec.nodeSelector."""
+    """Validate an object's labels, matchLabels, or spec.nodeSelector."""
     for key, value in sorted(labels.items()):
         yield from _label_key(key, field)
         for message in label_value_errors(value):
@@ -71,7 +70,7 @@ def validate_label_selector(selector: LabelSelector | None, field: str) -> Itera
 
 
 def validate_node_selector(selector: NodeSelector, field: str) -> Iterator[InputError]:
-    """Required node affinity and a volume's node affinity: at least one term, each of which may be empty."""
+    """Validate required node affinity or a volume's node affinity: at least one term, each of which may be empty."""
     terms_field = join_fields(field, "nodeSelectorTerms")
     if not selector.node_selector_terms:
         yield required(terms_field, "must have at least one node selector term")
@@ -80,7 +79,7 @@ def validate_node_selector(selector: NodeSelector, field: str) -> Iterator[Input
 
 
 def validate_preferred_terms(terms: Iterable[PreferredSchedulingTerm], field: str) -> Iterator[InputError]:
-    """Preferred node affinity. Label values are left unchecked here, as in the API server; compiling checks them."""
+    """Validate preferred node affinity. As in the API server, label values are not validated here; compiling does."""
     for index, term in enumerate(terms):
         where = f"{field}[{index}]"
         if not 0 < term.weight <= 100:
@@ -144,7 +143,7 @@ def _label_values(values: tuple[str, ...], field: str) -> Iterator[InputError]:
             yield invalid(f"{field}[{index}]", quoted(value), message)
 
 
-# What the API server refuses in what says where a pod may run; `validation` has the rest of a pod.
+# The API server's validation of fields about placement; `validation` has the rest of a pod.
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 OPERATORS = ("Equal", "Exists", "Lt", "Gt")
@@ -212,7 +211,7 @@ def _pod_affinity_term(term: PodAffinityTerm, field: str) -> Errors:
 def _label_keys(
     field: str, match: tuple[str, ...], mismatch: tuple[str, ...], selector: LabelSelector | None
 ) -> Errors:
-    """matchLabelKeys and mismatchLabelKeys of a term whose selector they are merged into already."""
+    """Validate matchLabelKeys and mismatchLabelKeys of a term after they are merged into its selector."""
     for name, keys in (("matchLabelKeys", match), ("mismatchLabelKeys", mismatch)):
         if keys and selector is None:
             yield forbidden(f"{field}.{name}", "must not be specified when labelSelector is not set")
@@ -225,7 +224,7 @@ def _label_keys(
         for requirement in selector.match_expressions:
             key = requirement.key
             if key in places and key in seen:
-                # Once is the merged key itself; twice is the user's own too.
+                # one occurrence is the merged key itself; a second one is the user's
                 yield invalid(f"{field}[{places[key]}]", quoted(key), "exists in both matchLabelKeys and labelSelector")
             seen.add(key)
     for index, key in enumerate(match):
@@ -277,7 +276,7 @@ def validate_scheduling_gates(gates: tuple[PodSchedulingGate, ...], field: str) 
 def validate_tolerations(
     tolerations: tuple[Toleration, ...], field: str, options: ValidationOptions = DEFAULT_OPTIONS
 ) -> Errors:
-    """Tolerations of a pod or of a RuntimeClass."""
+    """Validate the tolerations of a pod or a RuntimeClass."""
     for index, toleration in enumerate(tolerations):
         where = f"{field}[{index}]"
         if toleration.key:

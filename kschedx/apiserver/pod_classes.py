@@ -1,4 +1,4 @@
-"""What a pod's PriorityClass and RuntimeClass add to it on admission."""
+"""What a pod's PriorityClass and RuntimeClass add on admission."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kschedx.kube.resources import exact_amounts
 from kschedx.kube.tolerations import merge_tolerations
 from kschedx.kube.types import ObjectMeta, PodSpec, PriorityClass, RuntimeClass
 
-# What built-in admission decides about a pod's priority. Upstream: plugin/pkg/admission/priority/admission.go.
+# Built-in admission of a pod's priority. Upstream: plugin/pkg/admission/priority/admission.go.
 
 PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
 PREEMPT_NEVER = "Never"
@@ -21,15 +21,15 @@ BUILT_IN_CLASSES: Mapping[str, PriorityClass] = {
     name: PriorityClass(metadata=ObjectMeta(name=name), value=value, preemption_policy=PREEMPT_LOWER_PRIORITY)
     for name, value in (("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000))
 }
-"""Present in every cluster, also where a dump leaves them out."""
+"""Every cluster has them, even if a dump lacks them."""
 
 
 def resolve_priority(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> PodSpec:
-    """The spec with the priority and the preemption policy of its PriorityClass.
+    """Set the priority and preemption policy of the pod's PriorityClass.
 
-    `classes` by name; the built-in ones need not be among them. A pod without a class gets the global default one, or
-    priority 0. A pod that has a priority was admitted before and stays as it is; `priority_conflicts` checks such a
-    one. Raises InputError with the place `spec.priorityClassName` or `spec.preemptionPolicy`.
+    `classes` are by name; the built-in ones may be absent. A pod without a class gets the global default, or priority
+    0. A pod with a priority was admitted before and is unchanged; `priority_conflicts` validates it. Raises InputError
+    with the place `spec.priorityClassName` or `spec.preemptionPolicy`.
     """
     if spec.priority is not None:
         return spec
@@ -46,7 +46,8 @@ def resolve_priority(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> Pod
 
 
 def priority_conflicts(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> Iterator[InputError]:
-    """Why admission would refuse a new pod: an unknown class, or a priority or policy that its class does not give."""
+    """Yield why admission would refuse a new pod: an unknown class, or a priority or policy that differs from its
+    class."""
     try:
         chosen = _class_of(spec, classes)
     except InputError as error:
@@ -65,12 +66,12 @@ def priority_conflicts(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> I
 
 
 def names_no_priority(spec: PodSpec) -> bool:
-    """Neither a priority nor a class is written."""
+    """Return whether it has neither a priority nor a class."""
     return spec.priority is None and not spec.priority_class_name
 
 
 def global_default(classes: Mapping[str, PriorityClass]) -> PriorityClass | None:
-    """The class of pods that name none: of several, which only a race can leave, the one of the lowest value."""
+    """Return the class of pods without one; of several, which only a race can create, the one with the lowest value."""
     return min((one for one in classes.values() if one.global_default), key=lambda one: one.value, default=None)
 
 
@@ -102,11 +103,11 @@ def _policy_conflict(spec: PodSpec, chosen: PriorityClass) -> InputError | None:
     )
 
 
-# What a RuntimeClass adds to the pods that name it. Upstream: plugin/pkg/admission/runtimeclass/admission.go.
+# What a RuntimeClass adds to its pods. Upstream: plugin/pkg/admission/runtimeclass/admission.go.
 
 
 def check_runtime_class(runtime_class: RuntimeClass) -> RuntimeClass:
-    """The same one. Raises InputError with the field's path where a quantity of its overhead is none."""
+    """Return it unchanged. Raises InputError with the field's path for an invalid quantity in its overhead."""
     if runtime_class.overhead is not None:
         try:
             exact_amounts(runtime_class.overhead.pod_fixed)
@@ -116,7 +117,7 @@ def check_runtime_class(runtime_class: RuntimeClass) -> RuntimeClass:
 
 
 def find_runtime_class(spec: PodSpec, classes: Mapping[str, RuntimeClass]) -> RuntimeClass | None:
-    """The class that a pod names, None where it names none. Raises InputError at `spec.runtimeClassName`."""
+    """Return the pod's class, or None if it has none. Raises InputError at `spec.runtimeClassName`."""
     name = spec.runtime_class_name
     if name is None:
         return None
@@ -130,10 +131,8 @@ def find_runtime_class(spec: PodSpec, classes: Mapping[str, RuntimeClass]) -> Ru
 
 
 def apply_runtime_class(spec: PodSpec, runtime_class: RuntimeClass) -> PodSpec:
-    """The spec with the class's overhead, node selector and tolerations.
-
-    Raises InputError at `spec.overhead` or `spec.nodeSelector[key]` where the pod says something else.
-    """
+    """Add the class's overhead, node selector, and tolerations. Raises InputError at `spec.overhead` or
+    `spec.nodeSelector[key]` if the pod has other values."""
     if runtime_class.overhead is not None:
         overhead = runtime_class.overhead.pod_fixed
         if spec.overhead and not _same(overhead, spec.overhead):
@@ -157,7 +156,7 @@ def apply_runtime_class(spec: PodSpec, runtime_class: RuntimeClass) -> PodSpec:
 
 
 def check_overhead(spec: PodSpec, runtime_class: RuntimeClass | None) -> None:
-    """Refuse an overhead that does not come from the pod's class, by an InputError at `spec.overhead`."""
+    """Refuse an overhead that differs from the pod's class, with an InputError at `spec.overhead`."""
     if runtime_class is not None and runtime_class.overhead is not None:
         if not _same(runtime_class.overhead.pod_fixed, spec.overhead):
             raise _other_overhead()

@@ -1,4 +1,4 @@
-"""Pod Security admission: which pods a namespace's Pod Security Standard lets in, in the API server's words.
+"""Pod Security admission: which pods a namespace's Pod Security Standard admits, in the API server's words.
 
 Upstream: k8s.io/pod-security-admission.
 """
@@ -14,7 +14,7 @@ from msgspec import Struct
 from kschedx.apiserver.security_context import APP_ARMOR_ANNOTATION, Judged, JudgedContainer, SELinuxOptions
 from kschedx.kube.field_errors import quoted
 
-# What a namespace's labels say to Pod Security admission. Upstream: api/helpers.go and api/constants.go.
+# A namespace's labels for Pod Security admission. Upstream: api/helpers.go and api/constants.go.
 
 PREFIX = "pod-security.kubernetes.io/"
 LATEST = "latest"
@@ -22,7 +22,7 @@ _VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)")
 
 
 class Level(IntEnum):
-    """In order of strictness."""
+    """Levels, least strict first."""
 
     PRIVILEGED = 0
     BASELINE = 1
@@ -38,7 +38,7 @@ _LEVELS: Mapping[str, Level] = {str(level): level for level in Level}
 class LevelVersion(Struct, frozen=True):
     level: Level = Level.PRIVILEGED
     minor: int | None = None
-    """Of Kubernetes 1; None is the newest that the API server knows."""
+    """The minor version of Kubernetes 1; None is the API server's newest."""
 
     def __str__(self) -> str:
         return f"{self.level}:{LATEST if self.minor is None else f'v1.{self.minor}'}"
@@ -50,10 +50,8 @@ class Policy(Struct, frozen=True, kw_only=True):
 
 
 def policy_of(labels: Mapping[str, str]) -> Policy:
-    """The policy of a namespace, where the API server's own configuration has no other defaults than its built-in ones.
-
-    What cannot be read counts as restricted, and the newest version; for warnings as privileged.
-    """
+    """Return the policy of a namespace, with the API server's built-in defaults. An invalid level counts as restricted
+    with the newest version; for warnings, as privileged."""
     enforce, is_level = _read(labels, "enforce", Level.RESTRICTED)
     warn, _ = _read(labels, "warn", Level.PRIVILEGED)
     if f"{PREFIX}warn" not in labels and is_level and enforce.level > warn.level:
@@ -63,36 +61,34 @@ def policy_of(labels: Mapping[str, str]) -> Policy:
 
 
 def _read(labels: Mapping[str, str], mode: str, unreadable: Level) -> tuple[LevelVersion, bool]:
-    """What is said for a mode, and whether it names a level."""
+    """Return the level of a mode, and whether a label sets it."""
     written = labels.get(f"{PREFIX}{mode}")
     level = Level.PRIVILEGED if written is None else _LEVELS.get(written, unreadable)
     version = _VERSION.fullmatch(labels.get(f"{PREFIX}{mode}-version", LATEST))
     return LevelVersion(level, int(version[1]) if version else None), written in _LEVELS
 
 
-# The checks of the Pod Security Standards: each says what it forbids of a pod, or None.
-#
-# Upstream: policy/check_*.go.
+# The checks of the Pod Security Standards: each returns a pod's violation, or None. Upstream: policy/check_*.go.
 
 
 class Edition(Struct, frozen=True, kw_only=True):
-    """Which text of the standards counts."""
+    """The version of the standards that applies."""
 
     minor: int
-    """The release of Kubernetes 1 whose checks are made."""
+    """The minor version of Kubernetes 1 whose checks apply."""
     relaxes_own_users: bool = False
-    """UserNamespacesPodSecurityStandards, before 1.35 did so for all."""
+    """Behind UserNamespacesPodSecurityStandards before 1.35, then always."""
 
     def lets_pass(self, pod: Judged) -> bool:
-        """Root in a user namespace of the pod's own is nobody on the node."""
+        """Root in the pod's own user namespace has no rights on the node."""
         return pod.has_own_users and (self.relaxes_own_users or self.minor >= _OWN_USERS)
 
 
 class Violation(Struct, frozen=True, kw_only=True):
     reason: str
-    """`hostPath volumes`, what a check forbids."""
+    """What a check forbids: `hostPath volumes`."""
     detail: str
-    """`volume "logs"`, what of the pod it is about."""
+    """The part of the pod that violates it: `volume "logs"`."""
 
     def __str__(self) -> str:
         return f"{self.reason} ({self.detail})"
@@ -102,18 +98,18 @@ PodSecurityRule = Callable[[Judged, Edition], Violation | None]
 
 _OWN_USERS = 35
 _WINDOWS = 25
-"""Since then, what no Windows pod can say is not asked of one."""
+"""The version since which Windows pods are exempt from checks of Linux fields."""
 
 ALLOWED_CAPABILITIES = frozenset({
     "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP",
     "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
 })  # fmt: skip
-"""By baseline."""
+"""Allowed by baseline."""
 NET_BIND_SERVICE = "NET_BIND_SERVICE"
-"""The one that restricted allows."""
+"""The only capability that restricted allows."""
 ALL = "ALL"
 PROFILE_TYPES = ("RuntimeDefault", "Localhost")
-"""Of seccomp and AppArmor, that are allowed."""
+"""The allowed types of seccomp and AppArmor profiles."""
 
 _SYSCTLS: Mapping[str, int] = {
     "kernel.shm_rmid_forced": 0,
@@ -129,7 +125,7 @@ _SYSCTLS: Mapping[str, int] = {
     "net.ipv4.tcp_rmem": 32,
     "net.ipv4.tcp_wmem": 32,
 }
-"""Those that are allowed, and since when."""
+"""Allowed sysctls, and since which version."""
 _SE_LINUX_TYPES: Mapping[str, int] = {
     "": 0,
     "container_t": 0,
@@ -140,7 +136,7 @@ _SE_LINUX_TYPES: Mapping[str, int] = {
 _VOLUME_TYPES = frozenset({
     "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected", "secret",
 })  # fmt: skip
-"""Those that restricted allows."""
+"""The volume types that restricted allows."""
 _SECCOMP_OF_POD = "seccomp.security.alpha.kubernetes.io/pod"
 _SECCOMP_OF_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 _OLD_SECCOMP = ("runtime/default", "docker/default")
@@ -313,7 +309,7 @@ def restricted_volumes(pod: Judged, _: Edition) -> Violation | None:
     types: set[str] = set()
     for volume in pod.volumes:
         sources = [key for key, value in volume.items() if key != "name" and value is not None]
-        if sources and _VOLUME_TYPES.isdisjoint(sources):  # without any it is an emptyDir
+        if sources and _VOLUME_TYPES.isdisjoint(sources):  # a volume without a source is an emptyDir
             bad.append(_name(volume))
             types.add(sources[0])
     if not bad:
@@ -364,7 +360,7 @@ def restricted_seccomp(pod: Judged, edition: Edition) -> Violation | None:
     return Violation(reason="seccompProfile", detail=detail)
 
 
-# --- what several have in common
+# --- shared by several checks
 
 
 def _bad_seccomp(pod: Judged) -> Violation | None:
@@ -398,7 +394,7 @@ def _seccomp_annotations(pod: Judged) -> Violation | None:
 
 
 def _adding(pod: Judged, allowed: frozenset[str]) -> tuple[list[str], list[str]]:
-    """The containers that add capabilities beyond those allowed, and which."""
+    """Return the containers that add capabilities beyond the allowed ones, and these capabilities."""
     bad: list[str] = []
     forbidden: set[str] = set()
     for container in pod.containers:
@@ -420,7 +416,7 @@ def _is_windows(pod: Judged, edition: Edition) -> bool:
 
 
 def _is_new(allowed: Mapping[str, int], value: str, edition: Edition) -> bool:
-    """Whether it is not allowed, or not yet."""
+    """Return whether the version does not allow the value (yet)."""
     return value not in allowed or allowed[value] > edition.minor
 
 
@@ -444,9 +440,7 @@ def _uses(of: Sequence[str]) -> str:
     return "uses" if len(of) == 1 else "use"
 
 
-# Which checks a level of the Pod Security Standards has in each release, and what they come to.
-#
-# Upstream: policy/registry.go and policy/checks.go.
+# The checks of each level by version, and their results. Upstream: policy/registry.go and policy/checks.go.
 
 
 class Check(Struct, frozen=True, kw_only=True):
@@ -454,9 +448,9 @@ class Check(Struct, frozen=True, kw_only=True):
     rule: PodSecurityRule
     level: Level = Level.BASELINE
     since: int = 0
-    """The release of Kubernetes 1 that has it first."""
+    """The first minor version of Kubernetes 1 with it."""
     overrides: str = ""
-    """The check of baseline in whose place it is made."""
+    """The baseline check that it replaces."""
 
 
 _CHECKS = (
@@ -503,25 +497,25 @@ _CHECKS = (
         overrides="seccompProfile_baseline",
     ),
 )
-"""In the order in which they are reported: baseline first, each level by name."""
+"""In the order of reports: baseline first, each level by name."""
 
 
 class Standards(Struct, frozen=True, kw_only=True):
-    """What an API server knows of the standards."""
+    """The API server's version of the standards."""
 
     minor: int
-    """Its release of Kubernetes 1."""
+    """Its minor version of Kubernetes 1."""
     relaxes_own_users: bool = False
     """UserNamespacesPodSecurityStandards."""
 
     def edition(self, wanted: LevelVersion) -> Edition:
-        """A version that is newer than the API server counts as its own."""
+        """A version newer than the API server counts as the API server's."""
         minor = self.minor if wanted.minor is None else min(wanted.minor, self.minor)
         return Edition(minor=minor, relaxes_own_users=self.relaxes_own_users)
 
 
 def violations(pod: Judged, wanted: LevelVersion, standards: Standards) -> tuple[Violation, ...]:
-    """What a level forbids of a pod, in the order in which it is reported."""
+    """Return a pod's violations of a level, in the order of reports."""
     edition = standards.edition(wanted)
     found = (check.rule(pod, edition) for check in _checks(wanted.level, edition.minor))
     return tuple(one for one in found if one is not None)

@@ -1,9 +1,9 @@
-"""What ResourceQuotas refuse of a new object, in the API server's words.
+"""ResourceQuotas' refusals of a new object, in the API server's words.
 
-Upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go,
-pkg/quota/v1/evaluator/core/ (pods.go, persistent_volume_claims.go, resource_claims.go, registry.go) and, for objects
-of which only the number counts, apiserver/pkg/quota/v1/generic/evaluator.go. Several quotas that refuse are taken in
-order of their names, which Go leaves to chance.
+Upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go, pkg/quota/v1/evaluator/core/
+(pods.go, persistent_volume_claims.go, resource_claims.go, registry.go) and, for objects that are only counted,
+apiserver/pkg/quota/v1/generic/evaluator.go. Several refusing quotas are in the order of their names, which is random in
+Go.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _OF_CLASS = ".storageclass.storage.k8s.io/"
 _OF_DEVICES = "count/resourceclaims.resource.k8s.io"
 _OF_DEVICE_CLASS = ".deviceclass.resource.k8s.io/devices"
 _MOST_DEVICES = 32
-"""As many as a claim for all devices counts, whatever there are."""
+"""The number that a claim for all devices counts as."""
 _ONE = parse_quantity("1")
 _ZERO = parse_quantity("0")
 
@@ -58,21 +58,19 @@ QuotaAmounts = Mapping[str, Quantity]
 
 
 class ChargedObject(Struct, frozen=True, kw_only=True):
-    """An object of which a quota counts that it is there, and nothing else."""
+    """An object of which a quota counts only the number."""
 
     metadata: ObjectMeta
     resource: str
-    """`deployments.apps`; of the core group `replicationcontrollers`."""
+    """`deployments.apps`, or `replicationcontrollers` in the core group."""
 
 
 New = Pod | PersistentVolumeClaim | ResourceClaim | ChargedObject
 
 
 def quota_refusal(new: New, quotas: Iterable[ResourceQuota], *, pod_level_resources: bool) -> str | None:
-    """Why a quota of its namespace refuses a new object, which is admitted otherwise; None where none does.
-
-    A quota without a status has not been synced yet, and refuses nothing.
-    """
+    """Return why a quota of its namespace refuses a new, otherwise admitted object, or None. A quota without a status
+    is not synced yet and refuses nothing."""
     usage = _usage(new, pod_level_resources=pod_level_resources)
     concerned = [one for one in sorted(quotas, key=lambda one: one.metadata.name) if _matches(one, new)]
     for quota in concerned:
@@ -100,7 +98,7 @@ def quota_refusal(new: New, quotas: Iterable[ResourceQuota], *, pod_level_resour
 
 
 def with_status(quota: ResourceQuota, objects: Iterable[New], *, pod_level_resources: bool) -> ResourceQuota:
-    """The quota as its controller leaves it when it sees it first: what `objects` of its namespace use is counted."""
+    """Return the quota with the status that its controller sets first: the usage of its namespace's `objects`."""
     hard = quota.spec.hard
     quota = replace(quota, status=ResourceQuotaStatus(hard=hard))
     used = dict.fromkeys(hard, _ZERO)
@@ -115,12 +113,12 @@ def with_status(quota: ResourceQuota, objects: Iterable[New], *, pod_level_resou
 
 
 def charged(quota: ResourceQuota, new: New, *, pod_level_resources: bool) -> ResourceQuota:
-    """The quota once the object is there."""
+    """Return the quota after the object is created."""
     return _changed(quota, _usage(new, pod_level_resources=pod_level_resources)) if _matches(quota, new) else quota
 
 
 def discharged(quota: ResourceQuota, gone: New, *, pod_level_resources: bool) -> ResourceQuota:
-    """The quota once the object is there no more."""
+    """Return the quota after the object is deleted."""
     if not _matches(quota, gone):
         return quota
     usage = _usage(gone, pod_level_resources=pod_level_resources)
@@ -132,12 +130,12 @@ def _changed(quota: ResourceQuota, by: QuotaAmounts) -> ResourceQuota:
     for resource, amount in by.items():
         if resource in quota.status.hard:
             total = _sum(used.get(resource), amount)
-            used[resource] = _ZERO if total.mantissa < 0 else total  # a status may be older than what goes
+            used[resource] = _ZERO if total.mantissa < 0 else total  # the status may be older than the object
     return replace(quota, status=replace(quota.status, used={name: str(amount) for name, amount in used.items()}))
 
 
 def forbidden(new: New, text: str) -> str:
-    """A refusal as the API server words it."""
+    """Return the API server's message for a refusal."""
     return f'{_resource(new)} "{new.metadata.name}" is forbidden: {text}'
 
 
@@ -156,7 +154,7 @@ def _resource(new: New) -> str:
 
 
 def not_created(pod: Pod, refusal: str) -> str:
-    """A refusal as the event of the pod's controller has it (FailedCreate)."""
+    """Return the message of the controller's FailedCreate event for a pod."""
     owner = pod.metadata.controller
     if owner is None:
         return refusal
@@ -166,14 +164,14 @@ def not_created(pod: Pod, refusal: str) -> str:
 
 
 def maker_not_created(maker: ChargedObject, refusal: str) -> str:
-    """The same of what a controller makes that makes the pod: a Deployment's ReplicaSet, or a CronJob's Job."""
+    """Return the message for an object that would create the pod: a Deployment's ReplicaSet, or a CronJob's Job."""
     if maker.resource == "jobs.batch":
         return f"Error creating job: {refusal}"
     return f'Failed to create new replica set "{maker.metadata.name}": {refusal}'
 
 
 def claim_not_created(claim: PersistentVolumeClaim, pod: Pod, refusal: str) -> str:
-    """The same of a claim that a StatefulSet makes for its pod."""
+    """Return the message for a claim that a StatefulSet creates for its pod."""
     owner = pod.metadata.controller
     if owner is None:
         return refusal
@@ -185,7 +183,7 @@ def _told(amounts: QuotaAmounts, names: Sequence[str]) -> str:
     return ",".join(f"{name}={amounts[name]}" for name in names if name in amounts)
 
 
-# --- which quotas have to do with it
+# --- matching quotas
 
 
 def _matches(quota: ResourceQuota, new: New) -> bool:
@@ -249,11 +247,11 @@ def _affinity_terms(spec: PodSpec) -> Iterator[PodAffinityTerm]:
             yield from (one.pod_affinity_term for one in rules.preferred_during_scheduling_ignored_during_execution)
 
 
-# --- what it uses
+# --- usage
 
 
 def _unspecified(new: New, restricted: Iterable[str], *, pod_level_resources: bool) -> str:
-    """`limits.cpu for: main,side; ...`: every container has to have what a quota counts of cpu and memory."""
+    """Return `limits.cpu for: main,side; ...`: every container needs the cpu and memory values that a quota counts."""
     if not isinstance(new, Pod) or (pod_level_resources and _has_own_resources(new.spec)):
         return ""
     missing: list[str] = []
@@ -276,7 +274,7 @@ def _has_own_resources(spec: PodSpec) -> bool:
 
 
 def _of_compute(requests: Mapping[str, object], limits: Mapping[str, object]) -> set[str]:
-    """Under which names a quota counts them."""
+    """Return the names under which a quota counts them."""
     return {*requests, *(f"requests.{name}" for name in requests), *(f"limits.{name}" for name in limits)}
 
 
@@ -315,7 +313,7 @@ def _compute(spec: PodSpec, *, pod_level_resources: bool) -> QuotaAmounts:
 
 
 def _counts(new: ChargedObject) -> tuple[str, ...]:
-    """Under which names a quota counts it; the controllers of old have a name of their own, too."""
+    """Return the names under which a quota counts it; old controllers have an additional short name."""
     count = f"count/{new.resource}"
     return (count, new.resource) if new.resource == "replicationcontrollers" else (count,)
 
@@ -333,7 +331,7 @@ def _of_claim(claim: PersistentVolumeClaim) -> QuotaAmounts:
 
 
 def _of_devices(claim: ResourceClaim) -> QuotaAmounts:
-    """Of alternatives, for each class as many as the one that wants most of it."""
+    """Of alternatives, each class counts with the largest request."""
     counts: Counter[str] = Counter()
     for request in claim.spec.devices.requests:
         wanted: dict[str, int] = {}
@@ -361,7 +359,7 @@ def _negative(amount: Quantity) -> Quantity:
 
 
 def _sum(one: Quantity | None, other: Quantity) -> Quantity:
-    """Written like the first of the two that is not zero."""
+    """Add; the result is formatted like the first one that is not zero."""
     if one is None or not one.mantissa:
         return other
     total = parse_quantity(f"{_nano(one) + _nano(other)}n")

@@ -1,6 +1,6 @@
-"""What a manifest says of the rights that a pod has on its node: no scheduler reads it, but Pod Security judges by it.
+"""A pod's security settings: schedulers ignore them, Pod Security evaluates them.
 
-Decoded from manifests and templates that are asked about, never from the pods of a cluster. Upstream: core/v1.
+They are decoded from manifests and templates in questions, never from the pods of a cluster. Upstream: core/v1.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ class SELinuxOptions(Struct, frozen=True, kw_only=True):
 
 
 class Profile(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Of seccomp or of AppArmor."""
+    """A seccomp or AppArmor profile."""
 
     type: str = ""
     localhost_profile: str | None = None
@@ -44,7 +44,7 @@ class Capabilities(Struct, frozen=True, kw_only=True):
 
 
 class _Shared(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a container may override."""
+    """Fields that a container may override."""
 
     se_linux_options: SELinuxOptions | None = None
     windows_options: WindowsOptions | None = None
@@ -65,7 +65,7 @@ class PodSecurityContext(_Shared, frozen=True, kw_only=True, rename="camel"):
 
 
 class SecurityContext(_Shared, frozen=True, kw_only=True, rename="camel"):
-    """A container's."""
+    """The security context of a container."""
 
     capabilities: Capabilities | None = None
     privileged: bool | None = None
@@ -83,7 +83,7 @@ class TCPSocketAction(Struct, frozen=True, kw_only=True):
 
 
 class Handler(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Of a probe, or of a step of a container's life."""
+    """The handler of a probe or lifecycle hook."""
 
     http_get: HTTPGetAction | None = None
     tcp_socket: TCPSocketAction | None = None
@@ -99,7 +99,7 @@ class Lifecycle(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SecuredContainer(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A container of any kind, as Pod Security sees it beside its ports."""
+    """A container of any kind, with the fields that Pod Security reads besides its ports."""
 
     name: str = ""
     security_context: SecurityContext | None = None
@@ -110,14 +110,14 @@ class SecuredContainer(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def hosts(self) -> frozenset[str]:
-        """To which its probes and the steps of its life connect, where that is not the pod itself."""
+        """The hosts that its probes and lifecycle hooks connect to, other than the pod itself."""
         steps = () if self.lifecycle is None else (self.lifecycle.post_start, self.lifecycle.pre_stop)
         handlers = (self.liveness_probe, self.readiness_probe, self.startup_probe, *steps)
         return frozenset(host for handler in handlers if handler is not None for host in handler.hosts)
 
 
 class Rights(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a pod's spec says of its rights."""
+    """The security settings of a pod's spec."""
 
     host_pid: bool = field(default=False, name="hostPID")
     host_ipc: bool = field(default=False, name="hostIPC")
@@ -125,12 +125,10 @@ class Rights(Struct, frozen=True, kw_only=True, rename="camel"):
     security_context: PodSecurityContext | None = None
 
 
-# What else a manifest says to the kubelet.
-#
-# Decoded from manifests that are asked about, never from the pods of a cluster.
+# Other fields for the kubelet. They are decoded from manifests in questions, never from the pods of a cluster.
 
 VolumeSource = Mapping[str, object]
-"""A volume as written: its name, and a source under each of its other keys."""
+"""A volume in a manifest: its name, and a source under each of its other keys."""
 
 
 class KubeletSpec(Rights, frozen=True, kw_only=True, rename="camel"):
@@ -142,15 +140,15 @@ class KubeletSpec(Rights, frozen=True, kw_only=True, rename="camel"):
 
 
 class KubeletFields(Struct, frozen=True, kw_only=True):
-    """The same of a whole pod; empty for a pod of which nothing but what scheduling reads is known."""
+    """The kubelet's fields of a whole pod; empty if only what scheduling reads is known."""
 
     spec: KubeletSpec = field(default_factory=KubeletSpec)
 
 
-# What Pod Security looks at, of a pod or a template.
+# What Pod Security evaluates of a pod or template.
 
 APP_ARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
-"""With the container's name behind it."""
+"""Followed by the container's name."""
 WINDOWS = "windows"
 
 _PROFILES: Mapping[str, Profile] = {
@@ -174,15 +172,15 @@ class Judged(Struct, frozen=True, kw_only=True):
     host_pid: bool
     host_ipc: bool
     has_own_users: bool
-    """It is in a user namespace of its own: hostUsers is false."""
+    """Whether it has its own user namespace: hostUsers is false."""
     context: PodSecurityContext
     volumes: tuple[VolumeSource, ...]
     containers: tuple[JudgedContainer, ...]
-    """Init containers, the others, ephemeral ones."""
+    """Init containers, containers, and ephemeral containers."""
 
 
 def judged(pod: Pod, kubelet: KubeletSpec, *, is_template: bool = False) -> Judged:
-    """`pod` is as it would be stored, `kubelet` the rest of what its manifest says."""
+    """`pod` has its defaults; `kubelet` has the other fields of its manifest."""
     spec = pod.spec
     is_windows = kubelet.os is not None and kubelet.os.name == WINDOWS
     context = kubelet.security_context or PodSecurityContext()
@@ -219,7 +217,7 @@ def _beside(containers: Sequence[Container], secured: Sequence[SecuredContainer]
 
 
 def _with_profile(container: JudgedContainer, annotations: Labels, of_pod: Profile | None) -> JudgedContainer:
-    """With the AppArmor profile that an annotation names, as a pod is stored (applyAppArmorVersionSkew in
+    """Return the container with the AppArmor profile of an annotation, as a pod is stored (applyAppArmorVersionSkew in
     pkg/registry/core/pod/strategy.go)."""
     written = annotations.get(f"{APP_ARMOR_ANNOTATION}{container.name}")
     if written is None or container.context.app_armor_profile is not None:

@@ -1,7 +1,8 @@
-"""Fields that are misspelled, in the wrong place or of the wrong type, as `kubectl apply` refuses them.
+"""Fields that are misspelled, misplaced, or have the wrong type, as `kubectl apply` refuses them.
 
-Only what a person writes is held against the fields of Kubernetes (`fields.json`, which `.ci/derive-schemas` takes from
-its published OpenAPI description). What an API server has stored may be of a newer release, and is read as it is.
+Only manifests that a user writes are compared with Kubernetes' fields (`fields.json`, which `.ci/derive-schemas`
+generates from its published OpenAPI description). Objects from an API server may be of a newer version and are
+accepted.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ _WORDS: Mapping[str, tuple[list[str], str]] = {
     "quantity": (["string", "number"], "an amount"),
     "intOrString": (["string", "integer"], "a whole number or a string"),
 }
-"""The types of values in fields.json: JSON's, and what an error calls them."""
+"""The value types in fields.json: JSON's types, and their name in an error."""
 _BITS: Mapping[str, int] = {"integer": 64, "intOrString": 32}
-"""Of a whole number, at most: many fields have 32, which fields.json does not show."""
+"""The size of an integer: many fields have 32 bits, which fields.json does not show."""
 _NEAR = 0.8
-"""From here on two names are the same with a slip of the finger."""
+"""The ratio from which two names differ by a typo."""
 _ALIKE = 0.7
-"""From here on a name may be what was meant."""
+"""The ratio from which a name may be the intended one."""
 _FEW = 4
-"""Fields that are all named where none is near."""
+"""The number of fields that an error lists if none is near."""
 
 
 def unknown_fields(manifest: Mapping[str, object]) -> list[InputError]:
-    """What is wrong with a manifest's fields, in their order; nothing for a kind that is not known."""
+    """Return the errors of a manifest's fields, in their order; none for an unknown kind."""
     root = _kinds().get(f"{manifest.get('apiVersion')} {manifest.get('kind')}")
     if root is None or is_stored(manifest) or _has_fields_of(manifest, root):
         return []
@@ -52,8 +53,7 @@ def unknown_fields(manifest: Mapping[str, object]) -> list[InputError]:
 
 
 def _has_fields_of(value: object, kind: str) -> bool:
-    """Whether nothing is wrong, as nearly always: what is wrong, and where, is for jsonschema to say, which takes its
-    time to load."""
+    """Return whether all fields are valid, the common case. Only otherwise is jsonschema loaded to find the errors."""
     if value is None:
         return True
     fields = _fields(kind)
@@ -104,7 +104,7 @@ def _fields(name: str) -> Mapping[str, Any]:
 
 @cache
 def _schema(root: str) -> Json:
-    """A JSON Schema for one type and everything below it."""
+    """Return a JSON Schema for a type and everything below it."""
     definitions: Json = {}
     waiting = [root]
     while waiting:
@@ -117,7 +117,7 @@ def _schema(root: str) -> Json:
 
 
 def _below(value: Any) -> str:
-    """The type that a value consists of, or lists, or has under its keys."""
+    """Return the type of a value, of its items, or of its map values."""
     match value:
         case [item]:
             return _below(item)
@@ -129,7 +129,7 @@ def _below(value: Any) -> str:
 
 
 def _of_value(value: Any) -> Json:
-    """Null is an absent value to an API server, wherever it stands."""
+    """For an API server, null is an absent value."""
     match value:
         case [item]:
             return {"type": ["array", "null"], "items": _of_value(item)}
@@ -168,7 +168,8 @@ def _unknown(steps: _Steps, name: str, known: Sequence[str], root: str) -> Input
 
 
 def _hint(steps: _Steps, name: str, known: Sequence[str], root: str) -> str:
-    """The field that was meant: a slip of the finger, else one of this name elsewhere, else the nearest name."""
+    """Return the intended field: one that differs by a typo, else one with this name elsewhere, else the nearest
+    name."""
     likely = max(known, key=lambda one: _likeness(one, name), default="")
     likeness = _likeness(likely, name)
     if likeness < _NEAR or abs(len(likely) - len(name)) > 2:
@@ -189,7 +190,8 @@ def _likeness(one: str, other: str) -> float:
 
 
 def _places(root: str, name: str) -> Iterator[tuple[_Steps, str]]:
-    """Where a field of this name is, as the steps to what has it, and how it is written; of lists the first element."""
+    """Yield where a field with this name exists, as the path of its parent, and its exact spelling; for lists, the
+    first element."""
     seen: set[str] = set()
     waiting: list[tuple[_Steps, str]] = [((), root)]
     while waiting:
@@ -208,7 +210,7 @@ def _places(root: str, name: str) -> Iterator[tuple[_Steps, str]]:
 
 
 def _is_related(place: _Steps, steps: _Steps) -> bool:
-    """What has the field is above or below, or one step aside and no element of a list."""
+    """Return whether the field's parent is an ancestor, a descendant, or a sibling that is not a list element."""
     ours, theirs = _names(steps), _names(place)
     is_aside = len(theirs) - _shared(place, steps) <= 1 and len(theirs) == len(place)
     return ours[: len(theirs)] == theirs or theirs[: len(ours)] == ours or is_aside
@@ -219,7 +221,7 @@ def _names(steps: _Steps) -> tuple[str, ...]:
 
 
 def _shared(place: _Steps, steps: _Steps) -> int:
-    """How many steps two paths have in common."""
+    """Return the length of the common prefix of two paths."""
     count = 0
     for one, other in zip(_names(place), _names(steps), strict=False):
         if one != other:
@@ -229,7 +231,7 @@ def _shared(place: _Steps, steps: _Steps) -> int:
 
 
 def field_of(steps: Sequence[str | int]) -> str:
-    """`spec.containers[0].image`; a key that is no plain name is in brackets."""
+    """Format as `spec.containers[0].image`; a key that is not a plain name is in brackets."""
     field = ""
     for step in steps:
         field = f"{field}[{step}]" if isinstance(step, int) else join_fields(field, _step(step))

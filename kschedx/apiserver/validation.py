@@ -1,10 +1,9 @@
-"""What the API server refuses in the fields of a new pod that scheduling reads, with its field paths and words.
+"""The API server's validation of a new pod's fields that scheduling reads, with its field paths and messages.
 
-For manifests that have been through `apiserver/defaulting.py`. Objects from a cluster were accepted by another release
-at another time, perhaps under other rules, and are not checked. Each function yields errors in upstream's order, none
-if all is well; paths are upstream's also where they are odd. What only the kubelet reads, --dry-run=server checks.
-
-Upstream: pkg/apis/core/validation/validation.go, apimachinery/pkg/api/validation/objectmeta.go.
+For manifests after `apiserver/defaulting.py`. Objects from a cluster were accepted by another version, perhaps under
+other rules, and are not validated. Each function yields errors in upstream's order; paths are upstream's even if they
+are odd. --dry-run=server validates what only the kubelet reads. Upstream: pkg/apis/core/validation/validation.go,
+apimachinery/pkg/api/validation/objectmeta.go.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ VOLUME_MODES = ("Block", "Filesystem")
 
 
 def validate_claim_spec(spec: PersistentVolumeClaimSpec, field: str) -> Errors:
-    """The spec of a PersistentVolumeClaim, defaulted."""
+    """Validate the spec of a PersistentVolumeClaim with its defaults."""
     modes = spec.access_modes
     if not modes:
         yield required(f"{field}.accessModes", "at least 1 access mode is required")
@@ -107,7 +106,7 @@ def _storage(spec: PersistentVolumeClaimSpec, field: str) -> Errors:
 
 
 def validate_resource_claims(claims: tuple[PodResourceClaim, ...], field: str) -> Errors:
-    """spec.resourceClaims of a pod."""
+    """Validate spec.resourceClaims of a pod."""
     seen: set[str] = set()
     for index, claim in enumerate(claims):
         where = f"{field}[{index}]"
@@ -132,7 +131,7 @@ def validate_resource_claims(claims: tuple[PodResourceClaim, ...], field: str) -
 
 
 def _internal(claim: PodResourceClaim) -> str:
-    """The claim as JSON under the names of the API server's own type."""
+    """Return the claim as JSON with the field names of the API server's internal type."""
     return msgspec.json.encode(
         {
             "Name": claim.name,
@@ -143,7 +142,7 @@ def _internal(claim: PodResourceClaim) -> str:
 
 
 def validate_used_claims(used: tuple[ContainerClaim, ...], claims: tuple[PodResourceClaim, ...], field: str) -> Errors:
-    """resources.claims of a container: of those that the pod has, none twice, and none beside one of its requests."""
+    """Validate resources.claims of a container: each must be one of the pod's claims, without duplicates."""
     known = sorted({claim.name for claim in claims})
     detail = "must be one of the names in pod.spec.resourceClaims"
     detail += f": {', '.join(known)}" if known else " which is empty"
@@ -168,10 +167,8 @@ def validate_used_claims(used: tuple[ContainerClaim, ...], claims: tuple[PodReso
             yield not_found(where, quoted(name), detail)
 
 
-# What the API server refuses in requests, limits, overhead and a node's resources, in its words.
-#
-# Each function yields errors, none if all is well; names of resources are taken in order of the alphabet, which Go
-# leaves to chance. Upstream: pkg/apis/core/validation/validation.go.
+# The API server's validation of requests, limits, overhead, and a node's resources. Each function yields errors.
+# Resources are in alphabetical order, which is random in Go. Upstream: pkg/apis/core/validation/validation.go.
 
 _OF_CONTAINERS = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 _OBJECT_COUNTS = frozenset(
@@ -188,7 +185,7 @@ _STANDARD = frozenset(
 def validate_requirements(
     resources: ResourceRequirements, field: str, *, is_pod_level: bool = False
 ) -> Iterator[InputError]:
-    """Requests and limits of a container, or of a pod as a whole."""
+    """Validate the requests and limits of a container or a whole pod."""
     limits, limit_errors = _parsed(resources.limits, f"{field}.limits")
     requests, request_errors = _parsed(resources.requests, f"{field}.requests")
     yield from limit_errors
@@ -213,7 +210,7 @@ def validate_requirements(
 
 
 def validate_pod_level(spec: PodSpec, field: str) -> Iterator[InputError]:
-    """spec.resources, by itself and against what the containers ask for."""
+    """Validate spec.resources, also against the containers' requests."""
     if spec.resources is None:
         return
     yield from validate_requirements(spec.resources, field, is_pod_level=True)
@@ -221,7 +218,7 @@ def validate_pod_level(spec: PodSpec, field: str) -> Iterator[InputError]:
         requests, limits = container_requests(spec), container_limits(spec)
         pod_limits = {name: parse_quantity(limit) for name, limit in spec.resources.limits.items()}
     except InputError:
-        return  # reported where it stands
+        return  # reported elsewhere, at the invalid value
     for name, together in sorted(requests.items()):
         request = spec.resources.requests.get(name)
         if request is not None and _exceeds(together, parse_quantity(request)):
@@ -240,12 +237,12 @@ def validate_pod_level(spec: PodSpec, field: str) -> Iterator[InputError]:
 
 
 def validate_amounts(resources: ResourceList, field: str) -> Iterator[InputError]:
-    """A node's capacity or allocatable: never negative, whole where the resource is counted."""
+    """Validate a node's capacity or allocatable: not negative, and whole for countable resources."""
     return _amounts((name, written, f"{field}.{name}") for name, written in sorted(resources.items()))
 
 
 def validate_requested(resources: ResourceList, field: str) -> Iterator[InputError]:
-    """Only the amounts of a request or limit, in the same way."""
+    """Validate only the amounts of requests or limits in the same way."""
     return _amounts((name, written, f"{field}[{name}]") for name, written in sorted(resources.items()))
 
 
@@ -320,7 +317,7 @@ def _invalid(field: str, quantity: Quantity, detail: str) -> InputError:
     return invalid(field, quoted(str(quantity)), detail)
 
 
-# What the API server refuses in a pod's containers and their ports.
+# The API server's validation of containers and their ports.
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")
@@ -353,7 +350,7 @@ def validate_init_containers(spec: PodSpec, field: str) -> Errors:
             yield duplicate(f"{where}.name", quoted(container.name))
         elif container.name:
             seen.add(container.name)
-        # They run one after the other, so each may use the same ports.
+        # init containers run one after the other, so each may use the same ports
         yield from _host_ports((container,), field)
 
 
@@ -452,7 +449,7 @@ _LARGEST_ANNOTATIONS = 256 * 1024
 
 
 def validate_pod(pod: Pod, options: ValidationOptions = DEFAULT_OPTIONS) -> Errors:
-    """A new pod, defaulted."""
+    """Validate a new pod with its defaults."""
     yield from _metadata(pod.metadata)
     yield from _spec(pod.spec, "spec", options)
     if pod.spec.node_name and pod.spec.scheduling_gates:
@@ -496,14 +493,12 @@ def _spec(spec: PodSpec, field: str, options: ValidationOptions) -> Errors:
     yield from validate_requirements(ResourceRequirements(limits=spec.overhead), f"{field}.overhead")
 
 
-# --- a cluster as people write it: terse, but not wrong
+# --- hand-written clusters: terse, but valid
 
 
 def validate_written_pod_spec(spec: PodSpec) -> Errors:
-    """A pod of a hand-written cluster: amounts, selectors and operators must be right, since decisions rest on them.
-
-    What only a kubelet needs may be missing, and names are free: a sketch of a cluster is none the worse for it.
-    """
+    """Validate a pod of a hand-written cluster: amounts, selectors, and operators must be valid, because decisions
+    depend on them. Fields for the kubelet may be absent, and names are free."""
     for name, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
         for index, container in enumerate(containers):
             where = f"spec.{name}[{index}].resources"
@@ -523,7 +518,7 @@ def validate_written_pod_spec(spec: PodSpec) -> Errors:
 
 
 def validate_written_node(node: Node) -> Errors:
-    """A node of a hand-written cluster, in the same way."""
+    """Validate a node of a hand-written cluster in the same way."""
     for index, taint in enumerate(node.spec.taints):
         yield from one_of(taint.effect, EFFECTS, f"spec.taints[{index}].effect")
     yield from validate_amounts(node.status.capacity, "status.capacity")
@@ -535,7 +530,7 @@ def validate_written_node(node: Node) -> Errors:
 
 def _metadata(metadata: ObjectMeta) -> Errors:
     if metadata.generate_name:
-        # A dash before the generated end is fine.
+        # a dash before the generated suffix is valid
         start = re.sub(r"(?<=.).-$", "a", metadata.generate_name)
         for message in dns_subdomain_errors(start):
             yield invalid("metadata.generateName", quoted(metadata.generate_name), message)

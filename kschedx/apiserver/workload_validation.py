@@ -1,7 +1,7 @@
-"""What an API server refuses about a workload and its claims: names, labels, a selector that misses its own pods, and
-updates of immutable fields.
+"""The API server's validation of a workload and its claims: names, labels, a selector that does not match its own pods,
+and updates of immutable fields.
 
-The rest of a workload's spec, --dry-run=server checks. Upstream: pkg/apis/apps/validation and, for
+--dry-run=server validates the rest of a workload's spec. Upstream: pkg/apis/apps/validation and, for
 PersistentVolumeClaims, pkg/apis/core/validation.
 """
 
@@ -30,8 +30,8 @@ _COUNTS = ("replicas", "parallelism", "completions")
 
 
 def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
-    """The name and labels of a workload or a claim; and for a workload, that its selector is there and selects its own
-    pods. Of what an API server has stored, only the selector is checked."""
+    """Validate the name and labels of a workload or a claim, and that a workload's selector matches its own pods. For a
+    stored object, only the selector is validated."""
     kind, spec = str(manifest.get("kind")), map_at(manifest, "spec")
     if not is_stored(manifest) and (kind in MAKING_PODS or kind == "PersistentVolumeClaim"):
         yield from _metadata(manifest)
@@ -62,7 +62,7 @@ def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
 
 
 def _selects_own_pods(selector: Mapping[str, object], spec: Mapping[str, object]) -> Iterator[InputError]:
-    """Of a ReplicationController, whose selector is that of its template's labels where it has none."""
+    """The default selector of a ReplicationController is its template's labels."""
     labels = _labels_of_template(spec)
     if not selector and not labels:
         yield InputError("Required value", place=Place(field="spec.selector"))
@@ -81,7 +81,7 @@ def _labels_of_template(spec: Mapping[str, object]) -> dict[str, str]:
 
 
 def validate_claims(manifest: Mapping[str, object]) -> Iterator[InputError]:
-    """For a PersistentVolumeClaim, and for the claims that a StatefulSet's controller would create."""
+    """Validate a PersistentVolumeClaim, or the claims that a StatefulSet's controller would create."""
     match (manifest.get("apiVersion"), manifest.get("kind")):
         case ("v1", "PersistentVolumeClaim"):
             yield from _claim(manifest, "spec")
@@ -113,13 +113,13 @@ def _name(kind: str, metadata: Mapping[str, object]) -> Iterator[InputError]:
 
 
 def _is_of_patch(template: Mapping[str, object]) -> bool:
-    """As one repeats only what it changes, and so has no labels, or no images."""
+    """Return whether the template is from a patch, which contains only changes and so lacks labels or images."""
     containers = map_at(template, "spec").get("containers")
     has_images = isinstance(containers, list) and all("image" in map_at(one) for one in containers)
     return not has_images or not map_at(template, "metadata").get("labels")
 
 
-# Fields that an API server lets no update change, and how it refuses one.
+# Immutable fields, and the API server's refusals of updates.
 
 Manifest = Mapping[str, object]
 
@@ -136,7 +136,7 @@ _FIXED_ONCE_SET: Mapping[str, tuple[str, ...]] = {
     "PersistentVolume": ("spec.nodeAffinity",),
     "PersistentVolumeClaim": ("spec.storageClassName", "spec.volumeName"),
 }
-"""Fields that may be given a value, but no other one."""
+"""Fields that may be set once."""
 
 _CLAIM = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 _STATEFUL_SET = (
@@ -160,23 +160,23 @@ _FORBIDDEN: Mapping[tuple[str, str], str] = {
     ("PriorityClass", "value"): "value: Forbidden: may not be changed in an update.",
     ("StorageClass", "provisioner"): "provisioner: Forbidden: updates to provisioner are forbidden.",
 }
-"""How the API server refuses a change; other fields have "field is immutable"."""
+"""The API server's messages for some fields; others have "field is immutable"."""
 _LONG = 200
-"""Characters of a value that a refusal repeats."""
+"""The maximum number of a value's characters in a refusal."""
 
 
 def fixed_fields(before: Struct, kind: ResourceKind) -> Iterator[str]:
-    """Paths of the immutable fields, of the object as it is."""
+    """Yield the paths of an existing object's immutable fields."""
     yield from _FIXED.get(kind.key, ())
     if isinstance(before, PersistentVolumeClaim) and before.status.phase != "Bound":
-        yield "spec.resources"  # only a volume that is there can grow
+        yield "spec.resources"  # only an existing volume can be expanded
     empty = kind.record() if kind.record is not None else None
     once_set = _FIXED_ONCE_SET.get(kind.key, ())
     yield from (field for field in once_set if field_at(before, field) != field_at(empty, field))
 
 
 def field_at(record: object, path: str) -> object:
-    """The field of a record."""
+    """Return a field of a record by its path."""
     found = msgspec.to_builtins(record)
     for part in path.split("."):
         found = found.get(part) if isinstance(found, dict) else None
@@ -184,16 +184,14 @@ def field_at(record: object, path: str) -> object:
 
 
 def fixed_kind(written: Manifest) -> ResourceKind | None:
-    """The kind of a manifest, if its objects have immutable fields and create no pods."""
+    """Return the kind of a manifest if it has immutable fields and creates no pods."""
     kind = next((one for one in KINDS.values() if one.name == written.get("kind") and one.key in _FIXED), None)
     return None if kind is None or written.get("apiVersion") != kind.api_version else kind
 
 
 def require_same_fields(kind: ResourceKind, before: Struct, written: Manifest) -> None:
-    """Raises `NotChangedError` where an object that exists is written with another value of an immutable field.
-
-    A whole spec, and a field that one of the two leaves to the API server's default, are not compared.
-    """
+    """Raises `NotChangedError` if a manifest changes an immutable field of an existing object. Fields that only one of
+    the two has are not compared."""
     assert kind.record is not None, "a kind of the table has objects"
     after, unset = decode(msgspec.json.encode(written), kind.record), kind.record()
     for field in fixed_fields(before, kind):
@@ -204,8 +202,8 @@ def require_same_fields(kind: ResourceKind, before: Struct, written: Manifest) -
 
 
 def require_same_workload(stored: Manifest, written: Manifest) -> None:
-    """Raises `NotChangedError` where a workload that exists is written with another value of an immutable field. What
-    one of the two manifests leaves out is not compared."""
+    """Raises `NotChangedError` if a manifest changes an immutable field of an existing workload. Fields that only one
+    of the two has are not compared."""
     kind = str(written.get("kind"))
     before, after = map_at(stored, "spec"), map_at(written, "spec")
     for name in _changed(kind, before, after):
@@ -216,7 +214,7 @@ def require_same_workload(stored: Manifest, written: Manifest) -> None:
 
 
 def _changed(kind: str, before: Manifest, after: Manifest) -> Iterator[str]:
-    """Names of the fields of the spec."""
+    """Yield the names of the changed fields of the spec."""
     if kind in ("Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job"):
         one, other = before.get("selector"), after.get("selector")
         if one and other and _selector(one) != _selector(other):

@@ -19,11 +19,11 @@ from kschedx.export.anonymous.values import ANY_LENGTH, Names, semver
 from kschedx.kube.device_expressions import CompileError, Features
 
 _REFUSED_TEXT = re.compile(r"ERROR: \S+ invalid \w+ argument")
-"""Of what is wrong with an expression, what another text may mend: a pattern that is none."""
+"""An error in an expression that other text could cause: an invalid pattern."""
 _COMMENT = re.compile(r"//[^\n]*")
 _EVERY = Features(consumable_capacity=True, list_attributes=True)
 _OF_AMOUNTS = frozenset({"quantity", "isQuantity", "semver", "isSemver", "duration", "timestamp"})
-"""Functions whose text is no name; one that is not even an amount is refused."""
+"""Functions whose argument is not a name; an argument that is not even an amount is refused."""
 _OF_DEVICE = frozenset({"attributes", "capacity", "driver", "allowMultipleAllocations"})
 _COMPARING = frozenset(
     {
@@ -57,11 +57,11 @@ _COMPARING = frozenset(
         ),
     }
 )
-"""Functions to which a text is as good as another one in its place."""
+"""Functions that only compare texts, so that names may be replaced."""
 
 
 def expression(written: str, names: Names) -> str:
-    """A device selector."""
+    """Anonymize a device selector."""
     why = looks_into_text(written)
     if why:
         names.look_into(why)
@@ -71,7 +71,7 @@ def expression(written: str, names: Names) -> str:
 
 
 def looks_into_text(written: str) -> str:
-    """What an expression does to a text that another text in its place would not stand; empty where nothing."""
+    """Return the operation of an expression that depends on a text's content, or an empty string."""
     try:
         root = compiled(written, _EVERY).root
     except UndecidableError:
@@ -97,7 +97,7 @@ def _is_valid(written: str) -> bool:
 
 
 def _has_tokens(written: str) -> bool:
-    """An expression that is wrong stays wrong, whatever its names are."""
+    """Return whether the expression can be tokenized. An invalid expression stays invalid, whatever its names are."""
     try:
         return bool(tokens(written))
     except NoExpressionError:
@@ -109,7 +109,7 @@ def _compares(one: Call) -> bool:
         return True
     if one.function in _OF_AMOUNTS:
         return all(isinstance(each, Literal) and _is_amount(one.function, each) for each in one.arguments)
-    # what is done to lists and numbers alone
+    # operations on lists and numbers only
     return all(each.startswith(_HARMLESS) and not each.startswith("list_join") for each in one.overloads)
 
 
@@ -120,7 +120,7 @@ def _is_amount(function: str, one: Expr) -> bool:
     if not isinstance(one, Literal) or not isinstance(one.value, str):
         return True
     if function in ("duration", "timestamp"):
-        return True  # what is none of them does not compile
+        return True  # anything else does not compile
     from kschedx.cel.library.kubernetes import quantity_from_text, semver_from_text
     from kschedx.cel.values import Fault
 
@@ -129,7 +129,7 @@ def _is_amount(function: str, one: Expr) -> bool:
 
 
 def _replaced(written: str, names: Names, *, is_valid: bool) -> str:
-    """Token by token, and the blanks between them. Of an expression that is not valid, amounts may be anything."""
+    """Replace names token by token, and keep the whitespace. In an invalid expression, amounts may be anything."""
     amounts = _OF_AMOUNTS if is_valid else frozenset()
     found = tokens(written)
     parts: list[str] = []
@@ -170,13 +170,13 @@ def _text_of(token: Token) -> str:
 
 
 def _quoted(text: str, quote: str) -> str:
-    """With the quote that it was written with, where that needs no escapes."""
+    """Quote with the original quotes, if that needs no escapes."""
     is_plain = quote in "\"'" and text.isprintable() and not set(text) & {"'", '"', "\\"}
     return f"{quote}{text}{quote}" if is_plain else json.dumps(text, ensure_ascii=False)
 
 
 def _is_of_cel(token: Token, before: Token | None, after: Token) -> bool:
-    """Its own word: the device and what it has, types, and what functions are called in."""
+    """Return whether the token is a word of CEL: the device and its fields, types, and namespaces of functions."""
     is_member = before is not None and before.text in (".", "?")
     if after.text == "(":
         return token.text in _function_words()
@@ -189,12 +189,12 @@ def _is_of_cel(token: Token, before: Token | None, after: Token) -> bool:
 
 @cache
 def _function_words() -> frozenset[str]:
-    """What stands before the parentheses of a call."""
+    """The names of all functions."""
     names = (*environment(_EVERY).functions, *MACROS)
     return frozenset(name.rpartition(".")[2] for name in names)
 
 
 @cache
 def _prefixes() -> frozenset[str]:
-    """What functions are called in: `lists` of `lists.range`."""
+    """The namespaces of functions: `lists` in `lists.range`."""
     return frozenset(name.partition(".")[0] for name in environment(_EVERY).functions if "." in name)

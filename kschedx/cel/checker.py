@@ -1,4 +1,4 @@
-"""Types of an expression: what it is, which overloads its calls may be, and what is wrong with it.
+"""The type checker: the type of each expression, the possible overloads of its calls, and its errors.
 
 Upstream: cel-go's checker/checker.go, and the validators that Kubernetes adds (cel/validator.go).
 """
@@ -53,7 +53,7 @@ Issue = tuple[int, str]
 
 
 def check(root: Expr, environment: Environment) -> list[Issue]:
-    """Fills in the types and overloads. What is wrong, with positions; nothing where it is right."""
+    """Set types and overloads. Return the errors with positions; none for a valid expression."""
     checker = _Checker(environment)
     checker.check(root)
     for one in descendants(root):
@@ -225,7 +225,7 @@ class _Checker:
     def _mismatch(self, position: int, expected: Type, found: Type) -> None:
         self._fault(position, f"expected type '{shown(expected)}' but found '{shown(found)}'")
 
-    # --- what is put together
+    # --- lists, maps, and comprehensions
 
     def _joined(self, previous: Type | None, current: Type) -> Type:
         if previous is None:
@@ -287,7 +287,7 @@ class _Checker:
         return substitute(self.mapping, one.result.type)
 
     def _iterated(self, one: Comprehension, over: Type) -> tuple[Type, Type]:
-        """The types of the variables."""
+        """Return the types of the variables."""
         if over.kind is TypeKind.LIST:
             return (INT, over.parameters[0]) if one.variable2 else (over.parameters[0], DYN)
         if over.kind is TypeKind.MAP:
@@ -303,7 +303,7 @@ class _Checker:
 
 
 def _qualified(one: Expr) -> str | None:
-    """`a.b.c` as a name."""
+    """Return `a.b.c` as a name, or None."""
     parts: list[str] = []
     while isinstance(one, Select) and not one.is_test:
         parts.append(one.field)
@@ -311,7 +311,7 @@ def _qualified(one: Expr) -> str | None:
     return ".".join((one.name, *reversed(parts))) if isinstance(one, Ident) else None
 
 
-# --- what is wrong though its types are right
+# --- errors beyond types
 
 _CONVERSIONS = {function.name: function for function in STANDARD if function.name in ("duration", "timestamp")}
 
@@ -320,7 +320,7 @@ def _invalid_literals(root: Expr) -> list[Issue]:
     issues: list[Issue] = []
     calls = [one for one in descendants(root) if isinstance(one, Call) and one.function == "format"]
     issues += [found for one in calls if one.target is not None and (found := misused(one)) is not None]
-    # what is given to format() may be of any types
+    # arguments of format() may have any types
     mixed = {id(inner) for one in calls for inner in descendants(one)}
     for one in descendants(root):
         if isinstance(one, Call) and one.arguments and isinstance(one.arguments[0], Literal):

@@ -1,4 +1,4 @@
-"""What a call costs while it is evaluated.
+"""The cost of calls during evaluation.
 
 Upstream: cel-go's interpreter/runtimecost.go, apiserver/pkg/cel/library/cost.go, and the trackers in ext/lists.go and
 ext/sets.go.
@@ -12,17 +12,17 @@ from collections.abc import Callable, Sequence
 from kschedx.cel.values import Cidr, Format, Ip, MapValue, Optional, Quantity, Semver, Url, Value, is_list, size
 
 LIMIT = 1_000_000
-"""Kubernetes stops a selector above it (CELSelectorExpressionMaxCost)."""
+"""Kubernetes stops a selector that exceeds it (CELSelectorExpressionMaxCost)."""
 LIST, MAP = 10, 30
-"""To make one."""
+"""The cost of creating a list or map."""
 
 TRAVERSAL = 0.1
-"""Of a text, for each character."""
+"""The cost per character of a text."""
 PATTERN = 0.25
-"""Of a regular expression, for each character of its text."""
+"""The cost per character of a regular expression, multiplied with the text's."""
 
 CallCost = Callable[[Sequence[Value], Value], int]
-"""Of the arguments, what a member is called on among them, and the result."""
+"""Takes the arguments, including the receiver of a member, and the result."""
 
 
 def _size(value: Value) -> int:
@@ -63,7 +63,7 @@ def _list_traversal(arguments: Sequence[Value], _: Value) -> int:
 
 
 def _whole_traversal(value: Value) -> int:
-    """Of a value with all that it holds; texts count in bytes."""
+    """Return the cost of a value with everything in it; texts count in bytes."""
     if isinstance(value, str):
         return int(len(value.encode(errors="surrogatepass")) * TRAVERSAL)
     if isinstance(value, bytes):
@@ -159,7 +159,7 @@ _BY_OVERLOAD: dict[str, CallCost] = {
     "list_sets_intersects_list": _sets(1),
     "list_sets_equivalent_list": _sets(2),
 }
-"""What comes before a function's own cost."""
+"""Costs by overload, which precede a function's own."""
 
 _BY_FUNCTION: dict[str, CallCost] = {
     **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _list_traversal),
@@ -196,7 +196,7 @@ _STANDARD: dict[str, CallCost] = {
 
 
 def of_call(function: str, overload: str) -> CallCost | None:
-    """None where it is 1. The overload is empty where several are possible."""
+    """Return the cost function of a call, or None if the cost is 1. The overload is empty if several are possible."""
     own = _BY_OVERLOAD.get(overload)
     if own is not None:
         return own

@@ -1,7 +1,7 @@
-"""Whether a device is what a CEL expression asks for.
+"""Whether a device matches a CEL expression.
 
-An expression is evaluated once for all devices that look alike to it: what it reads of a device is taken from its
-syntax tree, so that a serial number that it does not name makes no difference.
+An expression is evaluated once for all devices that it cannot distinguish: the fields that it reads are taken from its
+syntax tree, so that, for example, a serial number that it does not name makes no difference.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ UNSUPPORTED = "unsupported attribute value"
 
 
 class DeviceProgram:
-    """An expression, and its answer for each kind of device that it can distinguish."""
+    """An expression, with its result for each class of devices that it can distinguish."""
 
     def __init__(self, expression: str, features: Features) -> None:
-        """Raises `CompileError` where the expression is wrong."""
+        """Raises `CompileError` for an invalid expression."""
         self._features = features
         self._program = compiled(expression, features)
         names, reads_all = _reads(self._program.root)
         self._reads = None if reads_all else names
-        """The names without domain that it looks up; None where it may look at any."""
+        """The names, without domains, that it reads; None if it may read any."""
         self._reads_device = self._program.reads_device
         self._answers: dict[object, bool | str] = {}
 
     def matches(self, device: Device, driver: str) -> bool:
-        """Raises `EvaluationError` in kube-scheduler's words."""
+        """Raises `EvaluationError` with kube-scheduler's message."""
         attributes = {name: self._value(name, value) for name, value in device.attributes.items()}
         read = [(name, value) for name, value in device.attributes.items() if self._is_read(name)]
         capacity = [(name, one.value) for name, one in device.capacity.items() if self._is_read(name)]
@@ -80,7 +80,7 @@ class DeviceProgram:
         return self._reads is None or name.rpartition("/")[2] in self._reads
 
     def _value(self, name: str, attribute: DeviceAttribute) -> Value:
-        """Of every attribute, since kube-scheduler reads them all before it evaluates."""
+        """Convert every attribute, because kube-scheduler reads all of them before it evaluates."""
         value = _supported(attribute, self._features.list_attributes)
         if isinstance(value, Fault):
             raise EvaluationError(f"attribute {name}: {value.message}")
@@ -93,17 +93,17 @@ class DeviceProgram:
             return str(error)
 
 
-# --- what an expression reads
+# --- the fields that an expression reads
 
 _INDEXES = ("_[_]", "_[?_]", "_?._")
 _OWN_FIELDS = ("driver", "allowMultipleAllocations")
 _ATTRIBUTE = 3
-"""Steps from the device to an attribute: the map, the domain, the name."""
+"""The steps from the device to an attribute: the map, the domain, the name."""
 _NO_DOMAIN = MapValue({})
 
 
 def names_in(expression: str) -> frozenset[str]:
-    """The attributes and capacities, without their domains, that an expression looks up by name."""
+    """Return the attributes and capacities, without domains, that an expression refers to."""
     every = Features(consumable_capacity=True, list_attributes=True)
     try:
         return _reads(compiled(expression, every).root)[0]
@@ -112,11 +112,11 @@ def names_in(expression: str) -> frozenset[str]:
 
 
 def _reads(root: Expr) -> tuple[frozenset[str], bool]:
-    """The names that are looked up, and whether a part of the device is read in another way, too."""
+    """Return the names that are read, and whether a part of the device is also read in another way."""
     names = set()
     reads_all = False
     explained: set[Expr] = set()
-    """Parts that a step with a known name is taken into; they come after it."""
+    """Operands of steps with a known name; they come after the step."""
     for one in descendants(root):
         depth = _depth(one)
         if depth is None:
@@ -140,7 +140,7 @@ def _insides(one: Expr) -> Iterator[Expr]:
 
 
 def _within(one: Expr) -> Expr | None:
-    """What a step is taken into."""
+    """Return the operand of a step."""
     if isinstance(one, Select):
         return one.operand
     return one.arguments[0] if isinstance(one, Call) and one.function in _INDEXES else None
@@ -154,7 +154,7 @@ def _looked_up(one: Expr) -> str | None:
 
 
 def _depth(one: Expr) -> int | None:
-    """How many steps into the device it is: 1 for its attributes, 3 for one of them; None of what is outside."""
+    """Return the number of steps into the device: 1 for its attributes, 3 for one of them; None outside of it."""
     steps = 0
     inner: Expr | None = one
     while inner is not None and not isinstance(inner, Ident):
@@ -169,7 +169,7 @@ def _depth(one: Expr) -> int | None:
 
 
 def _by_domain(driver: str, values: dict[str, Value]) -> MapValue:
-    """A name without domain is of the driver's; a domain that a device does not have reads as empty."""
+    """A name without a domain belongs to the driver; an unknown domain is an empty map."""
     domains: dict[str, dict[object, Value]] = {}
     for name, value in values.items():
         domain, slash, own = name.partition("/")
@@ -178,7 +178,7 @@ def _by_domain(driver: str, values: dict[str, Value]) -> MapValue:
 
 
 def _supported(attribute: DeviceAttribute, list_attributes: bool) -> Value:
-    """The one value that is set, a list before a scalar."""
+    """Return the only value that is set, a list before a scalar."""
     if list_attributes:
         for several in (attribute.ints, attribute.bools, attribute.strings):
             if several is not None:
@@ -203,7 +203,7 @@ def _version(text: str) -> Value:
 
 @lru_cache(maxsize=1024)
 def selector(expression: str, features: Features) -> DeviceProgram:
-    """Raises `CompileError` where the expression is wrong."""
+    """Raises `CompileError` for an invalid expression."""
     return DeviceProgram(expression, features)
 
 

@@ -1,4 +1,4 @@
-"""What an expression may name: the functions and types that Kubernetes gives to device selectors.
+"""The functions and types that Kubernetes provides to device selectors.
 
 Upstream: apiserver/pkg/cel/environment/base.go and dynamic-resource-allocation/cel/compile.go.
 """
@@ -39,7 +39,7 @@ from kschedx.cel.values import NO_OVERLOAD, Budget, Fault, Value, equal, is_list
 from kschedx.kube.device_expressions import Features
 
 LONGEST_LIST = 48
-"""Values of all lists of a device (ResourceSliceMaxAttributeValuesPerDevice)."""
+"""The maximum number of values in all lists of a device (ResourceSliceMaxAttributeValuesPerDevice)."""
 
 
 def _includes(budget: Budget, target: Value, item: Value) -> Value:
@@ -62,7 +62,7 @@ _AUTHORIZER = {
 
 
 def _authorizer_functions() -> tuple[Function, ...]:
-    """Declared everywhere, though a selector has nothing to call them on."""
+    """Declared in every environment, although a selector has no authorizer."""
     rows = (
         ("path", "Authorizer", (STRING,), "PathCheck"),
         ("group", "Authorizer", (STRING,), "GroupCheck"),
@@ -103,7 +103,7 @@ TYPES: dict[str, Type] = {
     "google.protobuf.ListValue": list_of(DYN),
     "google.protobuf.Struct": map_of(STRING, DYN),
 }
-"""Names that stand for a type."""
+"""Names of types."""
 
 
 class Environment:
@@ -120,7 +120,7 @@ class Environment:
 
     @cached_property
     def functions(self) -> dict[str, Function]:
-        """By name, the overloads of all libraries together."""
+        """By name, the overloads of all libraries."""
         found: dict[str, Function] = {}
         own = (_INCLUDES,) if self._features.list_attributes else ()
         for function in (

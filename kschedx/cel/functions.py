@@ -1,7 +1,4 @@
-"""How a function is declared: its overloads, and what they do.
-
-Upstream: cel-go's common/decls.
-"""
+"""The declaration of a function: its overloads and their implementations. Upstream: cel-go's common/decls."""
 
 from __future__ import annotations
 
@@ -13,11 +10,11 @@ from kschedx.cel.types import Type, TypeKind, is_dyn
 from kschedx.cel.values import Budget, Fault, MapValue, Value, is_list, type_value
 
 Run = Callable[..., Value]
-"""Takes the budget, then the arguments; a wrong argument or result is a `Fault`."""
+"""Takes the budget, then the arguments; an invalid argument or result is a `Fault`."""
 
 
 class Overload(Struct, frozen=True, kw_only=True):
-    """The arguments of a member begin with what it is called on."""
+    """An overload; the arguments of a member start with its receiver."""
 
     id: str
     arguments: tuple[Type, ...]
@@ -33,15 +30,15 @@ class Function(Struct, frozen=True, kw_only=True):
     name: str
     overloads: tuple[Overload, ...]
     run: Run | None = None
-    """What all overloads do."""
+    """The implementation of all overloads."""
     takes: tuple[type, ...] = ()
-    """The values that `run` may be given first; any where it is empty."""
+    """The accepted types of the first argument of `run`; any if empty."""
     checks_its_arguments: bool = False
-    """An overload is given whatever comes, and refuses it in its own words."""
+    """Whether an overload gets any arguments and refuses them with its own message."""
 
 
 def holds(declared: Type, value: Value) -> bool:
-    """Whether a value may be an argument; of a list and a map, by its first item."""
+    """Return whether a value is a valid argument; a list or map is judged by its first item."""
     if is_dyn(declared) or declared.kind is TypeKind.TYPE_PARAM:
         return True
     if declared.name != type_value(value).name:
@@ -62,7 +59,7 @@ def no_overload(name: str, arguments: tuple[Value, ...]) -> Fault:
 
 
 def dispatched(function: Function) -> Run:
-    """The first overload that fits what comes at run time, where the types are not known before."""
+    """Call the first overload that fits the values at run time, if types are not known before."""
     overloads = [one for one in function.overloads if one.run is not None]
 
     def run(budget: Budget, *arguments: Value) -> Value:
@@ -76,7 +73,7 @@ def dispatched(function: Function) -> Run:
 
 
 def guarded(function: Function, overload: Overload) -> Run | None:
-    """One overload, that refuses what it is not for."""
+    """Call one overload, which refuses values of other types."""
     own = overload.run
     if own is None or function.checks_its_arguments:
         return own
@@ -88,7 +85,7 @@ def guarded(function: Function, overload: Overload) -> Run | None:
 
 
 def several(name: str, *overloads: Overload) -> Function:
-    """A function whose overloads each do their own."""
+    """Declare a function whose overloads have their own implementations."""
     return Function(name=name, overloads=overloads)
 
 
@@ -101,7 +98,7 @@ def single(
     *,
     is_member: bool = True,
 ) -> Function:
-    """A function with one overload."""
+    """Declare a function with one overload."""
     return several(name, overload(identifier, arguments, result, run, is_member=is_member))
 
 

@@ -10,11 +10,11 @@ from typing import NamedTuple
 from kschedx.cel.syntax import Call, Comprehension, Expr, Ident, ListNode, Literal, MapNode, Select, StructNode
 from kschedx.cel.values import NULL, Uint
 
-# The tokens of an expression, after CEL.g4, the grammar that every implementation shares.
+# The tokens of an expression, by CEL.g4, the grammar of all implementations.
 
 
 class NoExpressionError(Exception):
-    """The text is no expression. What is wrong with it is said by the grammar's own parser."""
+    """The text is not an expression. The generated parser of the grammar explains why."""
 
 
 class Token(NamedTuple):
@@ -52,7 +52,7 @@ _KEYWORDS = ("in", "true", "false", "null")
 
 
 def tokens(text: str) -> list[Token]:
-    """The last one is the end. Raises `NoExpressionError`."""
+    """Return the tokens; the last one is the end. Raises `NoExpressionError`."""
     found = []
     position = 0
     while position < len(text):
@@ -74,14 +74,14 @@ _PART = re.compile(_ESCAPE + r"|[^\\]+", re.DOTALL)
 
 
 def string_value(text: str) -> str:
-    """What a string literal says. Raises ValueError, as Go words it, for what is no text."""
+    """Return the value of a string literal. Raises ValueError with Go's message for an invalid one."""
     return "".join(
         part if isinstance(part, str) else _character(part[0]) for part in _parts(text.replace("\r\n", "\n"))
     )
 
 
 def bytes_value(text: str) -> bytes:
-    """What a literal with `b` before it says. Raises ValueError, as Go words it."""
+    """Return the value of a bytes literal. Raises ValueError with Go's message for an invalid one."""
     told = b""
     for part in _parts(text[1:].replace("\r\n", "\n")):
         if isinstance(part, str):
@@ -94,7 +94,7 @@ def bytes_value(text: str) -> bytes:
 
 
 def _parts(text: str) -> list[str | tuple[int, str]]:
-    """Stretches of plain text, and escapes as number and letter."""
+    """Split into plain text, and escapes as number and letter."""
     text = text.replace("\r", "\n")
     is_raw = text[0] in "rR"
     text = text[1:] if is_raw else text
@@ -122,7 +122,7 @@ def _character(code: int) -> str:
 
 
 def int_value(text: str) -> int:
-    """Raises ValueError where it is no int64."""
+    """Raises ValueError beyond int64."""
     digits = text.removeprefix("-")
     value = int(digits, 0) if digits.startswith("0x") else int(digits)
     value = -value if text.startswith("-") else value
@@ -132,7 +132,7 @@ def int_value(text: str) -> int:
 
 
 def uint_value(text: str) -> Uint:
-    """Raises ValueError where it is no uint64."""
+    """Raises ValueError beyond uint64."""
     digits = text[:-1]
     value = int(digits, 0) if digits.startswith("0x") else int(digits)
     if value >= 2**64:
@@ -140,16 +140,15 @@ def uint_value(text: str) -> Uint:
     return Uint(value)
 
 
-# Macros: calls that are written short for something longer.
-#
-# Upstream: cel-go's parser/macro.go, ext/bindings.go, ext/comprehensions.go, ext/lists.go and cel/library.go.
+# Macros: calls that are expanded to longer expressions. Upstream: cel-go's parser/macro.go, ext/bindings.go,
+# ext/comprehensions.go, ext/lists.go, and cel/library.go.
 
 ACCUMULATOR = "@result"
 _RESERVED_VARIABLES = (ACCUMULATOR, "__result__")
 
 
 class MacroError(Exception):
-    """A macro is used wrongly: where, and what cel-go says."""
+    """Invalid use of a macro: its position, and cel-go's message."""
 
     def __init__(self, position: int, message: str) -> None:
         super().__init__(message)
@@ -158,7 +157,7 @@ class MacroError(Exception):
 
 
 def expanded(position: int, function: str, target: Expr | None, arguments: list[Expr]) -> Expr | None:
-    """What a call stands for; None where it is no macro. Raises `MacroError`."""
+    """Expand a call, or return None if it is not a macro. Raises `MacroError`."""
     macro = _MACROS.get((function, len(arguments), target is not None))
     return None if macro is None else macro(position, target, arguments)
 
@@ -277,7 +276,7 @@ def _transform_map(*, by_entry: bool) -> _Macro:
 
 
 def bound(position: int, name: str, value: Expr, result: Expr) -> Expr:
-    """`result`, in which `name` is `value`, that is evaluated when it is first read."""
+    """Return `result` with `name` bound to `value`, which is evaluated on first use."""
     return Comprehension(
         position,
         over=ListNode(position, []),
@@ -349,13 +348,11 @@ _MACROS: dict[tuple[str, int, bool], _Macro] = {
 MACROS = frozenset(name for name, _, _ in _MACROS)
 
 
-# From text to a syntax tree, macros replaced by what they stand for.
-#
-# Upstream: cel-go's parser. What is no expression at all is only found here, not explained: the words for it come from
-# the parser that the grammar generates (program.py).
+# From text to a syntax tree with expanded macros. Upstream: cel-go's parser. Invalid syntax is only detected here; the
+# error message comes from the generated parser of the grammar (program.py).
 
 _DEEPEST = 250
-"""Of expressions in one another (cel-go's maxRecursionDepth)."""
+"""The maximum nesting of expressions (cel-go's maxRecursionDepth)."""
 
 _RESERVED_WORDS = frozenset(
     {
@@ -391,15 +388,15 @@ _OPERATORS: dict[str, tuple[int, str]] = {
     **{one: (3, f"_{one}_") for one in ("+", "-")},
     **{one: (4, f"_{one}_") for one in ("*", "/", "%")},
 }
-"""How strongly each binds, and the function that it is."""
+"""The precedence and function of each operator."""
 
 
 class TooDeepError(Exception):
-    """The expression is nested deeper than cel-go parses."""
+    """The expression is nested deeper than cel-go allows."""
 
 
 class ParseError(Exception):
-    """It has the form of an expression but is none: positions and what cel-go says."""
+    """The syntax is valid, but the expression is not: positions and cel-go's messages."""
 
     def __init__(self, issues: list[tuple[int, str]]) -> None:
         super().__init__(issues)
@@ -407,7 +404,7 @@ class ParseError(Exception):
 
 
 def parse(text: str) -> Expr:
-    """Raises `NoExpressionError`, `ParseError` or `TooDeepError`."""
+    """Raises `NoExpressionError`, `ParseError`, or `TooDeepError`."""
     return _Parser(text).whole()
 
 
@@ -467,7 +464,7 @@ class _Parser:
         return found
 
     def _binary(self, lowest: int) -> Expr:
-        """Operators that bind at least as strongly as `lowest`; those of one strength from left to right."""
+        """Parse operators with at least the precedence `lowest`; equal ones from left to right."""
         found = self._unary()
         length = 0
         while True:
@@ -485,7 +482,7 @@ class _Parser:
             found = Call(position, function, [found, self._binary(strength + 1)])
 
     def _chain(self, first: Expr, operator: str, strength: int, function: str) -> Expr:
-        """`a || b || c` as a tree that is as deep on both sides."""
+        """Parse `a || b || c` as a balanced tree."""
         terms, positions = [first], []
         while self._kind == operator:
             positions.append(self._any().position)
@@ -540,7 +537,7 @@ class _Parser:
                 return found
 
     def _primary(self) -> tuple[Expr, str | None]:
-        """Also the name that it is, where it is one."""
+        """Return the expression, and its name if it is one."""
         token = self._any()
         if token.kind in ("ident", "."):
             name = token if token.kind == "ident" else self._take("ident")
@@ -621,7 +618,7 @@ class _Parser:
         return found, frozenset(optionals)
 
     def _lone_comma(self, found: list[Expr], end: str) -> None:
-        """The grammar has a list of nothing but a comma."""
+        """The grammar allows a list with only a comma."""
         if not found and end in "]}":
             self._skip(",")
 

@@ -1,4 +1,4 @@
-"""From a checked syntax tree to functions that evaluate it, and count its cost as they go."""
+"""From a checked syntax tree to functions that evaluate it and count its cost."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from kschedx.cel.values import (
     type_value,
 )
 
-# One evaluation of an expression, and what the function that evaluates a part looks like.
+# The evaluation of an expression, and the type of functions that evaluate its parts.
 
 
 class CostExceededError(Exception):
-    """The evaluation costs more than Kubernetes lets it."""
+    """The evaluation exceeds Kubernetes' cost limit."""
 
 
 MOST_WORK = 5_000_000
-"""Steps that no cost stands for, in one evaluation."""
+"""The maximum number of steps without a cost in one evaluation."""
 
 
 class Evaluation:
-    """What one evaluation has: the device, its variables by their places, and what it has cost so far."""
+    """The state of an evaluation: the device, its variables by slot, and its cost so far."""
 
     __slots__ = ("budget", "cost", "device", "slots")
 
@@ -56,18 +56,17 @@ class Evaluation:
 Evaluate = Callable[[Evaluation], Value]
 
 
-# A name, or any value, with the steps that lead into it: fields, keys and indexes, also of optional values.
-#
-# Upstream: cel-go's interpreter/attributes.go.
+# A name or value with the steps into it: fields, keys, and indexes, also of optional values. Upstream: cel-go's
+# interpreter/attributes.go.
 
 _Qualify = Callable[[Evaluation, Value], Value]
 
 _ABSENT = Optional()
-"""What an optional step finds where there is nothing; never seen outside of a chain of steps."""
+"""The result of an optional step without a value; used only within a chain of steps."""
 
 
 class Constant:
-    """A value that is known without evaluating, and costs nothing."""
+    """A value that is known without evaluation and has no cost."""
 
     __slots__ = ("value",)
 
@@ -76,7 +75,7 @@ class Constant:
 
 
 class Attribute:
-    """A name or a value, and the steps into it, to which more may be added."""
+    """A name or value with its steps, to which more may be added."""
 
     __slots__ = ("base", "cost", "optional_steps", "steps")
 
@@ -91,7 +90,7 @@ class Attribute:
         self.optional_steps.append(is_optional)
 
     def resolver(self) -> Evaluate:
-        """Its value, without the cost of the name."""
+        """Return a function for its value without the cost of the name."""
         base, steps = self.base, tuple(self.steps)
         if not steps:
             return base
@@ -168,7 +167,7 @@ def _if_present(run: Evaluation, step: _Qualify, value: Value) -> Value:
 
 
 class _Missing(Fault):
-    """There is no such key or item."""
+    """The key or item does not exist."""
 
     __slots__ = ()
 
@@ -177,7 +176,7 @@ Planned = Constant | Attribute | Evaluate
 
 
 class ConditionalAttribute(Attribute):
-    """One of two, each of which takes the steps."""
+    """One of two attributes, each of which takes the steps."""
 
     __slots__ = ("condition", "otherwise", "then")
 
@@ -206,7 +205,7 @@ class ConditionalAttribute(Attribute):
 
 
 def ready(planned: Planned) -> Evaluate:
-    """The function that evaluates a part, once nothing more is added to it."""
+    """Return the function that evaluates a part, after all steps are added."""
     if isinstance(planned, Constant):
         value = planned.value
         return lambda _: value
@@ -225,7 +224,7 @@ def ready(planned: Planned) -> Evaluate:
 
 
 def qualified(value: Value, key: Value) -> Value:
-    """What a value holds under a key or an index."""
+    """Return the value at a key or index."""
     if isinstance(value, MapValue):
         found = value.find(key)
         return _Missing(f"no such key: {printed_key(key)}") if found is None else found
@@ -248,7 +247,7 @@ def _index(key: Value) -> int | Fault:
 
 
 def step_to(key: Value) -> _Qualify:
-    """A field, or a key or index that is known."""
+    """Return the step to a field, or to a constant key or index."""
 
     def step(run: Evaluation, value: Value) -> Value:
         run.cost += 1
@@ -262,7 +261,7 @@ def step_to(key: Value) -> _Qualify:
 
 
 def presence_of(field: str) -> _Qualify:
-    """What has() asks."""
+    """Return the step of has()."""
 
     def step(run: Evaluation, value: Value) -> Value:
         run.cost += 1
@@ -274,16 +273,15 @@ def presence_of(field: str) -> _Qualify:
     return step
 
 
-# What a call does with the values of its arguments, and what it costs: operators, then every other function.
-#
-# Upstream: cel-go's interpreter/interpretable.go and decorators.go.
+# Calls and their costs: operators, then all other functions. Upstream: cel-go's interpreter/interpretable.go and
+# decorators.go.
 
 _RECEIVERS = (str, Timestamp, Duration)
-"""Values that know functions by themselves, and say so of one that they do not."""
+"""Types with their own functions and their own error for an unknown one."""
 
 
 def logical(terms: list[Evaluate], *, stops_at: bool) -> Evaluate:
-    """Of two terms; a fault counts only where the other one does not decide."""
+    """Combine two terms; a fault counts only if the other term does not decide."""
     first, second = terms
 
     def evaluate(run: Evaluation) -> Value:
@@ -331,7 +329,7 @@ def equality(first: Evaluate, second: Evaluate, *, is_equal: bool) -> Evaluate:
 
 
 def optional_or(first: Evaluate, second: Evaluate, *, unwraps: bool) -> Evaluate:
-    """`or()`, or `orValue()`, which unwraps; the second is evaluated where the first holds nothing."""
+    """`or()`, or `orValue()`, which unwraps; the second is evaluated only if the first is empty."""
 
     def evaluate(run: Evaluation) -> Value:
         one = first(run)
@@ -345,7 +343,7 @@ def optional_or(first: Evaluate, second: Evaluate, *, unwraps: bool) -> Evaluate
 
 
 def membership_in_constants(item: Evaluate, items: list[Value]) -> Evaluate | None:
-    """Of a list of constants: it costs nothing. None where an item is no plain value."""
+    """Membership in a list of constants, which costs nothing. None if an item is not a plain value."""
     if not items:
         return lambda _: False
     if not all(map(_is_plain, items)):
@@ -366,7 +364,7 @@ def _is_plain(value: Value) -> bool:
 
 
 def implementation(function: Function, overload: str) -> Run:
-    """What a function does; `overload` is empty where several fit by their types."""
+    """Return the implementation of a function; `overload` is empty if several fit the types."""
     if function.run is not None:
         return _with_first_argument(function, function.run)
     if overload:
@@ -383,7 +381,7 @@ def implementation(function: Function, overload: str) -> Run:
 
 
 def _with_first_argument(function: Function, own: Run) -> Run:
-    """What every overload does, of the values that it is for."""
+    """Apply the common implementation to values of the accepted types."""
     takes, name = function.takes, function.name
     if not takes:
         return own
@@ -397,7 +395,7 @@ def _with_first_argument(function: Function, own: Run) -> Run:
 
 
 def called(own: Run, arguments: list[Evaluate], cost: costs.CallCost | None) -> Evaluate:
-    """A call that costs one where `cost` is None."""
+    """Return a call; its cost is 1 if `cost` is None."""
     limit = costs.LIMIT
     if len(arguments) == 2:
         first, second = arguments
@@ -440,9 +438,8 @@ def called(own: Run, arguments: list[Evaluate], cost: costs.CallCost | None) -> 
     return evaluate
 
 
-# How a comprehension goes over its items, and where its variables are kept.
-#
-# Upstream: cel-go's interpreter/interpretable.go (evalFold).
+# The iteration of a comprehension, and the slots of its variables. Upstream: cel-go's interpreter/interpretable.go
+# (evalFold).
 
 
 def slot_reader(slot: int) -> Evaluate:
@@ -453,7 +450,7 @@ def slot_reader(slot: int) -> Evaluate:
 
 
 def accumulated(slot: int, initial: Evaluate) -> Evaluate:
-    """What is collected so far; its first value is not evaluated before it is read."""
+    """The accumulator; its initial value is evaluated on first use."""
 
     def evaluate(run: Evaluation) -> Value:
         value = run.slots[slot]
@@ -479,7 +476,8 @@ def fold(
     step: Evaluate,
     result: Evaluate,
 ) -> Evaluate:
-    """`variable2` is None for one variable, `goes_on` for what never stops early; numbers are places of variables."""
+    """`variable2` is None for one variable, `goes_on` if the iteration never stops early; numbers are slots of
+    variables."""
     limit = costs.LIMIT
 
     def evaluate(run: Evaluation) -> Value:
@@ -521,20 +519,18 @@ def _copied(run: Evaluation, items: Value) -> list[Value]:
     return list(items)
 
 
-# From a checked syntax tree to functions that evaluate it, and count its cost as they go.
-#
-# A part that names something or looks into it (`Attribute`) costs one for the name and one for each step; constants,
-# and lists and maps of them, are made once and cost nothing; a comprehension costs what its parts do, each time.
-#
-# Upstream: cel-go's interpreter/planner.go and decorators.go, as apiserver sets them up.
+# From a checked syntax tree to functions that evaluate it and count its cost. An `Attribute` costs one for the name and
+# one for each step; constants, and lists and maps of them, are created once and cost nothing; a comprehension costs
+# what its parts cost, each time. Upstream: cel-go's interpreter/planner.go and decorators.go, as apiserver sets them
+# up.
 
 
 class PlanError(Exception):
-    """The expression is right by its types, and cannot be made ready; `str()` is what cel-go says."""
+    """The types are valid, but the expression cannot be planned; `str()` is cel-go's message."""
 
 
 class Plan:
-    """An expression that is ready: its function, and how many places for variables it needs."""
+    """A planned expression: its function, and the number of slots for variables."""
 
     def __init__(self, root: Expr, environment: Environment) -> None:
         """Raises `PlanError`."""
@@ -544,7 +540,7 @@ class Plan:
         self.reads_device = planner.reads_device
 
     def evaluate(self, device: MapValue) -> Value:
-        """Raises `CostExceededError`, and `UndecidedError`."""
+        """Raises `CostExceededError` and `UndecidedError`."""
         run = Evaluation(device, self._slots)
         value = self._evaluate(run)
         if run.cost > costs.LIMIT:
@@ -652,7 +648,7 @@ class _Planner:
         return [ready(self.plan(each)) for each in one.children()]
 
     def _as_branch(self, one: Expr) -> Attribute:
-        """A branch's name costs nothing, its steps do."""
+        """The name of a branch costs nothing, its steps do."""
         planned = self.plan(one)
         return planned if isinstance(planned, Attribute) else Attribute(ready(planned), 0)
 

@@ -1,7 +1,4 @@
-"""Expressions compiled and evaluated as Kubernetes does it.
-
-Upstream: dynamic-resource-allocation/cel/compile.go.
-"""
+"""Compilation and evaluation of expressions, as in Kubernetes. Upstream: dynamic-resource-allocation/cel/compile.go."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from kschedx.errors import UndecidableError
 from kschedx.kube.device_expressions import CompileError, EvaluationError, Features
 
 LONGEST = 10 * 1024
-"""Bytes of an expression (CELSelectorExpressionMaxLength)."""
+"""The maximum number of bytes in an expression (CELSelectorExpressionMaxLength)."""
 COST_EXCEEDED = "operation cancelled: actual cost limit exceeded"
 
 
@@ -29,7 +26,7 @@ _NO_CONDITION = {
     "list": "type conversion error from list to 'bool'",
     "kubernetes.Semver": "type conversion error from 'Semver' to 'bool'",
 }
-"""What Go says of an attribute that is no condition, by the name of its type."""
+"""Go's error for a result that is not a boolean, by the name of its type."""
 
 
 class Program:
@@ -45,7 +42,8 @@ class Program:
         return self._plan.reads_device
 
     def evaluate(self, device: MapValue) -> bool:
-        """Raises `EvaluationError` in kube-scheduler's words, `UndecidableError` where they are not certain."""
+        """Raises `EvaluationError` with kube-scheduler's message, and `UndecidableError` if the message is
+        uncertain."""
         try:
             value = self._plan.evaluate(device)
         except CostExceededError:
@@ -69,11 +67,9 @@ class Program:
 
 
 def refusal(expression: str, features: Features) -> str | None:
-    """What the API server says of an expression that is new to it, after the field; None where it compiles.
-
-    What it may cost at most, the API server alone estimates. Raises `UndecidableError` where its words are not certain.
-    Upstream: validateCELSelector in pkg/apis/resource.
-    """
+    """Return the API server's error for a new expression, after the field; None if it compiles. Only the API server
+    estimates its maximum cost. Raises `UndecidableError` if the message is uncertain. Upstream: validateCELSelector in
+    pkg/apis/resource."""
     from json import dumps
 
     if len(expression.encode(errors="replace")) > LONGEST:
@@ -92,7 +88,7 @@ def undecidable(expression: str, because: str) -> UndecidableError:
 
 @lru_cache(maxsize=1024)
 def compiled(expression: str, features: Features) -> Program:
-    """Raises `CompileError` in kube-scheduler's words, `UndecidableError` where they are not certain."""
+    """Raises `CompileError` with kube-scheduler's message, and `UndecidableError` if the message is uncertain."""
     if len(expression.encode(errors="replace")) > LONGEST:
         raise undecidable(f"{expression[:40]}...", "the API server refuses selectors of more than 10 KiB")
     try:
@@ -126,7 +122,7 @@ def _compiled(expression: str, features: Features) -> Program:
 
 
 def _syntax_error(expression: str) -> Exception:
-    """The words of the parser that the grammar generates, which cel-cpp shares with cel-go."""
+    """Return the message of the generated parser, which cel-cpp shares with cel-go."""
     try:
         from cel_expr_python import cel
     except ImportError as error:
@@ -144,7 +140,7 @@ _AT_START_OF_LINE = re.compile(r"ERROR: <input>:\d+:1: [^\n]*(?=\n?(?:ERROR: |$)
 
 
 def _in_words_of_go(told: str, expression: str) -> str:
-    """cel-cpp escapes the question mark, and shows no line that is empty."""
+    """Convert cel-cpp's message to Go's: cel-cpp escapes the question mark and omits empty lines."""
     told = told.replace(r"\u003F", "?")
     if not expression:
         return told.replace("<input>:1:1:", "<input>:1:0:")

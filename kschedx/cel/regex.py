@@ -1,4 +1,4 @@
-"""Regular expressions as Go has them: RE2, which takes time in proportion to the text, whatever the pattern is."""
+"""Regular expressions as in Go: RE2, whose time is linear in the text for any pattern."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from kschedx.cel.values import Fault
 
 _MEMORY = 8 << 20
-"""Bytes for one pattern's automaton; RE2 goes on with less of it."""
+"""Bytes for one pattern's automaton; RE2 works with less."""
 
 _WORDS = {
     "missing ]": "missing closing ]",
@@ -26,12 +26,12 @@ _WORDS = {
     "invalid character class": "invalid character class",
     "invalid UTF-8": "invalid UTF-8",
 }
-"""RE2's words for what is wrong, and Go's."""
+"""RE2's errors, and Go's."""
 _TOLD = re.compile(r"(.*?)(?:: (.*))?", re.DOTALL)
 
 
 class Pattern:
-    """A pattern that is right."""
+    """A valid pattern."""
 
     def __init__(self, found: Any) -> None:
         self._found = found
@@ -40,16 +40,16 @@ class Pattern:
         return self._found.search(text) is not None
 
     def find(self, text: str) -> str:
-        """The leftmost match, empty where there is none."""
+        """Return the leftmost match, or an empty string."""
         match = self._found.search(text)
         return "" if match is None else str(match.group())
 
     def find_all(self, text: str, limit: int) -> list[str]:
-        """The matches that do not overlap, `limit` at most; all for a negative one."""
+        """Return non-overlapping matches, at most `limit`; all if it is negative."""
         found: list[str] = []
         last_end = -1
         for match in self._found.finditer(text) if limit else ():
-            # Go takes no empty match right behind another one
+            # Go skips an empty match directly after another match
             if match.start() == match.end() == last_end:
                 continue
             last_end = match.end()
@@ -61,7 +61,7 @@ class Pattern:
 
 @lru_cache(maxsize=256)
 def compiled(pattern: str) -> Pattern | Fault:
-    """A fault has Go's words."""
+    """A fault has Go's message."""
     import re2
 
     options = re2.Options()

@@ -1,7 +1,5 @@
-"""The syntax tree of an expression, and how its errors are printed.
-
-Upstream: cel-go's common/ast and common/errors.go.
-"""
+"""The syntax tree of an expression, and the format of its errors. Upstream: cel-go's common/ast and
+common/errors.go."""
 
 from __future__ import annotations
 
@@ -12,13 +10,13 @@ from kschedx.cel.types import DYN, Type
 
 
 class Node:
-    """A part of an expression. The checker fills in `type`."""
+    """A part of an expression. The checker sets `type`."""
 
     __slots__ = ("position", "type")
 
     def __init__(self, position: int) -> None:
         self.position = position
-        """Code points before it, as errors count."""
+        """Code points before it, as in errors."""
         self.type: Type = DYN
 
     def children(self) -> Iterator[Expr]:
@@ -66,7 +64,7 @@ class Call(Node):
         self.arguments = arguments
         self.target = target
         self.overloads: tuple[str, ...] = ()
-        """What the checker found possible."""
+        """The possible overloads, set by the checker."""
 
     def children(self) -> Iterator[Expr]:
         if self.target is not None:
@@ -87,7 +85,7 @@ class ListNode(Node):
 
 
 class MapNode(Node):
-    """`entries` are key, value and whether the value is optional."""
+    """`entries` are key, value, and whether the value is optional."""
 
     __slots__ = ("entries",)
 
@@ -115,7 +113,7 @@ class StructNode(Node):
 
 
 class Comprehension(Node):
-    """`variable2` is empty in a comprehension of one variable."""
+    """`variable2` is empty in a comprehension with one variable."""
 
     __slots__ = ("accumulator", "condition", "initial", "over", "result", "step", "variable", "variable2")
 
@@ -154,7 +152,7 @@ Expr: TypeAlias = Literal | Ident | Select | Call | ListNode | MapNode | StructN
 
 
 def descendants(root: Expr) -> Iterator[Expr]:
-    """The expression and its parts, each before its own."""
+    """Yield the expression and its parts, parents first."""
     waiting: list[Expr] = [root]
     while waiting:
         one = waiting.pop()
@@ -166,7 +164,7 @@ _MOST_ERRORS = 100
 
 
 def printed(text: str, issues: list[tuple[int, str]]) -> str:
-    """Errors as (position, message), as Go prints them: in order of place, each with its line."""
+    """Format errors (position, message) as Go does: by position, each with its line."""
     lines = text.split("\n")
     starts = [0]
     for line in lines:

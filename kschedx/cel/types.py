@@ -1,7 +1,5 @@
-"""Types of the Common Expression Language, and which of them may stand for which.
-
-Upstream: cel-go's common/types/types.go and checker/types.go.
-"""
+"""Types of the Common Expression Language, and their assignability. Upstream: cel-go's common/types/types.go and
+checker/types.go."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ class Type(Struct, frozen=True):
     parameters: tuple[Type, ...] = ()
 
     def __str__(self) -> str:
-        """As Go prints it."""
+        """Format as Go does."""
         if self.kind is TypeKind.TYPE_PARAM:
             return f"<{self.name}>"
         return f"{self.name}({', '.join(map(str, self.parameters))})" if self.parameters else self.name
@@ -93,7 +91,7 @@ def is_dyn(one: Type) -> bool:
 
 
 def unwrap_optional(one: Type) -> tuple[Type, bool]:
-    """What an optional type holds, and whether it is one."""
+    """Return the value type of an optional type, and whether it is one."""
     if one.kind is TypeKind.OPAQUE and one.name == "optional_type":
         return one.parameters[0], True
     return one, False
@@ -109,7 +107,7 @@ _SHOWN = {
 
 
 def shown(one: Type) -> str:
-    """As an error of the checker names it (FormatCELType)."""
+    """Format as in the checker's errors (FormatCELType)."""
     if one.kind in _SHOWN:
         return _SHOWN[one.kind]
     if not one.parameters:
@@ -118,7 +116,7 @@ def shown(one: Type) -> str:
 
 
 def signature(arguments: tuple[Type, ...], *, is_member: bool) -> str:
-    """Types of a call as an error of the checker names them."""
+    """Format the types of a call as in the checker's errors."""
     target = ""
     if is_member:
         target, arguments = f"{shown(arguments[0])}.", arguments[1:]
@@ -126,7 +124,7 @@ def signature(arguments: tuple[Type, ...], *, is_member: bool) -> str:
 
 
 Mapping = dict[str, Type]
-"""Names of type parameters to what they stand for."""
+"""Names of type parameters to their types."""
 
 _NULLABLE = (TypeKind.OPAQUE, TypeKind.STRUCT, TypeKind.ANY, TypeKind.DURATION, TypeKind.TIMESTAMP)
 
@@ -167,7 +165,7 @@ def _assignable(mapping: Mapping, one: Type, other: Type) -> bool:
 
 
 def _substitutable(mapping: Mapping, one: Type, variable: Type) -> tuple[bool, bool]:
-    """Whether `one` may be what `variable` stands for, and whether it stands for something already."""
+    """Return whether `variable` may become `one`, and whether it already has a type."""
     if one == variable:
         return True, True
     known = mapping.get(variable.name)
@@ -196,7 +194,7 @@ def _not_referenced(mapping: Mapping, variable: Type, within: Type) -> bool:
 
 
 def assignable(mapping: Mapping, ones: tuple[Type, ...], others: tuple[Type, ...]) -> Mapping | None:
-    """What the type parameters stand for once `ones` may stand for `others`; None where they may not."""
+    """Return the types of the type parameters that make `ones` assignable to `others`, or None."""
     if len(ones) != len(others):
         return None
     tried = dict(mapping)
@@ -204,7 +202,7 @@ def assignable(mapping: Mapping, ones: tuple[Type, ...], others: tuple[Type, ...
 
 
 def substitute(mapping: Mapping, one: Type, *, to_dyn: bool = False) -> Type:
-    """Type parameters replaced by what they stand for; by `dyn` those that stand for nothing, with `to_dyn`."""
+    """Replace type parameters with their types; with `to_dyn`, free ones with `dyn`."""
     if one.kind is TypeKind.TYPE_PARAM:
         known = mapping.get(one.name)
         if known is not None:
@@ -216,7 +214,7 @@ def substitute(mapping: Mapping, one: Type, *, to_dyn: bool = False) -> Type:
 
 
 def equivalent(one: Type, other: Type) -> bool:
-    """Equal, whatever type parameters are called."""
+    """Return whether both are equal up to the names of type parameters."""
     if one.kind is not other.kind or len(one.parameters) != len(other.parameters):
         return False
     if one.kind is not TypeKind.TYPE_PARAM and one.name != other.name:

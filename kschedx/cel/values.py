@@ -20,7 +20,7 @@ Value = object
 
 
 class Uint(int):
-    """An unsigned integer: equal to an int of the same value, and another type."""
+    """An unsigned integer: equal to an int with the same value, but of another type."""
 
     __slots__ = ()
 
@@ -36,7 +36,7 @@ NULL: Final = Null()
 
 
 class Fault:
-    """What went wrong, in cel-go's words."""
+    """An error with cel-go's message."""
 
     __slots__ = ("message",)
 
@@ -48,11 +48,11 @@ NO_OVERLOAD = Fault("no such overload")
 
 
 class UndecidedError(Exception):
-    """What Kubernetes does is not known, or takes more work or memory than is given to it, where no cost is counted."""
+    """Kubernetes' result is unknown, or needs too much work or memory without a cost."""
 
 
 class Budget:
-    """What is left of the work that no cost stands for: comparing, joining and copying what is large."""
+    """The remaining budget for work without a cost: comparing, joining, and copying large values."""
 
     __slots__ = ("left",)
 
@@ -66,13 +66,13 @@ class Budget:
 
 
 class Growing(list[Value]):
-    """The list that a comprehension collects in: adding to it changes it."""
+    """The list that a comprehension builds: appending changes it."""
 
     __slots__ = ()
 
 
 class Joined:
-    """Two lists as one, without a copy."""
+    """Two lists joined without a copy."""
 
     __slots__ = ("first", "second", "size")
 
@@ -106,9 +106,9 @@ class Joined:
 
 ListValue = list[Value] | Joined
 _SHORT = 256
-"""Items up to which a copy is cheaper than a `Joined`."""
+"""The number of items up to which a copy is cheaper than a `Joined`."""
 _LONGEST = 2**40
-"""Items of a list that is joined with itself again and again, before its size stops being a number to reckon with."""
+"""The maximum number of items in a list that is repeatedly joined with itself."""
 
 
 def joined(first: ListValue, second: ListValue) -> ListValue:
@@ -127,7 +127,7 @@ def joined(first: ListValue, second: ListValue) -> ListValue:
 
 
 class MapValue:
-    """`default`: what a key that is not there reads as; `entries` are by `map_key`."""
+    """`default`: the value of a missing key; `entries` are by `map_key`."""
 
     __slots__ = ("default", "entries")
 
@@ -139,7 +139,7 @@ class MapValue:
         return len(self.entries)
 
     def find(self, key: Value) -> Value:
-        """None where it is not there."""
+        """Return the value, or None if the key is missing."""
         try:
             return self.entries.get(map_key(key), self.default)
         except TypeError:
@@ -150,7 +150,7 @@ class MapValue:
 
 
 def map_key(key: Value) -> object:
-    """Numbers that are equal are one key, and true is not 1."""
+    """Equal numbers are the same key, and true differs from 1."""
     return (key,) if key is True or key is False else key
 
 
@@ -158,7 +158,7 @@ class Optional:
     __slots__ = ("value",)
 
     def __init__(self, value: Value = None) -> None:
-        """None for one that holds nothing."""
+        """None for an empty optional."""
         self.value = value
 
 
@@ -188,7 +188,7 @@ Prerelease = tuple[tuple[bool, int, str], ...]
 
 
 class Semver:
-    """`build` is no part of the order."""
+    """`build` does not affect the order."""
 
     __slots__ = ("numbers", "pre")
 
@@ -198,7 +198,7 @@ class Semver:
 
     @property
     def order(self) -> tuple[tuple[int, int, int], bool, Prerelease]:
-        """Numbers, then a release after what precedes it."""
+        """Numbers, then a release after its prereleases."""
         return self.numbers, not self.pre, self.pre
 
 
@@ -267,7 +267,7 @@ _TYPES: dict[type, Type] = {
 
 
 def type_value(value: Value) -> Type:
-    """What `type()` gives."""
+    """Return the result of `type()`."""
     return _TYPES[type(value)]
 
 
@@ -280,7 +280,7 @@ def is_number(value: Value) -> TypeGuard[int | float]:
 
 
 def size(value: Value) -> int | None:
-    """Characters, bytes, items or entries; None of what has no size."""
+    """Return characters, bytes, items, or entries; None for a value without a size."""
     if isinstance(value, str | bytes | list | MapValue | Joined):
         return len(value)
     if isinstance(value, Ip):
@@ -290,7 +290,7 @@ def size(value: Value) -> int | None:
     return None
 
 
-# Values and their types as cel-go's errors and texts name them.
+# Values and types as in cel-go's errors.
 
 _GO_TYPES: dict[type, str] = {
     bool: "types.Bool",
@@ -314,12 +314,12 @@ _GO_TYPES: dict[type, str] = {
 
 
 def go_type(value: Value) -> str:
-    """As Go prints it with %T."""
+    """Format as Go's %T."""
     return _GO_TYPES[type(value)]
 
 
 def printed_key(value: Value) -> str:
-    """As an error names a key or an index."""
+    """Format a key or index as in errors."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -328,7 +328,7 @@ def printed_key(value: Value) -> str:
 
 
 def double_text(value: float) -> str:
-    """As Go prints it with %g."""
+    """Format as Go's %g."""
     if value != value:
         return "NaN"
     if value in (math.inf, -math.inf):
@@ -351,9 +351,7 @@ def _expanded(digits: str, power: int) -> str:
     return f"{sign}0.{'0' * (-power - 1)}{plain}"
 
 
-# Which values are equal, and which one comes first.
-#
-# Upstream: Equal and Compare in cel-go's common/types.
+# Equality and order of values. Upstream: Equal and Compare in cel-go's common/types.
 
 _SAME_KIND_EQUAL = (str, bytes, Duration, Timestamp, Null, Type)
 
@@ -409,7 +407,7 @@ COMPARABLE = (bool, int, Uint, float, str, bytes, Duration, Timestamp)
 
 
 def compare(one: Value, other: Value) -> int | Fault:
-    """-1, 0 or 1."""
+    """Return -1, 0, or 1."""
     if is_number(one) and is_number(other):
         if one != one or other != other:
             return Fault("NaN values cannot be ordered")

@@ -80,11 +80,11 @@ def nodes(
     if watch:
         if question.snapshot or output not in (None, Format.WIDE):
             raise InputError("--watch is about the live cluster, as text")
-        return _watch(look, interval, wide=output is Format.WIDE)
+        return _watch(look, interval, sort, wide=output is Format.WIDE)
     snapshot, rows = look()
     if not rows and sort == Sort.NAME and labels is not None and snapshot.cluster.count:
         print_note(f"no node has the labels {selector}")
-    return Answer.of(_report(snapshot, rows), any(row.is_open for row in rows))
+    return Answer.of(_report(snapshot, rows, sort), any(row.is_open for row in rows))
 
 
 def _prices(path: str) -> PriceOf:
@@ -95,7 +95,7 @@ def _prices(path: str) -> PriceOf:
     return lambda name, zone, bought: prices.get((name, zone, bought))
 
 
-def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: int, *, wide: bool) -> int:
+def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: int, sort: str, *, wide: bool) -> int:
     """The screen again and again: in its place in a terminal, one below the other in a pipe. A request that fails is
     made again, once there has been one that did not fail; a line below the table says so, or standard error."""
     from rich.live import Live
@@ -114,7 +114,7 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
 
     def screen(failure: str = "") -> Text:
         now = time.strftime("%H:%M:%S")
-        lines = nodes_lines(rows, out.width, wide=wide)
+        lines = nodes_lines(rows, out.width, wide=wide, sort=sort)
         lines += terminal.paragraph(failure, out.width, first="  ", style=terminal.OPEN) if failure else []
         return Text("\n").join([*lines, Text(f"  at {now}, every {interval} s; Ctrl-C ends", style=terminal.DIM)])
 
@@ -137,13 +137,13 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
     return ExitCode.SCHEDULABLE
 
 
-def _report(snapshot: Snapshot, rows: tuple[NodeRow, ...]) -> Report:
+def _report(snapshot: Snapshot, rows: tuple[NodeRow, ...], sort: str) -> Report:
     from kschedx.inquiry.nodes import nodes_document
 
     def screen(width: int, wide: bool) -> Sequence[Text]:
         from kschedx.render.nodes import nodes_lines
 
-        return nodes_lines(rows, width, wide=wide)
+        return nodes_lines(rows, width, wide=wide, sort=sort)
 
     def page(_: bool) -> Page:
         from kschedx.render.nodes import nodes_page

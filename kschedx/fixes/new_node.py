@@ -30,6 +30,7 @@ from kschedx.findings import (
 from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import steps as s
 from kschedx.fixes.node_requirements import OF_CONTROL_PLANE, is_of_the_kind, labels_for, required_terms
+from kschedx.fixes.steps.node import ZONE
 from kschedx.fixes.trial import Situation
 from kschedx.kube.devices import (
     MAX_DEVICES_OF_CLAIM,
@@ -318,6 +319,20 @@ def _one_more(node: Node, situation: Situation) -> s.AddNode:
         status=replace(node.status, conditions=conditions),
     )
     return s.AddNode(node=new, like=node.name, taken=situation.taken_by_daemons(new))
+
+
+def nodes_of_a_pool(situation: Situation, node: Node) -> Iterator[s.AddNode]:
+    """A node that an autoscaler makes like `node`, in each zone of the cluster where that is open; one whose size is
+    open has what the pod needs."""
+    name = _free_name(f"{node.name}-new", situation)
+    labels = {**node.metadata.labels, HOSTNAME: name}
+    zones = {value for value in situation.snapshot.cluster.label(ZONE).values if value is not None}
+    places = [{}] if ZONE in labels or not zones else [{ZONE: zone} for zone in sorted(zones)]
+    for place in places:
+        sized = _node(situation, name, {**labels, **place}, None)
+        status = node.status if node.status.allocatable else sized.node.status
+        new = replace(sized.node, spec=node.spec, status=status)
+        yield replace(sized, node=new, like=node.name, taken=situation.taken_by_daemons(new))
 
 
 def nodes_that_would_do(situation: Situation) -> Iterator[s.AddNode]:

@@ -159,6 +159,47 @@ def owner_change(change: Change, owner: Owner, pod: Pod) -> Change:
     return replace(change, target=target, patch=operations)
 
 
+class ClaimTemplate(Struct, frozen=True, kw_only=True):
+    """The volumeClaimTemplate of a StatefulSet from which a claim is created."""
+
+    owner: Owner
+    name: str
+    index: int
+
+    @classmethod
+    def of(cls, claim: str, owner: Owner | None, pod: Pod) -> ClaimTemplate | None:
+        """None for a claim that no controller creates for the pod."""
+        if owner is None or owner.kind != "StatefulSet":
+            return None
+        templates = map_at(owner.manifest, "spec").get("volumeClaimTemplates")
+        for index, one in enumerate(templates if isinstance(templates, list) else ()):
+            name = str(map_at(one, "metadata").get("name"))
+            if claim == f"{name}-{pod.metadata.name}":
+                return cls(owner=owner, name=name, index=index)
+        return None
+
+    @property
+    def title(self) -> str:
+        return f"volumeClaimTemplate {self.name} of StatefulSet {self.owner.name}"
+
+    def changes(self, spec: Mapping[str, object], namespace: str) -> tuple[Change, ...]:
+        """Templates of claims cannot be changed: the StatefulSet is deleted without its pods, which another adopts."""
+        path = f"/spec/volumeClaimTemplates/{self.index}/spec"
+        patch = [add_operation(f"{path}/{key}", value) for key, value in spec.items() if key in _OF_TEMPLATE]
+        target = Target(
+            api_version=str(self.owner.manifest.get("apiVersion", "")),
+            kind=self.owner.kind,
+            namespace=namespace,
+            name=self.owner.name,
+        )
+        created = apply_patch(dict(self.owner.manifest), patch)
+        return Change(target=target, delete=True, orphan=True), Change(target=target, create=created)
+
+
+_OF_TEMPLATE = ("accessModes", "resources", "storageClassName")
+"""What a fix changes of a claim."""
+
+
 class Undelivered(Enum):
     """Why a change of the template alone does not reach the pod."""
 

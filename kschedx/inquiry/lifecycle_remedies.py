@@ -38,6 +38,7 @@ from kschedx.render.states import (
     BeingDeleted,
     ComponentDown,
     Failed,
+    KeptBySidecar,
     Lifecycle,
     NamespaceTerminating,
     NoJobStarted,
@@ -135,6 +136,9 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         match lifecycle:
             case OnLostNode(node=node):
                 yield Fix.untried(f"repair {node}, or delete the node if its machine is gone")
+            case KeptBySidecar(running=running):
+                native = f"run {running} as an init container with restartPolicy Always"
+                yield Fix.untried(f"{native}: it ends with the Job's other containers")
             case ResizeHeld():
                 yield from self._resized(lifecycle)
             case BeingDeleted(node=node, is_node_lost=True, barrier=barrier) if barrier:

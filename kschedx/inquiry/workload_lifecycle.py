@@ -82,6 +82,11 @@ class _Labeled(Struct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
+def state_of(snapshot: Snapshot, manifest: Manifest, *, is_stored: bool) -> Lifecycle | None:
+    """Why a workload creates no pods or, where all of its pods have nodes, no others; None where it does."""
+    return workload_lifecycle(snapshot, manifest) or (_held(snapshot, manifest) if is_stored else None)
+
+
 def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:
     """Why a workload creates no pods, or no more; None where its pods are created. `snapshot` is the cluster without
     the manifest, if that is not applied yet."""
@@ -246,7 +251,7 @@ def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
     return (runs_already(f"{told}; this shows where one more would go"),)
 
 
-def held(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:
+def _held(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:
     """Why a workload whose pods all have nodes gets no other pods, or no more."""
     workload = workload_of(manifest)
     rows, pods = _rows(snapshot, workload), snapshot.pods

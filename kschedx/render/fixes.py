@@ -44,7 +44,6 @@ def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
     for fix in explanation.fixes:
         covered = explanation.covered(fix)
         title, for_whom = (fix.title, for_one) if covered is None else (covered.title, _for(covered))
-        applied = [to_json(change.document) for change in fix.apply]
         made.append(
             FixView(
                 title=title,
@@ -52,10 +51,29 @@ def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
                 nodes=fix.feasible_nodes,
                 commands=fix.commands,
                 group=_GROUPS[fix.group] if are_several else "",
-                changes="" if fix.commands or not applied else msgspec.json.encode(applied).decode(),
+                changes=_changes(fix),
             )
         )
     return tuple(made)
+
+
+def _changes(fix: Fix) -> str:
+    """What is copied of a fix without commands."""
+    applied = [] if fix.commands else [to_json(change.document) for change in fix.apply]
+    return msgspec.json.encode(applied).decode() if applied else ""
+
+
+def group_fix(fix: Fix, *, for_one: bool) -> FixView:
+    """A fix of the first of several pods."""
+    seen = "for one of them" if for_one else ""
+    return FixView(title=fix.title, seen=seen, commands=fix.commands, changes=_changes(fix))
+
+
+def mended_fix(mended: SharedFix) -> FixView:
+    """A fix of several pods; what adds several nodes cannot be copied."""
+    title, _, seen = mended_text(mended).partition(SEPARATOR)
+    changes = _changes(mended.fix) if mended.nodes == 1 else ""
+    return FixView(title=title, seen=seen, commands=mended.fix.commands, changes=changes)
 
 
 def fixes_block(explanation: Explanation, width: int, limit: int | None = None) -> list[Text]:
@@ -66,31 +84,40 @@ def fixes_block(explanation: Explanation, width: int, limit: int | None = None) 
 def fix_lines(
     fixes: Sequence[FixView], no_fix: str, width: int, limit: int | None = None, about: str = ""
 ) -> list[Text]:
-    """The fixes in at most `limit` lines, the first of them whole; the rest is counted. Whose business each is, and
-    `about`, a command that explains the cause, are added where they fit."""
+    """The fixes in at most `limit` lines, the first of them whole; the rest is counted. A line says whose
+    business each is; `about`, a command that explains the cause, is added where it fits."""
     lines: list[Text] = []
     for number, fix in enumerate(fixes, start=1):
         label = (f"fix {number}" if len(fixes) > 1 else "fix") if number == 1 else f"    {number}"
-        made = labelled(label, fix.text, width, further=2)
-        if fix.group:
-            told = labelled(label, f"{fix.text}{SEPARATOR}{fix.group}", width, further=2)
-            made = told if limit is None or len(told) == len(made) else made
-        made += command_lines(fix.commands, width)
+        made = [*labelled(label, fix.text, width, further=2), *command_lines(fix.commands, width)]
         left = len(fixes) - number + 1
         if lines and limit is not None and len(lines) + len(made) + (left > 1) > limit:
-            return [*lines, _hint(f"{count(left, 'more fix', 'more fixes')}: -o wide", about, width)]
+            return [*lines, *_hints(fixes, f"{count(left, 'more fix', 'more fixes')}: -o wide", about, width)]
         lines += made
     if no_fix:
         lines += labelled("no fix", no_fix, width)
-    if any(fix.changes for fix in fixes):
-        lines.append(_hint(f"to apply: --fix {'N' if len(fixes) > 1 else '1'} -o patch", about, width))
-    return lines
+    how = f"to apply: --fix {'N' if len(fixes) > 1 else '1'} -o patch" if any(fix.changes for fix in fixes) else ""
+    return [*lines, *_hints(fixes, how, about, width)]
 
 
-def _hint(hint: str, about: str, width: int) -> Text:
-    row = " " * _INDENT + hint
-    longer = f"{row}{SEPARATOR}about the cause: {about}"
-    return text(longer if about and cell_len(longer) <= width else row, DIM)
+def _hints(fixes: Sequence[FixView], how: str, about: str, width: int) -> list[Text]:
+    """Whose business the fixes are, how to go on, and where it fits what explains the cause: in one line if it fits."""
+    told = [one for one in (_grouped(fixes), how) if one]
+    rows = [SEPARATOR.join(told)] if cell_len(SEPARATOR.join(told)) <= width - _INDENT else told
+    longer = f"{rows[-1]}{SEPARATOR}about the cause: {about}" if how and about else ""
+    if longer and cell_len(longer) <= width - _INDENT:
+        rows[-1] = longer
+    return [text(f"{' ' * _INDENT}{row}", DIM) for row in rows if row]
+
+
+def _grouped(fixes: Sequence[FixView]) -> str:
+    """`capacity: 1, 4 · this workload: 2, 3`; empty where all are of one group."""
+    numbers: dict[str, list[str]] = {}
+    for number, fix in enumerate(fixes, start=1):
+        numbers.setdefault(fix.group, []).append(str(number))
+    if len(numbers) < 2:
+        return ""
+    return SEPARATOR.join(f"{group}: {', '.join(its)}" for group, its in numbers.items())
 
 
 def _for(covered: Covered | SharedFix) -> str:
@@ -119,8 +146,7 @@ def story_fixes(story: PendingStory | None) -> tuple[FixView, ...]:
     """The first thing that helps the pods of a story; empty where nothing does."""
     if story is None or story.mended is None:
         return ()
-    title, _, seen = mended_text(story.mended).partition(SEPARATOR)
-    return (FixView(title=title, seen=seen, commands=story.mended.fix.commands),)
+    return (mended_fix(story.mended),)
 
 
 def refusal_fixes(mending: SharedFixes, result: WorkloadResult) -> tuple[FixView, ...]:

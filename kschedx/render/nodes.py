@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.text import Text
 
@@ -42,8 +43,8 @@ class _Column(Struct, frozen=True, kw_only=True):
     is_number: bool = False
 
 
-def _columns(rows: Sequence[NodeRow]) -> list[_Column]:
-    """The columns that distinguish nodes, or show what is free on them."""
+def _columns(rows: Sequence[NodeRow], sort: str = "") -> list[_Column]:
+    """The columns that distinguish nodes, or show what is free on them; the one that they are sorted by stays."""
 
     def use(name: str) -> Callable[[NodeRow], str]:
         return lambda row: _use(name, row.resources.get(name))
@@ -55,15 +56,17 @@ def _columns(rows: Sequence[NodeRow]) -> list[_Column]:
         *([_Column(label="status", cell=_status)] if any(row.status != "Ready" for row in rows) else []),
         _Column(label="cpu", cell=use("cpu"), is_number=True),
         _Column(label="memory", cell=use("memory"), is_number=True),
-        *(_Column(label=_label(name, extended), cell=use(name), rank=1, is_number=True) for name in extended),
-        _Column(label="pods", cell=lambda row: f"{row.pods.requested}/{row.pods.allocatable}", is_number=True),
+        *(_Column(label=_label(name, extended), cell=use(name), rank=2, is_number=True) for name in extended),
+        _Column(label="pods", cell=lambda row: f"{row.pods.requested}/{row.pods.allocatable}", rank=1, is_number=True),
         _Column(label="largest pod", cell=largest_pod),
-        _Column(label="zone", cell=lambda row: row.zone, rank=2),
-        _Column(label="pool", cell=lambda row: row.pool, rank=3),
-        _Column(label="type", cell=lambda row: row.type, rank=5),
-        _Column(label="bought as", cell=_bought, rank=4),
-        _Column(label="taints", cell=lambda row: listed(row.taints, 1), rank=6),
+        _Column(label="zone", cell=lambda row: row.zone, rank=3),
+        _Column(label="pool", cell=lambda row: row.pool, rank=4),
+        _Column(label="type", cell=lambda row: row.type, rank=6),
+        _Column(label="bought as", cell=_bought, rank=5),
+        _Column(label="taints", cell=lambda row: listed(row.taints, 1), rank=7),
     ]
+    sort = {"free": "largest pod", "price": "bought as"}.get(sort, _label(sort, extended))
+    made = [replace(one, rank=0) if one.label == sort else one for one in made]
     return [one for one in made if not one.rank or any(one.cell(row) for row in rows)]
 
 
@@ -111,32 +114,36 @@ def _use(resource: str, use: Use | None) -> str:
     return "" if use is None else "/".join(amount(resource, number) for number in (use.requested, use.allocatable))
 
 
-def nodes_lines(rows: Sequence[NodeRow], width: int, *, wide: bool = False, notes: Sequence[str] = ()) -> list[Text]:
-    """Headline, totals, and a row per node; `wide` shows every node and column."""
+def nodes_lines(
+    rows: Sequence[NodeRow], width: int, *, wide: bool = False, notes: Sequence[str] = (), sort: str = ""
+) -> list[Text]:
+    """Headline, totals, and a row per node; `wide` shows every node and column. `sort` is what they are sorted by."""
     view = nodes_view(rows, notes)
     lines = title_lines(view.headline, view.tone, width)
     shown = rows if wide else rows[:MOST_NODES]
     with short_node_names([row.name for row in rows]):
         for fact in view.facts:
             lines += labelled(fact.label, " · ".join(fact.items), width)
-        lines += [BLANK, *_table(shown, rows, width, wide=wide)] if rows else []
+        lines += [BLANK, *_table(shown, rows, None if wide else width, sort)] if rows else []
     lines += more(len(rows) - len(shown), "node")
     for note in filter(None, (*notes, names_note([row.name for row in rows]))):
         lines += [BLANK, *labelled("note", note, width)]
     return lines
 
 
-def _table(shown: Sequence[NodeRow], rows: Sequence[NodeRow], width: int, *, wide: bool) -> list[Text]:
-    kept = _columns(rows)
+def _table(shown: Sequence[NodeRow], rows: Sequence[NodeRow], width: int | None, sort: str) -> list[Text]:
+    """All columns without a `width`."""
+    kept = _columns(rows, sort)
     cells = {one.label: [terminal.shown(text) for text in (one.label, *map(one.cell, shown))] for one in kept}
 
     def needed() -> int:
         return _GAP + sum(max(map(cell_len, cells[one.label])) + _GAP for one in kept) - _GAP
 
-    while not wide and needed() > width and any(one.rank for one in kept):
+    while width is not None and needed() > width and any(one.rank for one in kept):
         kept.remove(max(kept, key=lambda one: one.rank))
     numbers = frozenset(at for at, one in enumerate(kept) if one.is_number)
-    return columns(zip(*(cells[one.label] for one in kept), strict=True), right=numbers, indent=_GAP, header=True)
+    made = zip(*(cells[one.label] for one in kept), strict=True)
+    return columns(made, right=numbers, indent=_GAP, header=True, width=width)
 
 
 def nodes_view(rows: Sequence[NodeRow], notes: Sequence[str] = ()) -> View:

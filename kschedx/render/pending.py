@@ -16,6 +16,7 @@ from kschedx.kube.workloads import MAKING_PODS
 from kschedx.render.fixes import continued
 from kschedx.render.states import decision_name, row_named
 from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, SEPARATOR, line, paragraph, shortens, title_lines
+from kschedx.render.view import Fix as FixView
 from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words import describe
@@ -33,7 +34,7 @@ def _nodes_of(answers: Sequence[PodAnswer]) -> Sequence[str]:
 @shortens(_nodes_of)
 def pending_lines(
     answers: Sequence[PodAnswer],
-    fix_of: Callable[[CauseGroup], str],
+    fix_of: Callable[[CauseGroup], FixView | None],
     *,
     width: int,
     wide: bool = False,
@@ -50,9 +51,9 @@ def pending_lines(
         return title_lines(nothing, Tone.GOOD, width)
     found = groups(answers)
     head = title_lines(pending_sentence(answers), pending_tone(answers), width)
-    told: dict[int, str] = {}
+    told: dict[int, FixView | None] = {}
 
-    def fix(group: CauseGroup) -> str:
+    def fix(group: CauseGroup) -> FixView | None:
         """To be looked for once."""
         if id(group) not in told:
             told[id(group)] = fix_of(group)
@@ -124,7 +125,7 @@ def _taken(taken: Taken) -> str:
 
 
 def _blocks(
-    found: Sequence[CauseGroup], fix_of: Callable[[CauseGroup], str], width: int, *, wide: bool, events: int
+    found: Sequence[CauseGroup], fix_of: Callable[[CauseGroup], FixView | None], width: int, *, wide: bool, events: int
 ) -> Iterator[list[Text]]:
     """Those that the screen has room for, and one more; all with `wide`. Each begins with a blank line. So many of the
     first have kube-scheduler's text."""
@@ -138,7 +139,7 @@ def _blocks(
 
 
 def _block(
-    group: CauseGroup, fix_of: Callable[[CauseGroup], str], width: int, *, wide: bool, event: bool
+    group: CauseGroup, fix_of: Callable[[CauseGroup], FixView | None], width: int, *, wide: bool, event: bool
 ) -> list[Text]:
     first, tone = group.first, cause_tone(group)
     lines = paragraph(cause_title(group), width, first=tone.mark, style=_STYLES.get(tone, BAD))
@@ -148,9 +149,9 @@ def _block(
     if event and first.headlines and first.message:
         lines += _labelled("event" if is_event(first) else BECAUSE, first.message, width, style=DIM)
     lines += [row for fact in facts if fact.label == ALONE for row in _labelled(fact.label, fact.items[0], width)]
-    fix = "" if tone is Tone.GOOD else fix_of(group)
-    if fix:
-        lines += _labelled("fix", fix, width)
+    fix = None if tone is Tone.GOOD else fix_of(group)
+    if fix is not None:
+        lines += _labelled("fix", fix.text, width)
     if first.command and tone is not Tone.GOOD:
         rows = continued(first.command, width - len(MORE))
         lines += [line((f"{'' if number else MORE:{len(MORE)}}{row}", DIM)) for number, row in enumerate(rows)]

@@ -588,3 +588,34 @@ def test_a_spread_constraint_that_counts_an_older_revision() -> None:
     assert added in told(*nodes, full, *pods, pod("me", labels=new, topologySpreadConstraints=[rule]))
     bare = pod("me", labels={"app": "web"}, topologySpreadConstraints=[rule])
     assert added not in told(*nodes, full, *pods, bare)
+
+
+def test_members_that_a_gang_lacks_are_tried() -> None:
+    enabled = {"enabled": [{"name": "Coscheduling"}]}
+    plugins = {"multiPoint": enabled, "queueSort": {**enabled, "disabled": [{"name": "*"}]}}
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}],
+    }
+    group = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "train", "namespace": "default"},
+        "spec": {"minMember": 4},
+    }
+    labels = {"scheduling.x-k8s.io/pod-group": "train"}
+    gated = pod("b", labels=labels, spec={"schedulingGates": [{"name": "example.com/quota"}]})
+    for members, title in (
+        ([pod("a", labels=labels), pod("b", labels=labels)], "create 2 more pods of group train"),
+        (
+            [pod("a", labels=labels), gated],
+            "create 2 more pods of group train, and remove the scheduling gates of default/b",
+        ),
+    ):
+        snapshot = kschedx.Snapshot.from_objects([node("n"), group, *members])
+        found = kschedx.explain(snapshot, "default/a", config=config)
+        fix, *_ = found.fixes
+        assert (fix.title, fix.certainty) == (title, "verified")
+        assert sum(one.create is not None for one in fix.changes) == 2
+        assert found.after(fix).outcome == "Scheduled"

@@ -11,6 +11,7 @@ import kschedx
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.nodes import NodeRow, node_rows, sorted_rows
+from kschedx.render.nodes import nodes_lines
 from kschedx.schemas import check_document
 from kschedx.snapshot.snapshot import Snapshot
 from tests.command import kschedx as command
@@ -72,6 +73,13 @@ def test_columns_sort_and_an_unknown_one_is_named() -> None:
     with pytest.raises(InputError, match='no column is called "memroy"') as error:
         sorted_rows(rows, "memroy")
     assert "memory" in str(error.value.hint)
+
+
+@pytest.mark.parametrize(("sort", "label"), [("type", "type"), ("free", "largest pod"), ("name", "node")])
+def test_the_column_of_the_order_stays_and_no_row_is_cut(sort: str, label: str) -> None:
+    lines = [line.plain for line in nodes_lines(rows_of(kschedx.load(CLUSTER)), 80, sort=sort)]
+    assert any(line.startswith("  node ") and label in line for line in lines)
+    assert max(map(len, lines)) <= 80
 
 
 def test_the_document_adds_up() -> None:

@@ -40,5 +40,5 @@ def test_the_first_line(outcomes: list[Outcome | None], told: str) -> None:
 def test_pods_that_compete_are_said_to_be_looked_at_alone(
     competing: bool, outcomes: list[Outcome | None], is_said: bool
 ) -> None:
-    lines = pending_lines(answers(*outcomes), lambda group: "", width=100, competing=competing)
+    lines = pending_lines(answers(*outcomes), lambda group: None, width=100, competing=competing)
     assert (ALONE in [line.plain for line in lines]) == is_said

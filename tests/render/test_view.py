@@ -98,7 +98,7 @@ def required(page: Page) -> Iterator[str]:
                 yield from (*(text for label, text in detail.facts if label in CAUSES), detail.no_fix)
                 fixes += detail.fixes
     for fix in fixes:
-        yield from (fix.title, fix.seen)
+        yield from (fix.title, *fix.seen.split(" · "))  # whose business it is comes in a line of its own
 
 
 def verdicts_in(screen: str) -> Iterator[str]:
@@ -137,3 +137,15 @@ def test_causes_fixes_and_verdicts_are_in_every_form(asked: str, monkeypatch: py
         picture = letters(re.sub("<[^>]*>", "", letters(svg(page))))
         card = [page.head.headline, *page.head.because, *(fix.title for fix in page.head.fixes[:MOST_FIXES])]
         assert not [one for one in card if letters(re.sub("<[^>]*>", "", one)) not in picture]
+
+
+def test_a_fix_of_a_cause_can_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    folder = "fixtures/label-typo"
+    report = reported(f"why --all-pending -s {folder}/cluster.yaml -s {folder}/pod.yaml")
+    assert report is not None
+    assert report.page is not None
+    [causes] = [one for one in report.page(False).sections if isinstance(one, Items)]
+    copied = [fix.copy for detail in causes.details for fix in detail.fixes]
+    assert copied
+    assert all('"kind":"Pod"' in one for one in copied)

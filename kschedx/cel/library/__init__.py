@@ -1,1 +1,1 @@
-"""The functions of an expression, a module for each library."""
+"""The functions of expressions, one module for each library."""

@@ -1,4 +1,4 @@
-"""Addresses and networks, read as Go's net/netip reads them and with its words for what is none.
+"""IP addresses and networks, with the syntax and errors of Go's net/netip.
 
 Upstream: apiserver/pkg/cel/library/ip.go and cidr.go; net/netip.
 """
@@ -18,11 +18,11 @@ from kschedx.kube.field_errors import quoted
 _LEADING = "parse error during conversion from string: "
 _OCTETS, _BYTES = 4, 16
 _LAST_FIELDS = _BYTES - _OCTETS
-"""Where an IPv4 address begins in an IPv6 one."""
+"""The offset of an IPv4 address in an IPv6 address."""
 _BITS = re.compile(r"[1-9][0-9]*|[0-9]", re.ASCII)
 
 
-# --- what is wrong with a text
+# --- errors
 
 
 def _at(what: str, rest: str) -> str:
@@ -30,7 +30,7 @@ def _at(what: str, rest: str) -> str:
 
 
 def _fault_of_address(text: str) -> str:
-    """Empty where it is one."""
+    """Return the error of an address, or an empty string."""
     for character in text:
         match character:
             case ".":
@@ -202,7 +202,7 @@ def _is_cidr(_: Budget, text: str) -> Value:
 def _contains_ip(_: Budget, one: Cidr, other: Value) -> Value:
     address = _address(other) if isinstance(other, str) else other
     if not isinstance(address, Ip):
-        return Fault("no such overload")  # whatever is wrong with a text
+        return Fault("no such overload")  # for any error of the text
     return address.address.version == one.prefix.version and address.address in one.prefix.network
 
 

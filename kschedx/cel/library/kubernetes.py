@@ -29,7 +29,7 @@ from kschedx.kube.field_errors import quoted
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.resources import exact_nano_units
 
-# URLs as Go's net/url reads them.
+# URLs with the syntax of Go's net/url.
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL | re.ASCII)
 _ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
@@ -38,7 +38,7 @@ _HOST_REFUSED = re.compile(r"[ \"<>\\^`{|}\x00-\x1f\x7f]")
 
 
 def request_uri_error(text: str) -> str | None:
-    """What url.ParseRequestURI says of it; None where it is right."""
+    """Return the error of url.ParseRequestURI, or None."""
     told = _error(text)
     return None if told is None else f'parse "{text}": {told}'
 
@@ -76,7 +76,7 @@ def _error(text: str) -> str | None:
 
 
 def _authority(rest: str) -> tuple[str, str]:
-    """What stands behind two slashes, and the path."""
+    """Return the part after two slashes, and the path."""
     if not rest.startswith("//"):
         return "", rest
     authority, slash, path = rest[2:].partition("/")
@@ -84,7 +84,7 @@ def _authority(rest: str) -> tuple[str, str]:
 
 
 def parsed_url(text: str) -> Url:
-    """Of what `request_uri_error` finds right."""
+    """Parse a URL without `request_uri_error`."""
     whole = text.partition("#")[0]
     found = _SCHEME.fullmatch(whole)
     scheme, rest = (found[1].lower(), found[2]) if found else ("", whole)
@@ -114,14 +114,14 @@ _PLAIN = "$&+,/:;=@!'()*[]-_.~"
 
 
 def _escaped(path: str) -> str:
-    """The path as it is written, where Go finds that writing valid; else encoded again."""
+    """Return the path as written if Go accepts that encoding; otherwise encode it again."""
     if re.fullmatch(r"(?:[A-Za-z0-9\-_.~!$&'()*+,;=:@/\[\]]|%[0-9A-Fa-f]{2})*", path):
         return path
     return quote(unquote(path), safe=_PLAIN.replace("[]", ""))
 
 
 def query_of(query: str) -> dict[str, list[str]]:
-    """Pairs with a semicolon or a wrong escape are left out."""
+    """Pairs with a semicolon or an invalid escape are left out."""
     found: dict[str, list[str]] = {}
     for pair in query.split("&"):
         if not pair or ";" in pair or _ESCAPE.search(pair):
@@ -133,9 +133,7 @@ def query_of(query: str) -> dict[str, list[str]]:
     return found
 
 
-# Named formats: what a text has to be to be a name, a date, a URI.
-#
-# Upstream: apiserver/pkg/cel/library/format.go.
+# Named formats: validation of names, dates, and URIs. Upstream: apiserver/pkg/cel/library/format.go.
 
 _DNS_1035 = re.compile(r"[a-z](?:-*[a-z0-9]++)*+")
 _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
@@ -155,7 +153,7 @@ def _dns_1035(value: str) -> Iterator[str]:
 
 
 def _of_prefix(errors: Callable[[str], Iterator[str]]) -> Callable[[str], Iterator[str]]:
-    """A name that something follows may end in a dash."""
+    """A prefix of a name may end with a dash."""
     return lambda value: errors(f"{value[:-1]}a" if len(value) > 1 and value.endswith("-") else value)
 
 
@@ -214,7 +212,7 @@ _FORMATS: dict[str, tuple[str, int, Callable[[str], Iterator[str]]]] = {
     "date": ("date", 137, _date),
     "datetime": ("datetime", 137, _datetime),
 }
-"""What a format is called inside, and how long a pattern its cost stands for."""
+"""The internal name of each format, and the pattern length that its cost is based on."""
 
 
 def _format(name: str) -> Format:
@@ -297,7 +295,7 @@ _MAX_UINT = 2**64 - 1
 
 
 def semver_from_text(text: str) -> Semver | Fault:
-    """A fault has the words of blang/semver, which Kubernetes reads versions with."""
+    """The error of a `Fault` is that of blang/semver, which Kubernetes uses."""
     if not text:
         return Fault("Version string empty")
     parts = text.split(".", 2)

@@ -1,4 +1,4 @@
-"""The libraries of lists, sets, optional values, and comprehensions of two variables."""
+"""The libraries of lists, sets, optional values, and two-variable comprehensions."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _flatten(budget: Budget, items: ListValue, depth: int = 1) -> Value:
     if depth < 0:
         return Fault("level must be non-negative")
     found: list[Value] = []
-    # a stack of what is left of each list, so that depth costs no recursion
+    # a stack with the rest of each list, so that nesting needs no recursion
     waiting = [(iter(items), depth)]
     while waiting:
         rest, deeper = waiting[-1]
@@ -300,13 +300,12 @@ LIST_FUNCTIONS = (
 )
 
 
-# The libraries of optional values and of comprehensions of two variables, and steps into lists and maps.
-#
-# Upstream: cel-go's cel/library.go and ext/comprehensions.go.
+# The libraries of optional values and two-variable comprehensions, and indexing of lists and maps. Upstream: cel-go's
+# cel/library.go and ext/comprehensions.go.
 
 
 def _is_zero(value: Value) -> bool:
-    """A value that optional.ofNonZeroValue leaves out."""
+    """Return whether optional.ofNonZeroValue leaves the value out."""
     if value is NULL:
         return True
     if isinstance(value, bool | int | float | str | bytes):

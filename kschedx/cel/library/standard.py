@@ -1,4 +1,4 @@
-"""The standard library: operators, conversions, sizes, texts, durations, and points in time."""
+"""The standard library: operators, conversions, sizes, strings, durations, and timestamps."""
 
 from __future__ import annotations
 
@@ -47,17 +47,16 @@ from kschedx.cel.values import (
     type_value,
 )
 
-# Arithmetic, also of times, and joining texts and lists; what leaves the range of its type is a fault.
-#
-# Upstream: the operations of cel-go's common/types, and common/types/overflow.go.
+# Arithmetic, also on times, and concatenation of strings and lists; a result out of range is a fault. Upstream: the
+# operations of cel-go's common/types, and common/types/overflow.go.
 
 MIN_INT, MAX_INT, MAX_UINT = -(2**63), 2**63 - 1, 2**64 - 1
 _CHARACTERS_A_STEP = 16
-"""Of a text that is built or copied."""
+"""Characters per step for a string that is built or copied."""
 
 
 def in_range(value: int, kind: type) -> Value:
-    """The result of arithmetic, or the overflow."""
+    """Return the result of arithmetic, or the overflow."""
     if kind is Uint:
         return Uint(value) if 0 <= value <= MAX_UINT else Fault("unsigned integer overflow")
     if MIN_INT <= value <= MAX_INT:
@@ -151,19 +150,18 @@ def negate(_: Budget, one: Value) -> Value:
     return NO_OVERLOAD
 
 
-# Durations and points in time.
-#
-# Upstream: cel-go's common/types/duration.go and timestamp.go, Go's time.ParseDuration and RFC 3339.
+# Durations and timestamps. Upstream: cel-go's common/types/duration.go and timestamp.go, Go's time.ParseDuration and
+# RFC 3339.
 
 _UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 _PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _RFC_3339 = re.compile(r"(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:[.,](\d+))?(Z|[+-]\d{2}:\d{2})", re.ASCII)
 _LONGEST_NUMBER = 30
-"""Digits, above which it is no duration that Go can hold."""
+"""The number of digits beyond which Go cannot represent a duration."""
 
 
 def duration_from_text(text: str) -> Duration | None:
-    """None where it is none, or one that is too long."""
+    """Parse a duration, or return None if it is invalid or too long."""
     sign, rest = (text[:1], text[1:]) if text[:1] in ("+", "-") else ("", text)
     if rest == "0":
         return Duration(0)
@@ -188,7 +186,7 @@ def duration_text(one: Duration) -> str:
 
 
 def timestamp_from_text(text: str) -> Timestamp | None:
-    """None where it is none that Go reads."""
+    """Parse a timestamp, or return None if Go does not accept it."""
     found = _RFC_3339.fullmatch(text)
     if found is None:
         return None
@@ -275,9 +273,7 @@ TIME_FUNCTIONS = (
 )
 
 
-# Conversions from one type to another.
-#
-# Upstream: ConvertToType in cel-go's common/types.
+# Type conversions. Upstream: ConvertToType in cel-go's common/types.
 
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _UNSIGNED = re.compile(r"[0-9]+", re.ASCII)
@@ -358,7 +354,7 @@ def to_duration(_: Budget, one: Value) -> Value:
     if isinstance(one, str):
         found = duration_from_text(one)
         return _not_converted(one, DURATION) if found is None else found
-    # cel-go declares duration(int) and cannot do it
+    # cel-go declares duration(int) but does not implement it
     return _not_converted(one, DURATION)
 
 
@@ -376,9 +372,7 @@ def in_timestamp_range(nanoseconds: int) -> Value:
     return Fault("timestamp overflow")
 
 
-# The standard library: operators, conversions, sizes and texts.
-#
-# Upstream: cel-go's common/stdlib/standard.go.
+# The standard library: operators, conversions, sizes, and strings. Upstream: cel-go's common/stdlib/standard.go.
 
 _A, _B = parameter("A"), parameter("B")
 _LIST, _MAP = list_of(_A), map_of(_A, _B)
@@ -397,7 +391,7 @@ def _ordered(holds: Callable[[int], bool]) -> Run:
 
 
 def contains(budget: Budget, item: Value, within: ListValue) -> Value:
-    """Whether a list has an item."""
+    """Return whether a list contains an item."""
     for each in within:
         budget.spend(1)
         if equal(item, each, budget) is True:
@@ -425,7 +419,7 @@ def _type(_: Budget, one: Value) -> Value:
     return type_value(one)
 
 
-# --- texts
+# --- strings
 
 
 def _on_texts(does: Callable[[str, str], bool]) -> Run:

@@ -1,4 +1,4 @@
-"""The library of texts, with `format()`."""
+"""The string library, with `format()`."""
 
 from __future__ import annotations
 
@@ -27,16 +27,14 @@ from kschedx.cel.values import (
 )
 from kschedx.kube.field_errors import quoted
 
-# `format()`: clauses of a text filled with values, as it is run and as it is checked before.
-#
-# Numbers with a point are written as English writes them, with commas and `×10`; inside of lists and maps as CEL does.
-#
-# Upstream: cel-go's ext/formatting.go; golang.org/x/text/message, as far as it is reached from there.
+# `format()`: the clauses of a string and their values, at run time and in the checker. Decimal numbers have English
+# formatting, with commas and `×10`; inside lists and maps they have CEL's. Upstream: cel-go's ext/formatting.go;
+# golang.org/x/text/message, as far as it is used there.
 
 _DIGITS = 6
-"""Behind the point, where a clause says nothing else."""
+"""The default number of decimals."""
 _MOST_DIGITS = 1_000_000
-"""Above them Go writes something else, and the digits would fill a page."""
+"""The limit above which Go's output differs and would be very long."""
 _CLAUSE = re.compile(r"%(?:(%)|(\.([0-9]*))?(.)?)", re.ASCII | re.DOTALL)
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
@@ -80,14 +78,14 @@ _TAKES = {
 class _Clause(NamedTuple):
     verb: str
     precision: int
-    """Digits; -1 where none are asked for."""
+    """The number of decimals; -1 for the default."""
 
 
 _End = Fault("unexpected end of string")
 
 
 def _pieces(text: str) -> Iterator[str | _Clause | Fault]:
-    """Plain text, and clauses; what is wrong with a clause stands in its place."""
+    """Yield plain text, clauses, and the errors of clauses."""
     end = 0
     for found in _CLAUSE.finditer(text):
         yield text[end : found.start()]
@@ -107,12 +105,12 @@ def _clause(found: re.Match[str]) -> _Clause | Fault:
         wrong = f'error while converting precision to integer: strconv.Atoi: parsing "{digits}": {why}'
         return Fault(f"{told}error while parsing precision: {wrong}")
     if verb not in _TAKES:
-        # of a character its first byte
+        # the first byte of a character
         return Fault(f'{told}unrecognized formatting clause "{chr(verb.encode()[0])}"')
     return _Clause(verb, -1 if digits is None else int(digits))
 
 
-# --- as it is run
+# --- at run time
 
 
 def formatted(budget: Budget, text: str, arguments: Value) -> Value:
@@ -166,7 +164,7 @@ def _fixed(number: float, precision: int) -> str:
 
 
 def _scientific(number: float, precision: int) -> str:
-    """What is meant as the number of digits is taken for the width."""
+    """Upstream uses the precision as the width."""
     width = _DIGITS if precision < 0 else precision
     if width > _MOST_DIGITS:
         raise UndecidedError(f"how format() writes {width} digits is not known")
@@ -179,7 +177,7 @@ def _scientific(number: float, precision: int) -> str:
 
 
 def _signed(number: float) -> str:
-    """What is no number of digits."""
+    """Format infinity or NaN."""
     if math.isnan(number):
         return "NaN"
     return ("-∞" if number < 0 else "∞") if math.isinf(number) else ""
@@ -199,7 +197,7 @@ def _as_text(value: Value) -> str | Fault:
 
 
 def _plain(value: Value) -> str | Fault | None:
-    """What is written the same inside of a list; None for what is not written so."""
+    """Format a value that looks the same inside a list; None for others."""
     if isinstance(value, str):
         return value
     if isinstance(value, bytes):
@@ -219,7 +217,7 @@ def _plain(value: Value) -> str | Fault | None:
 
 
 def _inside(value: Value) -> str | Fault:
-    """As CEL would write it."""
+    """Format a value as CEL."""
     if is_list(value):
         items = [_inside(one) for one in value]
         wrong = next((one for one in items if isinstance(one, Fault)), None)
@@ -255,11 +253,11 @@ def _map(value: MapValue) -> str | Fault:
     return f"{{{', '.join(f'{told}:{held}' for told, held in pairs)}}}"
 
 
-# --- as it is checked, where text and arguments are written out
+# --- in the checker, if text and arguments are literals
 
 
 def misused(call: Call) -> tuple[int, str] | None:
-    """The position and the words of what is wrong with a call of format(); None where nothing is, or is known to be."""
+    """Return the position and message of an error in a call of format(), or None."""
     text, listed = call.target, call.arguments[0] if call.arguments else None
     if not isinstance(text, Literal) or not isinstance(text.value, str) or not isinstance(listed, ListNode):
         return None
@@ -284,7 +282,7 @@ def misused(call: Call) -> tuple[int, str] | None:
 
 
 def _refused(verb: str, one: Expr) -> Expr | None:
-    """What a clause cannot write, be it inside of a list or a map."""
+    """Return the value that a clause cannot format, also inside a list or map."""
     if one.type.kind is not TypeKind.DYN and one.type.kind not in _TAKES[verb]:
         return one
     inner: tuple[Expr, ...] = ()
@@ -295,9 +293,7 @@ def _refused(verb: str, one: Expr) -> Expr | None:
     return next((found for each in inner if (found := _refused(verb, each)) is not None), None)
 
 
-# The library of texts.
-#
-# Upstream: cel-go's ext/strings.go, version 2.
+# The string library. Upstream: cel-go's ext/strings.go, version 2.
 
 _BLANKS = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _TO_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}

@@ -13,6 +13,7 @@ from kschedx.explain.profile_changes import Change
 from kschedx.explain.setup import Setup
 from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.fit import Fit
 from kschedx.inquiry.pending_pods import SharedFixes
 from kschedx.inquiry.profile_difference import Comparison
 from kschedx.kube.names import POOL_LABELS, ZONE_LABELS
@@ -75,7 +76,6 @@ from kschedx.render.simulation import (
     simulation_tone,
     workload_tone,
 )
-from kschedx.render.terminal import SEPARATOR
 from kschedx.render.view import Fix, Item, Tone, View
 from kschedx.render.wording import Fact, amount, count, listed, visible
 from kschedx.render.words.comparison import (
@@ -95,7 +95,6 @@ from kschedx.render.words.comparison import (
     side_titles,
 )
 from kschedx.simulate.drain import DrainOutcome, DrainResult
-from kschedx.simulate.fit import Fit
 from kschedx.simulate.simulation import NodeUse, Simulation
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -111,7 +110,7 @@ MOST_STORIES = 40
 
 def pending_view(
     answers: Sequence[PodAnswer],
-    fix_of: Callable[[CauseGroup], str],
+    fix_of: Callable[[CauseGroup], Fix | None],
     notes: Sequence[str],
     *,
     competing: bool = False,
@@ -133,9 +132,8 @@ def pending_view(
 _KINDS = {Tone.GOOD: "schedulable", Tone.HELD: "held", Tone.OPEN: "undecided"}
 
 
-def _cause(group: CauseGroup, fix: str) -> Item:
+def _cause(group: CauseGroup, fix: Fix | None) -> Item:
     first, tone = group.first, cause_tone(group)
-    title, _, seen = fix.partition(SEPARATOR)
     return Item(
         title=cause_title(group),
         tone=tone,
@@ -148,7 +146,7 @@ def _cause(group: CauseGroup, fix: str) -> Item:
         ),
         facts=tuple(cause_facts(group)),
         event=first.message if is_event(first) else "",
-        fixes=(Fix(title=title, seen=seen),) if fix and tone is not Tone.GOOD else (),
+        fixes=(fix,) if fix is not None and tone is not Tone.GOOD else (),
         members=tuple(_member(answer) for answer in group.answers),
     )
 
@@ -159,16 +157,16 @@ def _member(answer: PodAnswer) -> str:
 
 def pending_page(
     answers: Sequence[PodAnswer],
-    fix_of: Callable[[CauseGroup], str],
+    fix_of: Callable[[CauseGroup], Fix | None],
     notes: Sequence[str],
     snapshot: Snapshot | None,
     *,
     competing: bool = False,
     nothing: str = "",
 ) -> Page:
-    told: dict[int, str] = {}
+    told: dict[int, Fix | None] = {}
 
-    def once(group: CauseGroup) -> str:
+    def once(group: CauseGroup) -> Fix | None:
         key = id(group.first)
         if key not in told:
             told[key] = fix_of(group)
