@@ -23,7 +23,7 @@ from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Status
 from kschedx.kube.autoscalers import SCALE_DOWN, SCALE_UP, SCHEDULER_CONFIG, Written
 from kschedx.kube.scalars import nanoseconds
-from kschedx.kube.types import AUTOSCALER_STATUS, Pod, PodCondition, PodStatus
+from kschedx.kube.types import AUTOSCALER_STATUS, Node, Pod, PodCondition, PodStatus
 from kschedx.releases import Release
 from kschedx.releases.autoscaler import MEASURED, AutoscalerBehaviour, autoscaler_behaviour
 from kschedx.snapshot.snapshot import Snapshot
@@ -85,6 +85,11 @@ class PodScaling(Struct, frozen=True, kw_only=True):
     """The number of computed options."""
     is_waiting: bool
     """Whether it fits a group, but the group of another pod is chosen first."""
+
+    def node_of(self, group: str) -> Node | None:
+        """Of which the autoscaler makes the new nodes of a group."""
+        templates = (one.template for one in self.groups if one.name == group)
+        return next((one.node for one in templates if one is not None), None)
 
 
 class Autoscaler:

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from msgspec import Struct
 
 from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.kube.types import Taint
+from kschedx.kube.types import Node, Pod, Taint
 
 
 class StepKind(Enum):
@@ -45,3 +45,7 @@ class AutoscalerRemedy(Struct, frozen=True, kw_only=True):
     group: str
     nodes: int
     """The number of nodes added to the group; 0 if the pod fits the group, but nodes for other pods come first."""
+    pod: Pod
+    """The changed pod."""
+    node: Node | None
+    """The template of the group's new nodes."""

@@ -382,12 +382,12 @@ def pods_of_ordinals(
         next_pod = pod_from_workload({**manifest, "spec": spec})
         subject = admitted(snapshot, next_pod, setup, title=title(manifest), maker=manifest)
         pod = subject.pod
-        snapshot = _with_claims(subject.snapshot, manifest, pod)
+        snapshot = with_template_claims(subject.snapshot, manifest, pod)
         made.append(replace(pod, metadata=replace(pod.metadata, uid=f"new/{pod.key}")))
     return snapshot, made
 
 
-def _with_claims(snapshot: Snapshot, manifest: Manifest, pod: Pod) -> Snapshot:
+def with_template_claims(snapshot: Snapshot, manifest: Manifest, pod: Pod) -> Snapshot:
     """The claims that the StatefulSet's controller makes for a pod, where it has none of that name yet."""
     made: dict[str, PersistentVolumeClaim] = {}
     for written in claims_for(manifest, pod.metadata.name):

@@ -1,1 +1,1 @@
-"""Reads a finished cycle: the diagnosis, who holds what, what to know to trust the answer."""
+"""Explains a finished cycle: the diagnosis, who uses what, and notes on how far to trust the answer."""

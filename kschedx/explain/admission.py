@@ -1,7 +1,7 @@
-"""What Pod Security admission makes of new pods in a snapshot's namespaces, as far as that can be known.
+"""Pod Security admission of new pods in a snapshot's namespaces.
 
-The API server's own configuration (defaults other than `privileged`, exempt namespaces, users and RuntimeClasses) is
-in no dump: it is taken to be the built-in one.
+The API server's own configuration (defaults other than `privileged`, exempt namespaces, users, and RuntimeClasses) is
+in no dump; the built-in one is assumed.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ from kschedx.snapshot.events import FailedCreate
 from kschedx.snapshot.snapshot import Snapshot
 
 _FIRST = 23
-"""The minor version whose API server checks the labels by default."""
+"""The first minor version that enforces the labels by default."""
 _OWN_USERS = "UserNamespacesPodSecurityStandards"
 _OPENSHIFT = "node.openshift.io/os_id"
 
 
 UNREAD = "pod-security"
-"""The id of the note that it cannot be known whether a pod keeps to its namespace's Pod Security Standard."""
+"""The id of the note that it is unknown whether a pod meets its namespace's Pod Security Standard."""
 
 
 def enforced(
     snapshot: Snapshot, namespace: str, release: Release, maker: Mapping[str, object] | None = None
 ) -> PodSecurity | Note | None:
-    """What a new pod is held against; None where every pod is let in. `maker` is the workload whose template it has."""
+    """Return the standard for a new pod; None if every pod is admitted. `maker` is the workload with its template."""
     standards, wanted = standards_of(release), _policy(snapshot, namespace).enforce
     if standards is None or wanted.level is Level.PRIVILEGED:
         return None
@@ -89,7 +89,7 @@ def enforced(
 
 
 def enforcing(snapshot: Snapshot, release: Release) -> frozenset[str]:
-    """The namespaces that do not let every pod in: Pod Security, or they are being deleted."""
+    """Return the namespaces that may refuse pods: by Pod Security, or because they are being deleted."""
     ending = frozenset(
         one.metadata.name
         for one in snapshot.of(Namespace)
@@ -101,7 +101,8 @@ def enforcing(snapshot: Snapshot, release: Release) -> frozenset[str]:
 
 
 def refused_by_template(snapshot: Snapshot, pod: Pod, release: Release) -> str | None:
-    """Why Pod Security refuses one more pod of a workload of the snapshot; None where it does not, or is not known."""
+    """Return why Pod Security refuses another pod of a workload in the snapshot; None if it does not, or if it is
+    unknown."""
     owner, namespace = pod.metadata.controller, pod.metadata.namespace
     raw = None if owner is None else snapshot.workloads.get((owner.kind, namespace, owner.name))
     if raw is None or _policy(snapshot, namespace).enforce.level is Level.PRIVILEGED:
@@ -117,7 +118,7 @@ def refused_by_template(snapshot: Snapshot, pod: Pod, release: Release) -> str |
 def warned(
     snapshot: Snapshot, pod: Pod, kubelet: KubeletSpec, release: Release, maker: Mapping[str, object] | None = None
 ) -> str:
-    """What kubectl prints when the manifest of a pod or of its `maker` is applied; empty where nothing."""
+    """Return kubectl's warning when the manifest of a pod or of its `maker` is applied, or an empty string."""
     standards, wanted = standards_of(release), _policy(snapshot, pod.metadata.namespace).warn
     if standards is None or _OPENSHIFT in snapshot.cluster.label_keys or (maker is not None and is_stored(maker)):
         return ""
@@ -125,7 +126,7 @@ def warned(
 
 
 def standards_of(release: Release) -> Standards | None:
-    """None for releases before Pod Security."""
+    """None for versions before Pod Security."""
     minor = int(release.version.partition(".")[2])
     return Standards(minor=minor, relaxes_own_users=release.enabled(_OWN_USERS)) if minor >= _FIRST else None
 
@@ -135,13 +136,13 @@ def _policy(snapshot: Snapshot, namespace: str) -> Policy:
 
 
 def _is_cut(maker: Mapping[str, object]) -> bool:
-    """A snapshot file keeps of a template what scheduling reads."""
+    """Return whether the template is reduced to what scheduling reads, as in a snapshot file."""
     spec = _template(maker).get("spec")
     return is_stored(maker) and isinstance(spec, dict) and ALWAYS_STORED not in spec
 
 
 def _template(maker: Mapping[str, object]) -> Mapping[str, object]:
-    """Of the pods of one of Kubernetes' own workloads."""
+    """Return the pod template of a built-in workload."""
     kind = KINDS.get(str(maker.get("kind")))
     found: object = None if kind is None else maker
     for part in () if kind is None else kind.template:
@@ -149,7 +150,7 @@ def _template(maker: Mapping[str, object]) -> Mapping[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-# What the ResourceQuotas and the LimitRanges of a snapshot let in, and what is left of quotas afterwards.
+# What the ResourceQuotas and LimitRanges of a snapshot admit, and the quotas' usage afterwards.
 
 _POD_LEVEL = "PodLevelResources"
 _Change = Callable[..., ResourceQuota]
@@ -160,13 +161,13 @@ class _Owned(Struct):
 
 
 def counted(kind: str, namespace: str, name: str) -> ChargedObject:
-    """An object of a kind that is in the table."""
+    """Return an object of a kind in the table."""
     return ChargedObject(metadata=ObjectMeta(name=name, namespace=namespace), resource=KINDS[kind].resource)
 
 
 def refused_by_quota(snapshot: Snapshot, new: New, release: Release) -> str | None:
-    """Why a quota refuses a new object, in the API server's words; None where none does. Of a claim, LimitRanges are
-    asked first."""
+    """Return why a quota refuses a new object, in the API server's words, or None. For a claim, LimitRanges are checked
+    first."""
     if isinstance(new, PersistentVolumeClaim):
         for limit_range in snapshot.limit_ranges.get(new.metadata.namespace, ()):
             refusal = limit_range_refusal_of_claim(new, limit_range)
@@ -178,10 +179,10 @@ def refused_by_quota(snapshot: Snapshot, new: New, release: Release) -> str | No
 
 
 class Ledger:
-    """The quotas of a cluster while objects come and go."""
+    """The quotas of a cluster while objects are created and deleted."""
 
     def __init__(self, snapshot: Snapshot, release: Release) -> None:
-        """What the snapshot holds is counted."""
+        """The objects of the snapshot are counted."""
         self._release = release
         self._pod_level = release.gates.get(_POD_LEVEL, False)
         namespaces = {quota.metadata.namespace for quota in snapshot.of(ResourceQuota)}
@@ -189,15 +190,13 @@ class Ledger:
         self._snapshot = snapshot.with_records(ResourceQuota, quotas) if quotas else snapshot
 
     def on(self, snapshot: Snapshot) -> Snapshot:
-        """Another snapshot of the cluster, whose quotas count what these do."""
+        """Return another snapshot of the cluster with the current quota usage."""
         quotas = self._snapshot.of(ResourceQuota)
         return snapshot.with_records(ResourceQuota, quotas) if quotas else snapshot
 
     def take(self, new: New) -> str | None:
-        """Why an object is refused, in the API server's words; None where it is counted from now on.
-
-        Of a pod whose controller is there, Pod Security is asked before the quotas.
-        """
+        """Count an object, or return why it is refused, in the API server's words. For a pod whose controller exists,
+        Pod Security is checked before the quotas."""
         refusal = refused_by_namespace(self._snapshot, new.metadata) if isinstance(new, Pod) else None
         if refusal is None:
             violation = refused_by_template(self._snapshot, new, self._release) if isinstance(new, Pod) else None
@@ -209,7 +208,7 @@ class Ledger:
         return refusal
 
     def give(self, gone: New) -> None:
-        """Count an object no more."""
+        """Stop counting an object."""
         self._change(gone, discharged)
 
     def _change(self, one: New, by: _Change) -> None:
@@ -225,18 +224,17 @@ class Ledger:
 
 
 def require_quota(snapshot: Snapshot, pod: Pod, release: Release) -> None:
-    """Raise `NotAdmittedError` where a quota refuses the pod, in the API server's words or its controller's.
-
-    A pod that exists already, or whose controller has pods already, needs no further quota: it is in what is used. The
-    same holds for a pod of a Deployment whose pods it replaces.
-    """
+    """Raise `NotAdmittedError` if a quota refuses the pod, in the words of the API server or the controller. Existing
+    pods, and pods whose controller already has pods, are part of the usage and need no further quota. The same holds
+    for a pod of a Deployment that replaces another."""
     refusal = None if pod.key in snapshot.pods.rows else refused_by_quota(snapshot, pod, release)
     if refusal is not None and not has_siblings(snapshot, pod.metadata):
         raise NotAdmittedError(not_created(pod, refusal))
 
 
 def require_quota_of_maker(snapshot: Snapshot, maker: ChargedObject, release: Release) -> None:
-    """The same for what a controller makes that makes the pod: a Deployment's new ReplicaSet, a CronJob's Job."""
+    """Raise `NotAdmittedError` if a quota refuses the object that creates the pod: a Deployment's new ReplicaSet, or a
+    CronJob's Job."""
     refusal = refused_by_quota(snapshot, maker, release)
     if refusal is not None:
         raise NotAdmittedError(maker_not_created(maker, refusal))
@@ -245,7 +243,8 @@ def require_quota_of_maker(snapshot: Snapshot, maker: ChargedObject, release: Re
 def require_quota_of_claims(
     snapshot: Snapshot, claims: Sequence[PersistentVolumeClaim], pod: Pod, release: Release
 ) -> None:
-    """The same for claims that the pod's StatefulSet makes before the pod, one after the other."""
+    """Raise `NotAdmittedError` if a quota refuses the claims that the pod's StatefulSet creates first, one after the
+    other."""
     ledger = Ledger(snapshot, release)
     for claim in claims:
         refusal = ledger.take(claim)
@@ -256,8 +255,8 @@ def require_quota_of_claims(
 def with_allowed(
     before: Snapshot, applied: Snapshot, new: Sequence[New], release: Release
 ) -> tuple[Snapshot, tuple[str | None, ...]]:
-    """The cluster with manifests that was `applied`, whose quotas count the claims and the workloads among them that
-    are `new`, and why each of those is refused. What is refused is not there."""
+    """Return the `applied` cluster whose quotas count the claims and workloads that are `new`, and why each of these is
+    refused. Refused objects are removed."""
     namespaces = {one.metadata.namespace for one in new}
     ruled = {quota.metadata.namespace for quota in applied.of(ResourceQuota)} | {*applied.limit_ranges}
     if namespaces.isdisjoint(ruled):
@@ -278,14 +277,14 @@ def with_allowed(
 
 
 def new_claims(before: Snapshot, after: Snapshot) -> tuple[PersistentVolumeClaim, ...]:
-    """What one snapshot has more than the other."""
+    """Return the claims that only `after` has."""
     if after.storage.claims is before.storage.claims:
         return ()
     return tuple(claim for key, claim in after.storage.claims.items() if key not in before.storage.claims)
 
 
 def _quotas(snapshot: Snapshot, namespace: str, on: bool) -> tuple[ResourceQuota, ...]:
-    """Those of a namespace; what one counts that has no status yet is counted here."""
+    """Return the quotas of a namespace; the usage of quotas without a status is counted here."""
     found = (one for one in snapshot.of(ResourceQuota) if one.metadata.namespace == namespace)
     return tuple(
         one if one.status.hard else with_status(one, _objects(snapshot, namespace), pod_level_resources=on)
@@ -304,7 +303,7 @@ def _objects(snapshot: Snapshot, namespace: str) -> Iterator[New]:
 
 
 def has_siblings(snapshot: Snapshot, pod: ObjectMeta) -> bool:
-    """Whether the controller of a pod, or for another template the same Deployment, has pods."""
+    """Return whether the controller of a pod, or the same Deployment with another template, has pods."""
     owner = pod.controller
     if owner is None:
         return False
@@ -317,7 +316,7 @@ def has_siblings(snapshot: Snapshot, pod: ObjectMeta) -> bool:
 
 
 def _replica_sets_beside(snapshot: Snapshot, namespace: str, owner: OwnerReference) -> Iterator[tuple[str, str]]:
-    """Those of the Deployment that a ReplicaSet is of."""
+    """Yield the ReplicaSets of the same Deployment."""
     owners = {
         name: tuple(msgspec.json.decode(raw, type=_Owned).metadata.owner_references)
         for (kind, space, name), raw in snapshot.workloads.items()
@@ -329,7 +328,7 @@ def _replica_sets_beside(snapshot: Snapshot, namespace: str, owner: OwnerReferen
             yield "ReplicaSet", name
 
 
-# A manifest as the API server of a snapshot's cluster would store it, and what a reader should know about that.
+# A manifest as the API server of a snapshot's cluster would store it, with notes.
 
 
 def admitted_pod(
@@ -339,12 +338,11 @@ def admitted_pod(
     plugins: Sequence[str] = (),
     maker: Mapping[str, object] | None = None,
 ) -> Admitted:
-    """The typed pod. A manifest with a creation timestamp was admitted when it was created, and is not again.
+    """Return the admitted pod. A manifest with a creation timestamp was admitted before and is unchanged.
 
-    `plugins` are admission plugins that the API server runs beyond its default ones, `maker` is the workload whose
-    template the pod has: one of the cluster that has pods is checked, whether it gets another one or not. Raises
-    InputError where the API server would refuse the pod, and UndecidableError where it reads a kind that the snapshot
-    could not.
+    `plugins` are enabled admission plugins besides the default ones; `maker` is the workload with the pod's template.
+    If it exists and has pods, it is validated whether it gets another pod or not. Raises InputError if the API server
+    would refuse the pod, and UndecidableError if that depends on a kind that the snapshot lacks.
     """
     check_plugins(plugins)
     written = encoded(manifest, "pod")
@@ -366,13 +364,13 @@ def admitted_pod(
 
 
 def refused_by_namespace(snapshot: Snapshot, pod: ObjectMeta) -> str | None:
-    """Why a namespace that is being deleted takes no new pod (NamespaceLifecycle)."""
+    """Return why a namespace that is being deleted refuses a new pod (NamespaceLifecycle)."""
     namespace = pod.namespace or DEFAULT_NAMESPACE
     return terminating_refusal(pod, namespace) if namespace in snapshot.terminating_namespaces else None
 
 
 def _require_namespace(snapshot: Snapshot, pod: Pod) -> None:
-    """Raise `NotAdmittedError` for one that is known not to be there, or that is being deleted."""
+    """Raise `NotAdmittedError` for a namespace that does not exist or is being deleted."""
     if (refusal := refused_by_namespace(snapshot, pod.metadata)) is not None:
         raise NotAdmittedError(not_created(pod, refusal))
     namespace, source = pod.metadata.namespace, snapshot.source
@@ -389,7 +387,7 @@ def _context(
     snapshot: Snapshot, release: Release, plugins: Sequence[str], pod_security: PodSecurity | None
 ) -> AdmissionContext:
     def enabled(gate: str) -> bool:
-        return release.gates.get(gate, False)  # gates of the API server that the release does not have are off
+        return release.gates.get(gate, False)  # gates of the API server that the version lacks are off
 
     return AdmissionContext(
         limit_ranges=snapshot.limit_ranges,
@@ -408,7 +406,7 @@ def _context(
 
 
 def _knows_runtime_classes(snapshot: Snapshot) -> bool:
-    """A dump without the kind looks like a cluster without any."""
+    """Return whether RuntimeClasses are known: a dump without the kind looks like a cluster without any."""
     return bool(snapshot.runtime_classes) or snapshot.source.is_complete("RuntimeClass")
 
 
@@ -420,7 +418,7 @@ def admission_notes(
     plugins: Sequence[str],
     maker: Mapping[str, object] | None = None,
 ) -> tuple[Note, ...]:
-    """What admission changed, a note for each object that wanted it, and what it could not know."""
+    """Return what admission changed, one note per object that caused it, and what is unknown."""
     pod = admitted.pod
     security = () if pod.metadata.creation_timestamp else _pod_security(snapshot, manifest, pod, release, maker)
     return (*_unknown(snapshot, pod, plugins), *security, *_changes(admitted))
@@ -472,7 +470,7 @@ def _pod_security(
 
 
 def security_warning(namespace: str, warning: str, workload: str = "") -> Note:
-    """What the API server warns of and lets in: the pod, or a kind of workload whose pods it refuses."""
+    """Return the API server's warning about a pod, or about a workload whose pods it will refuse."""
     if workload:
         text = f"kubectl apply only warns: it creates the {workload}, but its pods are refused"
     else:
@@ -496,7 +494,7 @@ def _changes(admitted: Admitted) -> Iterator[Note]:
 
 
 def _admitted(plugin: str, source: str, changes: Sequence[AdmissionChange], told: str, *, is_routine: bool) -> Note:
-    """What one plugin changed because of one object: `LimitRange shop/defaults`, empty where the plugin needs none."""
+    """Note a plugin's changes because of one object, such as `LimitRange shop/defaults`; empty without one."""
     changed = [
         {"container": one.container, "item": one.item, "before": one.before, "after": one.after} for one in changes
     ]
@@ -505,7 +503,7 @@ def _admitted(plugin: str, source: str, changes: Sequence[AdmissionChange], told
 
 
 def _clauses(changes: Sequence[AdmissionChange]) -> Iterator[str]:
-    """`set requests.cpu 100m, limits.cpu 500m on container web`, `added toleration kata:NoSchedule op=Exists`."""
+    """Yield `set requests.cpu 100m, limits.cpu 500m on container web`, `added toleration kata:NoSchedule op=Exists`."""
     containers_of: dict[str, list[str]] = {}
     for container, group in groupby(changes, key=lambda change: change.container):
         values = ", ".join(f"{change.item} {change.after}" for change in group if change.item != "toleration")
@@ -524,7 +522,7 @@ def _clauses(changes: Sequence[AdmissionChange]) -> Iterator[str]:
             yield f"{verb} toleration{'s' if len(texts) > 1 else ''} {', '.join(texts)}"
 
 
-# Pods that could not be created, by the events of their controllers.
+# Pods that could not be created, according to events of their controllers.
 
 
 class _MakerSpec(Struct, frozen=True):
@@ -536,7 +534,7 @@ class _MakerStatus(Struct, frozen=True, rename="camel"):
 
 
 class _Maker(Struct, frozen=True):
-    """What the owner of pods states about their number."""
+    """The number of pods that an owner should have."""
 
     spec: _MakerSpec | None = None
     status: _MakerStatus | None = None
@@ -548,7 +546,7 @@ class _Maker(Struct, frozen=True):
 
 
 class Unmade(Struct, frozen=True, kw_only=True):
-    """What has no pods."""
+    """An owner without pods."""
 
     kind: str
     namespace: str
@@ -557,7 +555,7 @@ class Unmade(Struct, frozen=True, kw_only=True):
 
 
 def recorded_refusal(snapshot: Snapshot, pod: Pod) -> FailedCreate | None:
-    """What the pod's controller said last of one like it; None where such pods are there, or nothing was said."""
+    """Return the controller's last refusal of such a pod; None if such pods exist or there is no event."""
     owner = pod.metadata.controller
     event = None if owner is None else snapshot.failed_creates.get((owner.kind, pod.metadata.namespace, owner.name))
     if event is None or owner is None or has_siblings(snapshot, pod.metadata):
@@ -567,7 +565,7 @@ def recorded_refusal(snapshot: Snapshot, pod: Pod) -> FailedCreate | None:
 
 
 def without_pods(snapshot: Snapshot, within: str | None) -> Iterator[Unmade]:
-    """What is in a namespace of the snapshot, or in any, has no pods, and whose controller says why."""
+    """Yield owners in a namespace, or in all, that have no pods and whose controller reports why."""
     for (kind, namespace, name), event in snapshot.failed_creates.items():
         raw = snapshot.workloads.get((kind, namespace, name)) if within in (None, namespace) else None
         if raw is not None and msgspec.json.decode(raw, type=_Maker).wants_pods:

@@ -1,7 +1,7 @@
-"""Many pods of a snapshot, one after the other as the queue would take them, and what their answers have in common.
+"""Explains many pods of a snapshot, in queue order, and groups them by cause.
 
-Each is explained against the same snapshot, as if it came next: what a pod would take from those behind it is not
-subtracted, since kube-scheduler may pick another node.
+Each pod is explained against the same snapshot, as if it were next: what other pending pods would use is not
+subtracted, because kube-scheduler may choose other nodes for them.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _SHARED = frozenset({
     "operator", "port", "protocol", "provisioner", "requirements", "resource", "selector", "shortages", "source",
     "storage_class", "template", "terms", "text", "topology_key", "value", "values",
 })  # fmt: skip
-"""Facts of findings that pods may share: what is asked for, not whose it is nor how much there is."""
+"""Facts of findings that pods may share: requirements, but neither owners nor amounts."""
 
 
 class Taken(Struct, frozen=True, kw_only=True):
-    """The place that a pod would have if it came first."""
+    """The node that a pod would get if it were first."""
 
     node: str
     by: tuple[str, ...]
-    """The pods that are put there before it."""
+    """The pods that are assigned to it before."""
 
 
 class PodAnswer(Struct, frozen=True, kw_only=True):
-    """The answer about one pod, in short."""
+    """A summary of the answer about one pod."""
 
     pod: str
     """`namespace/name`."""
@@ -46,29 +46,29 @@ class PodAnswer(Struct, frozen=True, kw_only=True):
     """The controller of the pod: `Deployment web`; empty without one."""
     priority: int
     outcome: Outcome | None
-    """None where kschedx cannot decide."""
+    """None if kschedx cannot decide."""
     nodes: tuple[str, ...] = ()
-    """The nodes among which kube-scheduler selects."""
+    """The nodes among which kube-scheduler chooses."""
     message: str = ""
-    """kube-scheduler's text, or what kschedx would need to decide."""
+    """kube-scheduler's message, or what kschedx needs to decide."""
     cause: Hashable = ()
-    """What pods of one group have in common."""
+    """The key of the pod's group."""
     headlines: tuple[str, ...] = ()
-    """A headline for each kind of rejection, that of most nodes first."""
+    """One headline for each kind of rejection, by number of nodes."""
     reasons: tuple[str, ...] = ()
-    """The IDs of these rejections, without duplicates."""
+    """The ids of these rejections, without duplicates."""
     wants: str = ""
-    """Labels that no node has as the pod requires them, and the nearest ones."""
+    """Labels that the pod requires and no node has, with the nearest ones."""
     command: str = ""
-    """The command that explains this pod in full."""
+    """The command for the complete answer."""
     taken: Taken | None = None
-    """The place that the pod would get alone."""
+    """The node that the pod would get alone."""
     state: str = ""
-    """The row of the table of states, where no decision of kube-scheduler is the answer."""
+    """The row in the table of states, if kube-scheduler does not decide about the pod."""
 
 
 class CauseGroup(Struct, frozen=True, kw_only=True):
-    """Pods with the same cause, in the order of the queue."""
+    """Pods with the same cause, in queue order."""
 
     answers: tuple[PodAnswer, ...]
 
@@ -90,10 +90,8 @@ def rows_in_queue_order(
     pending: bool = True,
     also: Sequence[int] = (),
 ) -> list[int]:
-    """Rows of the pods to look at: those that wait for a node and `also` others, or all that have not finished.
-
-    The order is that of the QueueSort plugin, with a pod's creation for its time in the queue, then of names.
-    """
+    """Return rows of the pending pods and of `also`, or of all unfinished pods. The order is that of the QueueSort
+    plugin, with a pod's creation as its time in the queue, then by name."""
     pods = snapshot.pods
     rows = (
         [*pods.pending, *also]
@@ -109,7 +107,8 @@ def rows_in_queue_order(
 
 
 def alike(snapshot: Snapshot, rows: Sequence[int]) -> Mapping[int, Hashable]:
-    """Rows of pods to what is equal for those that have one story, names aside; without who is like no other."""
+    """Return a key for each row that is equal for pods with the same answer, apart from names; rows without a key are
+    unique."""
     pods = snapshot.pods
     kinds = pods.class_numbers(np.array(rows, dtype=np.int64)).tolist()
     return {
@@ -120,7 +119,7 @@ def alike(snapshot: Snapshot, rows: Sequence[int]) -> Mapping[int, Hashable]:
 
 
 def groups(answers: Iterable[PodAnswer]) -> tuple[CauseGroup, ...]:
-    """Pods with the same cause together, the largest group first; those that fit somewhere are one, at the end."""
+    """Group pods by cause, the largest group first. Schedulable pods are one group, at the end."""
     found: dict[tuple[object, object], list[PodAnswer]] = {}
     for answer in answers:
         fits = answer.outcome is Outcome.SCHEDULED and not answer.state
@@ -135,7 +134,7 @@ def _fits(answer: PodAnswer) -> bool:
 
 
 def counts(answers: Iterable[PodAnswer]) -> Mapping[tuple[Outcome | None, str], int]:
-    """How many pods have each outcome and state."""
+    """Count the pods by outcome and state."""
     found: dict[tuple[Outcome | None, str], int] = {}
     for answer in answers:
         key = answer.outcome, answer.state
@@ -144,15 +143,15 @@ def counts(answers: Iterable[PodAnswer]) -> Mapping[tuple[Outcome | None, str], 
 
 
 def decisive(diagnosis: Diagnosis) -> tuple[Finding, ...]:
-    """A finding of each way in which the pod is rejected: before nodes are filtered, else by groups of nodes, the
-    largest first."""
+    """Return a finding for each way in which the pod is rejected: before Filter, or by groups of nodes, the largest
+    first."""
     stops = tuple(finding for stop in diagnosis.stops for finding in stop.status.findings)
     commonest = sorted(diagnosis.groups, key=lambda group: -group.count)
     return stops or tuple(finding for group in commonest for finding in group.exemplar.findings)
 
 
 def cause_of(diagnosis: Diagnosis) -> Hashable:
-    """What a pod shares with others that are kept out by the same thing: reasons, with the facts that can be shared."""
+    """Return the key of pods with the same cause: reasons with the facts that pods may share."""
     stops = frozenset(_shared(finding) for stop in diagnosis.stops for finding in stop.status.findings)
     if diagnosis.stops:
         return stops, frozenset(stop.status.plugin for stop in diagnosis.stops)
@@ -192,7 +191,7 @@ class _Owned(Struct):
 
 
 def owner_of(snapshot: Snapshot, pod: Pod) -> str:
-    """What makes the pod, as people name it: the Deployment, not its ReplicaSet. Empty where nothing does."""
+    """Return the pod's owner as users name it: the Deployment instead of its ReplicaSet; empty without one."""
     owner = pod.metadata.controller
     if owner is None or owner.kind == "Node":
         return ""

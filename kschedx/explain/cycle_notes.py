@@ -1,4 +1,4 @@
-"""What a reader has to know to trust the answer of a finished cycle."""
+"""Notes on how far to trust the answer of a finished cycle."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RECORDED = "recorded-event"
 _SHOWN_OBJECTS = 3
 OS_LABEL, ARCH_LABEL = "kubernetes.io/os", "kubernetes.io/arch"
 
-# Notes on amounts that are hardly meant.
+# Notes on unlikely amounts.
 
 
 def amount_notes(pod: Pod) -> Iterator[Note]:
@@ -51,15 +51,15 @@ def amount_notes(pod: Pod) -> Iterator[Note]:
         )
 
 
-# Device claims and classes that the API server would not store, among those that it has not stored yet.
+# New device claims and classes that the API server would refuse.
 
 _ADMIN_LABEL = "resource.kubernetes.io/admin-access"
 _ADMIN_ACCESS = f"adminAccess: admin access to devices requires the `{_ADMIN_LABEL}: true` label on the namespace"
-"""AuthorizedForAdmin (pkg/registry/resource/utils.go); 1.33 had the label in the domain resource.k8s.io."""
+"""AuthorizedForAdmin (pkg/registry/resource/utils.go); in 1.33, the label is in the domain resource.k8s.io."""
 
 
 def device_notes(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[Note]:
-    """None for a pod without device claims."""
+    """Yield nothing for a pod without device claims."""
     if not pod.spec.resource_claims:
         return
     refusals = list(_device_refusals(snapshot, pod, release))
@@ -69,8 +69,11 @@ def device_notes(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[Not
 
 
 def _device_refusals(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[str]:
-    """As the API server words them. What has a creation timestamp was admitted before."""
-    from kschedx.plugins.dynamic_resources.claims import claim_refusals, class_refusals  # most pods claim no device
+    """Yield the API server's errors. Objects with a creation timestamp were admitted before."""
+    from kschedx.plugins.dynamic_resources.claims import (
+        claim_refusals,
+        class_refusals,
+    )  # most pods have no device claims
     from kschedx.plugins.dynamic_resources.pools import DeviceFeatures
 
     features = DeviceFeatures.of(release).cel
@@ -89,11 +92,11 @@ def _device_refusals(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator
                     yield f"ResourceClaim {claim.key}: spec.devices.requests[{number}].exactly.{_ADMIN_ACCESS}"
 
 
-# What does not fit together about the storage that a pod uses.
+# Inconsistencies of the storage that a pod uses.
 
 
 def storage_notes(snapshot: Snapshot, pod: Pod) -> tuple[Note, ...]:
-    """In the order of the pod's volumes, then what concerns the cluster; none for a pod without volumes."""
+    """Return notes in the order of the pod's volumes, then about the cluster; none for a pod without volumes."""
     if not any(map(is_counted, pod.spec.volumes)):
         return ()
     names = [claim_name(pod.metadata.name, volume) for volume in pod.spec.volumes]
@@ -108,7 +111,7 @@ def storage_notes(snapshot: Snapshot, pod: Pod) -> tuple[Note, ...]:
 
 
 def _missing_kinds(snapshot: Snapshot, pod: Pod, *, lacks_claims: bool) -> Iterator[Note]:
-    """A dump without a kind looks like a cluster that has none of it, unless it says that it is complete."""
+    """A dump without a kind looks like a cluster without its objects, unless the dump says that it is complete."""
     source = snapshot.source
     if lacks_claims and not source.kinds.get("PersistentVolumeClaim"):
         if source.is_complete("PersistentVolumeClaim", pod.metadata.namespace):
@@ -170,7 +173,7 @@ def _claim(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator[Note]:
 
 
 def _equal_volumes(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator[Note]:
-    """kube-scheduler lists volumes in no order, so equal ones are a matter of chance."""
+    """kube-scheduler lists volumes in random order, so the choice among equal ones is random."""
     storage_class = snapshot.storage.classes.get(claim.storage_class)
     if claim.spec.volume_name or storage_class is None or not storage_class.waits_for_first_consumer:
         return
@@ -222,7 +225,7 @@ def _capacities(snapshot: Snapshot, claims: Sequence[PersistentVolumeClaim]) -> 
                 )
 
 
-# What a reader has to know of the HTTP extenders of a configuration.
+# Notes on the HTTP extenders of a configuration.
 
 
 def extender_notes(cycle: Cycle) -> Iterator[Note]:
@@ -238,7 +241,7 @@ def extender_notes(cycle: Cycle) -> Iterator[Note]:
 
 
 def _not_asked(cycle: Cycle) -> Iterator[Note]:
-    """Who would have had a say; the sentence on the screen says it where that leaves the answer open."""
+    """Extenders that were not called; the note says so if that leaves the answer open."""
     unasked = [one for one in cycle.unheard if one.kind is UnevaluatedKind.EXTENDER]
     names = tuple(one.name for one in unasked)
     if not unasked:
@@ -272,7 +275,7 @@ def _failures(trace: Trace) -> Iterator[Note]:
 
 
 def _failed(trace: Trace, extender: int, error: str, then: str) -> Note:
-    """`extender` is its place in the configuration."""
+    """`extender` is its index in the configuration."""
     text = f"the extender at {trace.urls[extender]} failed and {then}: {error}"
     return note("extender-failed", text, extender=extender, error=error)
 
@@ -288,10 +291,9 @@ def _whole(trace: Trace) -> Iterator[Note]:
         )
 
 
-# A pod that names its node itself: kube-scheduler never sees it, and the kubelet of that node decides.
-#
-# Upstream: AdmissionCheck in pkg/scheduler/eventhandlers.go, which pkg/kubelet/lifecycle/predicate.go asks, and whose
-# reasons a refused pod gets in its status.
+# A pod with spec.nodeName in its manifest: kube-scheduler ignores it, and the node's kubelet decides. Upstream:
+# AdmissionCheck in pkg/scheduler/eventhandlers.go, which pkg/kubelet/lifecycle/predicate.go calls; a refused pod has
+# its reasons in the status.
 
 
 class BoundByHand(Struct, frozen=True, kw_only=True):
@@ -300,11 +302,11 @@ class BoundByHand(Struct, frozen=True, kw_only=True):
     refusals: tuple[str, ...] = ()
     """Reasons for which the node's kubelet would refuse the pod."""
     claim: str = ""
-    """`shop/data`, for which no node is selected, so that it gets no volume."""
+    """A claim such as `shop/data` without a selected node, which therefore gets no volume."""
 
     @property
     def is_taken(self) -> bool:
-        """Nothing that is sure keeps the pod from running on the node."""
+        """Whether nothing known prevents the pod from running on the node."""
         return self.exists and not self.refusals and not self.claim
 
     @property
@@ -320,7 +322,7 @@ class BoundByHand(Struct, frozen=True, kw_only=True):
 
 
 def bound_by_hand(cycle: Cycle) -> BoundByHand | None:
-    """What is sure about a pod with spec.nodeName; None for all others."""
+    """Return what is known about a pod with spec.nodeName; None for other pods."""
     name = cycle.pod.spec.node_name
     if not name:
         return None
@@ -333,8 +335,7 @@ def bound_by_hand(cycle: Cycle) -> BoundByHand | None:
 
 
 def claim_without_node(snapshot: Snapshot, pod: Pod) -> str:
-    """The first claim of a pod that is bound only after kube-scheduler has selected its node, which has not happened;
-    empty where there is none."""
+    """Return the first claim of a pod that waits for kube-scheduler to select a node, or an empty string."""
     storage = snapshot.storage
     for key in own_claims(pod):
         claim = storage.claims.get(key)
@@ -346,7 +347,7 @@ def claim_without_node(snapshot: Snapshot, pod: Pod) -> str:
 
 
 def _kubelet_refusals(cycle: Cycle, node: Node) -> Iterator[str]:
-    """The reasons that the kubelet would write, in its order."""
+    """Yield the kubelet's reasons in its order."""
     names = [cycle.nodes.name(TableRow(at)) for at in range(len(cycle.nodes))] if cycle.nodes is not None else []
     if cycle.filter is not None and node.name in names:
         findings = account(cycle, TableRow(names.index(node.name))).findings
@@ -366,16 +367,14 @@ def _kubelet_refusals(cycle: Cycle, node: Node) -> Iterator[str]:
 
 
 MIN_FEASIBLE_NODES = 100
-"""kube-scheduler evaluates every node of a cluster that is smaller than this."""
+"""kube-scheduler evaluates all nodes of a smaller cluster."""
 _OF_READINESS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 MIN_PERCENTAGE = 5
 
 
 def nodes_to_find(percentage: int | None, count: int) -> int:
-    """How many feasible nodes end kube-scheduler's search (numFeasibleNodesToFind in pkg/scheduler/schedule_one.go).
-
-    `percentage` is percentageOfNodesToScore; 0 or None adapts to the cluster's size.
-    """
+    """Return how many feasible nodes end kube-scheduler's search (numFeasibleNodesToFind in
+    pkg/scheduler/schedule_one.go). `percentage` is percentageOfNodesToScore; 0 or None adapts to the cluster's size."""
     if count < MIN_FEASIBLE_NODES:
         return count
     share = percentage or max(50 - count // 125, MIN_PERCENTAGE)
@@ -383,7 +382,7 @@ def nodes_to_find(percentage: int | None, count: int) -> int:
 
 
 def notes(cycle: Cycle) -> tuple[Note, ...]:
-    """In the order in which a reader needs them."""
+    """Return the notes, the most important first."""
     return (
         *device_notes(cycle.snapshot, cycle.pod, cycle.release),
         *_of_scheduler(cycle),
@@ -398,7 +397,7 @@ def notes(cycle: Cycle) -> tuple[Note, ...]:
 
 NUMA = "NodeResourceTopologyMatch"
 ACCOUNTS = ("cacheResyncPeriodSeconds", "discardReservedNodes")
-"""Its settings by which it remembers."""
+"""Arguments for which the plugin keeps state between cycles."""
 
 
 def _accounts(cycle: Cycle) -> Iterator[Note]:
@@ -447,7 +446,7 @@ def _of_recorded_event(cycle: Cycle) -> Iterator[Note]:
 
 
 def _of_cluster(snapshot: Snapshot) -> Iterator[Note]:
-    """What was left out of the cluster that was read, and what counts for too much."""
+    """Yield what is missing in the snapshot, and what counts too much."""
     pods, orphans = snapshot.pods, snapshot.orphans
     if orphans:
         nodes = tuple(dict.fromkeys(pods.node_names[row] for row in orphans))
@@ -465,7 +464,7 @@ def _of_cluster(snapshot: Snapshot) -> Iterator[Note]:
 
 
 def _finished_pods(snapshot: Snapshot) -> int:
-    """How many pods that have finished, and no API server has stored, count on nodes: some releases do that."""
+    """Count the finished pods, not stored by an API server, that count on nodes: some versions do that."""
     pods = snapshot.pods
     if not pods.counts_finished:
         return 0
@@ -473,7 +472,7 @@ def _finished_pods(snapshot: Snapshot) -> int:
 
 
 def _of_course(cycle: Cycle) -> Iterator[Note]:
-    """Which nodes were evaluated, and how one of them is chosen."""
+    """Yield which nodes were evaluated, and how one of them is chosen."""
     feasible = cycle.feasible
     if cycle.outcome is Outcome.GATED:
         gates = tuple(gate.name for gate in cycle.pod.spec.scheduling_gates)
@@ -510,7 +509,7 @@ def _of_course(cycle: Cycle) -> Iterator[Note]:
 
 
 def _of_platform(cycle: Cycle) -> Iterator[Note]:
-    """What kube-scheduler leaves to the kubelet: operating system and architecture."""
+    """Yield what kube-scheduler leaves to the kubelet: operating system and architecture."""
     nodes, os = cycle.all_nodes.cluster, cycle.pod.spec.os
     for row in cycle.choice[:1] if os is not None and os.name else ():
         actual = nodes.nodes[row].metadata.labels.get(OS_LABEL, os.name if os else "")
@@ -529,7 +528,7 @@ def _of_platform(cycle: Cycle) -> Iterator[Note]:
 
 
 def _is_untainted_though_not_ready(node: Node) -> bool:
-    """Its kubelet reports nothing or NotReady, and the taint for it is missing."""
+    """Return whether the node is not ready but lacks the taint for it."""
     ready = next((one.status for one in node.status.conditions if one.type == "Ready"), "True")
     return ready != "True" and not any(taint.key in _OF_READINESS for taint in node.spec.taints)
 

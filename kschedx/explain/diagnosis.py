@@ -1,4 +1,4 @@
-"""Whether a node selector asks for labels that no node has, and what was probably meant."""
+"""Rejected nodes in detail: labels that no node has, who uses what is missing, and what evictions would change."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from kschedx.snapshot.columns import BoolArray, ClusterRow, TableRow
 from kschedx.snapshot.nodes import ClusterNodes
 
 LOOKED_AT = 5000
-"""Distinct keys or values that are compared; a cluster has far fewer, a hostile one may not."""
+"""The maximum number of keys or values to compare; a cluster has far fewer, but hostile input may not."""
 MOST_NEAR = 100
-"""Requirements for which something near is looked for; more would not be read."""
+"""The maximum number of requirements for which a near name is searched."""
 
 
 class LabelHint(Struct, frozen=True, kw_only=True):
-    """A requirement that no node of the cluster satisfies."""
+    """A requirement that no node of the cluster meets."""
 
     key: str
     values: tuple[str, ...]
-    """What is asked for; empty where the key itself is on no node."""
+    """The required values; empty if no node has the key."""
     nearest: str
-    """The label key or value that is in use and comes closest; empty where none is close."""
+    """The nearest label key or value in use; empty if none is near."""
     nearest_count: int
-    """Nodes that have it."""
+    """The number of nodes with it."""
     in_use: tuple[tuple[str, int], ...]
     """The values of the key with their number of nodes, most frequent first."""
 
@@ -47,7 +47,7 @@ class LabelHint(Struct, frozen=True, kw_only=True):
 def label_hints(
     requirements: Iterable[tuple[str, str, tuple[str, ...]]], cluster: ClusterNodes
 ) -> tuple[LabelHint, ...]:
-    """Of requirements as key, operator and values, those that no node satisfies."""
+    """Return the requirements (key, operator, values) that no node meets."""
     found: list[LabelHint] = []
     for key, operator, wanted in requirements:
         hint = label_hint(key, operator, wanted, cluster, search=len(found) < MOST_NEAR)
@@ -59,8 +59,8 @@ def label_hints(
 def label_hint(
     key: str, operator: str, wanted: tuple[str, ...], cluster: ClusterNodes, *, search: bool = True
 ) -> LabelHint | None:
-    """None where some node satisfies it, or where the operator asks for absence or compares numbers. `search`: look for
-    something near."""
+    """Return None if some node meets it, or if the operator requires absence or compares numbers. `search`: search a
+    near name."""
     if operator not in ("In", "=", "Exists") or key == NODE_NAME_FIELD:
         return None
     if key not in cluster.label_keys:
@@ -87,7 +87,7 @@ def _unknown_key(key: str, cluster: ClusterNodes, *, search: bool) -> LabelHint:
 
 
 def _nearest(wanted: tuple[str, ...], known: list[str]) -> str:
-    """The known text that is closest to one that is wanted; empty where none is close."""
+    """Return the known text nearest to one of the required values, or an empty string."""
     for text in wanted[:LOOKED_AT]:
         close = difflib.get_close_matches(text, known[:LOOKED_AT], n=1, cutoff=0.6)
         if close:
@@ -95,7 +95,7 @@ def _nearest(wanted: tuple[str, ...], known: list[str]) -> str:
     return ""
 
 
-# Nodes that carry the labels of a hardware and do not offer the resource that its driver's plugin would offer.
+# Nodes with the labels of some hardware that do not offer its device plugin's resource.
 
 VENDOR_LABELS: Mapping[str, tuple[str, ...]] = {
     "nvidia.com": ("nvidia.com/", "feature.node.kubernetes.io/pci-10de", "feature.node.kubernetes.io/pci-0302_10de"),
@@ -104,13 +104,13 @@ VENDOR_LABELS: Mapping[str, tuple[str, ...]] = {
     "habana.ai": ("habana.ai/", "feature.node.kubernetes.io/pci-1da3"),
     "aws.amazon.com": ("aws.amazon.com/neuron", "feature.node.kubernetes.io/pci-1d0f"),
 }
-"""Domain of an extended resource to how labels of its hardware begin: the vendor's, and node-feature-discovery's."""
+"""Domain of an extended resource to the prefixes of its hardware labels: the vendor's, and node-feature-discovery's."""
 ANY_GPU = ("cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator", "accelerator")
-"""Labels that providers give to nodes with accelerators of any vendor."""
+"""Labels of cloud providers for nodes with any vendor's accelerators."""
 
 
 def names_hardware(key: str) -> bool:
-    """Whether a label says which hardware a node has, which a pod that selects it is made for."""
+    """Return whether a label names the node's hardware, for which a pod that selects it is built."""
     prefixes = (*(one for its in VENDOR_LABELS.values() for one in its), *ANY_GPU, "feature.node.kubernetes.io/")
     return key.startswith(prefixes)
 
@@ -118,12 +118,12 @@ def names_hardware(key: str) -> bool:
 class HardwareHint(Struct, frozen=True, kw_only=True):
     resource: str
     nodes: tuple[tuple[str, str], ...]
-    """Node and the label that names the hardware, `key=value`."""
+    """Node and its hardware label, `key=value`."""
 
 
 def hardware_hint(finding: Finding, cluster: ClusterNodes) -> HardwareHint | None:
-    """None where no node has such labels, or where some node offers the resource. A node that offers another one of the
-    same vendor runs its plugin, which knows no more than it offers."""
+    """Return None if no node has such labels, or if some node offers the resource. A node that offers another resource
+    of the vendor runs its plugin and has nothing more to offer."""
     if not isinstance(finding, InsufficientResource) or not finding.offered_nowhere or "/" not in finding.resource:
         return None
     domain = finding.resource.partition("/")[0]
@@ -140,7 +140,7 @@ def hardware_hint(finding: Finding, cluster: ClusterNodes) -> HardwareHint | Non
 
 
 def hardware_label(driver: str, node: Node) -> str:
-    """The label, `key=value`, by which a node has the hardware of a DRA driver; empty where it has none."""
+    """Return the label, `key=value`, that shows the hardware of a DRA driver on a node, or an empty string."""
     prefixes = next(
         (its for vendor, its in VENDOR_LABELS.items() if f".{driver}".endswith(f".{vendor}")), (f"{driver}/",)
     )
@@ -158,7 +158,7 @@ def _offers_of(node: Node, domain: str) -> bool:
     return any(name.startswith(f"{domain}/") and str(amount) != "0" for name, amount in amounts.items())
 
 
-# Which pods use what a node lacks, and whether evicting them would make room.
+# The pods that use what a node lacks, and whether evicting them would help.
 
 PREEMPT_NEVER = "Never"
 
@@ -170,11 +170,11 @@ class Holder(Document, frozen=True, kw_only=True):
     """`namespace/name`."""
     priority: int
     amount: int
-    """Of the resource in question, in the integers of plugins; 0 where it is not about one."""
+    """The amount of the resource, in plugins' integers; 0 if the holder is not about a resource."""
 
 
 class Holders(Struct, frozen=True, kw_only=True):
-    """The pods that hold a resource on a node, largest first."""
+    """The pods that use a resource on a node, largest first."""
 
     resource: str
     pods: tuple[Holder, ...]
@@ -190,12 +190,12 @@ class EvictionVerdict(StrEnum):
     HELPS = "helps"
     """The node is a preemption candidate."""
     UNRESOLVABLE = "unresolvable"
-    """Whatever runs there: the node itself does not suit."""
+    """The node itself is unsuitable, whatever runs there."""
     NOT_ALLOWED = "not-allowed"
     """The pod's preemptionPolicy is Never."""
     NO_LOWER_PRIORITY = "no-lower-priority"
     NOT_ENOUGH = "not-enough"
-    """Even without all pods of lower priority the pod would not fit."""
+    """The pod would not fit even without all pods of lower priority."""
     NOT_TRIED = "not-tried"
     """No PostFilter plugin evaluated the node."""
 
@@ -203,18 +203,18 @@ class EvictionVerdict(StrEnum):
 class Eviction(Struct, frozen=True, kw_only=True):
     answer: EvictionVerdict
     plugin: str = ""
-    """The plugin that makes it unresolvable."""
+    """The plugin for which the node is unresolvable."""
     victims: tuple[Holder, ...] = ()
-    """Where it helps: the pods that would go, most important first."""
+    """If it helps, the victims, most important first."""
     pdb_violations: int = 0
     lower: int = 0
-    """How many pods on the node have a lower priority."""
+    """The number of pods on the node with a lower priority."""
     enough: tuple[Holder, ...] = ()
-    """Pods of any priority that would make room by leaving alone; only where resources are all that is missing."""
+    """Pods of any priority, each of which alone frees enough; only if nothing but resources is missing."""
 
 
 def holders(cycle: Cycle, row: TableRow, resource: str) -> Holders:
-    """The pods on a node (a row of `cycle.nodes`) that ask for a resource."""
+    """Return the pods on a node (a row of `cycle.nodes`) that request a resource."""
     assert cycle.nodes is not None
     nodes = cycle.nodes
     column = nodes.resources.index.get(resource)
@@ -235,18 +235,18 @@ def _holder(cycle: Cycle, pod: int, amount: int) -> Holder:
 
 
 def candidate_on(cycle: Cycle, node: ClusterRow) -> Candidate | None:
-    """The preemption candidate on a node, a row of the whole cluster."""
+    """Return the preemption candidate of a node, given as a row of the whole cluster."""
     candidates = cycle.post_filter.candidates if cycle.post_filter else ()
     return next((candidate for candidate in candidates if candidate.node == node), None)
 
 
 def victims(cycle: Cycle, candidate: Candidate) -> tuple[Holder, ...]:
-    """The pods that a candidate would lose, most important first."""
+    """Return the victims of a candidate, most important first."""
     return tuple(_holder(cycle, row, 0) for row in candidate.victims)
 
 
 def eviction(cycle: Cycle, account: NodeAccount) -> Eviction:
-    """Whether evicting pods from a node would let the pod in, as preemption found by trying."""
+    """Return whether evicting pods from a node would make it feasible, according to preemption's dry run."""
     assert cycle.nodes is not None
     nodes = cycle.nodes
     candidate = candidate_on(cycle, nodes.cluster_row(account.row))
@@ -273,7 +273,7 @@ def eviction(cycle: Cycle, account: NodeAccount) -> Eviction:
 
 
 def _enough(cycle: Cycle, account: NodeAccount) -> tuple[Holder, ...]:
-    """Pods each of which frees every resource that is short, smallest first."""
+    """Return pods each of which frees every missing resource, smallest first."""
     assert cycle.nodes is not None
     nodes = cycle.nodes
     short = [finding for finding in account.findings if isinstance(finding, InsufficientResource)]
@@ -290,11 +290,11 @@ def _enough(cycle: Cycle, account: NodeAccount) -> tuple[Holder, ...]:
     return tuple(_holder(cycle, int(rows[i]), int(held[i, 0])) for i in order if suffices[i])
 
 
-# What is wrong with the cluster where a pod fits no node: nodes that are not ready, a resource that no node offers.
+# Faults of the cluster if a pod fits no node: nodes that are not ready, or a resource that no node offers.
 
 
 class UnwellNodes(Struct, frozen=True, kw_only=True):
-    """Nodes on which the pod would fit if they were well; what is wrong with the first of them."""
+    """Nodes on which the pod would fit if they were healthy, with the fault of the first one."""
 
     nodes: int
     first: str
@@ -304,14 +304,14 @@ class UnwellNodes(Struct, frozen=True, kw_only=True):
 class OfferedNowhere(Struct, frozen=True, kw_only=True):
     resource: str
     hardware: HardwareHint | None
-    """The nodes whose labels name it."""
+    """The nodes whose labels show the hardware."""
 
 
 Cause = UnwellNodes | OfferedNowhere
 
 
 def cause_of(groups: Sequence[NodeGroup], hardware: Iterable[HardwareHint]) -> Cause | None:
-    """None where it is the pod that asks for what the cluster has otherwise."""
+    """Return None if the pod requests what the cluster does not have."""
     for group in groups:
         for one in group.exemplar.findings:
             if isinstance(one, InsufficientResource) and one.offered_nowhere:
@@ -326,27 +326,25 @@ def cause_of(groups: Sequence[NodeGroup], hardware: Iterable[HardwareHint]) -> C
     return None
 
 
-# What a cycle says about the nodes it rejected, ready to be shown: groups, numbers, the pods that use what is missing,
-# eviction. No sentences.
-#
-# Cheap until asked: groups are read from the verdict columns, and facts are built only for the nodes that are shown.
+# The rejected nodes of a cycle as facts: groups, numbers, the pods that use what is missing, evictions. They are
+# computed on demand: groups from the verdict columns, and details only for the nodes shown.
 
 
 class NodeDetail(Struct, frozen=True, kw_only=True):
-    """A node's account with what surrounds it."""
+    """A node's account with its details."""
 
     account: NodeAccount
     pods: int
-    """How many run there."""
+    """The number of its pods."""
     parts: Mapping[str, tuple[RequestPart, ...]]
-    """What the pod's request is made of, for each resource that is short."""
+    """The parts of the pod's request for each missing resource."""
     holders: Mapping[str, Holders]
-    """Who holds each resource that is short."""
+    """The pods that use each missing resource."""
     eviction: Eviction
 
 
 class Stop(Struct, frozen=True, kw_only=True):
-    """A status about the pod as a whole that keeps it from its nodes."""
+    """A status about the whole pod that rejects all nodes."""
 
     point: str
     """`PreEnqueue` or `PreFilter`."""
@@ -354,31 +352,31 @@ class Stop(Struct, frozen=True, kw_only=True):
 
 
 class Excluded(Struct, frozen=True, kw_only=True):
-    """Nodes that PreFilter left out, so that no Filter plugin saw them."""
+    """Nodes that PreFilter excludes, so that Filter does not evaluate them."""
 
     plugins: tuple[str, ...]
-    """Those that named nodes."""
+    """The plugins that restricted the nodes."""
     names: tuple[str, ...]
-    """The nodes that all of them name, in the cluster or not."""
+    """The nodes that all of them allow, in the cluster or not."""
     count: int
-    """How many nodes are left out."""
+    """The number of excluded nodes."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One finished cycle, asked about its rejections."""
+    """The rejections of one finished cycle."""
 
     cycle: Cycle
     _details: dict[TableRow, NodeDetail] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def total(self) -> int:
-        """All nodes of the cluster."""
+        """The number of nodes in the cluster."""
         return len(self.cycle.all_nodes)
 
     @property
     def feasible(self) -> int:
-        """How many nodes the pod fits on."""
+        """The number of feasible nodes."""
         rows = self.cycle.feasible
         return 0 if rows is None else len(rows)
 
@@ -394,7 +392,7 @@ class Diagnosis:
         held = []
         for status in self.cycle.pre_enqueue:
             if not (status.is_success or status.is_skip):
-                held.append(status.findings)  # PreFilter may say the same once more
+                held.append(status.findings)  # PreFilter may repeat it
                 yield Stop(point="PreEnqueue", status=status)
         rejected = False
         for step in self.cycle.pre_filter:
@@ -404,7 +402,7 @@ class Diagnosis:
                     yield Stop(point="PreFilter", status=step.status)
         whole = self.cycle.pre_filter_status
         if not rejected and not (whole.is_success or whole.is_skip):
-            yield Stop(point="PreFilter", status=whole)  # what the plugins named has nothing in common
+            yield Stop(point="PreFilter", status=whole)  # the plugins have no node in common
 
     @cached_property
     def excluded(self) -> Excluded | None:
@@ -419,7 +417,7 @@ class Diagnosis:
         )
 
     def detail(self, row: TableRow) -> NodeDetail:
-        """Everything about one node, a row of `cycle.nodes`."""
+        """Return the details of one node, a row of `cycle.nodes`."""
         if row not in self._details:
             self._details[row] = self._detail(account(self.cycle, row))
         return self._details[row]
@@ -437,7 +435,7 @@ class Diagnosis:
         )
 
     def free(self, rows: Iterable[int], resource: str) -> int:
-        """What some nodes, rows of `cycle.nodes`, have left of a resource in sum."""
+        """Sum the free amounts of a resource on some nodes, rows of `cycle.nodes`."""
         nodes = self.cycle.nodes
         assert nodes is not None
         column = nodes.resources.index.get(resource)
@@ -448,7 +446,7 @@ class Diagnosis:
         return int(left[left > 0].sum())
 
     def _parts(self, finding: InsufficientResource) -> tuple[RequestPart, ...]:
-        # a pod that runs nowhere yet is not being resized
+        # a pod without a node is not being resized
         options = replace(self.cycle.all_nodes.options, use_status_resources=False)
         pod = self.cycle.pod
         parts = request_parts(pod.spec, pod.status, options, finding.resource)
@@ -456,7 +454,7 @@ class Diagnosis:
 
     @cached_property
     def hardware(self) -> tuple[HardwareHint, ...]:
-        """Where no node offers what the pod asks for, and some have the hardware for it."""
+        """Hardware on some nodes for a requested resource that no node offers."""
         findings = (one for group in self.groups for one in group.exemplar.findings)
         found = (hardware_hint(finding, self.cycle.all_nodes.cluster) for finding in findings)
         return tuple({hint.resource: hint for hint in found if hint is not None}.values())
@@ -467,7 +465,7 @@ class Diagnosis:
 
     @cached_property
     def hints(self) -> tuple[LabelHint, ...]:
-        """Labels that the pod's node selectors ask for and no node has."""
+        """Labels that the pod's node selectors require and no node has."""
         requirements = dict.fromkeys(
             (requirement.key, requirement.operator, requirement.values)
             for finding in (one for group in self.groups for one in group.exemplar.findings)

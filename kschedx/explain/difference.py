@@ -1,7 +1,5 @@
-"""A cycle reduced to what a user would report about it, so that two of them can be compared.
-
-A story is read from a cycle, or from the document that was saved of one (`to_dict`, `from_dict`).
-"""
+"""A cycle reduced to its outcome, so that two of them can be compared. A story comes from a cycle, or from a saved
+document (`to_dict`, `from_dict`)."""
 
 from __future__ import annotations
 
@@ -29,11 +27,11 @@ KIND = "Story"
 
 FITS = -1
 UNSEEN = -2
-"""No Filter plugin saw the node: PreFilter left it out, or rejected the pod."""
+"""Filter did not evaluate the node: PreFilter excluded it, or rejected the pod."""
 
 
 class Rejection(Document, frozen=True):
-    """The plugin at which kube-scheduler stops, in its own words."""
+    """The plugin at which kube-scheduler stops, with its message."""
 
     plugin: str
     code: str
@@ -45,7 +43,7 @@ class Rejection(Document, frozen=True):
 
 
 class Preemption(Document, frozen=True):
-    """A node that preemption would take, one of the best."""
+    """A best candidate of preemption."""
 
     node: str
     victims: tuple[str, ...]
@@ -83,29 +81,29 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
     pod: str
     version: str
     profile: str
-    """Its schedulerName."""
+    """The schedulerName."""
     outcome: Outcome
     message: str
     chosen: tuple[str, ...]
-    """The nodes among which kube-scheduler picks."""
+    """The nodes among which kube-scheduler chooses."""
     stops: tuple[Rejection, ...]
-    """What rejects the pod before any node is filtered."""
+    """The rejections of the pod before Filter."""
     nodes: tuple[str, ...]
     verdicts: IntArray
-    """Index into `rejections`, `FITS` or `UNSEEN`."""
+    """Index into `rejections`, `FITS`, or `UNSEEN`."""
     rejections: tuple[Rejection, ...]
     weights: Mapping[str, int]
-    """The plugins that scored, with their weights."""
+    """The scoring plugins with their weights."""
     scores: Mapping[str, IntArray]
-    """Plugin to what it adds to the totals, weight included; 0 where nothing was scored."""
+    """Plugin to its weighted scores; 0 without scores."""
     totals: IntArray
-    """-1 where nothing was scored."""
+    """-1 without scores."""
     preemptions: tuple[Preemption, ...] = ()
-    """On the best candidates."""
+    """The best candidates."""
     candidates: int = 0
-    """Nodes on which preemption would make room."""
+    """The number of candidates."""
     index: Mapping[str, int] | None = None
-    """`nodes` to their rows, where that is known."""
+    """Rows by node name, if known."""
 
     @property
     def fits(self) -> BoolArray:
@@ -114,18 +112,18 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def feasible(self) -> int:
-        """How many nodes fit."""
+        """The number of feasible nodes."""
         return int(np.count_nonzero(self.fits))
 
     def nodes_of(self, rejection: int) -> tuple[str, ...]:
-        """The nodes that are rejected so; an index into `rejections`."""
+        """Return the nodes with a rejection, an index into `rejections`."""
         return tuple(self.nodes[row] for row in np.flatnonzero(self.verdicts == rejection).tolist())
 
     def row(self, node: str) -> int:
         return self.nodes.index(node) if self.index is None else self.index[node]
 
     def rejection(self, row: int) -> Rejection | None:
-        """Why a node is rejected; where no plugin saw it, what rejects the pod as a whole, if anything does."""
+        """Return why a node is rejected; if no plugin evaluated it, the rejection of the whole pod, if any."""
         verdict = int(self.verdicts[row])
         if verdict >= 0:
             return self.rejections[verdict]
@@ -139,7 +137,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def runner_up(self) -> int | None:
-        """The row of the best node behind the highest total."""
+        """The row of the best node below the highest total."""
         if self.total is None:
             return None
         behind = np.where(self.totals < self.total, self.totals, -1)
@@ -148,7 +146,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def margin(self) -> int | None:
-        """The highest total less the runner-up's."""
+        """The highest total minus the runner-up's."""
         row = self.runner_up
         return None if row is None or self.total is None else self.total - int(self.totals[row])
 
@@ -195,7 +193,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
 
     @classmethod
     def of_outlook(cls, pod: str, outlook: Outlook, framework: Framework, rejections: tuple[Rejection, ...]) -> Story:
-        """Of a pod that fits. `rejections` are the outlook's."""
+        """Build the story of a schedulable pod. `rejections` belong to the outlook."""
         cluster = framework.nodes.cluster
         totals = outlook.totals
         return cls(
@@ -218,7 +216,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
     # --- as a document
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values; nodes that share a verdict are listed together."""
+        """Return plain values; nodes with the same verdict are listed together."""
         groups: dict[Rejection, list[str]] = {}
         for name, verdict in zip(self.nodes, self.verdicts.tolist(), strict=True):
             if verdict >= 0:
@@ -247,7 +245,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
 
     @classmethod
     def from_dict(cls, document: Mapping[str, object], source: str = "") -> Story:
-        """The story of a document that `to_dict` made. Raises `InputError`."""
+        """Read a document of `to_dict`. Raises `InputError`."""
         if document.get("apiVersion") != API_VERSION or document.get("kind") != KIND:
             found = f"{document.get('apiVersion')}, {document.get('kind')}"
             raise InputError(f"expected {API_VERSION}, {KIND}, found {found}", place=Place(source=source))
@@ -257,7 +255,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
             raise InputError(f"not a {KIND} that kschedx wrote: {error}", place=Place(source=source)) from None
 
     def on(self, nodes: tuple[str, ...]) -> Story:
-        """The same story with the rows of other nodes; one that is new was not seen."""
+        """Return the same story for other nodes; new ones were not evaluated."""
         if nodes == self.nodes:
             return self
         index = {name: row for row, name in enumerate(self.nodes)}
@@ -298,7 +296,7 @@ def _scores(scores: Scores | None, count: int) -> tuple[dict[str, IntArray], Int
 def _stops(cycle: Cycle) -> Iterator[Rejection]:
     statuses = [*cycle.pre_enqueue, *(step.status for step in cycle.pre_filter)]
     if all(status.is_success or status.is_skip for status in statuses):
-        statuses = [cycle.pre_filter_status]  # what the plugins leave in has nothing in common
+        statuses = [cycle.pre_filter_status]  # the plugins have no node in common
     for status in statuses:
         if not (status.is_success or status.is_skip):
             yield Rejection(plugin=status.plugin, code=status.code.text, reasons=status.reasons)
@@ -338,43 +336,43 @@ def _story(found: StoryDocument) -> Story:
     )
 
 
-# Utilization of nodes, now and after pods were rescheduled: facts that are computed elsewhere.
+# The utilization of nodes, before and after pods are rescheduled, computed elsewhere.
 
 
 class Filling(Document, frozen=True):
-    """The nodes of a cluster at one moment. A node is in use where another pod runs than those of DaemonSets and those
-    that its kubelet starts itself."""
+    """The nodes of a cluster at one moment. A node is in use if it runs pods other than those of DaemonSets and static
+    pods."""
 
     nodes: int
     in_use: int
     unused: tuple[str, ...]
-    """Names."""
+    """Names of the nodes that are not in use."""
     requested: Mapping[str, int]
-    """What all pods ask for on the nodes in use: resource to amount, cpu in milli-units."""
+    """The requests of all pods on the nodes in use: resource to amount, cpu in milli-units."""
     allocatable: Mapping[str, int]
-    """What these nodes offer."""
+    """The allocatable of these nodes."""
     fullest: Mapping[str, int] = field(name="fullestPercent")
-    """Resource to the percentage on the node where it is highest."""
+    """Resource to the highest percentage of any node."""
     pending: tuple[str, ...]
-    """Pods that found no place, by `namespace/name`."""
+    """Unschedulable pods, by `namespace/name`."""
 
     def percent(self, resource: str) -> int:
-        """Of what the nodes in use offer, how much is asked for."""
+        """Return the requested percentage of the nodes in use."""
         offered = self.allocatable[resource]
         return 100 * self.requested[resource] // offered if offered else 0
 
 
 class Repacking(Struct, frozen=True, kw_only=True):
-    """Running pods were removed from their nodes and rescheduled one after another, in queue order, by two profiles."""
+    """All running pods removed and rescheduled one after the other, in queue order, by two profiles."""
 
     pods: int
     now: Filling
     before: Filling
-    """As the first profile places them."""
+    """The placement by the first profile."""
     after: Filling
-    """As the second one does."""
+    """The placement by the second profile."""
     moves: Mapping[tuple[str, str], int] = {}
-    """Pods by the node that the first profile and that the second one gives them; empty for none."""
+    """The number of pods by the nodes that the first and the second profile choose; empty for none."""
 
     @property
     def emptied(self) -> tuple[str, ...]:
@@ -389,24 +387,24 @@ class Repacking(Struct, frozen=True, kw_only=True):
         return tuple(name for name in self.before.unused if name not in kept)
 
 
-# What differs between two stories of one pod, and what that adds up to over many pods.
+# The difference of two stories of one pod, and its sum over many pods.
 
 _ZERO: IntArray = np.zeros(1, dtype=np.int64)
-"""In place of a plugin that has not scored any node."""
+"""In place of a plugin that did not score."""
 
 SHOWN_NODES = 4
-"""Names that a side keeps of a tie."""
+"""The maximum number of names for a tie."""
 
 
 class Effect(StrEnum):
-    """What a difference does to a pod, the largest first."""
+    """The effects of a difference on a pod, largest first."""
 
     STOPS = "stops-being-schedulable"
     STARTS = "becomes-schedulable"
     OUTCOME = "other-outcome"
     MOVES = "other-node"
     TIES = "other-tie"
-    """Some of the nodes that share the highest total stay, some do not: the pod may go elsewhere."""
+    """The set of nodes with the highest total changes partly: the pod may go elsewhere."""
     PREEMPTS = "other-preemption"
     FITS = "other-feasible-nodes"
     MESSAGE = "other-message"
@@ -414,15 +412,15 @@ class Effect(StrEnum):
 
 
 class Side(Document, frozen=True):
-    """One of the two stories in short."""
+    """A summary of one of the two stories."""
 
     outcome: Outcome
     nodes: tuple[str, ...]
-    """The first of those among which kube-scheduler picks."""
+    """The first of the nodes among which kube-scheduler chooses."""
     node_count: int
     total: int | None
     margin: int | None
-    """The best total less the runner-up's."""
+    """The best total minus the runner-up's."""
     runner_up: str | None
     feasible: int
     message: str
@@ -445,7 +443,7 @@ class Side(Document, frozen=True):
 
 
 class Turn(Document, frozen=True):
-    """By how much one plugin puts the new node before the old one, on both sides."""
+    """By how much one plugin prefers the new node to the old one, on both sides."""
 
     plugin: str
     before: int
@@ -454,34 +452,34 @@ class Turn(Document, frozen=True):
 
 
 class ScoreChange(Document, frozen=True):
-    """How a plugin's weighted scores changed on the nodes that fit on both sides."""
+    """How a plugin's weighted scores change on nodes that are feasible on both sides."""
 
     nodes: int
     largest: int
-    """The change of the largest magnitude."""
+    """The change with the largest magnitude."""
 
 
 class Difference(Document, frozen=True):
-    """The outcomes of one pod on both sides, where they differ."""
+    """The different outcomes of one pod."""
 
     pod: str
     effects: tuple[Effect, ...]
-    """All that apply, the largest first; never empty."""
+    """All effects, largest first; never empty."""
     before: Side
     after: Side
     old_node: str | None
     new_node: str | None
-    """The nodes that `turned` compares: the pod leaves one for the other."""
+    """The nodes that `turned` compares: the pod moves from one to the other."""
     turned: tuple[Turn, ...] = field(name="turnedBy")
-    """The plugins that score the two nodes differently on both sides, largest difference first."""
+    """The plugins whose scores for the two nodes differ between the sides, largest difference first."""
     filtered_by: str | None
-    """The Filter plugin that allows one of the two nodes on one side alone."""
+    """The Filter plugin that allows one of the two nodes on only one side."""
     lost: Mapping[str, int]
-    """Nodes that only the first side allows, by the plugin that rejects them on the second."""
+    """Nodes that are feasible only on the first side, by the plugin that rejects them on the second."""
     gained: Mapping[str, int]
-    """The reverse."""
+    """Nodes that are feasible only on the second side, by the plugin that rejects them on the first."""
     reworded: tuple[str, ...]
-    """Plugins that reject the same nodes in other words."""
+    """Plugins that reject the same nodes with another message."""
     rescored: Mapping[str, ScoreChange] = field(name="scores")
 
     @property
@@ -490,7 +488,7 @@ class Difference(Document, frozen=True):
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """The plugins that make the difference; empty where it is none of them."""
+        """The plugins that cause the difference; empty if none does."""
         match self.effect:
             case Effect.STOPS:
                 return tuple(self.lost)
@@ -506,7 +504,7 @@ class Difference(Document, frozen=True):
 
     @property
     def size(self) -> int:
-        """How large the difference is among those of the same effect."""
+        """The size of the difference among those with the same effect."""
         match self.effect:
             case Effect.STOPS:
                 return self.before.feasible
@@ -521,7 +519,7 @@ class Difference(Document, frozen=True):
 
 
 def compare(before: Story, after: Story) -> Difference | None:
-    """The difference of two stories about one pod; None where they are equal."""
+    """Return the difference of two stories about one pod; None if they are equal."""
     if before.nodes is not after.nodes and before.nodes != after.nodes:
         nodes = tuple(sorted({*before.nodes, *after.nodes}))
         before, after = before.on(nodes), after.on(nodes)
@@ -553,7 +551,7 @@ def compare(before: Story, after: Story) -> Difference | None:
 
 
 def _rejects_alike(before: Story, after: Story) -> bool:
-    """Every node, and for the same reasons; in most pairs of profiles only scores differ."""
+    """Return whether all nodes have the same rejections; for most pairs of profiles only scores differ."""
     same_words = before.rejections == after.rejections and before.stops == after.stops
     return same_words and (before.verdicts is after.verdicts or np.array_equal(before.verdicts, after.verdicts))
 
@@ -570,7 +568,7 @@ def _effects(before: Story, after: Story, *, is_shifted: bool, is_rescored: bool
         yield Effect.MOVES if set(before.chosen).isdisjoint(after.chosen) else Effect.TIES
     if set(before.preemptions) != set(after.preemptions):
         yield Effect.PREEMPTS
-    if placed in ((True, True), (False, False)):  # otherwise that goes without saying
+    if placed in ((True, True), (False, False)):  # otherwise it is obvious
         if is_shifted:
             yield Effect.FITS
         if before.message != after.message:
@@ -580,7 +578,8 @@ def _effects(before: Story, after: Story, *, is_shifted: bool, is_rescored: bool
 
 
 def _shifts(these: Story, others: Story) -> dict[str, int]:
-    """The nodes that fit only in these, by the plugin that rejects them in the others; most nodes first."""
+    """Count the nodes that are feasible only in `these`, by the plugin that rejects them in `others`, most nodes
+    first."""
     rows = np.flatnonzero(these.fits & ~others.fits)
     counts: dict[str, int] = {}
     for row in rows.tolist():
@@ -591,7 +590,7 @@ def _shifts(these: Story, others: Story) -> dict[str, int]:
 
 
 def _reworded(before: Story, after: Story) -> Iterator[str]:
-    """Plugins that reject a node on both sides, but not for the same reasons."""
+    """Yield the plugins that reject a node on both sides for different reasons."""
     both = (before.verdicts >= 0) & (after.verdicts >= 0)
     pairs = np.unique(np.stack([before.verdicts[both], after.verdicts[both]]), axis=1).T.tolist()
     found = [(before.rejections[first], after.rejections[second]) for first, second in pairs]
@@ -600,7 +599,7 @@ def _reworded(before: Story, after: Story) -> Iterator[str]:
 
 
 def _rescored(before: Story, after: Story) -> dict[str, ScoreChange]:
-    """Largest change first."""
+    """Return the changes, largest first."""
     both: BoolArray = (before.totals >= 0) & (after.totals >= 0)
     changes: dict[str, ScoreChange] = {}
     for plugin in dict.fromkeys((*before.scores, *after.scores)):
@@ -619,16 +618,16 @@ def _rescored(before: Story, after: Story) -> dict[str, ScoreChange]:
 
 
 def _moved(before: Story, after: Story) -> tuple[str, str]:
-    """A node that the pod leaves, and one that it goes to."""
+    """Return a node that the pod leaves, and one that it moves to."""
     stays = set(before.chosen) & set(after.chosen)
-    # where a tie only grows or shrinks, one of the two is a node that stays
+    # if a tie only grows or shrinks, one of the two nodes stays
     left = [name for name in before.chosen if name not in stays] or before.chosen
     come = [name for name in after.chosen if name not in stays] or after.chosen
     return left[0], come[0]
 
 
 def _filtered_by(before: Story, after: Story, old: str, new: str) -> str | None:
-    """The plugin that no longer allows the old node, else the one that did not allow the new one."""
+    """Return the plugin that no longer allows the old node, else the one that did not allow the new one."""
     for story, name in ((after, old), (before, new)):
         row = story.row(name)
         if not story.fits[row]:
@@ -638,7 +637,7 @@ def _filtered_by(before: Story, after: Story, old: str, new: str) -> str | None:
 
 
 def _turned(before: Story, after: Story, old: str, new: str) -> tuple[Turn, ...]:
-    """Empty where one of the two nodes is not scored on both sides: then no score decides."""
+    """Return nothing if one of the two nodes is not scored on both sides: then no score decides."""
     old_row, new_row = before.row(old), before.row(new)
     if any(story.totals[row] < 0 for story in (before, after) for row in (old_row, new_row)):
         return ()
@@ -653,7 +652,7 @@ def _turned(before: Story, after: Story, old: str, new: str) -> tuple[Turn, ...]
 
 
 def rescored_nodes(before: Story, after: Story) -> tuple[str, ...]:
-    """Nodes whose scores are not the same; the stories have the same nodes."""
+    """Return the nodes with different scores; both stories have the same nodes."""
     zero = np.zeros(len(before.nodes), dtype=np.int64)
     changed = before.totals != after.totals
     for plugin in {*before.scores, *after.scores}:
@@ -662,7 +661,7 @@ def rescored_nodes(before: Story, after: Story) -> tuple[str, ...]:
 
 
 class DifferenceGroup(Struct, frozen=True, kw_only=True):
-    """Pods to which the same happens for the same cause."""
+    """Pods with the same effect and the same cause."""
 
     effect: Effect
     causes: tuple[str, ...]
@@ -676,13 +675,13 @@ class Summary(Struct, frozen=True, kw_only=True):
     compared: int
     differences: tuple[Difference, ...]
     undecided: Mapping[str, str] = field(default_factory=dict)
-    """Pods that kschedx cannot decide about, with what it would need."""
+    """Pods that kschedx cannot decide, with what it needs."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """Pods that were asked for and were not compared."""
+    """Requested pods that were not compared."""
     repacking: Repacking | None = None
-    """What the profiles make of the nodes; None where that was not asked for."""
+    """The repacking by both profiles; None if it was not requested."""
     not_repacked: int = 0
-    """Running pods that were too many for it."""
+    """The number of running pods that exceed the limit for repacking."""
 
     @property
     def same(self) -> int:
@@ -690,7 +689,7 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     @property
     def counts(self) -> dict[Effect, int]:
-        """How many pods each effect is found on; a pod counts for each of its effects."""
+        """The number of pods by effect; a pod counts for each of its effects."""
         counts = dict.fromkeys(Effect, 0)
         for difference in self.differences:
             for effect in difference.effects:
@@ -703,7 +702,7 @@ class Summary(Struct, frozen=True, kw_only=True):
 
 
 def grouped(differences: Iterable[Difference]) -> Iterator[DifferenceGroup]:
-    """By effect and cause: the largest effect first, then the largest group."""
+    """Group by effect and cause: the largest effect first, then the largest group."""
     groups: dict[tuple[Effect, tuple[str, ...]], list[Difference]] = {}
     for difference in differences:
         groups.setdefault((difference.effect, difference.causes), []).append(difference)

@@ -1,7 +1,7 @@
-"""A FailedScheduling event's text taken apart: how many nodes, which plugin said it, which finding explains it.
+"""Parses a FailedScheduling message: numbers of nodes, the plugin of each reason, and the finding that explains it.
 
-What plugins say stands beside them (`Plugin.texts`); here are only the texts of releases that are not emulated. What is
-not known is kept as unknown. Upstream: FitError in pkg/scheduler/framework/types.go.
+Plugins declare their texts (`Plugin.texts`); only texts of versions that are not emulated are here. Unknown reasons are
+kept. Upstream: FitError in pkg/scheduler/framework/types.go.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from kschedx.snapshot.snapshot import Snapshot
 
 
 class Stage(StrEnum):
-    """Which part of the event a reason stands in."""
+    """The part of the message with a reason."""
 
     FILTER = "filter"
-    """Said of `count` nodes, or by PreFilter of the pod as a whole."""
+    """About `count` nodes, or from PreFilter about the whole pod."""
     PREEMPTION = "preemption"
-    """Said by preemption of `count` nodes, or of the pod."""
+    """From preemption, about `count` nodes or the pod."""
 
 
 class EventPart(Struct, frozen=True, kw_only=True):
-    """One reason of an event."""
+    """One reason in a message."""
 
     stage: Stage
     count: int | None
-    """Nodes; None where the reason is about the pod as a whole."""
+    """The number of nodes; None for a reason about the whole pod."""
     text: str
     plugin: str
-    """Empty where the reason is unknown."""
+    """Empty for an unknown reason."""
     reason: str
-    """The id that `kschedx reason` explains; empty where the text has none."""
+    """The id for `kschedx reason`; empty if there is none."""
     subject: str = ""
-    """What the text names: a resource, a taint, a claim."""
+    """What the text names: a resource, a taint, or a claim."""
 
     @property
     def is_known(self) -> bool:
@@ -52,7 +52,7 @@ class EventPart(Struct, frozen=True, kw_only=True):
 
 class Event(Struct, frozen=True, kw_only=True):
     nodes: int | None
-    """In the cluster; None where the text does not say."""
+    """The number of nodes in the cluster; None if the text lacks it."""
     parts: tuple[EventPart, ...]
 
     @property
@@ -65,14 +65,14 @@ class Event(Struct, frozen=True, kw_only=True):
 
     @property
     def counted(self) -> int:
-        """What the counts of the filter reasons add up to."""
+        """The sum of the filter reasons' counts."""
         return sum(part.count or 0 for part in self.parts if part.stage is Stage.FILTER)
 
 
 _LONGEST = 32 << 10
-"""Characters of a message that are read; API servers store a thousand."""
+"""The maximum number of characters to parse in a message; API servers store a thousand."""
 _LONGEST_OUTPUT = 1 << 20
-"""Characters of the output of a command that are read."""
+"""The maximum number of characters to parse in a command's output."""
 _HEAD = re.compile(r"(\d{1,9})/(\d{1,9}) nodes are available:?\s*")
 _OLDEST = re.compile(r"failed to fit in any node\s+fit failure summary on nodes ?: ?(.*)", re.DOTALL)
 _OLDEST_COUNT = re.compile(r" \((\d{1,9})\)(?:, |$)")
@@ -87,8 +87,8 @@ _POST_FILTER = re.compile(
 
 
 def events_in(text: str) -> list[Event]:
-    """The events of a text of several lines, such as the output of `kubectl describe pod`, each once; of any other the
-    one that it is. None where nothing in it is known."""
+    """Return the distinct events in a text of several lines, such as the output of `kubectl describe pod`; any other
+    text is one event. None if nothing is known."""
     lines = text[:_LONGEST_OUTPUT].splitlines() if _OLDEST.search(text) is None else []
     found = [parse(line) for line in lines] if len(lines) > 1 else []
     known = [event for event in found if event.is_known]
@@ -98,11 +98,11 @@ def events_in(text: str) -> list[Event]:
 
 
 def parse(text: str) -> Event:
-    """Any text: an event's message, a line of `kubectl describe` around it, or a single reason."""
+    """Parse a message, a line of `kubectl describe` with a message, or a single reason."""
     text = " ".join(text[:_LONGEST].split())
     oldest = _OLDEST.search(text)
     if oldest:
-        # reason, count, reason, count, and what is left
+        # reason, count, reason, count, and the rest
         pieces = _OLDEST_COUNT.split(oldest[1])
         counted = zip(pieces[0::2], pieces[1::2], strict=False)
         return Event(nodes=None, parts=tuple(_part(Stage.FILTER, int(count), reason) for reason, count in counted))
@@ -134,7 +134,7 @@ def _post_filter(text: str) -> Iterator[EventPart]:
 
 
 def _parts(stage: Stage, text: str) -> Iterator[EventPart]:
-    """The reasons of one part; a sentence of PreFilter's before the counted ones is a part of its own."""
+    """Yield the reasons of one part; PreFilter's sentence before the counted ones is a separate part."""
     text = text.strip().strip(".").strip()
     if not text:
         return
@@ -214,8 +214,7 @@ _EARLIER: Mapping[tuple[str, str], tuple[str, ...]] = {
     ),
     ("DefaultPreemption", "no-preemption-victims"): (r"No victims found on node .*",),
 }
-"""Plugin and the id that explains it to texts of releases that are not emulated, and names of predicates, as regular
-expressions."""
+"""Plugin and finding id to texts of versions that are not emulated, and names of predicates, as regular expressions."""
 
 _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("PreFilter", "nodes-excluded"): (
@@ -248,7 +247,7 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ),
     ("Karpenter", "scale-up"): (r"(?:.* )?Pod should schedule on: .*",),
 }
-"""What components say of a pod as a whole, or cluster-autoscaler of its node groups."""
+"""Texts of components about the whole pod, or of cluster-autoscaler about its node groups."""
 
 _NAMING_A_PLUGIN: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("DynamicResources", "plugin-message"): (
@@ -260,18 +259,18 @@ _NAMING_A_PLUGIN: Mapping[tuple[str, str], tuple[str, ...]] = {
         r".*CEL (?:runtime|compile) error.*",
     ),
 }
-"""What errors that wrap others have in common."""
+"""The common part of errors that wrap others."""
 
 
 @cache
 def explained() -> frozenset[str]:
-    """The ids of what explains a text that is known."""
+    """Return the ids of the findings that explain known texts."""
     return frozenset(reason for _, _, reason in _patterns() if reason)
 
 
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[str], str, str], ...]:
-    """The first that matches counts: texts that fill nothing in come before those that do."""
+    """The first match counts: texts without placeholders come before those with some."""
     texts = [
         (text, plugin.name, reason) for plugin in _plugins() for reason, those in plugin.texts.items() for text in those
     ]
@@ -296,7 +295,7 @@ def _plugins() -> Iterator[type[Plugin]]:
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """A text as a plugin declares it; at its end there may be a full stop, which events do without."""
+    """Convert a plugin's declared text; the full stop at its end is optional, because events omit it."""
     from string import Formatter
 
     parts = []
@@ -307,20 +306,17 @@ def _pattern(text: str) -> re.Pattern[str]:
     return re.compile("".join(parts), re.IGNORECASE)
 
 
-# What the cluster's own kube-scheduler said of the pod, held against what kschedx says.
+# The message of the cluster's own kube-scheduler, compared with kschedx's.
 
 
 _REFUSALS = ("Unschedulable", "NotReadyForScheduling")
-"""Reasons of the condition PodScheduled. The second is published, not measured: a PreEnqueue plugin holds the pod back
-(KEP-5501)."""
+"""Reasons of the condition PodScheduled. The second is documented but was not observed: a PreEnqueue plugin holds the
+pod back (KEP-5501)."""
 
 
 def recorded(snapshot: Snapshot, pod: Pod) -> FailedScheduling | None:
-    """The last refusal: the pod's PodScheduled condition, else its newest event.
-
-    The condition was read together with the pod, is never cut, and is there in dumps without events. The event has its
-    time and count.
-    """
+    """Return the last refusal: the pod's PodScheduled condition, else its newest event. The condition is as old as the
+    pod object, is never truncated, and exists in dumps without events. The event has a time and a count."""
     event = snapshot.failed_scheduling.get(pod.key)
     if event is not None and event.uid and pod.metadata.uid and event.uid != pod.metadata.uid:
         event = None
@@ -333,37 +329,34 @@ def recorded(snapshot: Snapshot, pod: Pod) -> FailedScheduling | None:
 
 
 _ABSENT = re.compile(r"not found|does not exist|unbound|not created|non-existent|being deleted")
-"""In reasons about an object that is not there; older versions count nodes for them too."""
+"""In reasons about an object that does not exist; older versions count nodes for them too."""
 
 
 def rejects_nodes(message: str) -> bool:
-    """Every reason is about nodes: PreFilter found all objects that the pod names."""
+    """Return whether every reason is about nodes: then PreFilter found all objects that the pod names."""
     parts = [part for part in parse(message).parts if part.stage is Stage.FILTER]
     return bool(parts) and all(part.count and not _ABSENT.search(part.text) for part in parts)
 
 
 def _is_same(theirs: FailedScheduling, message: str) -> bool:
-    """The same text, as far as the event holds it."""
+    """Return whether the texts are equal as far as the event has it."""
     if theirs.is_cut:
         return message.startswith(theirs.message.removesuffix(CUT))
     return theirs.message == message
 
 
 _ELSEWHERE = "recorded at another time"
-"""The usual reason for a difference: the pod stays pending, and the cluster goes on."""
+"""The usual reason for a difference: the pod stays pending while the cluster changes."""
 _MOST_TEXTS = 3
 _MOST_LETTERS = 100
-"""Of one text: other schedulers and extenders write what they like."""
+"""The maximum number of characters of one text: other schedulers and extenders write arbitrary ones."""
 AFTER_THE_CHOICE = re.compile(r"^(running \S+ plugin|binding )")
-"""How an event begins that reports no rejection of nodes: a node was found (pkg/scheduler/schedule_one.go)."""
+"""The start of an event that does not reject nodes, because a node was chosen (pkg/scheduler/schedule_one.go)."""
 
 
 def contrasts(theirs: FailedScheduling, ours: str, *, nominated: bool = False) -> tuple[str, ...]:
-    """What is different about the two messages, and what that comes from; none where they are equal.
-
-    The last message about a pod that is `nominated` to a node may lack the part about preemption, which is then not
-    compared.
-    """
+    """Return the differences between the two messages and their likely causes; none if they are equal. The last message
+    about a `nominated` pod may lack the part about preemption, which is then not compared."""
     if _is_same(theirs, ours):
         return ()
     if not ours:
@@ -371,7 +364,7 @@ def contrasts(theirs: FailedScheduling, ours: str, *, nominated: bool = False) -
     if AFTER_THE_CHOICE.match(theirs.message):
         return (f"kube-scheduler had selected a node and failed there: {theirs.message}",)
     told, found = parse(theirs.message.removesuffix(CUT)), parse(ours)
-    parts = told.parts[:-1] if theirs.is_cut else told.parts  # the last one may be half a text
+    parts = told.parts[:-1] if theirs.is_cut else told.parts  # the last one may be truncated
     says_nothing = nominated and not any(part.stage is Stage.PREEMPTION for part in told.parts)
     ours_told = [part for part in found.parts if not (says_nothing and part.stage is Stage.PREEMPTION)]
     different = [*_counted(told, found), *_unmatched(parts, ours_told, is_cut=theirs.is_cut, speaks=not says_nothing)]
@@ -379,7 +372,7 @@ def contrasts(theirs: FailedScheduling, ours: str, *, nominated: bool = False) -
 
 
 class _Pair(Struct, frozen=True, kw_only=True):
-    """A reason of theirs that is one of ours too, whatever its words."""
+    """A reason that both messages have, possibly with different texts."""
 
     theirs: EventPart
     ours: EventPart
@@ -392,7 +385,7 @@ def _counted(told: Event, found: Event) -> Iterator[str]:
 
 
 def _unmatched(theirs: Sequence[EventPart], ours: Sequence[EventPart], *, is_cut: bool, speaks: bool) -> Iterator[str]:
-    """The reasons that reject nodes, then preemption, which follows from them, where the event `speaks` of it."""
+    """Yield unmatched reasons that reject nodes, then those of preemption if the event `speaks` of it."""
     pairs = [
         _Pair(theirs=part, ours=other)
         for part in theirs
@@ -413,7 +406,7 @@ def _changes(
     moved: list[str] = []
     for ours in dict.fromkeys(pair.ours for pair in pairs if pair.ours.stage is stage):
         same = [pair.theirs for pair in pairs if pair.ours == ours]
-        # one text of ours can be several of theirs: older releases name each taint
+        # one of our texts may match several of theirs: older versions name each taint
         if all(part.count is not None for part in same) and ours.count is not None:
             count = sum(part.count or 0 for part in same)
             if count != ours.count:
@@ -459,7 +452,8 @@ def _preemption(
 
 
 def _is_same_reason(theirs: EventPart, ours: EventPart) -> bool:
-    """The same text, or the same reason in the words of another release, which may name its subject or not."""
+    """Return whether both have the same text, or the same reason in another version's words, with or without its
+    subject."""
     if theirs.stage is not ours.stage:
         return False
     if theirs.text == ours.text:

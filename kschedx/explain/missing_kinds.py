@@ -16,7 +16,7 @@ from kschedx.explain.events import recorded, rejects_nodes
 from kschedx.explain.notes import Note, note
 from kschedx.framework.args import LIST_DEFAULTING, PodTopologySpreadArgs
 from kschedx.framework.config import Profile
-from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
+from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind, open_stake
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS
@@ -24,33 +24,30 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import PersistentVolumeClaim, claim_name
 from kschedx.kube.types import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, Volume
-from kschedx.plugins.node_volume_limits.attached import is_counted
+from kschedx.plugins.node_volume_limits.attached import is_counted, within_every_limit
 from kschedx.snapshot.pod_groups import find_group, group_name
 from kschedx.snapshot.snapshot import Missing, Snapshot, Source
 
-# Kinds that a snapshot could not read: which answers depend on them, and what would make them readable.
-#
-# A kind that the API server does not serve has no objects, which decides everything. A forbidden one may have any.
+# Kinds that a snapshot could not read: which answers depend on them, and how to make them readable. A kind that the API
+# server does not serve has no objects. A forbidden kind may have any.
 
 ADDED = "missing.yaml"
-"""What a command that completes a dump writes to."""
+"""The output file of a command that completes a dump."""
 
 
-# --- what raises
+# --- errors
 
 
 def require_nodes_and_pods(snapshot: Snapshot) -> None:
-    """Raise `UndecidableError` for a snapshot that nothing can be said about."""
+    """Raise `UndecidableError` for a snapshot without nodes or pods."""
     for kind in ("Node", "Pod"):
         if kind in snapshot.source.missing:
             refuse(snapshot, kind, KINDS[kind].leaves)
 
 
 def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] = ()) -> None:
-    """Raise `UndecidableError` where the API server would read a kind that is missing to admit a new pod.
-
-    `plugins` are those that it runs beyond its default ones.
-    """
+    """Raise `UndecidableError` if the API server would read a missing kind to admit a new pod. `plugins` are enabled
+    besides the default ones."""
     forbidden = _forbidden(snapshot)
     spec = pod.spec
     for plugin in PLUGIN_OF_ANNOTATION.values():
@@ -79,7 +76,7 @@ def _is_not_dumped(snapshot: Snapshot, kind: str) -> bool:
 
 
 def _refuse_dump(kind: str, leaves: str, pod: Pod) -> NoReturn:
-    """Raise the `UndecidableError` that names a kind which a dump holds nothing of."""
+    """Raise the `UndecidableError` for a kind without objects in a dump."""
     raise UndecidableError(
         f"pod {pod.key}: {leaves} is not known: the dump holds no {KINDS[kind].plural} "
         f"({get_command([kind], ADDED)}, and add -s {ADDED})"
@@ -87,14 +84,14 @@ def _refuse_dump(kind: str, leaves: str, pod: Pod) -> NoReturn:
 
 
 def require_for_decision(cycle: Cycle) -> None:
-    """Raise `UndecidableError` where the cycle could have ended otherwise with a kind that may not be listed."""
+    """Raise `UndecidableError` if a kind that may not be listed could change the cycle's result."""
     for kind in _forbidden(cycle.snapshot):
         if _matters(kind, cycle):
             refuse(cycle.snapshot, kind, KINDS[kind].leaves, cycle.pod)
 
 
 def refuse(snapshot: Snapshot, kind: str, leaves: str, pod: Pod | None = None) -> NoReturn:
-    """Raise the `UndecidableError` that names the kind and what would give it."""
+    """Raise the `UndecidableError` with the kind and the command that reads it."""
     name = KINDS[kind].resource
     about = f"pod {pod.key}: " if pod else ""
     if snapshot.source.missing[kind] is Missing.ABSENT:
@@ -109,16 +106,16 @@ def refuse(snapshot: Snapshot, kind: str, leaves: str, pod: Pod | None = None) -
 
 
 def get_command(kinds: Collection[str], file: str) -> str:
-    """Plain names, which are shorter; with its group what older servers may know of another."""
+    """Use plain names, which are shorter; with a group if older servers have another kind with that name."""
     listed = ",".join(KINDS[kind].resource if KINDS[kind].is_optional else KINDS[kind].plural for kind in kinds)
     return f"kubectl get {listed} -A -o yaml > {file}"
 
 
-# --- what is reported
+# --- notes
 
 
 def missing_notes(cycle: Cycle) -> Iterator[Note]:
-    """What was not read and, as far as kschedx knows, does not count for this answer."""
+    """Yield what was not read and, as far as known, does not affect this answer."""
     source = cycle.snapshot.source
     if source.namespaces:
         only = f"only namespace {', '.join(source.namespaces)} is in this snapshot"
@@ -142,7 +139,7 @@ def missing_notes(cycle: Cycle) -> Iterator[Note]:
 
 
 def missing_for_many(snapshot: Snapshot) -> Note | None:
-    """Objects that some pods' answers may depend on."""
+    """Return a note about objects that may affect some pods' answers."""
     if snapshot.source.may_lack("Pod"):
         return _pods_lacking(snapshot.source)
     kinds = tuple(kind for kind in _forbidden(snapshot) if kind in MATTERS)
@@ -163,7 +160,7 @@ def _names(kinds: Iterable[str]) -> str:
 
 
 def _with_worth(kinds: Iterable[str]) -> str:
-    """With what is not known without them."""
+    """List the kinds with what is unknown without them."""
     return ", ".join(f"{KINDS[kind].resource} ({KINDS[kind].leaves})" for kind in kinds)
 
 
@@ -189,7 +186,7 @@ def _forbidden(snapshot: Snapshot) -> list[str]:
     ]
 
 
-# --- when a kind matters
+# --- when a kind affects the result
 
 
 def _claims(cycle: Cycle) -> list[str]:
@@ -202,14 +199,14 @@ def _has_claims(cycle: Cycle) -> bool:
 
 
 def _has_unbound_claims(cycle: Cycle) -> bool:
-    """A claim that is itself not known may be one."""
+    """An unknown claim may be unbound."""
     namespace = cycle.pod.metadata.namespace
     claims = [cycle.snapshot.storage.claim(namespace, name) for name in _claims(cycle)]
     return any(claim is None or not claim.spec.volume_name for claim in claims)
 
 
 def _has_counted_volumes(cycle: Cycle) -> bool:
-    """Volumes that a driver may attach; those on a disk of the node are not attached."""
+    """Return whether there are volumes that a driver may attach, which local disks are not."""
     pod, storage = cycle.pod, cycle.snapshot.storage
     for volume in filter(is_counted, pod.spec.volumes):
         claim = storage.claim(pod.metadata.namespace, claim_name(pod.metadata.name, volume) or "")
@@ -225,7 +222,8 @@ def _has_counted_volumes(cycle: Cycle) -> bool:
 
 
 def _selects_namespaces(cycle: Cycle) -> bool:
-    """A term of the pod's, or one of another pod's that is about this one's labels, selects namespaces by label."""
+    """Return whether a term of the pod, or a term of another pod that matches its labels, selects namespaces by
+    label."""
     if any(map(selects, _terms(cycle.pod.spec.affinity))):
         return True
     labels = cycle.pod.metadata.labels
@@ -245,13 +243,13 @@ def _terms(affinity: Affinity | None) -> Iterator[PodAffinityTerm]:
 
 
 def selects(term: PodAffinityTerm) -> bool:
-    """A selector that is there and empty takes all namespaces, whatever their labels."""
+    """An empty selector selects all namespaces, whatever their labels."""
     selector = term.namespace_selector
     return selector is not None and bool(selector.match_labels or selector.match_expressions)
 
 
 def is_about(term: PodAffinityTerm, labels: dict[str, str]) -> bool:
-    """A term's labelSelector takes a pod with these labels."""
+    """Return whether a term's labelSelector matches these labels."""
     try:
         return compile_selector(term.label_selector).matches(labels)
     except InputError:
@@ -259,7 +257,7 @@ def is_about(term: PodAffinityTerm, labels: dict[str, str]) -> bool:
 
 
 def _spreads_by_default(cycle: Cycle) -> bool:
-    """Nodes are compared, or rejected, by constraints that are not the pod's own."""
+    """Return whether default constraints affect the comparison or rejection of nodes."""
     if cycle.pod.spec.topology_spread_constraints:
         return False
     points = cycle.profile.points
@@ -285,7 +283,7 @@ def _owned_by(kind: str) -> Callable[[Cycle], bool]:
 
 
 def _has_victims(cycle: Cycle) -> bool:
-    """A budget moves a victim to the front of those that may stay, and counts where it goes nevertheless."""
+    """A budget reprieves a victim first, and counts if it is violated."""
     return cycle.post_filter is not None and bool(cycle.post_filter.candidates)
 
 
@@ -325,12 +323,12 @@ def _claims_devices(cycle: Cycle) -> bool:
 
 
 def _has_device_class(cycle: Cycle) -> bool:
-    """An extended resource that the pod asks for may be devices."""
+    """Return whether devices may provide an extended resource that the pod requests."""
     return _asks_for_extended_resources(cycle) and bool(cycle.snapshot.devices.classes)
 
 
 def _has_claims_of_pod(cycle: Cycle) -> bool:
-    """Some of the pod's claims exist, or are made on each node, so that it matters which devices there are."""
+    """Return whether some of the pod's claims exist, or are created on each node, so that devices matter."""
     namespace = cycle.pod.metadata.namespace
     return _has_device_class(cycle) or any(
         claim.metadata.namespace == namespace and claim.status.allocation is None
@@ -340,7 +338,7 @@ def _has_claims_of_pod(cycle: Cycle) -> bool:
 
 
 def _has_claims_to_come(cycle: Cycle) -> bool:
-    """A controller will make claims for the pod that is not in the cluster yet."""
+    """Return whether a controller will create claims for the pod, which is not in the cluster yet."""
     if cycle.pod.key in cycle.snapshot.pods.rows:
         return False
     made = {status.name for status in cycle.pod.status.resource_claim_statuses}
@@ -385,35 +383,39 @@ MATTERS: Mapping[str, Callable[[Cycle], bool]] = {
     "DeviceTaintRule": _has_tainted_devices,
     "DeviceClass": _may_find_device_class,
 }
-"""Whether a finished cycle could have ended otherwise with a kind, for those that a plugin reads."""
+"""For each kind that a plugin reads, whether it could change the result of a finished cycle."""
 
 
-# Objects that a pod needs and that a dump does not hold: they are left out, and what they could change is named.
-#
-# A cluster that runs a pod has its claims, so a dump without any claims does not say that there are none: they were not
-# saved. What is left out here can only keep the pod from a node, so rejections stand without it.
+# Objects that a pod needs and a dump lacks: they are left out, and what they could change is noted. A cluster that runs
+# a pod has its claims, so a dump without any claims lacks them. What is left out here can only reject nodes, so
+# rejections are valid without it.
 
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _OPTIMISTIC = ("CSINode", "CSIStorageCapacity", "DeviceTaintRule")
-"""Kinds without which nothing is rejected that they would reject; no pod points to their objects."""
+"""Kinds whose absence only hides rejections; pods do not refer to their objects."""
 _IN_EVERY_CLUSTER = ("CSINode",)
 
 
 class _Part(Struct, frozen=True, kw_only=True):
-    """The part of a pod that can be judged, and the objects behind the rest: kind to names."""
+    """The part of a pod that can be decided, and the objects behind the rest: kind to names."""
 
     pod: Pod
     unread: Mapping[str, tuple[str, ...]]
 
 
 def decide(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
-    """The pod's cycle, undecided where it depends on what a dump lacks."""
+    """Return the pod's cycle; undecided if it depends on what a dump lacks."""
     snapshot = scheduler.snapshot
     part = _known_part(snapshot, pod)
     cycle = scheduler.schedule(part.pod, profile)
     optimistic = {kind: () for kind in _OPTIMISTIC if _is_unread(snapshot, kind) and MATTERS[kind](cycle)}
+    stakes = {"CSINode": _stake_of_limits(cycle)}
     named = {**part.unread, **optimistic, **_unread_gang(snapshot, pod)}
-    unread = {kind: names for kind, names in named.items() if _is_asked_for(kind, profile)}
+    unread = {
+        kind: names
+        for kind, names in named.items()
+        if _is_asked_for(kind, profile) and stakes.get(kind) is not Stake.NOTHING
+    }
     if not unread:
         return cycle
     command = completing(snapshot, tuple(unread))
@@ -423,29 +425,38 @@ def decide(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
             name=kind,
             objects=names,
             where=KINDS[kind].read_by,
-            stake=Stake.FIT,
+            stake=stakes.get(kind, Stake.FIT),
             lacking=_lacking(snapshot.source, kind),
             completed_by=command,
         )
         for kind, names in unread.items()
     )
-    outcome = Outcome.UNDECIDED if cycle.outcome is Outcome.SCHEDULED else cycle.outcome
+    is_open = cycle.outcome is Outcome.SCHEDULED and open_stake(unheard) is Stake.FIT
+    outcome = Outcome.UNDECIDED if is_open else cycle.outcome
     return replace(cycle, outcome=outcome, unheard=(*cycle.unheard, *unheard))
 
 
+def _stake_of_limits(cycle: Cycle) -> Stake:
+    """What volume limits that a dump lacks leave open: nothing, the node, or whether the pod fits."""
+    if cycle.outcome is not Outcome.SCHEDULED or cycle.nodes is None or cycle.feasible is None:
+        return Stake.FIT
+    within = within_every_limit(cycle.pod.spec, cycle.nodes)[cycle.feasible]
+    return Stake.NOTHING if within.all() else Stake.NODE if within.any() else Stake.FIT
+
+
 def depends_on_unread(snapshot: Snapshot, pod: Pod) -> bool:
-    """Whether the pod names what a dump lacks, so that no decision about it is known."""
+    """Return whether the pod refers to objects that a dump lacks, so that no decision is known."""
     return bool(_known_part(snapshot, pod).unread)
 
 
 def may_be_open(snapshot: Snapshot, pod: Pod) -> bool:
-    """Whether a decision that the pod fits may depend on what a dump lacks: `decide` knows."""
+    """Return whether a dump may lack objects that could reject the pod; `decide` checks it."""
     has_claims = pod.spec.mounts_storage or bool(pod.spec.resource_claims)
     return (has_claims and any(_is_unread(snapshot, kind) for kind in _OPTIMISTIC)) or depends_on_unread(snapshot, pod)
 
 
 def completing(snapshot: Snapshot, kinds: Sequence[str]) -> str:
-    """A command for a file that completes the dump; where the dump holds a part, for the whole cluster."""
+    """Return a command for a file that completes the dump; if the dump is partial, for the whole cluster."""
     if any(_lacking(snapshot.source, kind) for kind in kinds):
         return "kschedx snapshot -o cluster.json"
     readers = {plugin for kind in kinds for plugin in KINDS[kind].read_by}
@@ -455,18 +466,19 @@ def completing(snapshot: Snapshot, kinds: Sequence[str]) -> str:
 
 
 def _is_asked_for(kind: str, profile: Profile) -> bool:
-    """A plugin of the profile reads the kind; those before the framework have other names."""
+    """Return whether a plugin of the profile reads the kind; before the framework, plugins have other names."""
     names = {name for plugins in profile.points.values() for name in plugins}
     return "predicates" in profile.points or bool(names & set(KINDS[kind].read_by))
 
 
 def _can_be_asked_for(key: str, kinds: Sequence[str]) -> bool:
-    """`kubectl get` requests nothing where the API server does not know one of the kinds."""
+    """`kubectl get` fails if the API server does not serve one of the kinds."""
     return not KINDS[key].is_optional or any(KINDS[kind].group == KINDS[key].group for kind in kinds)
 
 
 def _is_unread(snapshot: Snapshot, kind: str, namespace: str = "") -> bool:
-    """What is not there may be in the cluster; of a kind to which no pod points, there are often none."""
+    """Return whether the cluster may have objects of the kind that are not in the dump. Kinds that pods do not refer to
+    often have none."""
     source = snapshot.source
     is_telling = kind not in _OPTIMISTIC or kind in _IN_EVERY_CLUSTER or kind in source.lacks
     if is_telling and source.may_lack(kind, namespace):
@@ -475,8 +487,8 @@ def _is_unread(snapshot: Snapshot, kind: str, namespace: str = "") -> bool:
 
 
 def is_left_out(snapshot: Snapshot, kind: str, namespace: str = "") -> bool:
-    """A pod that runs uses an object of the kind, in the namespace if one is given, that the dump lacks: the kind was
-    left out. A claim that is in use cannot be removed, and a pod starts with its claims bound."""
+    """Return whether a running pod uses an object of the kind, in the namespace if given, that the dump lacks: then the
+    kind was left out. A claim in use cannot be removed, and a pod starts with its claims bound."""
     if kind not in _USED:
         return False
     found = _left_out.of(snapshot)
@@ -486,8 +498,8 @@ def is_left_out(snapshot: Snapshot, kind: str, namespace: str = "") -> bool:
 
 
 class _LeftOut:
-    """What was found out about the last dump: thousands of pods may lack their claims, and a cluster that moves stays
-    the same dump."""
+    """Results about the last dump: thousands of pods may lack their claims, and a moving cluster stays the same
+    dump."""
 
     def __init__(self) -> None:
         self._about: tuple[object, ...] = ()
@@ -503,7 +515,7 @@ class _LeftOut:
         return self._found
 
     def terms_of(self, snapshot: Snapshot) -> tuple[PodAffinityTerm, ...]:
-        """Required anti-affinity of its pods that selects namespaces by their labels."""
+        """Return the required anti-affinity of its pods that selects namespaces by label."""
         self.of(snapshot)
         if self._terms is None:
             self._terms = tuple(
@@ -533,7 +545,8 @@ def _is_used_and_lacking(snapshot: Snapshot, kind: str, namespace: str) -> bool:
 
 
 def _has_all_it_names(snapshot: Snapshot, pod: Pod) -> bool:
-    """kube-scheduler's own event rejects nodes one by one: PreFilter found every object that the pod names."""
+    """Return whether kube-scheduler's own event rejects nodes one by one, so that PreFilter found every object that the
+    pod names."""
     theirs = recorded(snapshot, pod)
     return theirs is not None and rejects_nodes(theirs.message)
 
@@ -605,11 +618,11 @@ _USED: Mapping[str, Callable[[Snapshot, Pod], bool]] = {
     "ResourceClaim": _lacks_device_claim,
     "PriorityClass": _lacks_priority_class,
 }
-"""Kinds to whether a pod that runs uses an object that is not there."""
+"""Kind to whether a running pod uses an object that is not in the dump."""
 
 
 def _lacking(source: Source, kind: str) -> str:
-    """What a dump that holds some objects of the kind lacks; empty where it holds none."""
+    """Return which objects of the kind a partial dump lacks; empty if it has none at all."""
     return source.lacks.get(kind, "") if source.kinds.get(kind) else ""
 
 
@@ -626,7 +639,7 @@ def _known_part(snapshot: Snapshot, pod: Pod) -> _Part:
 
 
 def _without_claims(snapshot: Snapshot, pod: Pod) -> _Part:
-    """Without the volumes whose claim, bound volume or class is not there."""
+    """Leave out the volumes whose claim, bound volume, or class is missing."""
     unread: dict[str, list[str]] = {}
     kept: list[Volume] = []
     for volume in pod.spec.volumes:
@@ -655,14 +668,14 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
         is_there = bound in storage.volumes or not _is_unread(snapshot, "PersistentVolume")
         if (
             claim.status.phase == "Bound"
-            and claim.metadata.creation_timestamp  # stored by an API server, so there is a cluster with its volume
+            and claim.metadata.creation_timestamp  # an API server stored it, so the cluster has its volume
             and not storage.volumes
             and not snapshot.source.is_complete("PersistentVolume")
         ):
             is_there = False  # without its volume it would be Lost
         return None if is_there else ("PersistentVolume", bound)
     if claim.spec.storage_class_name is None and not named and not claim.metadata.creation_timestamp:
-        # It is yet to be created, and gets the default class, if there is one.
+        # it does not exist yet and gets the default class, if there is one
         return ("StorageClass", "") if not storage.classes and _is_unread(snapshot, "StorageClass") else None
     if named and named not in storage.classes:
         return ("StorageClass", named) if _is_unread(snapshot, "StorageClass") else None
@@ -671,7 +684,7 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
 
 
 def _without_devices(snapshot: Snapshot, pod: Pod) -> _Part:
-    """Without the claims on devices of which something is not there."""
+    """Leave out the device claims that refer to missing objects."""
     unread: dict[str, list[str]] = {}
     gone: set[str] = set()
     for reference in pod.spec.resource_claims:
@@ -691,7 +704,7 @@ def _without_devices(snapshot: Snapshot, pod: Pod) -> _Part:
 
 
 def _named(unread: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """Each name once; an empty one is any object of the kind."""
+    """Remove duplicate names; an empty name means any object of the kind."""
     return {kind: tuple(filter(None, dict.fromkeys(names))) for kind, names in unread.items()}
 
 
@@ -704,7 +717,7 @@ def _without_container_claims(containers: Sequence[Container], gone: Collection[
 
 
 def _unread_of_devices(snapshot: Snapshot, pod: Pod, name: str) -> Iterator[tuple[str, str]]:
-    """Kind and name of what is not there for the pod's claim of this name."""
+    """Yield kind and name of missing objects for the pod's claim with this name."""
     namespace, devices = pod.metadata.namespace, snapshot.devices
     reference = next(one for one in pod.spec.resource_claims if one.name == name)
     made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
@@ -748,7 +761,7 @@ def _without_group(snapshot: Snapshot, pod: Pod) -> _Part:
 
 
 def _unread_gang(snapshot: Snapshot, pod: Pod) -> dict[str, tuple[str, ...]]:
-    """The group of Coscheduling that the pod's label names; the plugin binds no pod of a group that is not there."""
+    """Return the Coscheduling group in the pod's label; the plugin binds no pod of a missing group."""
     name, namespace = pod.metadata.labels.get(POD_GROUP_LABEL, ""), pod.metadata.namespace
     groups = ((one.metadata.namespace, one.metadata.name) for one in snapshot.of(Gang))
     if not name or (namespace, name) in groups or not _is_unread(snapshot, _GANG, namespace):
@@ -757,7 +770,7 @@ def _unread_gang(snapshot: Snapshot, pod: Pod) -> dict[str, tuple[str, ...]]:
 
 
 def _without_namespaces(snapshot: Snapshot, pod: Pod) -> _Part:
-    """Without the required terms that select namespaces by labels, where the labels are unknown."""
+    """Leave out required terms that select namespaces by label, if the labels are unknown."""
     if not _is_unread(snapshot, "Namespace"):
         return _Part(pod=pod, unread={})
     others = any(is_about(term, pod.metadata.labels) for term in _left_out.terms_of(snapshot))

@@ -1,4 +1,4 @@
-"""What keeps the pod off a node, and the rejected nodes in groups, the nearest first."""
+"""What rejects a node, and the rejected nodes in groups, the nearest first."""
 
 from __future__ import annotations
 
@@ -23,10 +23,8 @@ from kschedx.framework.status import Code, FilterOutcome, Status, Verdicts
 from kschedx.snapshot.columns import FloatArray, IntArray, TableRow, TableRows, distinct, each_row, paired
 from kschedx.snapshot.nodes import NodeTable
 
-# What keeps the pod off a node.
-#
-# Two truths are kept: the *verdict* is the first plugin that rejects a node, which is all that kube-scheduler says; the
-# *blockers* are all plugins that reject it, which is all that has to change.
+# What rejects a node. The *verdict* is the first plugin that rejects it, which is all that kube-scheduler reports; the
+# *blockers* are all plugins that reject it, which is what has to change.
 
 
 class Blocker(Struct, frozen=True, kw_only=True):
@@ -36,13 +34,13 @@ class Blocker(Struct, frozen=True, kw_only=True):
     code: Code
     findings: tuple[Finding, ...]
     is_verdict: bool
-    """kube-scheduler stops here; it never comes to the plugins after it."""
+    """Whether kube-scheduler stops here and does not run the plugins after it."""
     with_nominated: bool = False
-    """Only because pods that are nominated for the node count as if they ran there."""
+    """Whether it rejects the node only because nominated pods count as if they ran there."""
 
 
 class NodeAccount(Struct, frozen=True, kw_only=True):
-    """Everything that rejects one node. `row` is the node's in the nodes that PreFilter left in (`cycle.nodes`)."""
+    """Everything that rejects one node. `row` is the node's row in `cycle.nodes`."""
 
     row: TableRow
     name: str
@@ -54,19 +52,20 @@ class NodeAccount(Struct, frozen=True, kw_only=True):
 
     @property
     def is_resolvable(self) -> bool:
-        """No verdict or further blocker says that evicting pods is of no use."""
+        """Whether no blocker is unresolvable by evictions."""
         return all(blocker.code is Code.UNSCHEDULABLE for blocker in self.blockers)
 
 
 def account(cycle: Cycle, row: TableRow) -> NodeAccount:
-    """All blockers of a node in the order of the plugins; none where the pod fits. The cycle came to Filter."""
+    """Return all blockers of a node in the order of the plugins; none if the pod fits. The cycle must have run
+    Filter."""
     assert cycle.filter is not None
     assert cycle.nodes is not None
     return account_of(cycle.nodes, cycle.filter, row)
 
 
 def account_of(nodes: NodeTable, outcome: FilterOutcome, row: TableRow) -> NodeAccount:
-    """The same of what Filter said, `row` being one of `nodes`."""
+    """Return all blockers of Filter's outcome for a row of `nodes`."""
     nominated = outcome.with_nominated.get(row)
     blockers = [
         _blocker(verdicts.status(row, plugin), is_verdict=nominated is None and index == int(outcome.plugin[row]))
@@ -90,14 +89,13 @@ def _blocker(status: Status, *, is_verdict: bool, with_nominated: bool = False) 
 
 
 def only_repeats_cordon(finding: Finding) -> bool:
-    """The taint that comes with a cordon; NodeUnschedulable says the same."""
+    """Return whether it is the taint of a cordoned node, which NodeUnschedulable reports too."""
     return isinstance(finding, UntoleratedTaint) and finding.comes_with_cordon
 
 
-# The rejected nodes in groups, and their order: the one answer to "which nodes come nearest".
-#
-# The screen, the fixes and the views of many pods all read it. What belongs together and what is nearer is for the
-# findings to say (`same_as`, `distance`).
+# The rejected nodes in groups, and their order: the only answer to "which nodes are nearest". The screen, the fixes,
+# and the views of many pods read it. The findings decide what belongs together and what is nearer (`same_as`,
+# `distance`).
 
 NODE_NAME_FIELD = "metadata.name"
 
@@ -106,9 +104,9 @@ class NodeGroup(Struct, frozen=True, kw_only=True):
     """Nodes with the same blockers, the nearest first."""
 
     rows: tuple[TableRow, ...]
-    """Of `cycle.nodes`, nearest first."""
+    """Rows of `cycle.nodes`, nearest first."""
     exemplar: NodeAccount
-    """The first of them."""
+    """The first node of the group."""
 
     @property
     def count(self) -> int:
@@ -116,13 +114,13 @@ class NodeGroup(Struct, frozen=True, kw_only=True):
 
 
 def node_groups(cycle: Cycle) -> tuple[NodeGroup, ...]:
-    """`groups_of` a cycle; empty where no node was evaluated."""
+    """Return `groups_of` a cycle; empty if no node was evaluated."""
     return () if cycle.filter is None or cycle.nodes is None else groups_of(cycle.nodes, cycle.filter)
 
 
 def groups_of(nodes: NodeTable, outcome: FilterOutcome) -> tuple[NodeGroup, ...]:
-    """The rejected nodes by what rejects them: fewest blockers first, then those where eviction could help, then the
-    smallest shortfall, then the larger group."""
+    """Group the rejected nodes by their blockers: fewest blockers first, then those where evictions could help, then
+    the smallest shortfall, then the larger group."""
     rows = np.flatnonzero(outcome.codes != Code.SUCCESS)
     if not len(rows):
         return ()
@@ -149,14 +147,14 @@ def groups_of(nodes: NodeTable, outcome: FilterOutcome) -> tuple[NodeGroup, ...]
 
 
 def _nominated(outcome: FilterOutcome, rows: IntArray) -> IntArray:
-    """(row,) the plugin that rejects only when nominated pods count, 0 for none."""
+    """(node,) the plugin that rejects only if nominated pods count, 0 for none."""
     return np.array(
         [int(outcome.plugin[row]) + 1 if int(row) in outcome.with_nominated else 0 for row in rows], dtype=np.int64
     )
 
 
 def _kinds(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> tuple[IntArray, FloatArray]:
-    """(row,) what kind of rejection a plugin gives, 0 for none, and how far the node is from passing."""
+    """(row,) the kind of a plugin's rejection, 0 for none, and the distance from passing."""
     kinds, distances = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.float64)
     hit = np.flatnonzero(verdicts.rejected[rows])
     if not len(hit):
@@ -181,11 +179,9 @@ def _kinds(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> tuple[IntArr
 
 
 def _facets(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> IntArray:
-    """(row,) codes such that rows of one code get the same kind of findings: each kind is then explained once.
-
-    What distinguishes rows is known to the plugin, or read from the findings themselves, until those of all codes name
-    nothing new.
-    """
+    """(row,) codes such that rows with the same code have the same kind of findings, so that each kind is explained
+    once. The plugin knows what distinguishes rows; otherwise it is derived from the findings themselves, until they
+    have no new traits."""
     facets = verdicts.reasons.codes[rows] * len(Code) + verdicts.codes[rows]
     if verdicts.alike is not None:
         return paired(facets, verdicts.alike()[rows])
@@ -212,8 +208,8 @@ _LABEL, _ROOM = "label:", "room:"
 
 
 def _traits(findings: Sequence[Finding]) -> Iterator[str]:
-    """What of a node decides the facts of a plugin's findings. Amounts do not, but whether the request for the resource
-    that the heading names is above the whole node."""
+    """Yield the properties of a node that affect a plugin's findings. Amounts do not, except whether the request for
+    the resource in the headline exceeds the whole node."""
     resources = [one for one in findings if isinstance(one, InsufficientResource)]
     yield from (f"{_ROOM}{one.requested}:{one.resource}" for one in resources[:1])
     for finding in findings:
@@ -250,7 +246,7 @@ def _trait(nodes: NodeTable, trait: str) -> IntArray:
 
 
 def _shortfall(nodes: NodeTable, resource: str, requested: int) -> FloatArray:
-    """(node,) what is missing of a resource, as a share of what is asked."""
+    """(node,) the missing fraction of the requested amount."""
     column = nodes.resources.index.get(resource)
     if column is None or requested <= 0:
         return np.ones(len(nodes), dtype=np.float64)

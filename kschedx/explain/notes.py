@@ -1,4 +1,4 @@
-"""Notes: what a reader has to know to trust an answer. Each is worded where it is found."""
+"""Notes on how far to trust an answer. Each is worded where it is found."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from kschedx.framework.cycle import Stake, Unevaluated, open_stake
 from kschedx.kube.documents import camel, plain
 
 ROUTINE = "admission-routine"
-"""The id of notes about what happens to every pod, or what the manifest itself asks for."""
+"""The id of notes about what happens to every pod, or what the manifest itself requests."""
 CLAIMS_MADE = "claims-from-templates"
-"""The id of notes about the claims that controllers create for a new pod."""
+"""The id of notes about claims that controllers create for a new pod."""
 AFTER_CHANGES, TRIED = "after-changes", "tried"
-"""The ids of notes about the changes to try: to the cluster, and to the pod."""
+"""The ids of notes about hypothetical changes of the cluster and of the pod."""
 
 
 class Note(Struct, frozen=True, kw_only=True):
     id: str
-    """Stable; two notes about the same matter share it."""
+    """Stable; notes about the same matter share it."""
     text: str
-    """A line: lower case, no full stop. What prints it makes it harmless first."""
+    """One line, in lower case, without a full stop. The renderer escapes it."""
     facts: Mapping[str, object] = {}
-    """What the text says, for programs: in JSON's types, keys in camelCase."""
+    """The content of the text for programs: JSON types, keys in camelCase."""
 
     @property
     def document(self) -> dict[str, object]:
@@ -32,24 +32,25 @@ class Note(Struct, frozen=True, kw_only=True):
 
 
 def note(name: str, text: str, /, **facts: object) -> Note:
-    """A note with this id. The document carries the facts beside the id and the text."""
+    """Build a note with this id. The document has the facts beside the id and the text."""
     return Note(id=name, text=text, facts={camel(key): plain(value) for key, value in facts.items()})
 
 
 class RunsAlready(Note, frozen=True, kw_only=True):
-    """The pod has a node, and was evaluated as if it had none; or all replicas have nodes, and one more was."""
+    """The pod has a node and was evaluated as if it had none; or all replicas have nodes, and another one was
+    evaluated."""
 
     node: str
     rejected_by: tuple[Finding, ...]
-    """What its node would reject it for now."""
+    """Why its node would reject it now."""
     behind: int | None
-    """Points that its node is behind the best one; None where it is the best, or rejects the pod."""
+    """The points by which its node is behind the best one; None if it is the best or rejects the pod."""
     joined_later: tuple[str, ...]
     """The best nodes that joined the cluster after the pod was assigned."""
     ready_later: tuple[str, ...]
-    """Those that became ready after that."""
+    """The best nodes that became ready after that."""
     recreated_by: str
-    """`ReplicaSet web-1`, where deleting the pod moves it to the best node."""
+    """The controller, such as `ReplicaSet web-1`, if deleting the pod moves it to the best node."""
 
 
 def runs_already(
@@ -63,7 +64,7 @@ def runs_already(
     ready_later: tuple[str, ...] = (),
     recreated_by: str = "",
 ) -> RunsAlready:
-    """`not_ready`: why the pod is not, by its kubelet."""
+    """`not_ready`: why the pod is not ready, according to its kubelet."""
     return RunsAlready(
         id="runs-already",
         text=text,
@@ -84,8 +85,8 @@ def runs_already(
 
 
 def unknown_plugins(left_out: Sequence[Unevaluated], *, stands: bool) -> Note:
-    """The plugins that kschedx does not have, by what they could do. `stands`: the answer is the same whatever they
-    would say."""
+    """Note the plugins that kschedx does not have, by their possible effect. `stands`: the answer does not depend on
+    them."""
     if stands:
         worth = "; the answer does not depend on them"
     elif all(one.is_waived for one in left_out):
@@ -106,5 +107,5 @@ def unknown_plugins(left_out: Sequence[Unevaluated], *, stands: bool) -> Note:
 
 
 def _with_points(plugins: Iterable[Unevaluated]) -> str:
-    """`LicenseSeats (filter), CarbonAware (score)`."""
+    """Format as `LicenseSeats (filter), CarbonAware (score)`."""
     return ", ".join(f"{one.name} ({', '.join(one.where)})" for one in plugins)

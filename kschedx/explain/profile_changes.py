@@ -1,4 +1,4 @@
-"""How two setups differ as configuration, point by point."""
+"""The differences between two configurations."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, rows_by_gr
 from kschedx.snapshot.snapshot import Missing, Snapshot
 
 WEIGHED = frozenset({"score", "priorities"})
-"""The points whose plugins have a weight; a Policy has priorities."""
+"""The extension points with weights; a Policy has priorities."""
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """One setting; a side that lacks it is empty."""
+    """One changed setting; a side without it is empty."""
 
     profile: str
-    """The schedulerName; empty for what concerns all of them."""
+    """The schedulerName; empty for settings of all profiles."""
     place: str
-    """An extension point, `args`, `release`, `gate`, `message`, `behaviour` or `scheduler`."""
+    """An extension point, `args`, `release`, `gate`, `message`, `behaviour`, or `scheduler`."""
     subject: str
     """The plugin, the gate, or the setting."""
     setting: str = ""
-    """`weight`, `position`, the path of an argument; empty where the subject itself comes or goes."""
+    """`weight`, `position`, or the path of an argument; empty if the subject itself is added or removed."""
     before: str = ""
     after: str = ""
 
 
 def changes(before: Setup, after: Setup) -> tuple[Change, ...]:
-    """The release first, then what all profiles share, then profile by profile in the order of the framework."""
+    """Return the changes: the version first, then common settings, then each profile in the order of the framework."""
     return (
         *_release(before.release, after.release),
         *_shared(before, after),
@@ -64,7 +64,7 @@ def _release(before: Release, after: Release) -> Iterator[Change]:
         return
     for gate in sorted({*before.gates, *after.gates}):
         first, second = before.gates.get(gate), after.gates.get(gate)
-        # a gate that one release does not know is either not there yet, or no longer a choice
+        # a gate that only one version knows is not there yet, or can no longer be set
         if first is not second and None not in (first, second):
             yield Change(profile="", place="gate", subject=gate, before=_text(first), after=_text(second))
     yield from _facts("message", before.messages, after.messages)
@@ -72,7 +72,7 @@ def _release(before: Release, after: Release) -> Iterator[Change]:
 
 
 def _facts(place: str, before: Iterable[tuple[str, object]], after: Iterable[tuple[str, object]]) -> Iterator[Change]:
-    """What the releases word or do differently, by the name of the fact."""
+    """Yield differences between versions, by the name of the fact."""
     others = dict(after)
     for name, fact in before:
         if fact != others[name]:
@@ -90,7 +90,7 @@ def _shared(before: Setup, after: Setup) -> Iterator[Change]:
 
 
 def _names(before: Setup, after: Setup) -> list[str]:
-    """The schedulerNames to compare; a single profile on either side stands for those of the other."""
+    """Return the schedulerNames to compare; a single profile on either side is compared with each of the other."""
     first, second = ([profile.scheduler_name for profile in setup.profiles] for setup in (before, after))
     if len(first) == 1:
         return second
@@ -142,7 +142,7 @@ def _point(name: str, point: str, before: Profile, after: Profile) -> Iterator[C
                 before=str(before.weights[plugin]),
                 after=str(after.weights[plugin]),
             )
-    if point not in WEIGHED:  # a sum has no order
+    if point not in WEIGHED:  # the order does not affect a sum
         yield from _order(name, point, first, second)
 
 
@@ -153,7 +153,7 @@ def _entry(point: str, plugin: str, profile: Profile) -> str:
 
 
 def _order(name: str, point: str, first: Sequence[str], second: Sequence[str]) -> Iterator[Change]:
-    """The plugins that left their place among those that both sides have."""
+    """Yield the plugins that moved relative to the others that both sides have."""
     old, new = [one for one in first if one in second], [one for one in second if one in first]
     kept = {
         old[start + offset]
@@ -178,7 +178,7 @@ def _position(plugins: Sequence[str], plugin: str) -> str:
 
 def _args(name: str, plugin: str, before: PluginArgs | None, after: PluginArgs | None) -> Iterator[Change]:
     if before is None or after is None:
-        return  # of a plugin that one side does not have, which its points say
+        return  # a plugin that only one side has is reported at its extension points
     first, second = (dict(flat(formatted(args))) for args in (before, after))
     for path in dict.fromkeys((*first, *second)):
         if first.get(path) != second.get(path):
@@ -206,12 +206,12 @@ def _text(value: object) -> str:
             return str(value)
 
 
-# Two ways to run a scheduler, tried on the same pods of the same snapshot.
+# Two scheduler setups, tried on the same pods of the same snapshot.
 
 FEW = 16
-"""Pods of a part that have nothing in common."""
+"""The number of pods in a part that have nothing in common."""
 MANY = 256
-"""Pods of a part that are of one kind, at most."""
+"""The maximum number of identical pods in a part."""
 
 
 class Part(Struct, frozen=True, kw_only=True):
@@ -222,7 +222,7 @@ class Part(Struct, frozen=True, kw_only=True):
 
 
 class Pair:
-    """A snapshot and the two setups that are tried on it."""
+    """A snapshot and two setups."""
 
     def __init__(self, snapshot: Snapshot, before: Setup, after: Setup) -> None:
         self.snapshot = snapshot
@@ -231,7 +231,7 @@ class Pair:
         self._profiles: dict[str, Profiles] = {}
 
     def prepare(self) -> None:
-        """Work out what all pods share, before processes are forked."""
+        """Compute what all pods share, before processes are forked."""
         for scheduler in self._schedulers:
             pods = scheduler.snapshot.pods
             if len(scheduler.nodes):
@@ -239,16 +239,14 @@ class Pair:
             _ = pods.rows, pods.nominated, pods.priorities
 
     def knows(self, scheduler_name: str) -> bool:
-        """Whether the pods of this scheduler are scheduled on either side."""
+        """Return whether either side schedules the pods of this scheduler."""
         names = self.before.scheduler_names | self.after.scheduler_names
         sides = (self.before.profile_compared(scheduler_name), self.after.profile_compared(scheduler_name))
         return scheduler_name in names and None not in sides
 
     def stories(self, pod: Pod, later: Pod | None = None) -> tuple[Story, Story]:
-        """The pod as if it were scheduled now, on both sides. Raises `UndecidableError`.
-
-        `later` is the pod for the second side, where that is not the same.
-        """
+        """Schedule the pod now, on both sides. Raises `UndecidableError`. `later` is the pod for the second side, if it
+        differs."""
         before, after = self._schedulers
         alone = unassigned(before.snapshot, pod)
         is_same = later is None and after.snapshot is before.snapshot
@@ -256,8 +254,8 @@ class Pair:
         return _story(self.before, before, alone), _story(self.after, after, later_alone)
 
     def difference(self, pod: Pod) -> Difference | None:
-        """What the pod's two stories differ in. Raises `UndecidableError`, also where an extender or a plugin that did
-        not run could reject it."""
+        """Return the difference of the pod's two stories. Raises `UndecidableError`, also if an extender or a plugin
+        that was not run could reject it."""
         stories = self._stories_in_run(pod) or self.stories(pod)
         for setup, story in zip((self.before, self.after), stories, strict=True):
             if story.outcome is Outcome.UNDECIDED:
@@ -267,7 +265,7 @@ class Pair:
     # --- many pods
 
     def parts(self, rows: Sequence[int]) -> list[Part]:
-        """Pods of the snapshot, put together so that the differences of all of them cost least."""
+        """Group pods of the snapshot so that computing their differences costs least."""
         wanted = np.array(rows, dtype=np.int64)
         alike = self._can_share(wanted)
         together, alone = wanted[alike], wanted[~alike].tolist()
@@ -280,7 +278,7 @@ class Pair:
         return parts
 
     def _can_share(self, rows: IntArray) -> BoolArray:
-        """(row,) whether all that matters of a pod is its kind, and where it runs."""
+        """(row,) whether the result depends only on the pod's equivalence class and its node."""
         pods = self.snapshot.pods
         runs = self._runs
         setups = (self.before, self.after)
@@ -295,7 +293,7 @@ class Pair:
         return shared
 
     def differences(self, part: Part) -> Iterator[tuple[int, Difference | UndecidableError | None]]:
-        """Every pod of a part with its `difference`, or with why that is unknown."""
+        """Yield every pod of a part with its `difference`, or why that is unknown."""
         if not part.are_alike:
             yield from ((row, self._difference_or_why_not(row)) for row in part.rows)
             return
@@ -318,7 +316,7 @@ class Pair:
                 yield row, None if found is None else replace(found, pod=pods.key(row))
 
     def _profiles_for(self, scheduler_name: str) -> Profiles:
-        """The profiles of both sides for pods of a `spec.schedulerName`, on one cluster."""
+        """Return the profiles of both sides for a `spec.schedulerName`, on one cluster."""
         found = self._profiles.get(scheduler_name)
         if found is None:
             assert self._runs is not None, "only runs of pods are combined"
@@ -338,7 +336,7 @@ class Pair:
             return error
 
     def _stories_in_run(self, pod: Pod) -> tuple[Story, Story] | None:
-        """The same for a pod of the cluster, for the price of taking it away and putting it back."""
+        """Return the stories of a pod in the cluster, at the cost of removing it and placing it again."""
         if self._runs is None:
             return None
         first, second = self._runs
@@ -362,7 +360,7 @@ class Pair:
 
     @cached_property
     def _runs(self) -> tuple[Run, Run] | None:
-        """Both sides on one cluster that moves; None where they do not see the same one, or may not see all of it."""
+        """Both sides on one moving cluster; None if they do not see the same cluster, or not all of it."""
         before, after = self._schedulers
         frameworks = all(one.framework(one.config.profiles[0]) is not None for one in (before, after))
         forbidden = any(cause is Missing.FORBIDDEN for cause in self.snapshot.source.missing.values())
@@ -375,15 +373,13 @@ class Pair:
     def _schedulers(self) -> tuple[Scheduler, Scheduler]:
         return self.before.scheduler.on_cluster(self.snapshot), self.after.scheduler.on_cluster(self.snapshot)
 
-    # --- which pods
+    # --- the pods to compare
 
     def choose(
         self, *, namespace: str | None = None, labels: Selector | None = None, pending: bool, running: bool
     ) -> tuple[list[int], dict[str, int]]:
-        """Rows of the pods that are asked for, and why others of them cannot be compared, with their number.
-
-        With neither `pending` nor `running` it is both.
-        """
+        """Return rows of the selected pods, and why others cannot be compared, with their number. Neither `pending` nor
+        `running` means both."""
         pods = self.snapshot.pods
         waits = np.zeros(len(pods), dtype=np.bool_)
         waits[list(pods.pending)] = True
@@ -404,8 +400,8 @@ class Pair:
 
 
 def _story(setup: Setup, scheduler: Scheduler, alone: tuple[Snapshot, Pod]) -> Story:
-    """A pod that is bound to no node, in its cluster without it. Raises `UndecidableError` where it could have ended
-    otherwise with a kind that may not be listed."""
+    """Return the story of a pod without a node, in its cluster without it. Raises `UndecidableError` if a kind that may
+    not be listed could change the result."""
     snapshot, pod = alone
     profile = setup.profile_compared(pod.spec.scheduler_name)
     assert profile is not None, "a pod of another scheduler"

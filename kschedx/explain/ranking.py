@@ -23,9 +23,8 @@ from kschedx.snapshot.pods import PodTable
 
 
 class Contribution(Struct, frozen=True, kw_only=True):
-    """What one plugin gives to a node's total: `normalized` (0 to 100) times `weight`.
-
-    An extender's score has the same form, with a weight of 1 and any number."""
+    """What one plugin adds to a node's total: `normalized` (0 to 100) times `weight`. An extender's score has the same
+    form, with weight 1 and any number."""
 
     plugin: str
     weight: int
@@ -39,14 +38,14 @@ class Contribution(Struct, frozen=True, kw_only=True):
 
 class ScoredNode(Struct, frozen=True, kw_only=True):
     row: TableRow
-    """Of `cycle.scores.nodes`."""
+    """A row of `cycle.scores.nodes`."""
     name: str
     total: int
     contributions: tuple[Contribution, ...]
 
 
 class Lead(Struct, frozen=True, kw_only=True):
-    """By how much one plugin puts the winner before the runner-up; negative where it favours the latter."""
+    """By how much one plugin prefers the winner to the runner-up; negative if it prefers the runner-up."""
 
     plugin: str
     difference: int
@@ -56,13 +55,13 @@ class Ranking(Struct, frozen=True, kw_only=True):
     """The feasible nodes, best first."""
 
     nodes: tuple[ScoredNode, ...]
-    """At most as many as were asked for, the winners among them always."""
+    """Up to the requested number, always including the winners."""
     count: int
-    """How many were scored."""
+    """The number of scored nodes."""
     winners: int
-    """How many share the highest total."""
+    """The number of nodes with the highest total."""
     leads: tuple[Lead, ...]
-    """The winner against the first node behind, largest first, plugins that do not differ left out."""
+    """The winner against the runner-up, largest lead first, without plugins that score both equally."""
 
     @property
     def runner_up(self) -> ScoredNode | None:
@@ -71,12 +70,12 @@ class Ranking(Struct, frozen=True, kw_only=True):
 
     @property
     def margin(self) -> int | None:
-        """The winner's total less the runner-up's; None without one."""
+        """The winner's total minus the runner-up's; None without a runner-up."""
         return self.nodes[0].total - self.runner_up.total if self.runner_up else None
 
 
 def ranking(cycle: Cycle, limit: int | None = None) -> Ranking | None:
-    """The best `limit` nodes, winners and runner-up in any case; None where nothing was scored."""
+    """Return the best `limit` nodes, always with winners and runner-up; None without scores."""
     scores = cycle.scores
     if scores is None:
         return None
@@ -91,7 +90,7 @@ def ranking(cycle: Cycle, limit: int | None = None) -> Ranking | None:
 
 
 def scored(scores: Scores, row: TableRow) -> ScoredNode:
-    """One node's scores. `row` is of `scores.nodes`."""
+    """Return one node's scores. `row` is a row of `scores.nodes`."""
     return ScoredNode(
         row=row,
         name=scores.nodes.name(row),
@@ -113,7 +112,8 @@ def scored(scores: Scores, row: TableRow) -> ScoredNode:
 
 
 def compared(first: ScoredNode, second: ScoredNode) -> tuple[Lead, ...]:
-    """Where the first node's total exceeds the second's, largest difference first; equal plugins are left out."""
+    """Return by which plugins the first node's total exceeds the second's, largest difference first, without equal
+    scores."""
     leads = (
         Lead(plugin=mine.plugin, difference=mine.weighted - other.weighted)
         for mine, other in zip(first.contributions, second.contributions, strict=True)
@@ -128,12 +128,12 @@ _PREFERRED = (
     "fewest victims",
     "latest start of the most important victims",
 )
-"""By each of preemption's rules, in their order."""
+"""What each of preemption's rules prefers, in their order."""
 
 
 def deciding_rule(candidates: tuple[Candidate, ...], best: tuple[int, ...], pods: PodTable) -> str:
-    """What the rule prefers that leaves only the `best` candidates (node rows); empty where there was nothing to
-    choose."""
+    """Return what the rule prefers that leaves only the `best` candidates (node rows); empty with a single
+    candidate."""
     left = candidates
     for preferred, measure in zip(_PREFERRED, RULES, strict=True):
         numbers = [measure(candidate, pods) for candidate in left]
@@ -145,16 +145,15 @@ def deciding_rule(candidates: tuple[Candidate, ...], best: tuple[int, ...], pods
     return ""
 
 
-# What does not decide, though a reader may expect it to: why a pod is on a node that its author did not mean.
+# Rules that do not decide, although users may expect it: why a pod is on an unexpected node.
 
 LEAST_BARE_PODS = 3
-"""Pods without requests on a node, from which on its usage may exceed what kube-scheduler counts."""
+"""The number of pods without requests on a node from which its usage may exceed what kube-scheduler counts."""
 _OF_USAGE = ("NodeResourcesFit", "NodeResourcesBalancedAllocation")
 
 
 def indecisive(cycle: Cycle, profiles: Sequence[str] = ()) -> Iterator[str]:
-    """A sentence each, of a pod that fits; nothing where the answer is that it does not. `profiles` are those of the
-    configuration."""
+    """Yield sentences about a schedulable pod; nothing for other pods. `profiles` are those of the configuration."""
     if not cycle.choice or cycle.nodes is None:
         return
     used = cycle.profile.scheduler_name
@@ -202,11 +201,14 @@ def _rules_without_pods(cycle: Cycle) -> Iterator[str]:
     for constraint in pod.spec.topology_spread_constraints:
         if not compile_selector(constraint.label_selector).matches(pod.metadata.labels):
             over = f"the spread constraint over {constraint.topology_key}"
-            yield f"{over} does not match the pod itself: it counts other pods"
+            if constraint.label_selector is None:
+                yield f"{over} has no labelSelector: it counts no pods, so it has no effect"
+            else:
+                yield f"{over} does not match the pod itself: it counts other pods"
 
 
 def _selects_any(cycle: Cycle, pod: Pod, term: PodAffinityTerm) -> bool:
-    """Whether the term's selector matches some pod, where its namespaces are known to be those of the pod."""
+    """Return whether the term's selector matches some pod, if its namespaces are known to be the pod's."""
     selector, pods = compile_selector(term.label_selector), cycle.snapshot.pods
     namespaces = term.namespaces or (pod.metadata.namespace,)
     if term.namespace_selector is not None or selector.matches(pod.metadata.labels):
@@ -291,11 +293,11 @@ def _bare_pods(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
         yield f"{bare_pods} request no CPU and no memory: kube-scheduler counts requests, not usage"
 
 
-# A pod that has a node, and was evaluated as if it had none.
+# A pod with a node that was evaluated as if it had none.
 
 
 def on_its_node(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
-    """`node` is the one that the pod has; `not_ready` is why it is not, by its kubelet."""
+    """`node` is the pod's node; `not_ready` is why the pod is not ready, according to its kubelet."""
     state = f" and is not ready: {not_ready}" if not_ready else ""
     text = f"it runs on {node}{state}; this shows what scheduling it now would give"
     cluster, pod = cycle.all_nodes.cluster, cycle.pod
@@ -334,4 +336,4 @@ def on_its_node(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
 
 
 _RECREATING = ("ReplicaSet", "StatefulSet", "ReplicationController")
-"""Controllers that create a pod again, which kube-scheduler then assigns to any node."""
+"""Controllers that recreate a deleted pod, which kube-scheduler may then assign to any node."""

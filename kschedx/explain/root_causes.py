@@ -1,5 +1,5 @@
-"""What lies behind a rejection, where the cluster's objects say it: a pending resize, DaemonSets that fill the pod
-slots, a driver that publishes no devices, partitioned hardware, a selector that misses the pod's own labels."""
+"""The cause behind a rejection, if the cluster's objects show it: a pending resize, DaemonSets that use the pod slots,
+a driver without published devices, partitioned hardware, a selector that does not match the pod's own labels."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from kschedx.findings import (
 )
 from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle
-from kschedx.kube.autoscalers import NodePool
+from kschedx.kube.autoscalers import HAMI_REGISTER, HAMI_SCHEDULER, NodePool
 from kschedx.kube.devices import DeviceSelector
 from kschedx.kube.quantity import Unit, format_quantities, milli_value, value
 from kschedx.kube.resources import RequestOptions, container_requests
@@ -50,7 +50,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 RESIZE_PENDING = "PodResizePending"
 MOST_NODES = 50
-"""Nodes of a group that are searched for a cause."""
+"""The maximum number of nodes of a group that are searched for a cause."""
 _DRIVER = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 
 
@@ -60,7 +60,7 @@ class RootCause(Struct, frozen=True, kw_only=True):
 
 
 class ResizePending(RootCause, frozen=True, kw_only=True):
-    """kube-scheduler counts the larger of what a pod requests and of what its node has allocated to it."""
+    """kube-scheduler counts the larger of a pod's requests and the resources that its node has allocated."""
 
     pod: str
     node: str
@@ -68,11 +68,11 @@ class ResizePending(RootCause, frozen=True, kw_only=True):
 
 class NoDevicesPublished(RootCause, frozen=True, kw_only=True):
     driver: str
-    """Empty where the class does not name one."""
+    """Empty if the class does not name one."""
 
 
 class PartitionedResource(RootCause, frozen=True, kw_only=True):
-    """Nodes have other resources of the same vendor in place of the one that is requested."""
+    """Nodes offer other resources of the same vendor instead of the requested one."""
 
     others: tuple[str, ...]
 
@@ -81,71 +81,78 @@ class DevicePluginDown(RootCause, frozen=True, kw_only=True):
     """Why a node's device plugin publishes nothing."""
 
     pod: str = ""
-    """The plugin's pod, `namespace/name`, which is not ready; empty where the node has none."""
+    """The plugin's pod, `namespace/name`, which is not ready; empty if the node has none."""
     daemon_set: str = ""
-    """`namespace/name`, which creates no pod for the node."""
+    """The DaemonSet, `namespace/name`, which creates no pod for the node."""
     taint: str = ""
-    """The taint that it does not tolerate; empty where it does not select the node."""
+    """The taint that it does not tolerate; empty if it does not select the node."""
     layout: str = ""
     """The MIG configuration that NVIDIA's MIG manager has not applied."""
     is_failed: bool = False
-    """It does not go on with that by itself."""
+    """Whether the MIG manager has given up."""
 
 
 class MembersNotCreated(RootCause, frozen=True, kw_only=True):
     """Why the controller of a gang's pods creates no more of them."""
 
+    message: str
+    """What the API server refuses them with."""
+
 
 class MatchingPodPending(RootCause, frozen=True, kw_only=True):
-    """The pod that a podAffinity term selects has no node itself."""
+    """The pod that a podAffinity term selects is itself pending."""
 
     pod: str
 
 
 class SelectorOfNamespace(RootCause, frozen=True, kw_only=True):
-    """Admission adds the node selector of a namespace's annotation to each of its pods, or OpenShift's default."""
+    """Admission adds the node selector of a namespace's annotation, or OpenShift's default, to each of its pods."""
 
     namespace: str
     annotation: str
-    """Which has the selector, or which replaces the default."""
+    """The annotation with the selector, or the one that replaces the default."""
 
 
 class PortOfService(RootCause, frozen=True, kw_only=True):
-    """Pods of k3s' load balancer hold a host port for each port of a Service."""
+    """Pods of k3s' load balancer use a host port for each port of a Service."""
 
     ports: tuple[int, ...]
     service: str
     """`namespace/name`."""
     own_service: str
-    """That of the pending pod, if it belongs to the load balancer as well."""
+    """The pending pod's own Service, if the pod belongs to the load balancer as well."""
 
 
 class VirtualNode(RootCause, frozen=True, kw_only=True):
-    """A node without a machine of its own, which a provider creates for certain pods alone."""
+    """A node without its own machine, which a provider creates only for certain pods."""
 
     key: str
     value: str
     provider: str
     node: str = ""
-    """For which a DaemonSet has created the pod; empty where the cluster has no other nodes."""
+    """The node for which a DaemonSet created the pod; empty if the cluster has no other nodes."""
 
 
 class DriverNotRegistered(RootCause, frozen=True, kw_only=True):
-    """A node without the topology label of a volume, which the driver's node plugin would set."""
+    """A node lacks the topology label of a volume, which the driver's node plugin sets."""
 
     driver: str
     node: str
 
 
 class CapacityNotPublished(RootCause, frozen=True, kw_only=True):
-    """A storage class of which its driver says nowhere how much room there is, so that it counts as none."""
+    """The driver publishes no capacity for a storage class, which counts as no capacity."""
 
     driver: str
     storage_class: str
 
 
+class SharedByHami(RootCause, frozen=True, kw_only=True):
+    """A part of a device, which nodes do not publish: HAMi's scheduler counts it, and did not get the pod."""
+
+
 def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
-    """Those of a pod that fits no node, each once; that provisioning fails keeps a pod pending that fits one."""
+    """Return the distinct causes for an unschedulable pod, and failed provisioning for a schedulable one."""
     snapshot, pod = diagnosis.cycle.snapshot, diagnosis.cycle.pod
     reported = provisioning_reports(snapshot, pod) if snapshot.failed_creates else ()
     failed = tuple(
@@ -163,8 +170,8 @@ def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
 
 
 def newer_revision(snapshot: Snapshot, pod: Pod) -> str:
-    """`StatefulSet web`, where it has a newer revision than its pod, which it replaces in order only once the pod is
-    ready (pkg/controller/statefulset/stateful_set_control.go)."""
+    """Return `StatefulSet web` if it has a newer revision, which it applies to the pod only after the pod is ready
+    (pkg/controller/statefulset/stateful_set_control.go)."""
     owner = pod.metadata.controller
     if owner is None or owner.kind != "StatefulSet":
         return ""
@@ -184,7 +191,7 @@ VIRTUAL_NODES = (
     ("eks.amazonaws.com/compute-type", "fargate", "EKS Fargate"),
     ("type", "virtual-kubelet", "Virtual Kubelet"),
 )
-"""The labels of nodes without a machine."""
+"""The labels of virtual nodes."""
 ZONE = "topology.kubernetes.io/zone"
 
 
@@ -204,7 +211,7 @@ def _virtual(cycle: Cycle) -> Iterator[VirtualNode]:
 
 
 def _unregistered(diagnosis: Diagnosis) -> Iterator[DriverNotRegistered]:
-    """On nodes that are where the volume is, as far as their zone says."""
+    """Yield drivers on nodes that are in the volume's zone, as far as it is known."""
     storage, cycle = diagnosis.cycle.snapshot.storage, diagnosis.cycle
     for group in diagnosis.groups:
         mismatch = next((one for one in group.exemplar.findings if isinstance(one, VolumeNodeAffinityMismatch)), None)
@@ -268,7 +275,7 @@ _SERVICE_LABELS = ("svccontroller.k3s.cattle.io/svcnamespace", "svccontroller.k3
 
 
 def balanced_service(labels: Mapping[str, str]) -> str:
-    """The Service, `namespace/name`, for which k3s' load balancer (ServiceLB) created a pod; empty for other pods."""
+    """Return the Service, `namespace/name`, of a pod of k3s' load balancer (ServiceLB), or an empty string."""
     namespace, name = (labels.get(key, "") for key in _SERVICE_LABELS)
     return f"{namespace}/{name}" if namespace and name else ""
 
@@ -307,8 +314,8 @@ def _of_namespace(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[Selec
 
 
 def provisioning_reports(snapshot: Snapshot, pod: Pod) -> Iterator[tuple[PersistentVolumeClaim, FailedCreate | None]]:
-    """The claims of a pod that have no volume, with what is reported about each, and not about an earlier claim of its
-    name."""
+    """Yield the claims of a pod without a volume, each with its event, unless that belongs to an earlier claim with the
+    same name."""
     for key in own_claims(pod):
         claim = snapshot.storage.claims.get(key)
         if claim is not None and not claim.spec.volume_name:
@@ -317,7 +324,7 @@ def provisioning_reports(snapshot: Snapshot, pod: Pod) -> Iterator[tuple[Persist
 
 
 def _reported(cycle: Cycle) -> Iterator[RootCause]:
-    """An autoscaler's event where the cluster does not have its groups, from which more would be told."""
+    """Yield an autoscaler's event if the snapshot lacks its groups, which would explain more."""
     snapshot, key = cycle.snapshot, cycle.pod.key
     scaling, provisioning = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
     if scaling is not None and AUTOSCALER_STATUS not in snapshot.config_maps:
@@ -329,6 +336,9 @@ def _reported(cycle: Cycle) -> Iterator[RootCause]:
 def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
     cycle = diagnosis.cycle
     match finding:
+        case InsufficientResource() if _is_of_hami(cycle.snapshot, finding):
+            told = "HAMi counts parts of a device, and no node publishes them"
+            yield SharedByHami(text=f"{told}: {HAMI_SCHEDULER} has to schedule the pod")
         case InsufficientResource():
             yield from _resizes(diagnosis, finding)
             yield from partitioned(cycle.snapshot, finding)
@@ -351,7 +361,8 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
             event = cycle.snapshot.failed_creates.get(made) if made else None
             if owner is not None and event is not None and event.uid in ("", owner.uid):
                 why = event.message.removeprefix("Error creating: ")
-                yield MembersNotCreated(text=f"{owner.kind} {owner.name} cannot create the others: {why}")
+                text = f"{owner.kind} {owner.name} cannot create the others: {why}"
+                yield MembersNotCreated(text=text, message=why)
         case TopologySpreadSkew(itself=0, topology_key=key):
             missed = f"the labelSelector of the spread constraint over {key} does not match the pod itself"
             yield RootCause(text=f"{missed}: it counts other pods")
@@ -365,7 +376,7 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
 
 
 def _unusable(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[RootCause]:
-    """Of a claim whose class provisions nothing, so that an existing volume has to match."""
+    """Yield the causes for a claim whose class does not provision volumes, so that an existing volume has to match."""
     claim = snapshot.storage.claims.get(finding.claim.claim)
     storage_class = None if claim is None else snapshot.storage.classes.get(claim.storage_class)
     is_provisioned = storage_class is not None and storage_class.can_provision
@@ -384,7 +395,7 @@ def _unusable(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[RootCause]:
 
 
 def _why_lost(volume: VolumeCandidate) -> str:
-    """Empty where another reason is the cause."""
+    """Return why the volume does not match, or an empty string for other reasons."""
     why = {
         "access-modes": f"has the access modes {volume.detail}",
         "bound-to-another-claim": f"is bound to claim {volume.detail}",
@@ -407,7 +418,7 @@ def _never_preempts(diagnosis: Diagnosis) -> Iterator[RootCause]:
 
 
 def _pending_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[MatchingPodPending]:
-    """None where a pod that has a node matches too: then that one is out of the nodes' reach."""
+    """Yield nothing if a pod with a node matches too: then that pod's domain is out of reach."""
     affinity = cycle.pod.spec.affinity or Affinity()
     terms = (affinity.pod_affinity or PodAffinity()).required_during_scheduling_ignored_during_execution
     if finding.term >= len(terms):
@@ -425,8 +436,8 @@ def _pending_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[
 
 
 def misses_pod(pod: Pod, term: int) -> bool:
-    """Whether a required podAntiAffinity term selects other pods alone, and no other term keeps the pod's own kind
-    apart: a rule that was copied, rather than one about a neighbor, or one that leaves out its own kind by a NotIn."""
+    """Return whether a required podAntiAffinity term selects only other pods, and no other term separates the pod from
+    its own kind. Such a rule was probably copied, unless it is about a neighbor or excludes its own kind by NotIn."""
     affinity = pod.spec.affinity or Affinity()
     rules = affinity.pod_anti_affinity or PodAffinity()
     terms = rules.required_during_scheduling_ignored_during_execution
@@ -440,7 +451,7 @@ _LEAVES_OUT = ("NotIn", "DoesNotExist")
 
 
 def _rejected(diagnosis: Diagnosis, kind: type[Finding]) -> Iterator[ClusterRow]:
-    """Some of the nodes that are rejected for a reason of this kind."""
+    """Yield some of the nodes that are rejected for a reason of this type."""
     nodes = diagnosis.cycle.nodes
     if nodes is None:
         return
@@ -484,7 +495,7 @@ def _requested(pod: Pod, resource: str) -> int:
 
 
 def allocated_amount(pod: Pod, resource: str, container: str = "") -> int:
-    """What the kubelet has given to a container, or to all."""
+    """Return what the kubelet has allocated to a container, or to all."""
     total = 0
     for one in pod.status.container_statuses:
         given = one.allocated_resources or (one.resources.requests if one.resources is not None else {})
@@ -493,7 +504,7 @@ def allocated_amount(pod: Pod, resource: str, container: str = "") -> int:
 
 
 def _daemon_pods(diagnosis: Diagnosis) -> Iterator[RootCause]:
-    """Where most pods of a full node are those of DaemonSets."""
+    """Yield nodes that are full of DaemonSets' pods."""
     snapshot, nodes = diagnosis.cycle.snapshot, diagnosis.cycle.all_nodes
     most, text = 0, ""
     for row in _rejected(diagnosis, TooManyPods):
@@ -510,7 +521,7 @@ def _daemon_pods(diagnosis: Diagnosis) -> Iterator[RootCause]:
 
 
 def driver_of(selectors: Iterable[DeviceSelector]) -> str:
-    """The driver that CEL expressions compare `device.driver` with; empty where they name none."""
+    """Return the driver that CEL expressions compare with `device.driver`, or an empty string."""
     found = (_DRIVER.search(one.cel.expression) for one in selectors if one.cel is not None)
     return next((match[1] for match in found if match is not None), "")
 
@@ -529,7 +540,7 @@ def unpublished(snapshot: Snapshot, device_class: str) -> Iterator[NoDevicesPubl
 
 
 def unhealthy_devices(node: Node, resource: str) -> tuple[int, int] | None:
-    """What a node's capacity and its allocatable have of an extended resource, where the first is more."""
+    """Return a node's capacity and allocatable of an extended resource, if the capacity is larger."""
     capacity, left = node.status.capacity.get(resource), node.status.allocatable.get(resource)
     if "/" not in resource or capacity is None or capacity == left:
         return None
@@ -547,7 +558,7 @@ def _unhealthy(snapshot: Snapshot, resource: str) -> Iterator[RootCause]:
 
 
 def _plugins_down(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[DevicePluginDown]:
-    """Of the first node that has the hardware and does not offer the resource."""
+    """Check the first node that has the hardware and does not offer the resource."""
     cycle = diagnosis.cycle
     hints = (one.nodes for one in diagnosis.hardware if one.resource == finding.resource)
     ill = (one.name for one in cycle.snapshot.cluster.nodes if unhealthy_devices(one, finding.resource))
@@ -563,7 +574,7 @@ MIG_LAYOUT, MIG_STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
 def device_plugin_down(
     snapshot: Snapshot, options: RequestOptions, resource: str, node: str
 ) -> DevicePluginDown | None:
-    """None where the plugin's pod is ready on the node, and where the cluster has no plugin that is known by name."""
+    """Return None if the plugin's pod is ready on the node, or if the cluster has no known plugin."""
     pods, words = snapshot.pods, set(re.split(r"[./-]", resource)) - _NO_VENDOR
 
     def is_plugin(name: str) -> bool:
@@ -597,7 +608,7 @@ _NO_VENDOR = frozenset({"com", "ai", "io", "gpu", ""})
 
 
 def _container_state(pod: Pod) -> str:
-    """Why a pod is not ready; empty where it is."""
+    """Return why a pod is not ready, or an empty string."""
     for one in pod.status.container_statuses:
         waiting = None if one.state is None else one.state.waiting
         if waiting is not None:
@@ -606,6 +617,15 @@ def _container_state(pod: Pod) -> str:
             return f"{waiting.reason}: {message}" if message else waiting.reason
     unready = any(one.type == "Ready" and one.status != "True" for one in pod.status.conditions)
     return (pod.status.phase or "Pending") if not pod.spec.node_name else "NotReady" if unready else ""
+
+
+_PART_OF_DEVICE = re.compile(r".*/.*(mem|memory|mem-percentage|cores?)")
+
+
+def _is_of_hami(snapshot: Snapshot, finding: InsufficientResource) -> bool:
+    if not finding.offered_nowhere or not _PART_OF_DEVICE.fullmatch(finding.resource):
+        return False
+    return any(HAMI_REGISTER.fullmatch(key) for node in snapshot.cluster.nodes for key in node.metadata.annotations)
 
 
 def partitioned(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[PartitionedResource]:

@@ -1,4 +1,4 @@
-"""The version to emulate where none is given: the API server's own, else that of the kubelets."""
+"""The version to emulate by default: the API server's, else the kubelets'."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Told(Struct, frozen=True, kw_only=True):
     """A version that the cluster reports."""
 
     teller: str
-    """`most kubelets are`."""
+    """The source: `most kubelets are`."""
     version: str
 
     @property
@@ -44,7 +44,7 @@ class _Told(Struct, frozen=True, kw_only=True):
 
     @property
     def emulated(self) -> str | None:
-        """The release itself, else the nearest: the oldest one, or the newest; None for what is no release."""
+        """The version itself, else the nearest supported one; None if it is not a version."""
         if self.is_known:
             return self.version
         if _minor(self.version) < _minor(VERSIONS[-1]):
@@ -53,7 +53,7 @@ class _Told(Struct, frozen=True, kw_only=True):
 
 
 def release_to_emulate(snapshot: Snapshot, asked: str | None) -> str | None:
-    """What --kube-version says, else the cluster's release or the one that is nearest to it; None for the newest."""
+    """Return the version of --kube-version, else the cluster's or the nearest supported one; None for the newest."""
     if asked is not None:
         return asked
     told = _told(snapshot)
@@ -61,13 +61,13 @@ def release_to_emulate(snapshot: Snapshot, asked: str | None) -> str | None:
 
 
 def release_note(snapshot: Snapshot, asked: str | None) -> Note | None:
-    """A note about a version that only the cluster named."""
+    """Return a note about a version that only the cluster reports."""
     told = _told(snapshot) if asked is None else None
     if told is None:
         return None
     found = resolve(told.emulated)
     if told.is_known and told.teller != _SERVER and found.version == VERSIONS[0]:
-        return None  # what would be emulated anyway
+        return None  # the default version
     text = f"{told.teller} {told.version}"
     text += "" if told.is_known else ", which kschedx does not support"
     text += f": kschedx emulates kube-scheduler {found.title}"
@@ -96,29 +96,29 @@ _NONE = (0, 0)
 
 
 def _minor(version: str) -> tuple[int, int]:
-    """(1, 36) of `v1.36.2-gke.100`; `_NONE` for what is no version."""
+    """Return (1, 36) for `v1.36.2-gke.100`, and `_NONE` if it is not a version."""
     found = re.match(r"v?(\d{1,4})\.(\d{1,4})(?:[.+-]|$)", version, re.ASCII)
     return (int(found[1]), int(found[2])) if found else _NONE
 
 
-# How a scheduler is set up: its release, and the profiles of its configuration. Put together once for a question.
+# A scheduler setup: its version and the profiles of its configuration, built once for a question.
 
 
 class Setup(Struct, frozen=True, kw_only=True):
-    """A scheduler, and what the API server does to a manifest before the scheduler sees it."""
+    """A scheduler, and how the API server admits a manifest."""
 
     name: str = ""
-    """Its name where several are compared."""
+    """Its name in comparisons."""
     scheduler: Scheduler
-    """On `snapshot`."""
+    """The scheduler on `snapshot`."""
     snapshot: Snapshot | None = None
     """The cluster as it was loaded; None for an empty one."""
     forced_profile: str | None = None
-    """The profile for every pod, whatever its `spec.schedulerName` says."""
+    """The profile for every pod, whatever its `spec.schedulerName`."""
     admission_plugins: tuple[str, ...] = ()
-    """What the API server runs beyond its default ones."""
+    """The API server's enabled plugins besides the default ones."""
     notes: tuple[Note, ...] = ()
-    """How the release was found out."""
+    """How the version was determined."""
 
     @classmethod
     def of(
@@ -130,7 +130,8 @@ class Setup(Struct, frozen=True, kw_only=True):
         *,
         without_unknown_plugins: bool = False,
     ) -> Setup:
-        """To be compared with another, on any cluster. Raises `ConfigError` for what kube-scheduler would refuse."""
+        """Return a setup for comparisons on any cluster. Raises `ConfigError` for a configuration that kube-scheduler
+        would refuse."""
         scheduler = scheduler_of(config, release, ask=ask)
         return cls(name=name, scheduler=scheduler.without_unknown_plugins() if without_unknown_plugins else scheduler)
 
@@ -147,7 +148,7 @@ class Setup(Struct, frozen=True, kw_only=True):
         without_unknown_plugins: bool = False,
         ask: Ask | None = None,
     ) -> Setup:
-        """In the release that is named, else the cluster's. Raises `ConfigError`. `ask` asks the extenders."""
+        """Use the given version, else the cluster's. Raises `ConfigError`. `ask` calls the extenders."""
         release = resolve(release_to_emulate(snapshot, kube_version), feature_gates)
         found = release_note(snapshot, kube_version)
         scheduler = scheduler_of(config, release, snapshot, ask)
@@ -160,12 +161,12 @@ class Setup(Struct, frozen=True, kw_only=True):
         )
 
     def configured(self, config: Mapping[str, object], snapshot: Snapshot) -> Setup:
-        """The same with another configuration, without its unknown plugins. Raises `ConfigError`."""
+        """Replace the configuration, without its unknown plugins. Raises `ConfigError`."""
         scheduler = scheduler_of(config, self.release, snapshot).without_unknown_plugins()
         return replace(self, scheduler=scheduler, snapshot=snapshot)
 
     def scheduler_on(self, snapshot: Snapshot) -> Scheduler:
-        """The scheduler on a cluster as it was loaded, or as it is after that."""
+        """Return the scheduler on the loaded cluster, or on a changed one."""
         return self.scheduler if snapshot is self.snapshot else self.scheduler.on_cluster(snapshot)
 
     @property
@@ -178,7 +179,7 @@ class Setup(Struct, frozen=True, kw_only=True):
 
     @property
     def unknown_plugins(self) -> tuple[Unevaluated, ...]:
-        """The plugins of all profiles that kschedx does not have, each once."""
+        """The distinct plugins in all profiles that kschedx does not have."""
         config = self.scheduler.config
         found = (one for profile in config.profiles for one in unknown_plugins(profile, config))
         return tuple({one.name: one for one in found}.values())
@@ -192,7 +193,7 @@ class Setup(Struct, frozen=True, kw_only=True):
         return frozenset(profile.scheduler_name for profile in self.profiles)
 
     def profile_of(self, pod: Pod) -> Profile:
-        """The profile that schedules a pod. Raises `ConfigError` where there is none."""
+        """Return the profile that schedules a pod. Raises `ConfigError` if there is none."""
         if self.forced_profile is not None:
             return self.scheduler.config.profile_for(self.forced_profile)
         try:
@@ -201,11 +202,8 @@ class Setup(Struct, frozen=True, kw_only=True):
             raise error.at(Place(object=f"Pod {pod.key}", field="spec.schedulerName")) from None
 
     def profile_compared(self, scheduler_name: str) -> Profile | None:
-        """The profile that one side of a comparison has for a pod's `spec.schedulerName`.
-
-        A configuration with a single profile stands for whatever the other side calls it: who compares two files wants
-        to know what the pods of one would do under the other.
-        """
+        """Return the profile for a pod's `spec.schedulerName` in a comparison. A configuration with a single profile is
+        used for any name, to show what the pods of the other side would do."""
         named = (profile for profile in self.profiles if profile.scheduler_name == scheduler_name)
         only = self.profiles[0] if len(self.profiles) == 1 else None
         return next(named, only)

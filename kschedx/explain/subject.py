@@ -1,4 +1,4 @@
-"""What a question is about: a pod as kube-scheduler would get it, in the cluster that it would see."""
+"""The subject of a question: a pod as kube-scheduler would see it, in its cluster."""
 
 from __future__ import annotations
 
@@ -27,20 +27,17 @@ from kschedx.releases.release import Release
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
 
-# What kube-controller-manager makes for a new pod: claims of devices and of volumes, from templates.
-#
-# A manifest that is not in the cluster yet has none; kube-scheduler would see it once they are there.
-# Upstream: pkg/controller/resourceclaim, pkg/controller/volume/ephemeral, pkg/controller/statefulset.
+# What kube-controller-manager creates for a new pod: claims for devices and volumes, from templates. A new manifest has
+# none; kube-scheduler sees it after they are created. Upstream: pkg/controller/resourceclaim,
+# pkg/controller/volume/ephemeral, pkg/controller/statefulset.
 
 NEW_UID = "new"
-"""Of a pod that has claims of its own, which name it."""
+"""The uid of a new pod, to which its own claims refer."""
 
 
 def with_made(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) -> tuple[Snapshot, tuple[Note, ...]]:
-    """The cluster with what a pod's controller makes before the pod, and its claims as a note.
-
-    Of a StatefulSet that is there already, nothing is known of claims that were not listed.
-    """
+    """Add what a pod's controller creates before the pod, with a note about claims. For an existing StatefulSet, claims
+    that were not listed are unknown."""
     claims = [one for one in manifests if one.get("kind") == "PersistentVolumeClaim"]
     others = [one for one in manifests if one.get("kind") != "PersistentVolumeClaim"]
     named = {f"{_of(one, 'namespace')}/{_of(one, 'name')}": one for one in claims}
@@ -58,7 +55,8 @@ def _claims_note(claims: Iterable[str], by: str) -> Note:
 
 
 def claim_not_made(claim: str, refusal: str) -> Note:
-    """Of a generic ephemeral volume: the pod is there, and stays pending. `refusal`: the API server's words."""
+    """Note a refused claim of a generic ephemeral volume: the pod exists and stays pending. `refusal`: the API server's
+    words."""
     text = f"claim {claim} is not created for the pod's ephemeral volume: {refusal}"
     return note("claim-not-made", text, claim=claim, refusal=refusal)
 
@@ -70,8 +68,8 @@ def _of(manifest: Mapping[str, object], field: str) -> str:
 def with_ephemeral_claims(
     snapshot: Snapshot, pod: Pod, manifest: Mapping[str, object], release: Release
 ) -> tuple[Snapshot, Pod, tuple[Note, ...]]:
-    """The cluster with the claims of the pod's generic ephemeral volumes, the pod that owns them, and notes, also about
-    those that are refused."""
+    """Return the cluster with the claims of the pod's generic ephemeral volumes, the pod that owns them, and notes,
+    also about refused claims."""
     spec = manifest.get("spec")
     volumes = spec.get("volumes") if isinstance(spec, dict) else None
     made: dict[str, PersistentVolumeClaim] = {}
@@ -107,8 +105,8 @@ def with_ephemeral_claims(
 def with_claims_of_templates(
     snapshot: Snapshot, pod: Pod, quotas: Ledger | None = None
 ) -> tuple[Snapshot, Pod, tuple[Note, ...]]:
-    """The cluster with the claims, the pod whose status names them, and what was made, as a note; without those that
-    `quotas` refuse."""
+    """Return the cluster with the claims, the pod with their names in its status, and a note about them, without the
+    claims that `quotas` refuse."""
     refused: list[Note] = []
     known = {status.name for status in pod.status.resource_claim_statuses}
     made: dict[str, ResourceClaim] = {}
@@ -145,21 +143,21 @@ def with_claims_of_templates(
 
 
 class Subject(Struct, frozen=True, kw_only=True):
-    """A pod of the cluster, or of a manifest that was admitted: once, whatever is asked about it afterwards."""
+    """A pod of the cluster, or of a manifest that was admitted once for all questions."""
 
     snapshot: Snapshot
-    """With what controllers make for the pod."""
+    """With what controllers create for the pod."""
     pod: Pod
     notes: tuple[Note, ...] = ()
-    """What the API server and the controllers do before kube-scheduler sees the pod."""
+    """What the API server and controllers do before kube-scheduler sees the pod."""
     is_new: bool = False
-    """It comes from a manifest."""
+    """Whether it comes from a manifest."""
     first: Subject | None = None
-    """As kube-scheduler sees it before the claims that controllers make for the pod, where they do."""
+    """The pod before controllers create its claims, if they create any."""
 
 
 def stored(snapshot: Snapshot, pod: str | Pod) -> Subject:
-    """A pod that is in the cluster, by itself or as `namespace/name`. Raises `InputError`."""
+    """Return the subject for a pod in the cluster, given as an object or as `namespace/name`. Raises `InputError`."""
     if isinstance(pod, Pod):
         return Subject(snapshot=snapshot, pod=pod)
     key = pod if "/" in pod else f"default/{pod}"
@@ -178,12 +176,11 @@ def admitted(
     made: Sequence[Mapping[str, object]] = (),
     maker: Mapping[str, object] | None = None,
 ) -> Subject:
-    """A pod's manifest as the API server would store it; `title` is what errors call it.
+    """Admit a pod's manifest; `title` names it in errors.
 
-    `made` is what the pod's controller makes before the pod, unless it is there already, `maker` the workload whose
-    template it has.
-
-    Raises `InputError` where it would refuse the pod, and `UndecidableError` where it reads what the snapshot lacks.
+    `made` is what the pod's controller creates before the pod, unless it exists; `maker` is the workload with its
+    template. Raises `InputError` if the API server would refuse it, and `UndecidableError` if that depends on what the
+    snapshot lacks.
     """
     plugins = setup.admission_plugins
     try:
@@ -209,7 +206,7 @@ def admitted(
     first: Subject | None = None
     if any(one.id == CLAIMS_MADE for one in later):
         first = sent
-    elif of_controller:  # made before the pod, which kube-scheduler may see first: it watches each by itself
+    elif of_controller:  # kube-scheduler may see the pod before its claims: it watches each kind separately
         first = Subject(snapshot=before, pod=pod)
     return Subject(
         snapshot=snapshot,
@@ -225,11 +222,11 @@ def _title(manifest: Mapping[str, object]) -> str:
     return f"Pod {named.get('namespace') or 'default'}/{named.get('name') or named.get('generateName') or ''}"
 
 
-# A pod that runs already, evaluated as if it were new.
+# A running pod, evaluated as if it were new.
 
 
 def unassigned(snapshot: Snapshot, pod: Pod) -> tuple[Snapshot, Pod]:
-    """A pod that runs already as if it were scheduled now: a cluster without it, and the pod bound to no node."""
+    """Return a cluster without the running pod, and the pod without a node."""
     row = snapshot.pods.rows.get(pod.key)
     if row is None or snapshot.pods.node_names[row] not in snapshot.cluster.index:
         return snapshot, pod

@@ -30,6 +30,7 @@ from kschedx.findings import (
 from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import steps as s
 from kschedx.fixes.node_requirements import OF_CONTROL_PLANE, is_of_the_kind, labels_for, required_terms
+from kschedx.fixes.steps.node import ZONE
 from kschedx.fixes.trial import Situation
 from kschedx.kube.devices import (
     MAX_DEVICES_OF_CLAIM,
@@ -47,6 +48,7 @@ from kschedx.kube.devices import (
 from kschedx.kube.names import is_extended_resource
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.resources import pod_request
+from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.storage import CSINode, CSINodeDriver, CSINodeSpec
 from kschedx.kube.types import Node, NodeStatus, ObjectMeta, Pod, PodAffinity
 
@@ -319,6 +321,20 @@ def _one_more(node: Node, situation: Situation) -> s.AddNode:
     return s.AddNode(node=new, like=node.name, taken=situation.taken_by_daemons(new))
 
 
+def nodes_of_a_pool(situation: Situation, node: Node) -> Iterator[s.AddNode]:
+    """A node that an autoscaler makes like `node`, in each zone of the cluster where that is open; one whose size is
+    open has what the pod needs."""
+    name = _free_name(f"{node.name}-new", situation)
+    labels = {**node.metadata.labels, HOSTNAME: name}
+    zones = {value for value in situation.snapshot.cluster.label(ZONE).values if value is not None}
+    places = [{}] if ZONE in labels or not zones else [{ZONE: zone} for zone in sorted(zones)]
+    for place in places:
+        sized = _node(situation, name, {**labels, **place}, None)
+        status = node.status if node.status.allocatable else sized.node.status
+        new = replace(sized.node, spec=node.spec, status=status)
+        yield replace(sized, node=new, like=node.name, taken=situation.taken_by_daemons(new))
+
+
 def nodes_that_would_do(situation: Situation) -> Iterator[s.AddNode]:
     """Candidates: one more of those that there are, then the most plain ones."""
     pod = situation.pod
@@ -391,7 +407,18 @@ def _plain(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
         name, labels = named
         if name in situation.snapshot.cluster.index or labels.get(HOSTNAME, "") in taken:
             continue  # what is on that machine's disks is not on another's
-        yield _node(situation, name or _free_name("new-node", situation), labels, model)
+        step = _node(situation, name or _free_name("new-node", situation), labels, model)
+        yield replace(step, without=tuple(dict.fromkeys(_excluded(situation, requirements))))
+
+
+def _excluded(situation: Situation, requirements: Iterable[NodeSelectorRequirement]) -> Iterator[str]:
+    """Labels of the cluster's nodes that a new one must not have."""
+    for one in requirements:
+        values = situation.snapshot.cluster.label(one.key).values
+        if one.operator == "DoesNotExist" and any(value is not None for value in values):
+            yield one.key
+        elif one.operator == "NotIn":
+            yield from (f"{one.key}={value}" for value in one.values if value in values)
 
 
 def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Node | None) -> s.AddNode:

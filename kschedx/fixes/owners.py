@@ -25,6 +25,13 @@ _NAMED = re.compile(r"/spec/(containers|initContainers|volumes)/(\d+)(/.*)")
 """What stands in a list, by its name."""
 _OF_CLASS = ("/spec/priority", "/spec/preemptionPolicy")
 """What admission takes from the priority class."""
+_SYNCED = {
+    "argocd.argoproj.io/tracking-id": "Argo CD",
+    "argocd.argoproj.io/instance": "Argo CD",
+    "kustomize.toolkit.fluxcd.io/name": "Flux",
+    "helm.toolkit.fluxcd.io/name": "Flux",
+}
+"""Labels and annotations of the objects that a tool applies."""
 _RULES = ("/spec/affinity", "/spec/topologySpreadConstraints")
 
 
@@ -35,7 +42,7 @@ class Owner(Struct, frozen=True, kw_only=True):
     own_template: tuple[str | int, ...] = ()
     """Where the pod's template is in the manifest of a kind that is not in the table."""
     above: str = ""
-    """`Prometheus k8s`, whose controller writes the manifest."""
+    """`Prometheus k8s`, whose controller writes the manifest, or `Git for Argo CD`."""
 
     @property
     def template(self) -> tuple[str | int, ...]:
@@ -87,7 +94,15 @@ def template_owner(snapshot: Snapshot, pod: Pod) -> Owner | None:
         return Owner(kind=controller.kind, name=controller.name, manifest=manifest, own_template=found.template)
     if found is not None and controller is not None and controller.kind not in KINDS:
         return replace(found, above=f"{controller.kind} {controller.name}")
+    if found is not None and (tool := _synced_by(found.manifest)):
+        return replace(found, above=f"Git for {tool}")
     return found
+
+
+def _synced_by(manifest: Mapping[str, object]) -> str:
+    """The tool that keeps an object as it is in Git; empty for none."""
+    marks = {**map_at(manifest, "metadata", "labels"), **map_at(manifest, "metadata", "annotations")}
+    return next((tool for mark, tool in _SYNCED.items() if mark in marks), "")
 
 
 def _makes_replica_sets(controller: OwnerReference) -> bool:
@@ -142,6 +157,47 @@ def owner_change(change: Change, owner: Owner, pod: Pod) -> Change:
         name=owner.name,
     )
     return replace(change, target=target, patch=operations)
+
+
+class ClaimTemplate(Struct, frozen=True, kw_only=True):
+    """The volumeClaimTemplate of a StatefulSet from which a claim is created."""
+
+    owner: Owner
+    name: str
+    index: int
+
+    @classmethod
+    def of(cls, claim: str, owner: Owner | None, pod: Pod) -> ClaimTemplate | None:
+        """None for a claim that no controller creates for the pod."""
+        if owner is None or owner.kind != "StatefulSet":
+            return None
+        templates = map_at(owner.manifest, "spec").get("volumeClaimTemplates")
+        for index, one in enumerate(templates if isinstance(templates, list) else ()):
+            name = str(map_at(one, "metadata").get("name"))
+            if claim == f"{name}-{pod.metadata.name}":
+                return cls(owner=owner, name=name, index=index)
+        return None
+
+    @property
+    def title(self) -> str:
+        return f"volumeClaimTemplate {self.name} of StatefulSet {self.owner.name}"
+
+    def changes(self, spec: Mapping[str, object], namespace: str) -> tuple[Change, ...]:
+        """Templates of claims cannot be changed: the StatefulSet is deleted without its pods, which another adopts."""
+        path = f"/spec/volumeClaimTemplates/{self.index}/spec"
+        patch = [add_operation(f"{path}/{key}", value) for key, value in spec.items() if key in _OF_TEMPLATE]
+        target = Target(
+            api_version=str(self.owner.manifest.get("apiVersion", "")),
+            kind=self.owner.kind,
+            namespace=namespace,
+            name=self.owner.name,
+        )
+        created = apply_patch(dict(self.owner.manifest), patch)
+        return Change(target=target, delete=True, orphan=True), Change(target=target, create=created)
+
+
+_OF_TEMPLATE = ("accessModes", "resources", "storageClassName")
+"""What a fix changes of a claim."""
 
 
 class Undelivered(Enum):

@@ -13,6 +13,7 @@ from kschedx.fixes.changes import Change
 from kschedx.fixes.steps import AwaitController, Cost, LowerRequests, RemoveTaints, Step, TakeOldFirst, Tolerate
 from kschedx.fixes.trial import Situation
 from kschedx.framework.cycle import Cycle, Stake, Unevaluated, UnevaluatedKind
+from kschedx.plugins.node_volume_limits.attached import within_every_limit
 
 
 class FixCertainty(StrEnum):
@@ -205,7 +206,7 @@ def _is_nearer(one: Situation, start: Situation) -> bool:
 
 
 def _fix(situation: Situation, cycle: Cycle) -> Fix:
-    open_ = _deciding(cycle) if situation.feasible else ()
+    open_ = _deciding(situation, cycle) if situation.feasible else ()
     deciding = tuple(dict.fromkeys(one.name for one in open_ if one.kind is not UnevaluatedKind.EXTENDER))
     extender_decides = bool(situation.feasible) and (
         cycle.is_extended or any(one.kind is UnevaluatedKind.EXTENDER for one in open_)
@@ -222,6 +223,20 @@ def _fix(situation: Situation, cycle: Cycle) -> Fix:
     )
 
 
-def _deciding(cycle: Cycle) -> tuple[Unevaluated, ...]:
-    """Who has a say about nodes that all others accept, and cannot be asked about what is only tried."""
-    return tuple(one for one in cycle.unheard if one.stake is Stake.FIT and not one.is_waived)
+def fix_by(autoscaler: str, situation: Situation, cycle: Cycle) -> Fix | None:
+    """A fix whose node an autoscaler adds; None where something else leaves open whether the pod fits."""
+    fix = _fix(situation, cycle)
+    changes = (replace(one, by=autoscaler) if one.target.kind == "Node" else one for one in fix.changes)
+    return replace(fix, changes=tuple(changes)) if fix.certainty is FixCertainty.VERIFIED else None
+
+
+def _deciding(situation: Situation, cycle: Cycle) -> tuple[Unevaluated, ...]:
+    """Who has a say about nodes that all others accept, and cannot be asked about what is only tried. Volume limits
+    that a dump lacks have none where the pod would be the first with a volume."""
+    within = situation.nodes.names_where(within_every_limit(situation.pod.spec, situation.nodes))
+    is_within = not {*within}.isdisjoint(situation.feasible)
+    return tuple(
+        one
+        for one in cycle.unheard
+        if one.stake is Stake.FIT and not one.is_waived and not (is_within and one.name == "CSINode")
+    )

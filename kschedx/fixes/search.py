@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 
+from msgspec.structs import replace
+
 from kschedx.errors import UndecidableError
 from kschedx.explain.node_groups import account_of
 from kschedx.findings import Finding, InsufficientResource, RequirementMatch
@@ -13,16 +15,22 @@ from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.dead_end import MOST_RULES, NOTHING_TO_FIX, conditions_of, gate_of_controller
 from kschedx.fixes.eviction import is_of_a_daemon_set, moves, preemption, preemption_of_daemon_pod, taking_old_first
-from kschedx.fixes.new_node import fewer_devices, is_only_full, nodes_that_would_do, one_more_of_full
+from kschedx.fixes.new_node import (
+    fewer_devices,
+    is_only_full,
+    nodes_of_a_pool,
+    nodes_that_would_do,
+    one_more_of_full,
+)
 from kschedx.fixes.node_remedies import without_contradiction
 from kschedx.fixes.proposal import Ground, Proposal, apply_step, apply_steps
-from kschedx.fixes.ranking import ClusterTest, Fix, TrialOutcome, partial_fixes, verified_fixes
+from kschedx.fixes.ranking import ClusterTest, Fix, TrialOutcome, fix_by, partial_fixes, verified_fixes
 from kschedx.fixes.remedies import last_remedies, remedies
 from kschedx.fixes.resource_remedies import rows_of_interest
 from kschedx.fixes.trial import Candidate, Situation, after_attempt, try_proposal
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
-from kschedx.kube.types import Pod
+from kschedx.kube.types import Node, Pod
 from kschedx.progress import Phase, say
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import TableRow
@@ -57,6 +65,26 @@ def find_fixes(scheduler: Scheduler, cycle: Cycle, test: ClusterTest = lambda fi
     if cycle.outcome in NOTHING_TO_FIX or conditions_of(cycle.pod.spec) > MOST_RULES:
         return ()
     return tuple(_Search(scheduler, cycle, test).found())
+
+
+def find_fix_by_autoscaler(
+    scheduler: Scheduler, cycle: Cycle, pod: Pod, node: Node, autoscaler: str
+) -> tuple[Fix, Situation] | None:
+    """The node that an autoscaler adds like `node` for the pod, which is then like `pod`, and where the pod stands
+    then; None where that does not fit it."""
+    daemons = daemon_pods(scheduler.snapshot, scheduler.nodes.options, but=cycle.pod)
+    base = replace(after_attempt(cycle), pod=pod)
+    try:
+        start = try_proposal(scheduler, cycle.profile, base, cycle.refused, daemons)
+        for step in nodes_of_a_pool(start, node):
+            proposal = apply_step(step, base, start.ground)
+            found = try_proposal(scheduler, cycle.profile, proposal, cycle.refused, daemons)
+            if step.node.name in found.feasible:
+                fix = fix_by(autoscaler, found, cycle)
+                return None if fix is None else (fix, found)
+    except UndecidableError:
+        pass
+    return None
 
 
 class _Search:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from kschedx.explain.notes import Note
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.document import Covered
-from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE
+from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER
 from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.render.states import (
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     from kschedx.kube.types import Pod
     from kschedx.snapshot.snapshot import Snapshot
 
+
+MOST_GATED = 2
+"""Pods of a group, behind a gate, that a title names."""
 
 # The outcome of the replicas that a workload lacks, one after the other.
 
@@ -139,6 +143,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     """The fixes of a `lifecycle`, or of replicas that the API server refuses while others fit."""
     setup: Setup | None = None
     """With which fixes are tried on the whole cluster; without it, on the pod alone."""
+    before: Snapshot | None = None
+    """The cluster without the manifests that are asked about; None where there are none."""
 
     @property
     def is_run(self) -> bool:
@@ -264,7 +270,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return self._gang_fixes(self.gang)
         if self.becomes is Outcome.SCHEDULED:
             return () if self.remedies is None else self.remedies()
-        from kschedx.explain.root_causes import balanced_service
+        from kschedx.explain.diagnosis import Diagnosis
+        from kschedx.explain.root_causes import SharedByHami, balanced_service, root_causes
         from kschedx.fixes import find_fixes
         from kschedx.fixes.owners import template_owner
         from kschedx.inquiry.fix import Fix
@@ -276,12 +283,16 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return (recreated,)
         tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
         found = tuple(self._for_group(Fix.of(one, owner, pod, is_stored=is_stored)) for one in tried)
+        before = self.before or (None if self.setup is None else self.setup.snapshot)
+        found = tuple(one.with_claims_of(owner, pod, before, self.cycle.snapshot) for one in found)
         by_hand = all(one.adds_node for one in found)
-        room = self._room() or (self._room(with_changes_of_pod=True) if by_hand else ())
+        room = self._room(owner) or (self._room(owner, with_changes_of_pod=True) if by_hand else ())
         if room:  # a node by hand is what an autoscaler is there for
             found = tuple(one for one in found if not one.adds_node)
         if balanced_service(pod.metadata.labels):
             found = ()  # its controller writes the pod template again
+        if any(isinstance(one, SharedByHami) for one in root_causes(Diagnosis(self.cycle))):
+            room = found = ()  # no node publishes what is missing
         return (*self._missing_members(), *self._of_causes(), *room, *found)
 
     def _for_group(self, fix: Fix) -> Fix:
@@ -360,11 +371,14 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         )
 
     def _missing_members(self) -> Iterator[Fix]:
-        """The pods that a group waits for, where nothing says why its controller does not create them."""
+        """The pods that a group waits for, tried with copies of the pod; where the API server refuses them, what lets
+        it take them."""
         from kschedx.explain.diagnosis import Diagnosis
         from kschedx.explain.root_causes import MembersNotCreated, root_causes
+        from kschedx.fixes import Change, FixCertainty, Target
         from kschedx.inquiry.fix import Fix
-        from kschedx.render.wording import count
+        from kschedx.inquiry.manifest_edit import as_manifest
+        from kschedx.render.wording import count, listed
 
         kueue, gang = self.holding.kueue, self.gang
         name, lacking = "", 0
@@ -372,10 +386,79 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             name, lacking = kueue.group, kueue.group_total - kueue.group_pods
         elif gang is not None and gang.pods < gang.min_count:
             name, lacking = gang.name.rpartition("/")[2], gang.min_count - gang.pods
-        if lacking and not any(isinstance(one, MembersNotCreated) for one in root_causes(Diagnosis(self.cycle))):
-            owner = self.cycle.pod.metadata.controller
-            by = f": {owner.kind} {owner.name} creates too few" if owner is not None else ""
-            yield Fix.untried(f"create {count(lacking, 'more pod')} of group {name}{by}")
+        if not lacking:
+            return
+        causes = root_causes(Diagnosis(self.cycle))
+        if refused := [one.message for one in causes if isinstance(one, MembersNotCreated)]:
+            yield from self._refused_members(refused[0], lacking)
+            return
+        owner = self.cycle.pod.metadata.controller
+        by = f": {owner.kind} {owner.name} creates too few" if owner is not None else ""
+        title = f"create {count(lacking, 'more pod')} of group {name}{by}"
+        members, then = self._with_members(lacking)
+        gated = [one.pod for one in gang.waiting if one.gates] if gang is not None else []
+        if gated and then.alone is not Outcome.SCHEDULED:
+            members, then = self._with_members(lacking, ungated=gated)
+            title = f"{title}, and remove the scheduling gates of {listed(gated, MOST_GATED)}"
+        else:
+            gated = []
+        if then.alone is not Outcome.SCHEDULED:
+            yield Fix.untried(title.partition(", and ")[0])
+            return
+        maker = "" if owner is None else f"{owner.kind} {owner.name}"
+        targets = (Target("v1", "Pod", one.metadata.name, one.metadata.namespace) for one in members)
+        made = zip(targets, members, strict=True)
+        created = tuple(Change(target=target, create=as_manifest(one), by=maker) for target, one in made)
+        opened = tuple(
+            Change(
+                target=Target("v1", "Pod", key.partition("/")[2], key.partition("/")[0]),
+                patch=({"op": "remove", "path": "/spec/schedulingGates"},),
+            )
+            for key in gated
+        )
+        yield Fix(
+            title=title,
+            certainty=FixCertainty.VERIFIED,
+            changes=(*created, *opened),
+            feasible_nodes=then.chosen_nodes,
+            steps=(),
+            apply=opened if maker else (*created, *opened),
+            answer=lambda: then,
+        )
+
+    def _with_members(self, number: int, *, ungated: Sequence[str] = ()) -> tuple[tuple[Pod, ...], Explanation]:
+        """Further members of the pod's group, which are like it, and the pod's answer beside them; some pods lose their
+        scheduling gates."""
+        from kschedx.snapshot.edits import with_pods
+
+        pod, snapshot = self.cycle.pod, self.cycle.snapshot
+        names = (f"{pod.metadata.name}-{index}" for index in itertools.count(2))
+        free = (name for name in names if f"{pod.metadata.namespace}/{name}" not in snapshot.pods.rows)
+        metadata = (replace(pod.metadata, name=name, uid="") for name in itertools.islice(free, number))
+        members = tuple(replace(pod, metadata=one, status=type(pod.status)()) for one in metadata)
+        opened = [snapshot.pods[snapshot.pods.rows[key]] for key in ungated]
+        opened = [replace(one, spec=replace(one.spec, scheduling_gates=())) for one in opened]
+        snapshot = snapshot.without_pods(snapshot.pods.rows[key] for key in ungated) if opened else snapshot
+        scheduler = self.scheduler.on(with_pods(snapshot, [*opened, *members]))
+        return members, Explanation(scheduler.schedule(pod, self.cycle.profile), scheduler, ())
+
+    def _refused_members(self, message: str, number: int) -> tuple[Fix, ...]:
+        from kschedx.inquiry.lifecycle_remedies import Stopped
+        from kschedx.inquiry.manifest_edit import as_manifest
+        from kschedx.inquiry.workload_lifecycle import refused
+
+        if self.setup is None:
+            return ()
+        pod, (members, then) = self.cycle.pod, self._with_members(number)
+        stopped = Stopped(
+            snapshot=self.cycle.snapshot,
+            setup=self.setup,
+            explain=lambda subject, setup: then,
+            pod=members[0],
+            manifest=as_manifest(members[0]),
+            count=number,
+        )
+        return stopped.fixes(refused(pod.key, message, is_workload=False))
 
     def _of_causes(self) -> Iterator[Fix]:
         """What ends a cause that lies outside the pod, its nodes, and their pods: not tried."""
@@ -387,6 +470,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             MatchingPodPending,
             PortOfService,
             SelectorOfNamespace,
+            SharedByHami,
             VirtualNode,
             root_causes,
         )
@@ -428,15 +512,19 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
                     agents = agents_down(self.cycle.snapshot, node)
                     down = f" ({listed(agents, 2)})" if agents else ""
                     yield Fix.untried(f"repair the node plugin of {driver} on {node}{down}, which then registers it")
+                case SharedByHami():
+                    how = f"recreate the pod with schedulerName {HAMI_SCHEDULER}"
+                    yield Fix.untried(f"{how}: HAMi's webhook, which sets it, was ignored or did not run")
                 case _:
                     pass
 
-    def _room(self, *, with_changes_of_pod: bool = False) -> tuple[Fix, ...]:
+    def _room(self, owner: Owner | None, *, with_changes_of_pod: bool = False) -> tuple[Fix, ...]:
         """What an autoscaler does, or would do with other settings; with changes of the pod, for another pod too."""
         event = self.cycle.snapshot.autoscaler_events.get(self.cycle.pod.key)
         if self.scaling is None and self.provisioning is None and event is None:
             return ()
         from kschedx.inquiry.scaling_fixes import (
+            NodeTrial,
             autoscaler_fixes,
             autoscaler_repair,
             karpenter_fixes,
@@ -450,10 +538,19 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return () if event is None else tuple(reported_fixes(event))
         of_groups = [one for one in self.scaling_remedies if with_changes_of_pod or makes_room(one)]
         of_pools = [one for one in self.provisioning_remedies if with_changes_of_pod or makes_room(one)]
-        by_autoscaler = () if self.scaling is None else autoscaler_fixes(self.scaling, of_groups, event)
+        trial = NodeTrial(
+            scheduler=self.scheduler,
+            cycle=self.cycle,
+            owner=owner,
+            is_stored=self.cycle.pod.key in self.cycle.snapshot.pods.rows,
+            autoscaler="cluster-autoscaler",
+            explain=lambda cycle, scheduler: Explanation(cycle, scheduler, self.first_notes),
+        )
+        by_autoscaler = () if self.scaling is None else autoscaler_fixes(trial, self.scaling, of_groups, event)
         by_karpenter: Iterable[Fix] = ()
         if self.karpenter is not None and self.provisioning is not None:
-            by_karpenter = karpenter_fixes(self.karpenter, self.provisioning, of_pools, self.cycle.pod)
+            trial = replace(trial, autoscaler="Karpenter")
+            by_karpenter = karpenter_fixes(trial, self.karpenter, self.provisioning, of_pools)
         return (*by_autoscaler, *by_karpenter)
 
     def _cluster_test(self, owner: Owner | None, *, is_stored: bool) -> ClusterTest:
@@ -592,6 +689,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     def after(self, fix: Fix) -> Explanation:
         """The same pod once a fix of this answer is made. Raises `UndecidableError`."""
+        if fix.answer is not None:
+            return fix.answer()
         from kschedx.fixes.proposal import Ground, Proposal, apply_steps
 
         before = self.cycle.snapshot

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx import fixes
 from kschedx.fixes import Change, FixCertainty
-from kschedx.fixes.owners import Owner, delivery, owner_change
+from kschedx.fixes.owners import ClaimTemplate, Owner, delivery, owner_change
+from kschedx.fixes.phrases import joined
+from kschedx.fixes.proposal import CONTROLLER_MANAGER
 from kschedx.fixes.steps import Cost, Group, Step
 from kschedx.inquiry.document import Covered, FixDocument
+from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Json, part_of, to_json
+from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Pod
 from kschedx.render.words.fixes import delivery_text, fix_commands, fix_costs, fix_title
+from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.inquiry.explanation import Explanation
+
+NO_CLASS = '""'
 
 
 class Fix(Struct, frozen=True, kw_only=True):
@@ -36,13 +48,16 @@ class Fix(Struct, frozen=True, kw_only=True):
     """Of a fix without steps."""
     costs: tuple[str, ...] = ()
     """What it costs others: where the pods of a deleted pod's controller land, which budget is used."""
+    answer: Callable[[], Explanation] | None = None
+    """The pod's answer then, of a fix that its steps do not describe."""
 
     @classmethod
-    def of(cls, found: fixes.Fix, owner: Owner | None, pod: Pod, *, is_stored: bool = False) -> Fix:
-        """`is_stored`: the cluster has the pod, so that a new template has to reach it."""
+    def of(cls, found: fixes.Fix, owner: Owner | None, pod: Pod, *, is_stored: bool = False, title: str = "") -> Fix:
+        """`is_stored`: the cluster has the pod, so that a new template has to reach it. Without a `title`, by its
+        steps."""
         sent = tuple(one for one in found.changes if not one.by)
         apply = sent if owner is None else tuple(owner_change(one, owner, pod) for one in sent)
-        title = fix_title(found)
+        title = title or fix_title(found)
         reaches = found.trial.is_delivered or not is_stored or apply == sent
         if owner is not None and not reaches and (left := delivery(owner, pod)) is not None:
             title += f", then {delivery_text(left, owner, pod)}"
@@ -57,6 +72,31 @@ class Fix(Struct, frozen=True, kw_only=True):
             apply=apply,
             costs=(*fix_costs(found), *(() if owner is None or apply == sent else _owners(owner))),
         )
+
+    def with_claims_of(self, owner: Owner | None, pod: Pod, before: Snapshot | None, asked: Snapshot) -> Fix:
+        """The same where a claim is not to be recreated alone: it is in a manifest that is not applied yet, or a
+        StatefulSet's template has the same for its other pods. `before` is the cluster without what is asked about."""
+        for one in self.changes:
+            target, spec = one.target, map_at(one.create or {}, "spec")
+            was = asked.storage.claim(target.namespace, target.name) if one.create is not None else None
+            if target.kind != "PersistentVolumeClaim" or was is None or not (told := list(_claim_edits(was, spec))):
+                continue
+            template = ClaimTemplate.of(target.name, owner, pod)
+            is_stored = before is None or before.storage.claim(target.namespace, target.name) is not None
+            if template is None and is_stored:
+                continue
+            key = f"{target.namespace}/{target.name}"
+            where = f"the manifest of claim {key}" if template is None else template.title
+            title = f"{joined(told)} in {where}{f', and recreate claim {key}' if is_stored else ''}"
+            recreated = [other for other in self.changes if other.target == target and not other.patch]
+            first = () if template is None else template.changes(spec, target.namespace)
+            own = [replace(other, by=CONTROLLER_MANAGER) if template and other.create else other for other in recreated]
+            own = own if is_stored else [] if template else [other for other in own if not other.delete]
+            rest = [other for other in self.changes if other not in recreated]
+            changes = (*first, *own, *rest)
+            apply = tuple(other for other in changes if not other.by)
+            return replace(self, title=title, changes=changes, apply=apply)
+        return self
 
     @classmethod
     def untried(
@@ -104,6 +144,20 @@ class Fix(Struct, frozen=True, kw_only=True):
             apply=None if self.apply == sent else tuple(one.document for one in self.apply),
             replicas=covered,
         )
+
+
+def _claim_edits(was: PersistentVolumeClaim, spec: Mapping[str, object]) -> Iterator[str]:
+    """`use class gp3 instead of fast`: what a claim's new spec has in place of the old one."""
+    named, modes = spec.get("storageClassName"), spec.get("accessModes")
+    if named is not None and named != was.spec.storage_class_name:
+        old = was.spec.storage_class_name
+        instead = "" if old is None else f" instead of {old or NO_CLASS}"
+        yield f"use class {named}{instead}"
+    if isinstance(modes, list) and tuple(modes) != was.spec.access_modes:
+        yield f"request {joined(map(str, modes))}"
+    size = map_at(map_at(spec, "resources"), "requests").get("storage")
+    if size is not None and size != was.spec.resources.requests.get("storage"):
+        yield f"request {size}"
 
 
 def _owners(owner: Owner) -> Iterator[str]:

@@ -187,7 +187,8 @@ class SharedFixes:
     def covered(self, explanation: Explanation, fix: Fix, pods: Sequence[str]) -> SharedFix | None:
         """A fix of the first of these pods, in the cluster in which the simulation ended, tried for all of them; None
         where they are too many kinds for every fix to be tried."""
-        if MOST_SHARED_FIXES * self._kinds(pods) > MOST_LOOKS or fix.certainty is not FixCertainty.VERIFIED:
+        is_of_steps = fix.certainty is FixCertainty.VERIFIED and fix.answer is None
+        if MOST_SHARED_FIXES * self._kinds(pods) > MOST_LOOKS or not is_of_steps:
             return None
         return self._tried(explanation, fix, pods)
 
@@ -197,9 +198,10 @@ class SharedFixes:
 
     def _tried(self, explanation: Explanation, fix: Fix, pods: Sequence[str]) -> SharedFix:
         asks_others = explanation.scheduler.config.extenders
-        if fix.certainty is not FixCertainty.VERIFIED or len(pods) == 1 or asks_others:
+        is_of_steps = fix.certainty is FixCertainty.VERIFIED and fix.answer is None
+        if not is_of_steps or len(pods) == 1 or asks_others:
             # extenders are asked about pods as they are, never about what is only tried
-            return SharedFix(fix=fix, pods=int(fix.certainty is FixCertainty.VERIFIED), of=len(pods))
+            return SharedFix(fix=fix, pods=int(is_of_steps), of=len(pods))
         ground = Ground(self._then, explanation.scheduler.nodes.options)
         first = apply_steps(fix.steps, Proposal(pod=explanation.cycle.pod), ground)
         its_own = [step for step in fix.steps if isinstance(step, PodStep)]

@@ -477,7 +477,7 @@ def made_fix(
     commands: tuple[str, ...] = (),
     apply: tuple[Change, ...] = (),
 ) -> Fix:
-    fits = then is not None and then.becomes is Outcome.SCHEDULED
+    fits = then is not None and then.alone is Outcome.SCHEDULED
     if not fits and then is not None and then.message:
         title = f"{title}; the pod is unschedulable then: {then.message}"
     return Fix(

@@ -6,25 +6,31 @@ Each was tried in a loop of the autoscaler; changes of the pod stay with what th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.autoscaler.remedies import AutoscalerRemedy, StepKind
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
+from kschedx.fixes import find_fix_by_autoscaler
+from kschedx.fixes.owners import Owner
 from kschedx.fixes.steps import Group
+from kschedx.framework.cycle import Cycle
+from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.fix import Fix
 from kschedx.karpenter.cluster import KarpenterRemedy
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.kube.autoscalers import NODE_POOL, NodeClaim
 from kschedx.kube.escaping import shell_command
-from kschedx.kube.types import NodeCondition, Pod
+from kschedx.kube.types import Node, NodeCondition, Pod
 from kschedx.render.states import ComponentDown
 from kschedx.snapshot.events import FAILED_SCALE_UP, ScaleUpEvent
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import PodScaling
+    from kschedx.inquiry.explanation import Explanation
     from kschedx.karpenter.cluster import Karpenter, PodProvisioning
 
 _UPCOMING = re.compile(r"template-node-for-(?P<group>.+)-upcoming-\d+")
@@ -44,21 +50,52 @@ def makes_room(remedy: AutoscalerRemedy | KarpenterRemedy) -> bool:
     return remedy.step.kind in (StepKind.ROOM, StepKind.CORRECTION)
 
 
+class NodeTrial(Struct, frozen=True, kw_only=True):
+    """kube-scheduler tried on the node that an autoscaler adds for a pod."""
+
+    scheduler: Scheduler
+    cycle: Cycle
+    owner: Owner | None
+    is_stored: bool
+    """The cluster has the pod."""
+    autoscaler: str
+    explain: Callable[[Cycle, Scheduler], Explanation]
+
+    def fix(
+        self, title: str, node: Node | None, pod: Pod | None = None, *, group: Group | None = Group.CAPACITY
+    ) -> Fix:
+        """Not tried where the node is not known, or where the pod, which is then like `pod`, may not fit it."""
+        own = self.cycle.pod
+        tried = None
+        if node is not None:
+            tried = find_fix_by_autoscaler(self.scheduler, self.cycle, pod or own, node, self.autoscaler)
+        if tried is None:
+            return _fix(title, group=group)
+        found, then = tried
+        made = Fix.of(found, self.owner, own, is_stored=self.is_stored, title=title)
+
+        def answer() -> Explanation:
+            return self.explain(then.scheduler.schedule(then.pod, then.profile), then.scheduler)
+
+        return replace(made, steps=(), of_group=group or Group.CAPACITY, answer=answer)
+
+
 def autoscaler_fixes(
-    scaling: PodScaling, remedies: Iterable[AutoscalerRemedy], event: ScaleUpEvent | None = None
+    trial: NodeTrial, scaling: PodScaling, remedies: Iterable[AutoscalerRemedy], event: ScaleUpEvent | None = None
 ) -> Iterator[Fix]:
     """`event` is what the cluster's autoscaler itself reports about the pod."""
     if scaling.choice is not None and not scaling.choice.error:
         for one in scaling.choice.resizes[:1]:
-            yield _fix(
-                f"wait for cluster-autoscaler: it adds nodes to node group {one.group} ({one.before} → {one.after})"
-            )
+            adds = f"it adds nodes to node group {one.group} ({one.before} → {one.after})"
+            yield trial.fix(f"wait for cluster-autoscaler: {adds}", scaling.node_of(one.group))
     elif scaling.pod.is_on_upcoming:
-        yield _fix(f"wait for the node of node group {upcoming_group(scaling)} that is starting")
+        group_name = upcoming_group(scaling)
+        title = f"wait for the node of node group {group_name} that is starting"
+        yield trial.fix(title, scaling.node_of(group_name))
     for remedy in remedies:
         of_pod = remedy.step.kind is StepKind.OF_POD
         then = f", then cluster-autoscaler adds a node to {remedy.group}" if of_pod else ""
-        yield _fix(f"{remedy.step.title}{then}")
+        yield trial.fix(f"{remedy.step.title}{then}", remedy.node, remedy.pod)
     is_reported = event is not None and BACKED_OFF in event.message
     for group in scaling.groups:
         is_unknown = group.template is None and is_reported and group.detail
@@ -66,7 +103,7 @@ def autoscaler_fixes(
             reason = group.detail.partition(":")[0]
             why = f": {reason}" if reason else ""
             title = f"let node group {group.name} use other instance types or zones, or add another{why}"
-            yield _fix(title, group=None)
+            yield trial.fix(title, None if group.template is None else group.template.node, group=None)
 
 
 def upcoming_group(scaling: PodScaling) -> str:
@@ -76,22 +113,22 @@ def upcoming_group(scaling: PodScaling) -> str:
 
 
 def karpenter_fixes(
-    karpenter: Karpenter, found: PodProvisioning, remedies: Iterable[KarpenterRemedy], pod: Pod
+    trial: NodeTrial, karpenter: Karpenter, found: PodProvisioning, remedies: Iterable[KarpenterRemedy]
 ) -> Iterator[Fix]:
+    pod = trial.cycle.pod
     yield from _repaired_pools(karpenter, found, pod)
-
-    yield from _claims_under_way(karpenter, found)
-
+    yield from _claims_under_way(trial, karpenter, found)
     if found.pool:
-        yield _fix(f"wait for Karpenter: it adds a node to NodePool {found.pool}, if the cloud has capacity")
+        title = f"wait for Karpenter: it adds a node to NodePool {found.pool}, if the cloud has capacity"
+        yield trial.fix(title, karpenter.node_of(found.pool, pod))
     for remedy in remedies:
         of_pod = remedy.step.kind in (StepKind.OF_POD, StepKind.CORRECTION)
         then = f", then Karpenter adds a node of {remedy.pool}" if of_pod else ""
         group = Group.WORKLOAD if remedy.step.kind is StepKind.CORRECTION else Group.CAPACITY
-        yield _fix(f"{remedy.step.title}{then}", group=group)
+        yield trial.fix(f"{remedy.step.title}{then}", remedy.node, remedy.pod, group=group)
 
 
-def _claims_under_way(karpenter: Karpenter, found: PodProvisioning) -> Iterator[Fix]:
+def _claims_under_way(trial: NodeTrial, karpenter: Karpenter, found: PodProvisioning) -> Iterator[Fix]:
     """By what the NodeClaims say of themselves that the pod waits for."""
     is_waiting = found.looked.outcome is PodEligibility.WAITING
     names = karpenter.cluster.not_launched if is_waiting else (found.existing,) if found.is_claim else ()
@@ -104,8 +141,9 @@ def _claims_under_way(karpenter: Karpenter, found: PodProvisioning) -> Iterator[
             yield _fix(f"wait for the node of {named}; if it does not register, find out why", command)
         elif said is not None and _NO_CAPACITY.search(f"{said.reason} {said.message}"):
             ways = "other instance types, zones, or capacity types"
-            title = f"let NodePool {claim.metadata.labels.get(NODE_POOL, '')} use {ways}"
-            yield _fix(f"{title}: the cloud has no capacity for {named}", group=None)
+            pool = claim.metadata.labels.get(NODE_POOL, "")
+            title = f"let NodePool {pool} use {ways}: the cloud has no capacity for {named}"
+            yield trial.fix(title, karpenter.node_of(pool, trial.cycle.pod), group=None)
         elif said is not None:
             yield _fix(f"repair what keeps {named} from launching: {said.message}", command, group=None)
 

@@ -33,6 +33,7 @@ from kschedx.karpenter.requirements import CAPACITY_TYPES, RESERVED, ZONE, Requi
 from kschedx.karpenter.scheduler import RoundResult, SchedulingFailure, Settings, karpenter_version
 from kschedx.kube.autoscalers import (
     CAPACITY_TYPE,
+    NODE_POOL,
     CapacityBuffer,
     NodeOverlay,
     NodePool,
@@ -42,7 +43,17 @@ from kschedx.kube.autoscalers import (
 from kschedx.kube.decoding import decode
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import parse_int64
-from kschedx.kube.types import ObjectMeta, Pod, PodCondition, PodSpec, PodStatus, PodTemplate, PodTemplateSpec
+from kschedx.kube.types import (
+    Node,
+    NodeSpec,
+    ObjectMeta,
+    Pod,
+    PodCondition,
+    PodSpec,
+    PodStatus,
+    PodTemplate,
+    PodTemplateSpec,
+)
 from kschedx.snapshot.snapshot import Snapshot
 
 # Errors in Karpenter's objects that an API server would refuse and that a file may contain.
@@ -356,6 +367,16 @@ class Karpenter:
         provisioner = self.provisioner
         return {one.name: one for one in provisioner.templates(provisioner.daemons(self.snapshot))}
 
+    def node_of(self, pool: str, pod: Pod) -> Node | None:
+        """What a pool gives a new node for the pod; its size is open."""
+        template = self.templates.get(pool)
+        if template is None:
+            return None
+        asked = template.requirements.together(pod_requirements(pod, prefers=False).values())
+        labels = {key: min(one.values) for key, one in asked.items() if one.operator == "In"}
+        metadata = ObjectMeta(name=pool, labels={**labels, NODE_POOL: pool})
+        return Node(metadata=metadata, spec=NodeSpec(taints=template.taints))
+
     def verdicts(self, pod: Pod, failure: SchedulingFailure) -> tuple[PoolVerdict, ...]:
         """Return the verdict of each pool that was tried."""
         asked = pod_requirements(pod, prefers=False)
@@ -488,3 +509,7 @@ class KarpenterRemedy(Struct, frozen=True, kw_only=True):
     """The pool that gets a node."""
     types: tuple[str, ...]
     """Possible types of the node; empty if unknown."""
+    pod: Pod
+    """The changed pod."""
+    node: Node | None
+    """What the pool gives a new node for the pod; its size is open."""

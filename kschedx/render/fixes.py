@@ -84,31 +84,40 @@ def fixes_block(explanation: Explanation, width: int, limit: int | None = None) 
 def fix_lines(
     fixes: Sequence[FixView], no_fix: str, width: int, limit: int | None = None, about: str = ""
 ) -> list[Text]:
-    """The fixes in at most `limit` lines, the first of them whole; the rest is counted. Whose business each is, and
-    `about`, a command that explains the cause, are added where they fit."""
+    """The fixes in at most `limit` lines, the first of them whole; the rest is counted. A line says whose
+    business each is; `about`, a command that explains the cause, is added where it fits."""
     lines: list[Text] = []
     for number, fix in enumerate(fixes, start=1):
         label = (f"fix {number}" if len(fixes) > 1 else "fix") if number == 1 else f"    {number}"
-        made = labelled(label, fix.text, width, further=2)
-        if fix.group:
-            told = labelled(label, f"{fix.text}{SEPARATOR}{fix.group}", width, further=2)
-            made = told if limit is None or len(told) == len(made) else made
-        made += command_lines(fix.commands, width)
+        made = [*labelled(label, fix.text, width, further=2), *command_lines(fix.commands, width)]
         left = len(fixes) - number + 1
         if lines and limit is not None and len(lines) + len(made) + (left > 1) > limit:
-            return [*lines, _hint(f"{count(left, 'more fix', 'more fixes')}: -o wide", about, width)]
+            return [*lines, *_hints(fixes, f"{count(left, 'more fix', 'more fixes')}: -o wide", about, width)]
         lines += made
     if no_fix:
         lines += labelled("no fix", no_fix, width)
-    if any(fix.changes for fix in fixes):
-        lines.append(_hint(f"to apply: --fix {'N' if len(fixes) > 1 else '1'} -o patch", about, width))
-    return lines
+    how = f"to apply: --fix {'N' if len(fixes) > 1 else '1'} -o patch" if any(fix.changes for fix in fixes) else ""
+    return [*lines, *_hints(fixes, how, about, width)]
 
 
-def _hint(hint: str, about: str, width: int) -> Text:
-    row = " " * _INDENT + hint
-    longer = f"{row}{SEPARATOR}about the cause: {about}"
-    return text(longer if about and cell_len(longer) <= width else row, DIM)
+def _hints(fixes: Sequence[FixView], how: str, about: str, width: int) -> list[Text]:
+    """Whose business the fixes are, how to go on, and where it fits what explains the cause: in one line if it fits."""
+    told = [one for one in (_grouped(fixes), how) if one]
+    rows = [SEPARATOR.join(told)] if cell_len(SEPARATOR.join(told)) <= width - _INDENT else told
+    longer = f"{rows[-1]}{SEPARATOR}about the cause: {about}" if how and about else ""
+    if longer and cell_len(longer) <= width - _INDENT:
+        rows[-1] = longer
+    return [text(f"{' ' * _INDENT}{row}", DIM) for row in rows if row]
+
+
+def _grouped(fixes: Sequence[FixView]) -> str:
+    """`capacity: 1, 4 · this workload: 2, 3`; empty where all are of one group."""
+    numbers: dict[str, list[str]] = {}
+    for number, fix in enumerate(fixes, start=1):
+        numbers.setdefault(fix.group, []).append(str(number))
+    if len(numbers) < 2:
+        return ""
+    return SEPARATOR.join(f"{group}: {', '.join(its)}" for group, its in numbers.items())
 
 
 def _for(covered: Covered | SharedFix) -> str:

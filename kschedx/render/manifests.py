@@ -205,9 +205,11 @@ def _follows(change: Change) -> str:
             return shell_comment(f"{change.by} creates the volume; if it does not, the events of the claim show why")
         if any(one["path"] == "/spec/storageClassName" for one in change.patch):
             return shell_comment(f"{change.by} gives {named} the class by itself")
-        if target.kind == "PersistentVolumeClaim":
+        if target.kind == "PersistentVolumeClaim" and change.create is None:
             return shell_comment(f"{change.by} binds {named} to its volume by itself")
         return shell_comment(f"{change.by} {_does(change)} {named} by itself")
+    if change.create is not None:
+        return shell_comment(f"{change.by} adds the node by itself")
     if any(one["path"] == "/spec/taints" for one in change.patch):
         return shell_comment(f"{change.by} removes the taints of node {target.name} once it is healthy")
     amounts = ", ".join(f"{str(one['path']).rpartition('/')[2]} {one.get('value')}" for one in change.patch)
@@ -252,6 +254,10 @@ def _made_elsewhere(manifest: Manifest) -> str:
     spec = manifest.get("spec")
     if manifest.get("kind") == "Node":
         return "create a node like this with the tool that creates the cluster's nodes:"
+    if manifest.get("kind") in ("ResourceSlice", "CSINode"):
+        return "the drivers of the node then publish an object like this:"
+    if manifest.get("kind") == "Pod":
+        return "a pod like this, with all that its siblings have:"
     if manifest.get("kind") == "PersistentVolume" and isinstance(spec, Mapping) and not {*spec} - _OF_ANY_VOLUME:
         return "a volume like this, with its source (csi, nfs, local, ...):"
     if str(manifest.get("provisioner")).startswith("<"):

@@ -374,6 +374,8 @@ class ClusterChanges:
         other = other_objects.object_reference(target, self._namespace)
         if other is not None:
             self.snapshot = other_objects.delete_object(self.snapshot, other)
+            if other.kind.name == "PersistentVolumeClaim":
+                self._create_claims(f"{other.namespace}/{other.name}")
             return
         workload = self._workload(target)
         if workload.kind == "Pod":
@@ -547,6 +549,18 @@ class ClusterChanges:
             self.added_nodes += [node.name for node in added]
             self._add_daemons_on(added)
         self.follow([(before.nodes[before.index[node.name]], node) for node in nodes if node.name in before.index])
+
+    def _create_claims(self, key: str) -> None:
+        """A StatefulSet's controller creates a claim again of which a pending pod has been deprived."""
+        pods = self.snapshot.pods
+        for row in pods.claiming(key):
+            owner = next((one for one in pods.owners[row] if one.controller), None)
+            if owner is None or owner.kind != "StatefulSet" or pods.node[row] >= 0:
+                continue
+            workload = Workload(owner.kind, pods.namespaces[row], owner.name)
+            manifest = self.workloads.get(workload) or workloads.manifest_of(self.snapshot, workload)
+            if manifest is not None:
+                self.snapshot = workloads.with_template_claims(self.snapshot, manifest, pods[row])
 
     def _in_namespace(self, manifest: Manifest) -> dict[str, object]:
         own = map_at(manifest, "metadata")

@@ -26,7 +26,7 @@ from kschedx.kube.decoding import as_new, decode, manifest, map_at
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.quantity import value
-from kschedx.kube.storage import STORAGE, PersistentVolume, PersistentVolumeClaim
+from kschedx.kube.storage import STORAGE, PersistentVolume, PersistentVolumeClaim, bound_claim
 from kschedx.kube.types import Namespace, Node, Pod, PodDisruptionBudget, PodDisruptionBudgetStatus
 from kschedx.simulate.changes import Manifest
 from kschedx.snapshot.edits import with_applied, with_changed_nodes, with_object, without_object
@@ -192,13 +192,28 @@ def merge_objects(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> S
     nodes = [manifest for manifest in manifests if manifest.get("kind") == "Node"]
     others = [manifest for manifest in manifests if manifest.get("kind") != "Node"]
     if others:
-        snapshot = with_applied(snapshot, others)
+        snapshot = _with_bound_claims(with_applied(snapshot, others), others)
     if nodes:
         cluster = snapshot.cluster
         written = Snapshot.from_objects(nodes).cluster.nodes
         known = {node.name: cluster.nodes[cluster.index[node.name]] for node in written if node.name in cluster.index}
         snapshot = with_changed_nodes(snapshot, [_with_status_of(known.get(node.name), node) for node in written])
     return snapshot
+
+
+def _with_bound_claims(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> Snapshot:
+    """The volume controller binds a new volume to the claim that it names, if that waits for one."""
+    storage = snapshot.storage
+    names = (str(map_at(one, "metadata").get("name")) for one in manifests if one.get("kind") == "PersistentVolume")
+    bound = {}
+    for volume in filter(None, map(storage.volumes.get, names)):
+        reference = volume.spec.claim_ref
+        claim = None if reference is None else storage.claim(reference.namespace, reference.name)
+        if claim is not None and not claim.spec.volume_name:
+            bound[claim.key] = bound_claim(claim, volume.name)
+    if not bound:
+        return snapshot
+    return snapshot.with_storage(replace(storage, claims={**storage.claims, **bound}))
 
 
 def _with_status_of(known: Node | None, written: Node) -> Node:

@@ -123,5 +123,5 @@ def test_one_that_is_for_no_node(tmp_path: Path) -> None:
     told = ran.out.splitlines()
     assert told[0] == "✗ DaemonSet infra/agent selects none of 2 nodes"
     assert told[1] == "  because   2 nodes do not match disk=ssd"
-    assert told[2] == "  fix 1     stop requiring disk=ssd · fits a, b · this workload"
+    assert told[2] == "  fix 1     stop requiring disk=ssd · fits a, b"
     assert '  selector  disk=ssd ✗ the node has "hdd"' in told

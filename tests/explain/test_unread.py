@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kschedx.errors import NotAdmittedError, UndecidableError
-from kschedx.framework.cycle import Outcome
+from kschedx.framework.cycle import Outcome, Stake
 from kschedx.inquiry.pod import explain_pod
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
@@ -20,6 +20,16 @@ from tests.storage_builders import claim, storage_class, using, volume
 NODES = [node("n1"), node("n2")]
 CLASS = storage_class("fast", provisioner="x.io/disks")
 IMMEDIATE = storage_class("local", waits=False)
+ON_EACH = [
+    one
+    for number in (1, 2)
+    for one in (
+        claim(f"its-{number}", volume=f"disk-{number}"),
+        volume(f"disk-{number}"),
+        using(f"it-{number}", f"its-{number}", on=f"n{number}"),
+    )
+]
+"""A pod with a volume on each node, which may have no room for another."""
 
 
 def selecting(side: str) -> Manifest:
@@ -36,7 +46,7 @@ CASES: list[tuple[str, list[str], Manifest, list[Manifest]]] = [
     ("PersistentVolume", ["disk"], using("me", "data"), [claim("data", volume="disk")]),
     ("PersistentVolume", [], using("me", "data"), [claim("data", storage_class="local"), IMMEDIATE]),
     ("StorageClass", ["fast"], using("me", "data"), [claim("data", storage_class="fast")]),
-    ("CSINode", [], using("me", "data"), [claim("data", volume="disk"), volume("disk")]),
+    ("CSINode", [], using("me", "data"), [claim("data", volume="disk"), volume("disk"), *ON_EACH]),
     ("ResourceClaim", ["gpu"], claiming("gpu"), [device_class(), resource_slice("n1", made("gpu-0"))]),
     ("DeviceClass", ["gpu"], claiming("gpu"), [device_claim("gpu"), resource_slice("n1", made("gpu-0"))]),
     ("ResourceSlice", [], claiming("gpu"), [device_claim("gpu"), device_class()]),
@@ -64,6 +74,17 @@ def test_without_a_kind_what_would_fit_is_undecided(
     command = told[kind].completed_by
     assert command.startswith("kubectl get ")
     assert command.endswith(" -A -o yaml > missing.yaml")
+
+
+@pytest.mark.parametrize(("attached", "stake"), [([], None), (ON_EACH[:3], Stake.NODE), (ON_EACH, Stake.FIT)])
+def test_no_limit_rejects_the_first_volume_of_a_node(attached: list[Manifest], stake: Stake | None) -> None:
+    objects = [*NODES, using("me", "data"), claim("data", volume="disk"), volume("disk"), *attached]
+    found = explain_pod(dump(objects), "default/me")
+    assert [one.stake for one in found.cycle.unheard if one.name == "CSINode"] == ([] if stake is None else [stake])
+    assert (found.outcome is Outcome.UNDECIDED) == (stake is Stake.FIT)
+    cordoned = [node("n1", unschedulable=True), *objects[2:]]
+    (fix, *_) = (one for one in explain_pod(dump(cordoned), "default/me").fixes if "uncordon" in one.title)
+    assert fix.certainty == ("partial" if attached else "verified")
 
 
 @pytest.mark.parametrize(("kind", "names", "me", "others"), CASES[:1] + CASES[5:7])

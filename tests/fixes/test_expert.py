@@ -379,6 +379,11 @@ def test_a_pool_that_is_full_is_not_left_by_tolerating_the_taint_of_another() ->
             "select kubernetes.io/hostname=n instead of kubernetes.io/hostname=n.example.com",
         ),
         (
+            {"topology.kubernetes.io/zone": "1a"},
+            {"topology.kubernetes.io/zone": "eu-west-1a"},
+            "select topology.kubernetes.io/zone=eu-west-1a instead of topology.kubernetes.io/zone=1a",
+        ),
+        (
             {"beta.kubernetes.io/arch": "arm64"},
             {"kubernetes.io/arch": "amd64"},
             "add a node with label beta.kubernetes.io/arch=arm64",
@@ -583,3 +588,34 @@ def test_a_spread_constraint_that_counts_an_older_revision() -> None:
     assert added in told(*nodes, full, *pods, pod("me", labels=new, topologySpreadConstraints=[rule]))
     bare = pod("me", labels={"app": "web"}, topologySpreadConstraints=[rule])
     assert added not in told(*nodes, full, *pods, bare)
+
+
+def test_members_that_a_gang_lacks_are_tried() -> None:
+    enabled = {"enabled": [{"name": "Coscheduling"}]}
+    plugins = {"multiPoint": enabled, "queueSort": {**enabled, "disabled": [{"name": "*"}]}}
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}],
+    }
+    group = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "train", "namespace": "default"},
+        "spec": {"minMember": 4},
+    }
+    labels = {"scheduling.x-k8s.io/pod-group": "train"}
+    gated = pod("b", labels=labels, spec={"schedulingGates": [{"name": "example.com/quota"}]})
+    for members, title in (
+        ([pod("a", labels=labels), pod("b", labels=labels)], "create 2 more pods of group train"),
+        (
+            [pod("a", labels=labels), gated],
+            "create 2 more pods of group train, and remove the scheduling gates of default/b",
+        ),
+    ):
+        snapshot = kschedx.Snapshot.from_objects([node("n"), group, *members])
+        found = kschedx.explain(snapshot, "default/a", config=config)
+        fix, *_ = found.fixes
+        assert (fix.title, fix.certainty) == (title, "verified")
+        assert sum(one.create is not None for one in fix.changes) == 2
+        assert found.after(fix).outcome == "Scheduled"

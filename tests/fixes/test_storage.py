@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 import kschedx
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 from tests.storage_builders import DRIVER, claim, storage_class, volume
 
 IS_DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
@@ -166,3 +167,47 @@ def test_a_claim_that_is_nearly_called_the_same() -> None:
     assert fix.title == "use claim data instead of dta"
     operation = {"op": "add", "path": "/spec/volumes/1/persistentVolumeClaim/claimName", "value": "data"}
     assert [change.patch for change in fix.changes] == [(operation,)]
+
+
+def test_the_claim_of_a_template_is_changed_there() -> None:
+    template = claim("data", storage_class="fast")
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s", "controller": True}
+    stateful: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "db", "namespace": "default", "uid": "s"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": "db"}},
+            "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": template["spec"]}],
+        },
+    }
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data-db-0"}}]
+    first = pod("db-0", labels={"app": "db"}, metadata={"ownerReferences": [owner]}, spec={"volumes": volumes})
+    made = storage_class(provisioner=DRIVER)
+    stored = kschedx.Snapshot.from_objects([node("a"), stateful, first, claim("data-db-0", storage_class="fast"), made])
+    fix, *_ = kschedx.explain(stored, "default/db-0").fixes
+    assert fix.title == (
+        "use class waits instead of fast in volumeClaimTemplate data of StatefulSet db, and recreate claim "
+        "default/data-db-0"
+    )
+    told = [(one.target.kind, one.delete, one.orphan, one.by) for one in fix.changes]
+    assert told == [
+        ("StatefulSet", True, True, ""),
+        ("StatefulSet", False, False, ""),
+        ("PersistentVolumeClaim", True, False, ""),
+        ("PersistentVolumeClaim", False, False, "kube-controller-manager"),
+    ]
+    assert at(fix.changes[1].create or {}, "spec.volumeClaimTemplates")[0]["spec"]["storageClassName"] == "waits"
+    written = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), made]), stateful).fixes[0]
+    assert written.title == "use class waits instead of fast in volumeClaimTemplate data of StatefulSet db"
+
+
+def test_the_claim_of_a_manifest_is_changed_there() -> None:
+    manifests = kschedx.Snapshot.from_objects([node("a"), ME, claim("data", storage_class="fast")])
+    before = kschedx.Snapshot.from_objects([node("a"), storage_class(provisioner=DRIVER)])
+    asked = manifests.with_storage(replace(manifests.storage, classes=before.storage.classes))
+    found = replace(kschedx.explain(asked, "default/me"), before=before)
+    assert found.fixes[0].title == "use class waits instead of fast in the manifest of claim default/data"
+    assert [(one.delete, one.create is not None) for one in found.fixes[0].apply] == [(False, True)]

@@ -13,8 +13,9 @@ from kschedx.fixes import Change
 from kschedx.kube.documents import to_json
 from tests.builders import Manifest, at, node, pod
 from tests.laws.json_patch import changed
+from tests.storage_builders import DRIVER, claim, in_term, storage_class, volume
 
-NAMESPACE = "default"
+NAMESPACE, ZONE = "default", "topology.kubernetes.io/zone"
 
 
 def cluster(seed: int) -> list[Manifest]:
@@ -84,29 +85,82 @@ def cluster(seed: int) -> list[Manifest]:
     return [*nodes, *running, *workloads, *pods]
 
 
+def cluster_with_claims(seed: int) -> list[Manifest]:
+    """A pod of a StatefulSet or Deployment that is pending for its claim, its class, or a full or cordoned zone."""
+    lots = random.Random(seed)
+    zones = [{ZONE: zone} for zone in ("a", "b")]
+    nodes = [
+        node(
+            f"n{number}",
+            allocatable={"cpu": "2", "pods": "9"},
+            labels=labels,
+            unschedulable=number == lots.choice((0, 1)),
+        )
+        for number, labels in enumerate(zones)
+    ]
+    busy = [{"name": "c", "resources": {"requests": {"cpu": lots.choice(("500m", "1500m"))}}}]
+    running = [pod("busy", on=f"n{lots.choice((0, 1))}", containers=busy)]
+    kind, named = lots.choice((("StatefulSet", "data-web-0"), ("Deployment", "data"))), lots.choice(("fast", "fats"))
+    bound = lots.choice((True, False))
+    made = claim(kind[1], storage_class=named, volume="disk" if bound else "")
+    disk = volume("disk", holder=kind[1], storage_class=named, reach=in_term(ZONE, lots.choice("ab")))
+    storage = [storage_class("fast", provisioner=DRIVER), made, *([disk] if bound else []), claim("other")]
+    spec: Manifest = {"containers": [{"name": "web", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}
+    mounts = [{"name": "data", "persistentVolumeClaim": {"claimName": kind[1]}}]
+    is_stateful = kind[0] == "StatefulSet"
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": spec if is_stateful else {**spec, "volumes": mounts}}
+    wanted = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    if is_stateful:
+        wanted["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": made["spec"]}]
+    metadata = {"name": "web", "namespace": NAMESPACE, "uid": "d"}
+    workloads: list[Manifest] = [{"apiVersion": "apps/v1", "kind": kind[0], "metadata": metadata, "spec": wanted}]
+    owner = {"apiVersion": "apps/v1", "kind": kind[0], "name": "web", "uid": "d", "controller": True}
+    labels = {"app": "web"}
+    if not is_stateful:
+        labels["pod-template-hash"] = "1"
+        own = {"name": "web-1", "namespace": NAMESPACE, "uid": "r", "labels": labels, "ownerReferences": [owner]}
+        workloads.append({**workloads[0], "kind": "ReplicaSet", "metadata": own})
+        owner = {**owner, "kind": "ReplicaSet", "name": "web-1", "uid": "r"}
+    asked = pod(
+        "web-0", labels=labels, metadata={"uid": "p", "ownerReferences": [owner]}, spec={**spec, "volumes": mounts}
+    )
+    return [*nodes, *running, *storage, *workloads, asked]
+
+
 def given_back(objects: list[Manifest], changes: tuple[Change, ...], path: Path) -> list[dict[str, object]]:
-    """What a user would give to `simulate`: the manifests as they are then, and the pods that are deleted."""
-    told = [to_json(change.document) for change in changes]
-    after = changed(objects, told)
-    touched = {(one.target.kind, one.target.name) for one in changes if not one.delete}
-    applied = [one for one in after if (one["kind"], at(one, "metadata")["name"]) in touched]
-    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": applied}))
+    """What a user would give to `simulate`, change by change: manifests as they are then, and what is deleted."""
     given: list[dict[str, object]] = []
-    for one in changes:
-        change: dict[str, object] = {"delete": f"pod/{one.target.name}"} if one.delete else {"apply": str(path)}
-        given += [change] if change not in given else []
+    for number, one in enumerate(changes):
+        before, objects = objects, changed(objects, [to_json(one.document)])
+        if one.orphan:
+            continue  # `without_orphans` has deleted it
+        named = f"{one.target.kind.lower()}/{one.target.name}"
+        file = path.with_name(f"{number}.json")
+        file.write_text(
+            json.dumps({"apiVersion": "v1", "kind": "List", "items": [it for it in objects if it not in before]})
+        )
+        given.append({"delete": named} if one.delete else {"apply": str(file)})
     return given
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_a_printed_fix_gives_the_pod_a_node_and_takes_none_away(seed: int, tmp_path: Path) -> None:
-    objects = cluster(seed)
+def without_orphans(objects: list[Manifest], changes: tuple[Change, ...]) -> kschedx.Snapshot:
+    """The cluster after `kubectl delete --cascade=orphan`, which no change of `simulate` stands for."""
+    gone = [(one.target.kind, one.target.name) for one in changes if one.orphan]
+    left = (one for one in objects if (one["kind"], at(one, "metadata")["name"]) not in gone)
+    return kschedx.Snapshot.from_objects(list(left))
+
+
+@pytest.mark.parametrize(
+    "objects", [*map(cluster, range(40)), *map(cluster_with_claims, range(30))], ids=map(str, range(70))
+)
+def test_a_printed_fix_gives_the_pod_a_node_and_takes_none_away(objects: list[Manifest], tmp_path: Path) -> None:
     snapshot = kschedx.Snapshot.from_objects(objects)
     asked = next(f"{NAMESPACE}/{at(one, 'metadata')['name']}" for one in objects if is_pending(one))
     for fix in kschedx.explain(snapshot, asked).fixes:
         if fix.certainty != "verified":
             continue
-        simulation = kschedx.simulate(snapshot, changes=given_back(objects, fix.apply, tmp_path / "fix.json"))
+        start = without_orphans(objects, fix.apply)
+        simulation = kschedx.simulate(start, changes=given_back(objects, fix.apply, tmp_path / "fix.json"))
         pending = simulation.to_dict()["pending"]
         assert isinstance(pending, list)
         named = {f"{NAMESPACE}/{one.target.name}" for one in fix.apply if one.delete}

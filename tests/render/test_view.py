@@ -98,7 +98,7 @@ def required(page: Page) -> Iterator[str]:
                 yield from (*(text for label, text in detail.facts if label in CAUSES), detail.no_fix)
                 fixes += detail.fixes
     for fix in fixes:
-        yield from (fix.title, fix.seen)
+        yield from (fix.title, *fix.seen.split(" · "))  # whose business it is comes in a line of its own
 
 
 def verdicts_in(screen: str) -> Iterator[str]:

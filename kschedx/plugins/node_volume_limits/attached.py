@@ -19,7 +19,7 @@ from kschedx.kube.storage import (
     plugin_of,
     translated,
 )
-from kschedx.kube.types import ObjectMeta, Volume
+from kschedx.kube.types import ObjectMeta, PodSpec, Volume
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, Memo, cluster_rows, distinct
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
@@ -85,6 +85,16 @@ def is_counted(volume: Volume) -> bool:
     """Return whether a CSI driver may attach the volume."""
     has_claim = volume.persistent_volume_claim is not None or volume.ephemeral is not None
     return has_claim or plugin_of(volume) is not None
+
+
+def within_every_limit(spec: PodSpec, nodes: NodeTable) -> BoolArray:
+    """(node,) whether no limit of the node can reject the pod: it would be the first to attach a volume there, and a
+    kubelet writes no limit below 1 to its CSINode (pkg/volume/csi/nodeinfomanager)."""
+    if sum(map(is_counted, spec.volumes)) > 1:
+        return np.zeros(len(nodes), dtype=np.bool_)
+    attaches = nodes.pods.specs.where(lambda other: any(map(is_counted, other.volumes)))
+    free: BoolArray = nodes.count_where(attaches) == 0
+    return free
 
 
 def attachable_volumes(
