@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from kschedx.descheduler.descheduling import Descheduling
     from kschedx.doctor.diagnosis import Diagnosis
     from kschedx.inquiry.explanation import Explanation
+    from kschedx.inquiry.fit import Fit
     from kschedx.inquiry.profile_difference import Comparison
     from kschedx.kueue.overview import Overview
-    from kschedx.simulate.fit import Fit
     from kschedx.simulate.simulation import Simulation
     from kschedx.simulate.survive import Survival
     from kschedx.simulate.tuning import Tuning
@@ -403,16 +403,22 @@ def fit(
     `pod` names a pod or a workload in the snapshot, or is a manifest of either, as in `explain`. `config`,
     `kube_version` and `feature_gates` as in `explain`.
     """
+    from msgspec.structs import replace
+
     from kschedx.explain.setup import Setup
+    from kschedx.inquiry.ask import state_of_more
+    from kschedx.inquiry.explanation import Explanation
+    from kschedx.inquiry.fit import fit as fitted
     from kschedx.inquiry.target import new_pod
     from kschedx.kube.decoding import mapping, text, whole_number
-    from kschedx.simulate.fit import fit as fitted
 
     cluster = _snapshot(snapshot)
     setup = Setup.for_cluster(cluster, **_setup(config, kube_version, feature_gates))
     asked = new_pod(cluster, text(pod, "pod") if isinstance(pod, str) else mapping(pod, "pod"), setup)
     wanted = None if replicas is None else whole_number(replicas, "replicas")
-    return fitted(asked.subject.snapshot, setup, asked.subject.pod, manifest=asked.workload, wanted=wanted)
+    found = fitted(asked.subject.snapshot, setup, asked.subject.pod, manifest=asked.workload, wanted=wanted)
+    state = state_of_more(cluster, asked.subject, setup, asked.workload)
+    return found if isinstance(state, Explanation) else replace(found, lifecycle=state)
 
 
 def autoscale(

@@ -81,6 +81,11 @@ def listening(listener: Callable[[Step], None]) -> Iterator[None]:
         _METER.reset(token)
 
 
+def is_heard() -> bool:
+    """Whether there is a listener."""
+    return _METER.get() is not None
+
+
 def listen(listener: Callable[[Step], None]) -> None:
     """From now on `listener` is called with every step: in a worker process."""
     _METER.set(_Meter(listener))

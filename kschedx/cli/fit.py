@@ -10,7 +10,7 @@ import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES, OUT, Part
-from kschedx.cli.output import ALL, Answer, ExitCode, Format, Report, option
+from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.kube.documents import API_VERSION
 
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
     from kschedx.errors import Place
     from kschedx.explain.setup import Setup
+    from kschedx.explain.subject import Subject
     from kschedx.inquiry.ask import Clusters
     from kschedx.inquiry.explanation import Explanation
+    from kschedx.inquiry.fit import Fit
     from kschedx.inquiry.manifests import Written
     from kschedx.kube.types import Pod
-    from kschedx.simulate.fit import Fit
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Count how many more pods of a template fit, where, and what stops the next one.
@@ -66,9 +67,9 @@ def fit(
     from kschedx.cli.why_pod import place_of
     from kschedx.errors import InputError
     from kschedx.inquiry.ask import Clusters
+    from kschedx.inquiry.fit import Fit
     from kschedx.kube.decoding import decode, encoded
     from kschedx.kube.types import Pod
-    from kschedx.simulate.fit import Fit
 
     if out is not None:
         check_name("--out", out)
@@ -89,45 +90,45 @@ def fit(
     if out is not None and isinstance(answers[0], Fit):
         write_snapshot(out, answers[0].after)
     reports = [_report(one, place_of(of)) for one, of in zip(answers, targets, strict=True)]
-    return Answer(reports[0] if len(reports) == 1 else _several(reports), max(map(_exit_code, answers)))
+    return Answer(reports[0] if len(reports) == 1 else _several(reports), max(one.state.exit_code for one in answers))
 
 
 def _answer(clusters: Clusters, setup: Setup, one: Pod | Written, title: str, wanted: int | None) -> Fit | Explanation:
     """How many more fit, or the answer of `why` where that is no number."""
+    from msgspec.structs import replace
+
     from kschedx.errors import NotAdmittedError
     from kschedx.explain.missing_kinds import depends_on_unread
     from kschedx.explain.subject import stored
-    from kschedx.inquiry.ask import Inquiry
+    from kschedx.inquiry.ask import UNCOUNTED, Inquiry, state_of_more
+    from kschedx.inquiry.explanation import Explanation
+    from kschedx.inquiry.fit import fit as fitted
     from kschedx.inquiry.manifests import has_unknown_pods
     from kschedx.inquiry.pod import explain, no_scheduler
     from kschedx.kube.types import Pod
-    from kschedx.simulate.fit import fit as fitted
 
     inquiry = Inquiry(clusters=clusters, setup=setup)
-    if isinstance(one, Pod):
-        subject, manifest = stored(clusters.applied, one), None
-    else:
-        manifest = one.workload
-        if manifest is not None and has_unknown_pods(manifest):
-            return inquiry.answer(one, lambda snapshot: one.admitted(snapshot, setup), [one])
-        try:
-            subject = one.admitted(clusters.applied, setup)
-        except NotAdmittedError as error:
-            return inquiry.refused(one, error)
+
+    def admit(snapshot: Snapshot) -> Subject:
+        return stored(snapshot, one) if isinstance(one, Pod) else one.admitted(snapshot, setup)
+
+    manifest = None if isinstance(one, Pod) else one.workload
+    if manifest is not None and has_unknown_pods(manifest):
+        return inquiry.answer(one, admit, [one])
+    try:
+        subject = admit(clusters.applied)
+    except NotAdmittedError:
+        return inquiry.answer(one, admit, [one])
     snapshot, pod = subject.snapshot, subject.pod
     if depends_on_unread(snapshot, pod) or no_scheduler(snapshot, pod, setup) is not None:
         return explain(subject, setup)
-    return fitted(snapshot, setup, pod, manifest=manifest, title=title, wanted=wanted)
-
-
-def _exit_code(answer: Fit | Explanation) -> ExitCode:
-    from kschedx.simulate.fit import Fit
-
-    if not isinstance(answer, Fit):
-        return answer.exit_code
-    if answer.is_enough:
-        return ExitCode.SCHEDULABLE
-    return ExitCode.UNDECIDED if answer.could_reject else ExitCode.UNSCHEDULABLE
+    state = state_of_more(clusters.before, subject, setup, manifest)
+    if isinstance(state, Explanation):
+        return state
+    if isinstance(state, UNCOUNTED):
+        return inquiry.answer(one, admit, [one])
+    found = fitted(snapshot, setup, pod, manifest=manifest, title=title, wanted=wanted)
+    return found if state is None else replace(found, lifecycle=state)
 
 
 def _title(one: Pod | Written, target: str, count: int) -> str:
@@ -157,7 +158,7 @@ def _targets(
 
 def _report(answer: Fit | Explanation, place: Place) -> Report:
     from kschedx.cli.why_pod import explanation_report
-    from kschedx.simulate.fit import Fit
+    from kschedx.inquiry.fit import Fit
 
     if not isinstance(answer, Fit):
         return explanation_report(answer, (), place, all_nodes=False)

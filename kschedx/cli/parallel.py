@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from kschedx.progress import Phase, Step, begin, listen, say, silence
+from kschedx.progress import Phase, Step, begin, is_heard, listen, say, silence
 
 if TYPE_CHECKING:
     from multiprocessing.pool import IMapIterator
@@ -92,6 +92,7 @@ def end_with(parent: int) -> None:
 
 def _start(parent: int, shares: Array[float], number: Synchronized[int]) -> None:
     """In a worker, which keeps in its own one of `shares` how far its work is."""
+    is_told = is_heard()
     silence()
     with number.get_lock():
         mine, number.value = number.value % len(shares), number.value + 1
@@ -99,7 +100,8 @@ def _start(parent: int, shares: Array[float], number: Synchronized[int]) -> None
     def keep(step: Step) -> None:
         shares[mine] = step.share % 1  # what is done is told as a result
 
-    listen(keep)
+    if is_told:
+        listen(keep)
     end_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the pool, with SIGTERM
     for name in ("SIGTERM", "SIGHUP"):

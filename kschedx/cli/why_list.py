@@ -26,7 +26,7 @@ from kschedx.inquiry.explanation import Explanation, terminating_victims
 from kschedx.inquiry.node import NodeAnswer, Verdict, report_document
 from kschedx.inquiry.pod_lifecycle import leaving, pod_lifecycle, scheduler_down
 from kschedx.inquiry.target import node_names
-from kschedx.kube.documents import API_VERSION
+from kschedx.kube.documents import API_VERSION, to_json
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.render.lifecycle import causes
@@ -132,8 +132,7 @@ class Asked:
         from kschedx.render.holding import group_standing
         from kschedx.render.pending import wanted_labels
         from kschedx.render.screen import nominated_text
-        from kschedx.render.words import headline
-        from kschedx.render.words.causes import main_findings
+        from kschedx.render.words.causes import main_findings, shared_headline
         from kschedx.render.words.pod import could_reject
 
         item = self._items[index]
@@ -168,7 +167,7 @@ class Asked:
         if found.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED):
             diagnosis = Diagnosis(found.cycle)
             reasons = decisive(diagnosis)
-            headlines = tuple(dict.fromkeys(map(headline, main_findings(diagnosis))))
+            headlines = tuple(dict.fromkeys(map(shared_headline, main_findings(diagnosis))))
             answer = replace(
                 answer,
                 cause=cause_of(diagnosis),
@@ -293,7 +292,8 @@ class Asked:
                     yield found.to_dict()
                 else:
                     told = undecided if answer.outcome is None else refused
-                    told.append({"pod": answer.pod, "reason": answer.message})
+                    fixes = [to_json(one.document()) for one in found.fixes] if found is not None else []
+                    told.append({"pod": answer.pod, "reason": answer.message, **({"fixes": fixes} if fixes else {})})
 
         yield "apiVersion", API_VERSION
         yield "kind", "ExplanationList"
@@ -426,20 +426,20 @@ def _alone(question: Question, wanted: Wanted, inquiry: Inquiry, one: Pod | Writ
     except NotAdmittedError as error:
         return (_refused(wanted, inquiry, one, error),)
     if isinstance(one, Written) and one.is_daemon:
-        return tuple(_of_daemon_set(wanted, subject, setup, one))
+        return tuple(_of_daemon_set(wanted, inquiry, subject, one))
     return (_item(wanted, subject, one, partial(explain, subject, setup)),)
 
 
-def _of_daemon_set(wanted: Wanted, subject: Subject, setup: Setup, one: Written) -> Iterator[Item]:
+def _of_daemon_set(wanted: Wanted, inquiry: Inquiry, subject: Subject, one: Written) -> Iterator[Item]:
     """Its pods that fit, and those that do not for each reason; nodes for which none is made are left out."""
     from kschedx.inquiry.daemon_set import explain_daemon_set
     from kschedx.inquiry.manifests import title
 
     name = f"{subject.pod.metadata.namespace}/{title(one.workload or {}).partition(' ')[2]}"
-    answer = explain_daemon_set(name, subject, setup)
+    answer = explain_daemon_set(name, subject, inquiry.setup)
     whole = _item(wanted, subject, one, lambda: answer.explanation)
     if answer.refused:
-        yield _refused_replicas(whole, (whole.pod,) * answer.refused, answer.refusal)
+        yield _refused_replicas(inquiry, one, whole, (whole.pod,) * answer.refused, answer.refusal)
     if runs := answer.runs[: max(len(answer.runs) - answer.refused, 0)]:  # whichever they are
         fit = tuple(Replica(pod=whole.pod, node=node) for node in runs)
         yield replace(whole, replicas=fit, workload=name)
@@ -494,7 +494,7 @@ def _together(
         if not state.pods and not state.kept and not state.refused:  # a DaemonSet for which no node is
             items[number] = _alone(question, wanted, inquiry, found[number])
         else:
-            items[number] = tuple(_of_group(wanted, together, group, found[number]))
+            items[number] = tuple(_of_group(wanted, inquiry, together, group, found[number]))
     return Asked(
         [item for number in range(len(found)) for item in items[number]],
         notes=evicted_note(together.evicted),
@@ -507,7 +507,9 @@ def _same(explanation: Explanation) -> Explanation:
     return explanation
 
 
-def _of_group(wanted: Wanted, together: Together, group: ReplicaGroup, one: Pod | Written) -> Iterator[Item]:
+def _of_group(
+    wanted: Wanted, inquiry: Inquiry, together: Together, group: ReplicaGroup, one: Pod | Written
+) -> Iterator[Item]:
     """Its pods that exist, and those that no controller can create."""
     from kschedx.inquiry.manifests import Written
 
@@ -531,8 +533,8 @@ def _of_group(wanted: Wanted, together: Together, group: ReplicaGroup, one: Pod 
             )
             item = replace(item, replicas=replicas, workload=name)
         yield item
-    if refused:
-        yield _refused_replicas(item, refused, together.refusal(group))
+    if refused and isinstance(one, Written):
+        yield _refused_replicas(inquiry, one, item, refused, together.refusal(group))
 
 
 def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callable[[], Explanation]) -> Item:
@@ -613,12 +615,9 @@ def _without_pods(
     )
 
 
-def _refused_replicas(others: Item, pods: Sequence[str], refusal: str) -> Item:
+def _refused_replicas(inquiry: Inquiry, one: Written, others: Item, pods: Sequence[str], refusal: str) -> Item:
     """The replicas of a workload that no controller can create, whatever happens to the others."""
-
-    def explain() -> Explanation:
-        raise NotAdmittedError(refusal)
-
+    explain = partial(inquiry.refused, one, NotAdmittedError(refusal), len(pods))
     return replace(others, pod=pods[0], explain=explain, replicas=tuple(Replica(pod=pod) for pod in pods))
 
 

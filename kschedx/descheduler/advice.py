@@ -141,7 +141,8 @@ def advise(
     best = _best(goal, tried, before, target)
     if best is not None and not is_large:
         wanted = best.measure if target is None or not _meets(goal, best.measure, target) else target
-        limited = list(trials.limited(best, wanted))
+        steps = best.evictions.bit_length()  # of a bisection
+        limited = list(counted(trials.limited(best, wanted), Phase.TUNING, steps, "limits"))
         tried += limited
         best = min((best, *(one for one in limited if _serves(goal, one, wanted))), key=lambda one: one.evictions)
     return Advice(goal=goal, target=target, before=before, plugins=surveyed, tried=tuple(tried), chosen=best)

@@ -201,7 +201,10 @@ def _rules_without_pods(cycle: Cycle) -> Iterator[str]:
     for constraint in pod.spec.topology_spread_constraints:
         if not compile_selector(constraint.label_selector).matches(pod.metadata.labels):
             over = f"the spread constraint over {constraint.topology_key}"
-            yield f"{over} does not match the pod itself: it counts other pods"
+            if constraint.label_selector is None:
+                yield f"{over} has no labelSelector: it counts no pods, so it has no effect"
+            else:
+                yield f"{over} does not match the pod itself: it counts other pods"
 
 
 def _selects_any(cycle: Cycle, pod: Pod, term: PodAffinityTerm) -> bool:

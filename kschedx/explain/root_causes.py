@@ -32,7 +32,7 @@ from kschedx.findings import (
 )
 from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle
-from kschedx.kube.autoscalers import NodePool
+from kschedx.kube.autoscalers import HAMI_REGISTER, HAMI_SCHEDULER, NodePool
 from kschedx.kube.devices import DeviceSelector
 from kschedx.kube.quantity import Unit, format_quantities, milli_value, value
 from kschedx.kube.resources import RequestOptions, container_requests
@@ -145,6 +145,10 @@ class CapacityNotPublished(RootCause, frozen=True, kw_only=True):
 
     driver: str
     storage_class: str
+
+
+class SharedByHami(RootCause, frozen=True, kw_only=True):
+    """A part of a device, which nodes do not publish: HAMi's scheduler counts it, and did not get the pod."""
 
 
 def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
@@ -332,6 +336,9 @@ def _reported(cycle: Cycle) -> Iterator[RootCause]:
 def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
     cycle = diagnosis.cycle
     match finding:
+        case InsufficientResource() if _is_of_hami(cycle.snapshot, finding):
+            told = "HAMi counts parts of a device, and no node publishes them"
+            yield SharedByHami(text=f"{told}: {HAMI_SCHEDULER} has to schedule the pod")
         case InsufficientResource():
             yield from _resizes(diagnosis, finding)
             yield from partitioned(cycle.snapshot, finding)
@@ -610,6 +617,15 @@ def _container_state(pod: Pod) -> str:
             return f"{waiting.reason}: {message}" if message else waiting.reason
     unready = any(one.type == "Ready" and one.status != "True" for one in pod.status.conditions)
     return (pod.status.phase or "Pending") if not pod.spec.node_name else "NotReady" if unready else ""
+
+
+_PART_OF_DEVICE = re.compile(r".*/.*(mem|memory|mem-percentage|cores?)")
+
+
+def _is_of_hami(snapshot: Snapshot, finding: InsufficientResource) -> bool:
+    if not finding.offered_nowhere or not _PART_OF_DEVICE.fullmatch(finding.resource):
+        return False
+    return any(HAMI_REGISTER.fullmatch(key) for node in snapshot.cluster.nodes for key in node.metadata.annotations)
 
 
 def partitioned(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[PartitionedResource]:

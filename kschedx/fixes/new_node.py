@@ -48,6 +48,7 @@ from kschedx.kube.devices import (
 from kschedx.kube.names import is_extended_resource
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.resources import pod_request
+from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.storage import CSINode, CSINodeDriver, CSINodeSpec
 from kschedx.kube.types import Node, NodeStatus, ObjectMeta, Pod, PodAffinity
 
@@ -406,7 +407,18 @@ def _plain(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
         name, labels = named
         if name in situation.snapshot.cluster.index or labels.get(HOSTNAME, "") in taken:
             continue  # what is on that machine's disks is not on another's
-        yield _node(situation, name or _free_name("new-node", situation), labels, model)
+        step = _node(situation, name or _free_name("new-node", situation), labels, model)
+        yield replace(step, without=tuple(dict.fromkeys(_excluded(situation, requirements))))
+
+
+def _excluded(situation: Situation, requirements: Iterable[NodeSelectorRequirement]) -> Iterator[str]:
+    """Labels of the cluster's nodes that a new one must not have."""
+    for one in requirements:
+        values = situation.snapshot.cluster.label(one.key).values
+        if one.operator == "DoesNotExist" and any(value is not None for value in values):
+            yield one.key
+        elif one.operator == "NotIn":
+            yield from (f"{one.key}={value}" for value in one.values if value in values)
 
 
 def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Node | None) -> s.AddNode:

@@ -41,6 +41,7 @@ from kschedx.kube.autoscalers import NODE_POOL
 from kschedx.kube.kueue import ResourceFlavor, Workload
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
+from kschedx.kube.storage import ZONE
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, tolerates
 from kschedx.kube.types import PodSpec, Taint, Toleration
 from kschedx.kube.typos import meant_by
@@ -251,7 +252,7 @@ _LISTED = re.compile(r"[,;|\s]+")
 
 def _same_value(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The value that nodes have for the same thing: another name of an architecture, a host name with or without its
-    domain, several values that were written as one."""
+    domain, a zone without its region, several values that were written as one."""
     key, written = requirement.key, requirement.values[0] if len(requirement.values) == 1 else ""
     if not written or requirement.operator not in ("In", "="):
         return
@@ -261,6 +262,9 @@ def _same_value(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterato
     if key == HOSTNAME:
         hosts = [one for one in values if one.startswith(f"{written}.") or written.startswith(f"{one}.")]
         yield from ((key, (one,)) for one in hosts if len(hosts) == 1)
+    if key == ZONE:
+        zones = [one for one in values if one.endswith(f"-{written}")]
+        yield from ((key, (one,)) for one in zones if len(zones) == 1)
     several = tuple(one for one in _LISTED.split(written) if one)
     if requirement.operator == "In" and len(several) > 1 and values.intersection(several):
         yield key, several

@@ -25,6 +25,13 @@ _NAMED = re.compile(r"/spec/(containers|initContainers|volumes)/(\d+)(/.*)")
 """What stands in a list, by its name."""
 _OF_CLASS = ("/spec/priority", "/spec/preemptionPolicy")
 """What admission takes from the priority class."""
+_SYNCED = {
+    "argocd.argoproj.io/tracking-id": "Argo CD",
+    "argocd.argoproj.io/instance": "Argo CD",
+    "kustomize.toolkit.fluxcd.io/name": "Flux",
+    "helm.toolkit.fluxcd.io/name": "Flux",
+}
+"""Labels and annotations of the objects that a tool applies."""
 _RULES = ("/spec/affinity", "/spec/topologySpreadConstraints")
 
 
@@ -35,7 +42,7 @@ class Owner(Struct, frozen=True, kw_only=True):
     own_template: tuple[str | int, ...] = ()
     """Where the pod's template is in the manifest of a kind that is not in the table."""
     above: str = ""
-    """`Prometheus k8s`, whose controller writes the manifest."""
+    """`Prometheus k8s`, whose controller writes the manifest, or `Git for Argo CD`."""
 
     @property
     def template(self) -> tuple[str | int, ...]:
@@ -87,7 +94,15 @@ def template_owner(snapshot: Snapshot, pod: Pod) -> Owner | None:
         return Owner(kind=controller.kind, name=controller.name, manifest=manifest, own_template=found.template)
     if found is not None and controller is not None and controller.kind not in KINDS:
         return replace(found, above=f"{controller.kind} {controller.name}")
+    if found is not None and (tool := _synced_by(found.manifest)):
+        return replace(found, above=f"Git for {tool}")
     return found
+
+
+def _synced_by(manifest: Mapping[str, object]) -> str:
+    """The tool that keeps an object as it is in Git; empty for none."""
+    marks = {**map_at(manifest, "metadata", "labels"), **map_at(manifest, "metadata", "annotations")}
+    return next((tool for mark, tool in _SYNCED.items() if mark in marks), "")
 
 
 def _makes_replica_sets(controller: OwnerReference) -> bool:

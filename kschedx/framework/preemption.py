@@ -207,7 +207,7 @@ _Importance: TypeAlias = tuple[int, bool]
 """A pod's place, 0 for the most important and the same for equals, and whether it has not started."""
 
 
-def _more_important(one: _Importance, other: _Importance) -> bool:
+def _more_important(one: tuple[int, bool, int], other: tuple[int, bool, int]) -> bool:
     """Of two equals that have not started the one that is evaluated first: each start is the time of the look."""
     return one[0] < other[0] or (one[0] == other[0] and one[1])
 
@@ -215,9 +215,9 @@ def _more_important(one: _Importance, other: _Importance) -> bool:
 @lru_cache(maxsize=4096)
 def _as_sorted(pods: tuple[_Importance, ...]) -> tuple[int, ...]:
     """Positions in the order in which kube-scheduler's sort leaves the pods. It is not stable, but always the same."""
-    positions = list(range(len(pods)))
-    sort_slice(positions, lambda one, other: _more_important(pods[one], pods[other]))
-    return tuple(positions)
+    items = [(*importance, position) for position, importance in enumerate(pods)]
+    sort_slice(items, _more_important)
+    return tuple(position for *_, position in items)
 
 
 def _leave_equals_as_sorted(order: IntArray, index: IntArray, priorities: IntArray, started: IntArray) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
@@ -21,6 +20,8 @@ from kschedx.kube.autoscalers import (
     GROUP_NAMES,
     HAMI_DEVICES,
     HAMI_PHASE,
+    HAMI_REGISTER,
+    HAMI_SCHEDULER,
     TASK_GROUP,
     TASK_GROUPS,
     YUNIKORN_APPLICATION,
@@ -295,9 +296,6 @@ def moves_of(snapshot: Snapshot, pod: Pod) -> Iterator[Said]:
 # --- HAMi
 
 
-_REGISTER = re.compile(r"hami\.io/node-(?P<kind>[\w-]+)-register")
-
-
 class _Device(Struct, frozen=True):
     """A device as HAMi's device plugin registers it in an annotation of its node; newer plugins write JSON."""
 
@@ -317,7 +315,7 @@ def _shared_devices(snapshot: Snapshot, pod: Pod) -> Iterator[SharedDevices]:
     taken, found = _memory_in_use(snapshot), []
     for node in snapshot.cluster.nodes:
         for key, written in node.metadata.annotations.items():
-            match = _REGISTER.fullmatch(key)
+            match = HAMI_REGISTER.fullmatch(key)
             devices = [*_registered(written)] if match is not None else []
             if match is not None and devices:
                 found.append(
@@ -404,7 +402,7 @@ SCHEDULERS: Mapping[str, KnownScheduler] = {
         queue_marks=(YUNIKORN_QUEUE, "queue"),
         application_marks=(YUNIKORN_APPLICATION, "applicationId", "spark-app-selector"),
     ),
-    "hami-scheduler": KnownScheduler(title="HAMi", look_at="the events of the pod, and the logs of hami-scheduler"),
+    HAMI_SCHEDULER: KnownScheduler(title="HAMi", look_at="the events of the pod, and the logs of hami-scheduler"),
     "kube-batch": KnownScheduler(title="kube-batch", look_at="kubectl describe podgroups"),
     "scheduler-plugins-scheduler": KnownScheduler(
         title="scheduler-plugins", look_at="its KubeSchedulerConfiguration: with it, --config answers for this pod"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, stored
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.manifests import Written, title, written_from
+from kschedx.inquiry.manifests import Written, key_of, title, written_from
 from kschedx.inquiry.pod import Admit, WithoutDecision, explain
 from kschedx.inquiry.pod_lifecycle import controller_manager_down
 from kschedx.inquiry.workload_lifecycle import (
@@ -27,17 +27,30 @@ from kschedx.inquiry.workload_lifecycle import (
     deadline_exceeded,
     refused,
     rejected_pods,
+    state_of,
     waiting_member,
     workload_lifecycle,
 )
 from kschedx.kube.decoding import decode, map_at
 from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.render.states import (
+    BeingDeleted,
     ComponentDown,
+    Failed,
+    Finished,
+    KeptBySidecar,
+    Lifecycle,
+    ManagedElsewhere,
     NamespaceTerminating,
+    OfEndedJob,
+    OnLostNode,
+    PodsLeftOut,
     Refused,
     RejectedByKubelet,
+    ResizeHeld,
     Suspended,
+    UnknownPods,
+    WaitingForKubelet,
     WaitingForOrdinal,
 )
 from kschedx.snapshot.snapshot import Snapshot
@@ -103,9 +116,10 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         """The workload creates no pods, for a reason of its own."""
         return found.workload is not None and workload_lifecycle(self.clusters.before, found.workload) is not None
 
-    def refused(self, found: Written, error: NotAdmittedError) -> Explanation:
-        """The answer about a pod that the API server refuses, or that its controller could not create."""
-        return self._without_decision(found).refused(error)
+    def refused(self, found: Written, error: NotAdmittedError, count: int | None = None) -> Explanation:
+        """The answer about a pod that the API server refuses, or that its controller could not create; `count` is how
+        many are refused, by default all that are missing."""
+        return self._without_decision(found).refused(error, count)
 
     def _without_decision(self, found: Written) -> WithoutDecision:
         return WithoutDecision(
@@ -150,6 +164,19 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         if state.pods or made.becomes is Outcome.SCHEDULED or own.workload is None:
             return made
         return replace(made, replicas=state.as_replicas(own.workload))
+
+
+def state_of_more(
+    before: Snapshot, subject: Subject, setup: Setup, workload: Mapping[str, object] | None
+) -> Lifecycle | Explanation | None:
+    """The state of more pods like this one: of the workload that creates them, or what the pod shares with them; of a
+    member of a gang that is short, its whole answer."""
+    if workload is not None:
+        return state_of(before, workload, is_stored=key_of(workload) in before.workloads)
+    made = explain(subject, setup)
+    if made.gang is not None and made.gang.is_short:
+        return made
+    return None if isinstance(made.lifecycle, _OF_ONE_POD) else made.lifecycle
 
 
 def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tuple[Written, Explanation]]:
@@ -205,6 +232,12 @@ def _is_short(raw: bytes) -> bool:
     return (counted if isinstance(counted, int) else 0) < wanted_replicas(manifest)
 
 
+_OF_ONE_POD = (BeingDeleted, Finished, Failed, OfEndedJob, WaitingForKubelet, OnLostNode, ResizeHeld, KeptBySidecar)
+"""States of a pod that another one like it does not have."""
+UNCOUNTED = (
+    NamespaceTerminating, BeingDeleted, Finished, Failed, Refused, ManagedElsewhere, UnknownPods, PodsLeftOut,
+)  # fmt: skip
+"""States in which no number of pods answers how many more fit."""
 _WITHOUT_PODS = (Refused, RejectedByKubelet, NamespaceTerminating, WaitingForOrdinal, ComponentDown)
 _STUCK = (b'"ReplicaFailure"', b'"suspend":true')
 

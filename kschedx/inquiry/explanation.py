@@ -18,7 +18,7 @@ from kschedx.explain.notes import Note
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.document import Covered
-from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE
+from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER
 from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.render.states import (
@@ -270,7 +270,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return self._gang_fixes(self.gang)
         if self.becomes is Outcome.SCHEDULED:
             return () if self.remedies is None else self.remedies()
-        from kschedx.explain.root_causes import balanced_service
+        from kschedx.explain.diagnosis import Diagnosis
+        from kschedx.explain.root_causes import SharedByHami, balanced_service, root_causes
         from kschedx.fixes import find_fixes
         from kschedx.fixes.owners import template_owner
         from kschedx.inquiry.fix import Fix
@@ -290,6 +291,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             found = tuple(one for one in found if not one.adds_node)
         if balanced_service(pod.metadata.labels):
             found = ()  # its controller writes the pod template again
+        if any(isinstance(one, SharedByHami) for one in root_causes(Diagnosis(self.cycle))):
+            room = found = ()  # no node publishes what is missing
         return (*self._missing_members(), *self._of_causes(), *room, *found)
 
     def _for_group(self, fix: Fix) -> Fix:
@@ -467,6 +470,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             MatchingPodPending,
             PortOfService,
             SelectorOfNamespace,
+            SharedByHami,
             VirtualNode,
             root_causes,
         )
@@ -508,6 +512,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
                     agents = agents_down(self.cycle.snapshot, node)
                     down = f" ({listed(agents, 2)})" if agents else ""
                     yield Fix.untried(f"repair the node plugin of {driver} on {node}{down}, which then registers it")
+                case SharedByHami():
+                    how = f"recreate the pod with schedulerName {HAMI_SCHEDULER}"
+                    yield Fix.untried(f"{how}: HAMi's webhook, which sets it, was ignored or did not run")
                 case _:
                     pass
 

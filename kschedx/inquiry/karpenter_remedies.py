@@ -47,6 +47,8 @@ class _Trial(Struct, frozen=True, kw_only=True):
     pool: NodePool | None = None
     """As it would be."""
     raises_limits: bool = False
+    is_evident: bool = False
+    """The pool has what is missing, in another place."""
 
 
 def remedies(karpenter: Karpenter, found: PodProvisioning, pod: Pod) -> tuple[KarpenterRemedy, ...]:
@@ -58,7 +60,7 @@ def remedies(karpenter: Karpenter, found: PodProvisioning, pod: Pod) -> tuple[Ka
     each = _without_reserved(pod, karpenter.group)
     if outcome is PodEligibility.CONSIDERED:
         each = _trials(found, pod, karpenter.group)
-    trials = sorted(each, key=lambda trial: trial.pod is None)
+    trials = sorted(each, key=lambda trial: (trial.pod is None, not trial.is_evident))
     made: list[KarpenterRemedy] = []
     raised: set[str] = set()
     likely: list[KarpenterRemedy] = []
@@ -205,8 +207,13 @@ def _defined(verdict: PoolVerdict, rejection: Incompatible) -> Iterator[_Trial]:
         if isinstance(conflict, UnknownLabel) and not is_of_provider(conflict.key):
             wanted = _wanted(verdict, conflict.key)
             if wanted is not None:
-                step = _room(f"add the label {conflict.key}={wanted} to NodePool {verdict.name}")
-                yield _Trial(step=step, pool=_with_label(verdict.pool, conflict.key, wanted))
+                label, place = f"{conflict.key}={wanted}", "spec.template.metadata.labels"
+                is_misplaced = verdict.pool.metadata.labels.get(conflict.key) == wanted
+                step = _room(f"add the label {label} to NodePool {verdict.name}")
+                if is_misplaced:  # nodes get the labels of the template alone
+                    step = _room(f"NodePool {verdict.name}: move the label {label} from metadata.labels to {place}")
+                pool = _with_label(verdict.pool, conflict.key, wanted)
+                yield _Trial(step=step, pool=pool, is_evident=is_misplaced)
         elif isinstance(conflict, NothingInCommon):
             values = _addable(verdict.pool, conflict)
             if values:

@@ -38,6 +38,7 @@ from kschedx.render.states import (
     BeingDeleted,
     ComponentDown,
     Failed,
+    KeptBySidecar,
     Lifecycle,
     NamespaceTerminating,
     NoJobStarted,
@@ -71,6 +72,8 @@ _NO_METRICS = re.compile(r"(?P<of>custom\.|external\.)?metrics\.k8s\.io")
 _UNDISCOVERED = re.compile(r"(?P<group>[a-z0-9.-]+\.[a-z0-9-]+)/(?P<version>v\d\w*)")
 _HELD_CONTENT = re.compile(r"(?P<finalizer>\S+) in \d+ resource instances")
 _OTHER_PLATFORM = re.compile(r"no match for platform|no matching manifest for|exec format error")
+_FOR_ALL = re.compile(r"OutOf|UnexpectedAdmissionError")
+"""Reasons for which a kubelet fails the next pod of a controller as well."""
 _NO_OBJECT = re.compile(r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found')
 
 
@@ -133,6 +136,9 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         match lifecycle:
             case OnLostNode(node=node):
                 yield Fix.untried(f"repair {node}, or delete the node if its machine is gone")
+            case KeptBySidecar(running=running):
+                native = f"run {running} as an init container with restartPolicy Always"
+                yield Fix.untried(f"{native}: it ends with the Job's other containers")
             case ResizeHeld():
                 yield from self._resized(lifecycle)
             case BeingDeleted(node=node, is_node_lost=True, barrier=barrier) if barrier:
@@ -290,7 +296,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
 
     def _ended(self, state: Failed) -> Iterator[Fix]:
         """Of a pod or Job that has failed for good."""
-        advice = next((one for words, one in FAILURES if re.search(words, f"{state.reason} {state.message}")), "")
+        known = REJECTIONS if state.owner and _FOR_ALL.match(state.reason) else FAILURES
+        advice = next((one for words, one in known if re.search(words, f"{state.reason} {state.message}")), "")
         delete = f"kubectl delete pod {quote(self.pod.metadata.name)} {self._in_namespace}"
         if state.container:
             title = f"find out from its logs why container {state.container} ended"

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kschedx.explain.diagnosis import Diagnosis, Holder
 from kschedx.explain.node_groups import account
@@ -14,13 +15,22 @@ from kschedx.explain.setup import Setup
 from kschedx.explain.subject import stored
 from kschedx.findings import Finding
 from kschedx.findings.facts import FindingDocument
-from kschedx.framework.cycle import Outcome
-from kschedx.inquiry.pod import cycle_of, explain, no_scheduler
+from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.pod import contradiction, cycle_of, explain, no_scheduler
 from kschedx.inquiry.pod_lifecycle import pod_lifecycle
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.quantity import Unit
 from kschedx.kube.types import Node
-from kschedx.render.states import Lifecycle, OnLostNode, StateDocument, state_document
+from kschedx.render.states import (
+    ExitCode,
+    KeptBySidecar,
+    Lifecycle,
+    OnLostNode,
+    StateDocument,
+    headline,
+    state_document,
+)
 from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -52,10 +62,14 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """Those that reject it."""
     undecided: str = ""
     """What kschedx would need to know."""
+    state: StateDocument | None = None
+    """Why kube-scheduler does not assign it, though the node has room."""
+    standing: str = ""
+    """The same as a predicate."""
 
     @property
     def fits(self) -> bool:
-        return not self.plugins and not self.undecided
+        return not (self.plugins or self.undecided or self.state)
 
 
 class NodeAnswer:
@@ -120,7 +134,7 @@ class NodeAnswer:
         snapshot = self._scheduler.snapshot
         rows = snapshot.pods.on_node(self.row)
         found = (pod_lifecycle(snapshot, snapshot.pods[int(row)]) for row in rows)
-        return tuple(one for one in found if one is not None and not isinstance(one, OnLostNode))
+        return tuple(one for one in found if one is not None and not isinstance(one, OnLostNode | KeptBySidecar))
 
     def verdict(self, row: int) -> Verdict:
         """Of the pod in one row of the snapshot. Raises `UndecidableError`."""
@@ -144,13 +158,27 @@ class NodeAnswer:
             return Verdict(pod=key, priority=priority, findings=(), plugins=left_out or ("PreFilter",))
         found = account(cycle, here)
         is_open = not found.blockers and cycle.outcome is Outcome.UNDECIDED
-        return Verdict(
+        verdict = Verdict(
             pod=key,
             priority=priority,
             findings=found.findings,
             plugins=tuple(one.plugin for one in found.blockers),
             undecided=could_reject(cycle.unheard) if is_open else "",
         )
+        return self._in_state(verdict, cycle) if verdict.fits else verdict
+
+    def _in_state(self, verdict: Verdict, cycle: Cycle) -> Verdict:
+        """Of a pod for which the node has room: its own state may keep it from being assigned."""
+        subject = stored(self._scheduler.snapshot, cycle.pod)
+        lifecycle = pod_lifecycle(subject.snapshot, cycle.pod) or contradiction(cycle, subject, self._setup)
+        found = Explanation(cycle, self._scheduler, lifecycle=lifecycle)
+        if lifecycle is None and (found.gang is None or found.overall is Outcome.SCHEDULED):
+            return verdict
+        told = f"fits alone, but not with its group {found.gang.name}" if found.gang is not None else ""
+        if lifecycle is not None:
+            told = headline(replace(lifecycle, subject="")).strip()
+        is_open = found.state.exit_code is ExitCode.UNDECIDED
+        return replace(verdict, state=found.state_document, standing=told, undecided=told if is_open else "")
 
 
 class PodCount(Document, frozen=True):
@@ -178,6 +206,7 @@ class PendingDocument(Document, frozen=True, omit_defaults=True):
     plugins: tuple[str, ...] = field(name="rejectedBy")
     findings: tuple[FindingDocument, ...]
     undecided: str = ""
+    state: StateDocument | None = None
 
 
 class NodeReportDocument(Document, frozen=True):

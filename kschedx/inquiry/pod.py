@@ -31,10 +31,11 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written
 from kschedx.inquiry.pod_lifecycle import component_down, namespace_lifecycle, pod_lifecycle, scheduler_down
 from kschedx.inquiry.target import new_pod
-from kschedx.inquiry.workload_lifecycle import held, refused, unready_reason, workload_lifecycle
+from kschedx.inquiry.workload_lifecycle import refused, state_of, unready_reason
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.decoding import decode, encoded
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
+from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import AUTOSCALER_STATUS, ObjectMeta, Pod
 from kschedx.render.states import (
     ComponentDown,
@@ -187,10 +188,9 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
 
     def stopped(self, admit: Admit) -> Explanation | None:
         """The answer about a workload that creates no pods; None where it does."""
-        workload = self.found.workload
-        lifecycle = None if workload is None else workload_lifecycle(self.before, workload)
-        if workload is not None and lifecycle is None and self.found.document is None:
-            lifecycle = held(self.before, workload)
+        lifecycle = None
+        if self.found.workload is not None:
+            lifecycle = state_of(self.before, self.found.workload, is_stored=self.found.document is None)
         if lifecycle is None:
             return None
         fixes = self.fixes(lifecycle)
@@ -202,7 +202,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             return unscheduled(self._unadmitted, self.setup, lifecycle, fixes)
         return replace(answer, lifecycle=lifecycle, remedies=fixes)
 
-    def refused(self, error: NotAdmittedError) -> Explanation:
+    def refused(self, error: NotAdmittedError, count: int | None = None) -> Explanation:
         """The answer about a pod that the API server refuses, or that its controller could not create."""
         subject, maker = self._unadmitted, self.found.workload
         workload = None if maker is None else workload_of(maker)
@@ -218,7 +218,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             subject = replace(subject, notes=(*subject.notes, warning))
         if isinstance(error, NotChangedError) and isinstance(lifecycle, Refused):
             lifecycle = NotChanged(**{**msgspec.structs.asdict(lifecycle), "hint": ""})
-        return unscheduled(subject, self.setup, lifecycle, self.fixes(lifecycle))
+        return unscheduled(subject, self.setup, lifecycle, self.fixes(lifecycle, count=count))
 
     def _warning(self, pod: Pod, maker: Mapping[str, object]) -> Note | None:
         """That kubectl creates the workload whose pods Pod Security refuses."""
@@ -435,6 +435,10 @@ def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted 
     )
 
 
+_REPEATED = 3600 * 10**9
+"""Nanoseconds after which an event that holds is there again."""
+
+
 def _objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> FailedScheduling | None:
     """What the cluster of a dump says of a pod that fits here, unless time or a chosen profile explains it."""
     if setup.forced_profile is not None or pod.status.nominated_node_name:
@@ -446,9 +450,24 @@ def _objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> FailedScheduling |
     there = parse(theirs.message).nodes
     if there is not None and there < len(snapshot.cluster.nodes):
         return None  # nodes have come; those that have gone since would not let it fit
-    since = theirs.last_seen
-    is_older = since and any((node.metadata.creation_timestamp or "") > since for node in snapshot.cluster.nodes)
-    return None if is_older else theirs
+    return None if theirs.last_seen and _is_outdated(snapshot, theirs.last_seen) else theirs
+
+
+def _is_outdated(snapshot: Snapshot, since: str) -> bool:
+    """Whether nodes have come or recovered after an event, or kube-scheduler has not repeated it for a long time: it
+    tries an unschedulable pod at least every 5 minutes, and the recorder writes a repetition every 30 minutes
+    (client-go tools/events/event_broadcaster.go)."""
+    nodes, pods = snapshot.cluster.nodes, snapshot.pods
+    conditions = (one for node in nodes for one in node.status.conditions)
+    changes = [one.last_transition_time or "" for one in conditions if (one.type == "Ready") == (one.status == "True")]
+    changes += (node.metadata.creation_timestamp or "" for node in nodes)
+    others = (one.last_seen for one in snapshot.failed_scheduling.values())
+    seen = (snapshot.source.taken, *others, *(stamp or "" for stamp in pods.creation_timestamps))
+    try:
+        last = nanoseconds(since)
+        return max(changes) > since or any(nanoseconds(one) - last > _REPEATED for one in {max(seen)} - {""})
+    except InputError:  # a time that no API server writes
+        return False
 
 
 def objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:

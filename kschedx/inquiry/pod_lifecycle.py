@@ -28,6 +28,7 @@ from kschedx.render.states import (
     ComponentDown,
     Failed,
     Finished,
+    KeptBySidecar,
     Lifecycle,
     NamespaceTerminating,
     NotSynced,
@@ -38,6 +39,7 @@ from kschedx.render.states import (
     Waits,
     headline,
 )
+from kschedx.render.wording import listed
 from kschedx.snapshot.events import OF_DEVICES, OF_SANDBOX, OF_VOLUMES, SYNC_ERROR
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -98,7 +100,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
     if pod.status.phase == "Succeeded":
         return Finished(subject=subject, phase=pod.status.phase)
     if node:
-        return _by_kubelet(snapshot, pod) or _on_lost_node(snapshot, pod) or _resize_held(pod)
+        return _by_kubelet(snapshot, pod) or _on_lost_node(snapshot, pod) or _resize_held(pod) or _kept_by_sidecar(pod)
     terminating = namespace_lifecycle(snapshot, pod.metadata.namespace, subject, is_pod=True)
     return terminating or _of_ended_job(snapshot, pod) or _not_synced(snapshot, pod)
 
@@ -199,6 +201,22 @@ def _resize_held(pod: Pod) -> ResizeHeld | None:
     if found is None:
         return None
     return ResizeHeld(subject=pod.key, node=pod.spec.node_name, reason=found.reason or "pending", message=found.message)
+
+
+def _kept_by_sidecar(pod: Pod) -> KeptBySidecar | None:
+    owner, ended, running = pod.metadata.controller, [], []
+    if owner is None or owner.kind != "Job" or pod.status.phase != "Running":
+        return None
+    for one in pod.status.container_statuses:
+        over = None if one.state is None else one.state.terminated
+        if over is not None and not over.exit_code:
+            ended.append(one.name)
+        elif _is_running(one):
+            running.append(one.name)
+    if not ended or len(ended) + len(running) < len(pod.spec.containers) or not running:
+        return None
+    names = {"running": listed(running, 3, conjunction="and"), "ended": listed(ended, 3, conjunction="and")}
+    return KeptBySidecar(subject=pod.key, node=pod.spec.node_name, **names)
 
 
 def _barrier(snapshot: Snapshot, pod: Pod) -> str:

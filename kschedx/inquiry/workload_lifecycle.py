@@ -82,6 +82,11 @@ class _Labeled(Struct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
+def state_of(snapshot: Snapshot, manifest: Manifest, *, is_stored: bool) -> Lifecycle | None:
+    """Why a workload creates no pods or, where all of its pods have nodes, no others; None where it does."""
+    return workload_lifecycle(snapshot, manifest) or (_held(snapshot, manifest) if is_stored else None)
+
+
 def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:
     """Why a workload creates no pods, or no more; None where its pods are created. `snapshot` is the cluster without
     the manifest, if that is not applied yet."""
@@ -153,33 +158,34 @@ _REJECTED = re.compile(r"Pod was rejected|(?:TopologyAffinity|SMTAlignment|Unexp
 """How the status of a pod begins that its kubelet fails before it starts (pkg/kubelet/lifecycle/predicate.go)."""
 
 
-def rejected_pods(snapshot: Snapshot) -> dict[tuple[str, str, str], list[int]]:
+def rejected_pods(snapshot: Snapshot) -> Mapping[tuple[str, str, str], Sequence[int]]:
     """The rows of pods that a kubelet has failed before they started, by the kind, namespace and name of their
-    controllers."""
-    pods, found = snapshot.pods, dict[tuple[str, str, str], list[int]]()
+    controllers; found once for a snapshot."""
+    found: dict[tuple[str, str, str], list[int]] | None = vars(snapshot).get("_rejected_pods")
+    if found is not None:
+        return found
+    pods, found = snapshot.pods, {}
     for row in pods.phases.where(lambda phase: phase == "Failed").nonzero()[0].tolist():
         status, owner = pods[row].status, pods[row].metadata.controller
         if owner is not None and any(map(_REJECTED.match, (status.reason, status.message))):
             found.setdefault((owner.kind, pods.namespaces[row], owner.name), []).append(row)
+    vars(snapshot)["_rejected_pods"] = found
     return found
 
 
 def _rejected(snapshot: Snapshot, workload: Workload) -> RejectedByKubelet | None:
-    """Of a workload of which a ReplicaSet lacks pods and has some that their kubelets failed."""
-    by_owner, active = rejected_pods(snapshot), _rows(snapshot, workload)
-    own = (
-        (key[2], raw)
-        for key, raw in snapshot.workloads.items()
-        if key == (workload.kind, workload.namespace, workload.name)
-    )
-    sets = (
-        own if workload.kind != "Deployment" else ((one.name, raw) for one, raw in replica_sets_of(snapshot, workload))
-    )
-    for name, raw in sets if by_owner else ():
-        kind = "ReplicaSet" if workload.kind == "Deployment" else workload.kind
-        rows = by_owner.get((kind, workload.namespace, name), [])
-        wanted = msgspec.json.decode(raw, type=ReplicasController).spec.replicas
-        if rows and sum(_owned_by(snapshot, row, name) for row in active) < (1 if wanted is None else wanted):
+    """Of a Job without an active pod, or a workload of which a ReplicaSet lacks pods, where kubelets failed some."""
+    by_owner, own = rejected_pods(snapshot), (workload.kind, workload.namespace, workload.name)
+    if not by_owner:
+        return None
+    makers = {own: snapshot.workloads.get(own, b"{}")}
+    if workload.kind == "Deployment":
+        made = replica_sets_of(snapshot, workload)
+        makers = {("ReplicaSet", workload.namespace, one.name): raw for one, raw in made}
+    for key, raw in makers.items():
+        rows, wanted = by_owner.get(key, ()), msgspec.json.decode(raw, type=ReplicasController).spec.replicas
+        active = [row for row in _rows(snapshot, workload) if _owned_by(snapshot, row, key[2])] if rows else []
+        if rows and len(active) < (1 if wanted is None else wanted):
             last = max((snapshot.pods[row] for row in rows), key=lambda pod: pod.metadata.creation_timestamp or "")
             return RejectedByKubelet(
                 subject=workload.reference,
@@ -245,7 +251,7 @@ def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
     return (runs_already(f"{told}; this shows where one more would go"),)
 
 
-def held(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:
+def _held(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:
     """Why a workload whose pods all have nodes gets no other pods, or no more."""
     workload = workload_of(manifest)
     rows, pods = _rows(snapshot, workload), snapshot.pods
@@ -483,7 +489,7 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifec
         return ScaledToZero(subject=subject, field="spec.parallelism")
     if job.spec.managed_by not in (None, JOB_CONTROLLER) and not _rows(snapshot, workload):
         return ManagedElsewhere(subject=subject, manager=job.spec.managed_by or "")
-    return None
+    return _rejected(snapshot, workload)
 
 
 def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:

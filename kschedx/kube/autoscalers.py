@@ -49,6 +49,9 @@ GROUP_NAMES = (
 YUNIKORN_QUEUE, YUNIKORN_APPLICATION = "yunikorn.apache.org/queue", "yunikorn.apache.org/app-id"
 TASK_GROUP, TASK_GROUPS = "yunikorn.apache.org/task-group-name", "yunikorn.apache.org/task-groups"
 """The task group of a pod, and all task groups of its application as JSON."""
+HAMI_SCHEDULER = "hami-scheduler"
+HAMI_REGISTER = re.compile(r"hami\.io/node-(?P<kind>[\w-]+)-register")
+"""The annotation in which HAMi's device plugin registers the devices of a node."""
 HAMI_PHASE = "hami.io/bind-phase"
 """`allocating`, `success`, or `failed`."""
 HAMI_DEVICES = "hami.io/vgpu-devices-allocated"

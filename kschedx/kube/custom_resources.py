@@ -37,6 +37,9 @@ class CustomKind(Struct, frozen=True, kw_only=True):
 
     counts: Counts | None = None
     build: Callable[[Fields], Iterator[BuiltPods]] | None = None
+    """Beside `counts`, pods that are wholly known."""
+    added: Callable[[Fields, str], Iterator[Fields]] | None = None
+    """The containers that the controller adds to the pod of the template at a path."""
 
 
 class PodCount(Struct, frozen=True, kw_only=True):
@@ -137,6 +140,47 @@ def _ray(below: str) -> Counts:
             yield "spec.submitterPodTemplate", 1
 
     return counts
+
+
+def _ray_added(below: str) -> Callable[[Fields, str], Iterator[Fields]]:
+    """Beside the head its autoscaler, and a RayJob's submitter (ray-operator/controllers/ray/common/pod.go, job.go)."""
+
+    def added(manifest: Fields, path: str) -> Iterator[Fields]:
+        if path != f"{below}.headGroupSpec.template":
+            return
+        if at(manifest, f"{below}.enableInTreeAutoscaling") is True:
+            own = fields_at(manifest, f"{below}.autoscalerOptions.resources")
+            yield _container("autoscaler", own or {"requests": {"cpu": "500m", "memory": "512Mi"}})
+        if at(manifest, "spec.submissionMode") == "SidecarMode":
+            yield _container("ray-job-submitter", _SUBMITTER)
+
+    return added
+
+
+_SUBMITTER: Fields = {"requests": {"cpu": "500m", "memory": "200Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
+
+
+def _ray_submitter(manifest: Fields) -> Iterator[BuiltPods]:
+    """Of a RayJob that a Job of Kubernetes submits, the pod without a template of its own."""
+    if at(manifest, "spec.submissionMode") in (None, "", "K8sJobMode") and not at(
+        manifest, "spec.submitterPodTemplate"
+    ):
+        spec = {"restartPolicy": "Never", "containers": [_container("ray-job-submitter", _SUBMITTER)]}
+        yield BuiltPods(part="submitter", path="spec", count=1, spec=spec)
+
+
+def _container(name: str, resources: Fields) -> Fields:
+    return {"name": name, "image": f"image-of-{name}", "resources": resources}
+
+
+def _knative_added(manifest: Fields, _path: str) -> Iterator[Fields]:
+    """The queue-proxy, with the default of ConfigMap config-deployment."""
+    annotations = fields_at(manifest, "spec.template.metadata.annotations")
+    found = {one: annotations.get(f"queue.sidecar.serving.knative.dev/{one}-resource-request") for one in _MEASURED}
+    yield _container("queue-proxy", {"requests": {"cpu": "25m"} | {key: one for key, one in found.items() if one}})
+
+
+_MEASURED = ("cpu", "memory", "ephemeral-storage")
 
 
 def _knative(manifest: Fields) -> Iterator[tuple[str, int | None]]:
@@ -341,9 +385,13 @@ _KUBEFLOW = {"TFJob": "tf", "PyTorchJob": "pytorch", "XGBoostJob": "xgb", "Paddl
 KINDS: Mapping[tuple[str, str], CustomKind] = {
     ("jobset.x-k8s.io", "JobSet"): CustomKind(counts=_job_set),
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): CustomKind(counts=_leader_worker_set),
-    ("ray.io", "RayCluster"): CustomKind(counts=_ray("spec")),
-    ("ray.io", "RayJob"): CustomKind(counts=_ray("spec.rayClusterSpec")),
-    ("ray.io", "RayService"): CustomKind(counts=_ray("spec.rayClusterConfig")),
+    ("ray.io", "RayCluster"): CustomKind(counts=_ray("spec"), added=_ray_added("spec")),
+    ("ray.io", "RayJob"): CustomKind(
+        counts=_ray("spec.rayClusterSpec"), build=_ray_submitter, added=_ray_added("spec.rayClusterSpec")
+    ),
+    ("ray.io", "RayService"): CustomKind(
+        counts=_ray("spec.rayClusterConfig"), added=_ray_added("spec.rayClusterConfig")
+    ),
     ("kubeflow.org", "MPIJob"): CustomKind(counts=_groups("spec.mpiReplicaSpecs")),
     **{
         ("kubeflow.org", kind): CustomKind(counts=_groups(f"spec.{prefix}ReplicaSpecs"))
@@ -354,8 +402,8 @@ KINDS: Mapping[tuple[str, str], CustomKind] = {
     ("batch.volcano.sh", "Job"): CustomKind(counts=_groups("spec.tasks")),
     ("argoproj.io", "Rollout"): CustomKind(counts=_argo_rollout),
     ("argoproj.io", "Workflow"): CustomKind(build=_workflow),
-    ("serving.knative.dev", "Service"): CustomKind(counts=_knative),
-    ("serving.knative.dev", "Configuration"): CustomKind(counts=_knative),
+    ("serving.knative.dev", "Service"): CustomKind(counts=_knative, added=_knative_added),
+    ("serving.knative.dev", "Configuration"): CustomKind(counts=_knative, added=_knative_added),
     ("serving.kserve.io", "InferenceService"): CustomKind(build=_inference_service),
     ("sparkoperator.k8s.io", "SparkApplication"): CustomKind(build=_spark),
     ("flink.apache.org", "FlinkDeployment"): CustomKind(build=_flink),

@@ -37,10 +37,11 @@ class _Sorting(Generic[T]):
         items[i], items[j] = items[j], items[i]
 
     def insertion(self, low: int, high: int) -> None:
+        items, less = self._items, self._less
         for i in range(low + 1, high):
             j = i
-            while j > low and self.less(j, j - 1):
-                self.swap(j, j - 1)
+            while j > low and less(items[j], items[j - 1]):
+                items[j], items[j - 1] = items[j - 1], items[j]
                 j -= 1
 
     def quick(self, low: int, high: int, limit: int) -> None:

@@ -405,6 +405,7 @@ def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:
     own = map_at(manifest, "metadata")
     spec = manifest.get("spec")
     found, counts = _templates_and_counts(manifest, kind, group)
+    known = custom_kind(kind, group)
     scheduler = (spec.get("schedulerName") if isinstance(spec, dict) else None) or _SCHEDULERS.get(group)
     pods = []
     for template, path, part in found:
@@ -417,6 +418,8 @@ def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:
             if group == _KNATIVE:
                 container.setdefault("name", f"user-container-{index}" if len(containers) > 1 else "user-container")
             container.setdefault("image", _NO_IMAGE)
+        if known is not None and known.added is not None and path != "spec":
+            containers.extend(map(dict, known.added(manifest, path)))
         _drop_mounts(pod_spec)
         if isinstance(scheduler, str):
             pod_spec.setdefault("schedulerName", scheduler)
@@ -429,8 +432,8 @@ def _templates_and_counts(
 ) -> tuple[list[tuple[Mapping[str, object], str, str]], dict[str, PodCount]]:
     """Return templates with their paths and roles, and the number of pods of each path."""
     known = custom_kind(kind, group)
-    if known is not None and known.build is not None:
-        built = list(known.build(manifest))
+    built = [] if known is None or known.build is None else list(known.build(manifest))
+    if known is not None and known.build is not None and known.counts is None:
         more = f"the operator of {kind} may add containers and requests"
         found: list[tuple[Mapping[str, object], str, str]] = [
             ({"metadata": {"labels": dict(one.labels)}, "spec": one.spec}, one.path, one.part) for one in built
@@ -441,6 +444,8 @@ def _templates_and_counts(
     numbers = {} if known is None or known.counts is None else dict(known.counts(manifest))
     unknown = PodCount(number=None, undecided=f"only the controller of {kind} knows how many pods it creates")
     counts = {path: unknown for _, path, _ in found}
+    found += [({"spec": one.spec}, one.path, one.part) for one in built]
+    counts |= {one.path: PodCount(number=one.count) for one in built}
     return found, counts | {
         path: PodCount(number=number) for path, number in numbers.items() if path in counts and number is not None
     }

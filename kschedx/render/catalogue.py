@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from kschedx.errors import ConfigError, InputError, nearest
@@ -58,18 +59,33 @@ def profile_lines(name: str, version: str, scheduler: SchedulerConfig, expanded:
                 weight = str(profile.weights[plugin]) if point == "score" else ""
                 source = _short(_sources(expanded.origins, where), path)
                 rows.append([point if number == 0 else "", plugin, weight, source])
-        lines += [BLANK, *columns(rows, right=frozenset({2}), indent=2, header=True)]
+        lines += [BLANK, *_wrapped(rows, width, 2)]
         unknown = [f"{name} ({', '.join(where)})" for name, where in profile.unknown.items()]
         if unknown:
             told = f"not available to kschedx, skipped: {', '.join(unknown)}"
             lines += [BLANK, *paragraph(told, width, first="  ", indent=2)]
-        arguments = [["arguments", "", "", "from"]]
+        arguments = [["arguments", "", "from"]]
         for number, (plugin, plain) in enumerate(expanded.arguments[index].items()):
-            for position, (field, value) in enumerate(flat(plain)):
+            arguments += [[plugin, "", ""]]
+            for field, value in flat(plain):
                 source = expanded.origins[f"{path}.pluginConfig[{number}].args.{field}"]
-                told = ended(_value(value), LONGEST_VALUE)
-                arguments.append([plugin if position == 0 else "", field, told, _short(source, path)])
-        lines += [BLANK, *columns(arguments, indent=2, header=True)]
+                arguments.append([f"  {field}", ended(_value(value), LONGEST_VALUE), _short(source, path)])
+        lines += [BLANK, *_wrapped(arguments, width)]
+    return lines
+
+
+def _wrapped(rows: Sequence[Sequence[str]], width: int, right: int | None = None) -> list[Text]:
+    """Columns below their header, of which the last one wraps; that of the number `right` is right-aligned."""
+    sizes = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    lines: list[Text] = []
+    for number, (*cells, last) in enumerate(rows):
+        pads = [" " * (size - cell_len(cell)) for size, cell in zip(sizes, cells, strict=False)]
+        row = "".join(
+            f"  {pad + cell if at == right else cell + pad}"
+            for at, (cell, pad) in enumerate(zip(cells, pads, strict=True))
+        )
+        style = "" if number else DIM
+        lines += paragraph(last, width, first=f"{row}  ", style=style) if last else [text(row.rstrip(), style)]
     return lines
 
 

@@ -20,6 +20,7 @@ from kschedx.render.states import (
     ExitCode,
     Failed,
     Finished,
+    KeptBySidecar,
     Lifecycle,
     ManagedElsewhere,
     NamespaceTerminating,
@@ -50,7 +51,16 @@ from kschedx.render.wording import count, listed
 
 _MOST_PODS = 3
 """Of a rollout that stalls, with what each lacks."""
-_WAITING = (WaitingForKubelet, ScaledToZero, RolloutStalled, UpdateHeld, NotScaled, OnLostNode, ResizeHeld)
+_WAITING = (
+    WaitingForKubelet,
+    ScaledToZero,
+    RolloutStalled,
+    UpdateHeld,
+    NotScaled,
+    OnLostNode,
+    ResizeHeld,
+    KeptBySidecar,
+)
 """Not for kube-scheduler to decide, and not as it should be."""
 _HELD = {
     "OnDelete": "a pod gets the new template only when it is deleted",
@@ -162,7 +172,7 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield f"{provisioner or 'the storage driver'} reports: {report}"
         case ComponentDown():
             yield from _down(lifecycle)
-        case StillActive() | ManagedElsewhere():
+        case StillActive() | ManagedElsewhere() | KeptBySidecar():
             yield from _of_job(lifecycle)
         case Contradicted(finished=finished):
             yield _difference(finished)
@@ -174,12 +184,16 @@ def _next(lifecycle: OfEndedJob | RejectedByKubelet) -> str:
     """What a controller does about such pods."""
     if isinstance(lifecycle, OfEndedJob):
         return f"the Job controller deletes the unfinished pods of Job {lifecycle.job}"
-    failed = f"{count(lifecycle.pods, 'pod')} failed so"
-    return f"{failed}; each is replaced by another, which kube-scheduler assigns as before"
+    each = "it" if lifecycle.pods == 1 else "each"
+    return (
+        f"{count(lifecycle.pods, 'pod')} failed so; {each} is replaced, and kube-scheduler assigns the next as before"
+    )
 
 
-def _of_job(lifecycle: StillActive | ManagedElsewhere) -> Iterator[str]:
-    if isinstance(lifecycle, ManagedElsewhere):
+def _of_job(lifecycle: StillActive | ManagedElsewhere | KeptBySidecar) -> Iterator[str]:
+    if isinstance(lifecycle, KeptBySidecar):
+        yield "a pod of a Job succeeds only when all of its containers have ended"
+    elif isinstance(lifecycle, ManagedElsewhere):
         where = (
             "in a worker cluster: ask there" if lifecycle.manager == MULTIKUEUE else "by that controller, if it runs"
         )

@@ -208,6 +208,8 @@ def _follows(change: Change) -> str:
         if target.kind == "PersistentVolumeClaim" and change.create is None:
             return shell_comment(f"{change.by} binds {named} to its volume by itself")
         return shell_comment(f"{change.by} {_does(change)} {named} by itself")
+    if change.create is not None:
+        return shell_comment(f"{change.by} adds the node by itself")
     if any(one["path"] == "/spec/taints" for one in change.patch):
         return shell_comment(f"{change.by} removes the taints of node {target.name} once it is healthy")
     amounts = ", ".join(f"{str(one['path']).rpartition('/')[2]} {one.get('value')}" for one in change.patch)

@@ -19,15 +19,18 @@ from kschedx.controllers.update_strategy import (
     UpdateStrategy,
 )
 from kschedx.controllers.workloads import Workload
+from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import AFTER_CHANGES
 from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.framework.cycle import Outcome
+from kschedx.inquiry.fit import Fit
 from kschedx.inquiry.pending_pods import SharedFixes
 from kschedx.render.drain import drain_facts, drain_lines, each_lines, several_lines, verdict
 from kschedx.render.fixes import command_lines, fix_lines, refusal_fixes, story_fix_lines, story_reason
-from kschedx.render.outcome import outcome_tone
+from kschedx.render.lifecycle import causes, state_tone
+from kschedx.render.outcome import outcome_sentence, outcome_tone
 from kschedx.render.screen import explanation_view
-from kschedx.render.states import Lifecycle, NoScheduler, NotChanged
+from kschedx.render.states import Contradicted, Lifecycle, NoScheduler, NotBound, NotChanged, headline
 from kschedx.render.terminal import (
     BAD,
     BLANK,
@@ -49,7 +52,6 @@ from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words.pod import could_reject
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
-from kschedx.simulate.fit import Fit
 from kschedx.simulate.goal import GoalResult
 from kschedx.simulate.queue import QueueStep
 from kschedx.simulate.simulation import PODS, KueueResult, NodeUse, Simulation, WorkloadResult
@@ -571,7 +573,7 @@ def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
         stopped = found.stopped
         next_one = "the next one is undecided" if found.could_reject else "the next one does not fit"
         lines += [BLANK, *paragraph(next_one if found.count else "why", width, style=BOLD)]
-        why = could_reject(found.could_reject) or stopped.message or "unschedulable"
+        why = could_reject(found.could_reject) or stopped.message or outcome_sentence(Diagnosis(stopped.cycle), None)
         lines += paragraph(why, width, first="  ")
         lines += fix_lines(fit_fixes(found), "", width)
     if found.refusal:
@@ -600,12 +602,25 @@ def fit_fixes(found: Fit) -> tuple[FixView, ...]:
 
 
 def fit_details(found: Fit) -> Iterator[str]:
-    """The changes that were applied, and how many more nodes would be enough."""
+    """The pods' own state or the room beside it, the changes that were applied, and how many nodes would be enough."""
+    if found.lifecycle is not None:
+        yield _room(found) if found.is_held else headline(found.lifecycle)
+        yield from causes(found.lifecycle)
+    if isinstance(found.lifecycle, Contradicted | NotBound) and found.lifecycle.message:
+        yield f"event: {found.lifecycle.message}"
     yield from (note.text for note in found.setup.notes if note.id == AFTER_CHANGES)
     if found.missing:
         yield f"needs {_enough(found)}"
     elif found.wanted is not None and not found.is_enough and not found.refusal and not found.could_reject:
         yield "more nodes like the existing ones do not help"
+
+
+def _room(found: Fit) -> str:
+    """What is counted, of pods that their own state holds."""
+    if not found.count:
+        return "no node has room for one more"
+    number = f"{'at least ' if found.is_bounded and found.wanted is None else ''}{found.count:,}"
+    return f"the nodes have room for {number}{'' if found.wanted is None else f' of {found.wanted:,}'} more"
 
 
 def _enough(found: Fit) -> str:
@@ -617,10 +632,16 @@ def _enough(found: Fit) -> str:
 
 
 def fit_tone(found: Fit) -> Tone:
+    if found.lifecycle is not None and found.is_held:
+        return state_tone(found.lifecycle)
     return Tone.GOOD if found.is_enough else Tone.OPEN if found.could_reject else Tone.BAD
 
 
 def fit_headline(found: Fit) -> str:
+    return headline(found.lifecycle) if found.lifecycle is not None and found.is_held else _counted(found)
+
+
+def _counted(found: Fit) -> str:
     name, number = found.title, found.count
     if found.could_reject and not found.is_enough:
         return f"{name}: undecided whether {'more fit' if number else 'any fits'}"

@@ -117,6 +117,15 @@ class OfEndedJob(Facts, frozen=True, kw_only=True):
     message: str = ""
 
 
+class KeptBySidecar(Facts, frozen=True, kw_only=True):
+    """A running pod of a Job of which some containers have ended without an error, and others run on."""
+
+    node: str
+    running: str
+    """`proxy and agent`."""
+    ended: str
+
+
 class ScaledToZero(Facts, frozen=True, kw_only=True):
     is_open: ClassVar[bool] = True
 
@@ -519,6 +528,7 @@ Lifecycle: TypeAlias = (
     | Failed
     | RejectedByKubelet
     | OfEndedJob
+    | KeptBySidecar
     | ScaledToZero
     | Suspended
     | Paused
@@ -603,6 +613,11 @@ STATES: tuple[StateRow, ...] = (
     _row(
         "WaitingForKubelet", _FITS, "scheduled and not running", "{s.subject} is scheduled to {s.node} and {s.told}",
         WaitingForKubelet(subject=_POD, node="w0", waits=Waits.IMAGE, container="app", reason="ImagePullBackOff"),
+    ),
+    _row(
+        "KeptBySidecar", _FITS, "kept running by a container",
+        "{s.subject} still runs on {s.node} (ended: {s.ended}; running: {s.running})",
+        KeptBySidecar(subject=_POD, node="w0", running="proxy", ended="app"),
     ),
     _row(
         "ScaledToZero", _FITS, "scaled to zero", "{s.subject} is scaled to zero{s.told}",

@@ -218,9 +218,8 @@ def _verdicts(verdicts: Sequence[Verdict], width: int, *, wide: bool) -> list[Te
     shown = verdicts if wide else sorted(verdicts, key=lambda one: not one.fits)[:SHOWN_PODS]
     for one in shown:
         priority = f" (priority {one.priority:,})" if one.priority else ""
-        told = (
-            "fits" if one.fits else one.undecided or " · ".join(map(headline, one.findings)) or ", ".join(one.plugins)
-        )
+        told = one.undecided or one.standing or " · ".join(map(headline, one.findings)) or ", ".join(one.plugins)
+        told = "fits" if one.fits else told
         mark, style = ("✓ ", GOOD) if one.fits else ("? ", "") if one.undecided else ("✗ ", BAD)
         lines += paragraph(f"{one.pod}{priority} {told}", width, first=mark, style=style)
     lines += more(len(verdicts) - len(shown), "pending pod")

@@ -15,7 +15,7 @@ Json = dict[str, object]
 
 
 def _named(name: str) -> Any:
-    """What a module of the package calls so: `simulate.fit.FitDocument`."""
+    """What a module of the package calls so: `inquiry.fit.FitDocument`."""
     module, _, attribute = name.rpartition(".")
     return getattr(import_module(f"kschedx.{module}"), attribute)
 
@@ -79,7 +79,7 @@ _SCHEMAS: Mapping[str, tuple[str, Callable[[str], Json]]] = {
     "Nodes": ("kschedx nodes -o json", _of_record("inquiry.nodes.NodesDocument")),
     "ProfileDifference": ("kschedx diff-profiles -o json", _of_record("schemas.commands.DifferenceOutput")),
     "Simulation": ("kschedx simulate -o json", _of_record("schemas.commands.SimulationOutput")),
-    "Fit": ("kschedx fit TARGET -o json", _of_record("simulate.fit.FitDocument")),
+    "Fit": ("kschedx fit TARGET -o json", _of_record("inquiry.fit.FitDocument")),
     "FitList": ("kschedx fit FILE -o json, with several workloads", _of_record("schemas.commands.FitListDocument")),
     "Survival": ("kschedx survive -o json", _of_record("simulate.survive.SurvivalDocument")),
     "ScaleDown": ("kschedx scale-down -o json", _of_record("schemas.commands.ScaleDownOutput")),

@@ -11,7 +11,7 @@ from kschedx.autoscaler.growth import AutoscalerGrowthDocument, ScalingDocument
 from kschedx.autoscaler.scale_down import ScaleDownDocument
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.daemon_set import DaemonSetDocument
-from kschedx.inquiry.document import ExplanationDocument, KubeletDocument
+from kschedx.inquiry.document import ExplanationDocument, FixDocument, KubeletDocument
 from kschedx.inquiry.explanation import ReplicasDocument
 from kschedx.inquiry.pending_pods import SharedFixDocument
 from kschedx.inquiry.profile_difference import ProfileDifferenceDocument, Shard
@@ -56,10 +56,14 @@ class PodReason(Document, frozen=True):
     reason: str
 
 
+class RefusedPod(PodReason, frozen=True, omit_defaults=True):
+    fixes: tuple[FixDocument, ...] = ()
+
+
 class ExplanationListDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
     items: tuple[ExplanationOutput, ...]
     undecided: tuple[PodReason, ...]
-    refused: tuple[PodReason, ...] = ()
+    refused: tuple[RefusedPod, ...] = ()
     shard: Shard | None = None
 
 

@@ -182,7 +182,7 @@ MEANINGS: Mapping[str, str] = {
     "profile": "The profile that decides.",
     "reached": "Whether the policy reaches the target.",
     "refusal": "The API server's error about pods that it refuses.",
-    "refused": "Pods that the API server refuses, with its error.",
+    "refused": "Pods that the API server refuses, with its error and fixes.",
     "Descheduling.refused": "Evictions that a plugin requests and that are refused.",
     "rejected": "The nodes that each reason rejects.",
     "rejectedBefore": "Why the pod is rejected before any node is evaluated.",

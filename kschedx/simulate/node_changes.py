@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from kschedx.apiserver.placement_validation import EFFECTS
 from kschedx.apiserver.validation import validate_written_node
 from kschedx.errors import InputError, Place, nearest
-from kschedx.kube.types import LOST_TAINTS, Node, Taint
+from kschedx.kube.selectors import required_node_affinity
+from kschedx.kube.types import LOST_TAINTS, Node, Pod, Taint
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -119,3 +120,23 @@ def node_of_file(objects: Sequence[tuple[Mapping[str, object], Place]], path: st
     for error in validate_written_node(node):
         raise error.at(Place(object=f"Node {node.name}")).at(place)
     return node
+
+
+SHAPES = 8
+"""Kinds of nodes that are tried where some are missing."""
+
+
+def shapes(nodes: Sequence[Node], pod: Pod) -> list[Node]:
+    """A node of each kind: the same size and taints, and selected by the pod or not. Those that it selects come first,
+    then the most common kind."""
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    selected = required_node_affinity(pod.spec.node_selector, required)
+    found: dict[tuple[bool, object], list[Node]] = {}
+    for node in nodes:
+        size = tuple(sorted(node.status.allocatable.items()))
+        taints = tuple(taint for taint in node.spec.taints if not taint.key.startswith("node.kubernetes.io/"))
+        is_selected = selected.matches(node.metadata.labels, node.name)
+        found.setdefault((is_selected, (size, taints)), []).append(node)
+    ordered = sorted(found.items(), key=lambda kind: (not kind[0][0], -len(kind[1])))
+    return [alike[0] for _, alike in ordered]

@@ -554,9 +554,9 @@ class Queue:
             nodes, size = ClusterRows(np.concatenate([nodes, more])), 2 * size if len(more) == size else 0
         rows = np.array([row for _, row in waiting[at : at + len(nodes)]], dtype=np.int64)
         if ties is None:
-            signed = np.min_scalar_type(-len(run.cluster.node_names))
-            alike = AlikePods(rows.astype(np.int32), nodes.astype(signed)) if len(nodes) else None
-            self.steps[-1] = replace(step, more=alike)
+            if len(nodes):
+                signed = np.min_scalar_type(-len(run.cluster.node_names))
+                self.steps[-1] = replace(step, more=AlikePods(rows.astype(np.int32), nodes.astype(signed)))
             return len(nodes)
         placed, small = rows.tolist(), self._row_type
         keys = run.cluster.pods.keys(placed)

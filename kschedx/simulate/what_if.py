@@ -69,21 +69,27 @@ def change_cluster(
     asked: AskedPods | None = None,
     held: Collection[Workload] = (),
 ) -> ChangedCluster:
-    """The cluster with all changes, in their order. Before a drain, what the changes created is scheduled, but for what
-    is `asked` about; after it, what it evicts. A rollout is over before the next change. The controllers of workloads
-    that are `held` do nothing.
+    """The cluster with all changes, in their order. Before a drain, what the changes created is scheduled, and after
+    other changes all pods that wait, but for what is `asked` about; after it, what it evicts. A rollout is over before
+    the next change. The controllers of workloads that are `held` do nothing.
 
     Raises `InputError` for the first change that cannot be made.
     """
     simulator = Simulator(snapshot, setup, options, held=held)
     by_hand = ClusterChanges(simulator, namespace)
     changed = ChangedCluster(simulator=simulator, by_hand=by_hand, changes=tuple(wanted))
+    is_first = True
     for is_drain, some in groupby(changed.changes, key=lambda change: change.verb is ChangeVerb.DRAIN):
         if is_drain:
-            simulator.settle_made(changed.asked(asked))
+            if is_first:
+                simulator.settle_made(changed.asked(asked))
+            else:
+                simulator.settle(excluded=changed.asked(asked))
             simulator.drain(dict.fromkeys(by_hand.node(change).name for change in some), comes_back=False)
             simulator.edit(simulator.snapshot)
+            is_first = False
             continue
+        is_first = False
         for change in some:
             if simulator.manager.is_rolling_out:
                 simulator.settle_made(changed.asked(asked))

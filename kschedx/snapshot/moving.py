@@ -393,8 +393,8 @@ class MovingCluster:
     def place_many(self, pods: IntArray, nodes: IntArray) -> None:
         """`place` each of these pods on its node, in order."""
         self._remember_many(_PLACE, pods, nodes)
-        codes = {node: self._code_of_name[self.node_names[node]] for node in {*nodes.tolist()}}
-        self.pods.node_names.codes[pods] = [codes[node] for node in nodes.tolist()]
+        names, codes = self.node_names, self._code_of_name
+        self.pods.node_names.codes[pods] = [codes[names[node]] for node in nodes.tolist()]
         for pod in self.pods.nominations.keys() & {*pods.tolist()}:
             self._set_nominated(pod, "")
         self._moved_many(pods, nodes, 1)

@@ -401,13 +401,13 @@ def _is_unready(text: bytes) -> bool:
         return False  # invalid conditions are refused later
 
 
-_WAITING = b'"waiting"'
+_WAITING, _ENDED = b'"waiting"', b'"terminated"'
 
 
-def _has_waiting(statuses: Sequence[Any] | UnsetType | None) -> bool:
-    """Return whether a container waits, for a reason in the pod's statuses and conditions."""
+def _has_state(statuses: Sequence[Any] | UnsetType | None, state: bytes) -> bool:
+    """Return whether a container waits, or has ended in a running pod; the pod's statuses and conditions say why."""
     return any(
-        isinstance(status.state, Raw) and _WAITING in bytes(status.state)
+        isinstance(status.state, Raw) and state in bytes(status.state)
         for status in (() if statuses is UNSET else statuses or ())
     )
 
@@ -424,10 +424,14 @@ def _slim_statuses(statuses: Sequence[SlimPodStatus]) -> list[bytes]:
     distinct = set(texts)
     telling = _occurring(_TELLING, distinct)
     kept = {text for text in distinct if b'"False"' in text or any(word in text for word in telling)}
+    running = [one for status in statuses if status.phase == "Running" for one in status.container_statuses or ()]
+    has_ended = bool(_occurring((_ENDED,), _texts([one.state for one in running])))
     containers = [one for status in statuses for one in status.container_statuses or ()]
     containers += [one for status in statuses for one in status.init_container_statuses or ()]
-    has_kept = any(one.resources is not UNSET for one in containers) or bool(
-        _occurring((_WAITING,), _texts([one.state for one in containers]))
+    has_kept = (
+        has_ended
+        or any(one.resources is not UNSET for one in containers)
+        or bool(_occurring((_WAITING,), _texts([one.state for one in containers])))
     )
     return [
         b""
@@ -445,7 +449,9 @@ def slim_status(status: SlimPodStatus, telling: Sequence[bytes] = _TELLING) -> b
     to look for in its conditions."""
     part: dict[str, object] = {}
     is_told = status.phase == "Failed"
-    is_told = is_told or _has_waiting(status.container_statuses) or _has_waiting(status.init_container_statuses)
+    is_told = is_told or _has_state(status.container_statuses, _WAITING)
+    is_told = is_told or _has_state(status.init_container_statuses, _WAITING)
+    is_told = is_told or (status.phase == "Running" and _has_state(status.container_statuses, _ENDED))
     if isinstance(status.conditions, Raw):
         text = bytes(status.conditions)
         # two conditions that scheduling reads, and kube-scheduler's message for a pending pod. The others have their

@@ -386,6 +386,17 @@ def test_a_claim_of_a_file_that_comes_in_another_form(tmp_path: Path) -> None:
     )
 
 
+def test_an_autoscaler_adds_the_node_by_itself() -> None:
+    story = Path(__file__).parents[2] / "fixtures/karpenter-taint-not-tolerated"
+    asked = ("why", str(story / "pod.yaml"), "-s", str(story / "cluster.yaml"))
+    fix, *_ = json.loads(kschedx(*asked, "-o", "json").out)["fixes"]
+    assert (fix["certainty"], fix["feasibleNodes"]) == ("verified", ["gpu-new"])
+    assert [one.get("by") for one in fix["changes"]] == [None, "Karpenter"]
+    script = kschedx(*asked, "--fix", "1", "-o", "patch").out.splitlines()
+    assert script[0].startswith("kubectl get pod trainer-5f6d -n shop -o json | kubectl patch --local ")
+    assert script[1:] == ["# Karpenter adds the node by itself"]
+
+
 def test_a_fix_says_for_how_many_replicas_it_does(tmp_path: Path) -> None:
     wanted = {**DEPLOYMENT, "spec": {**at(DEPLOYMENT, "spec"), "replicas": 3}}
     small = node("n", allocatable={"cpu": "6", "memory": "8Gi", "pods": "9"})

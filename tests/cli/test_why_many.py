@@ -125,6 +125,18 @@ def test_a_pod_that_cannot_be_decided_keeps_no_other_from_its_document(tmp_path:
     assert [one["pod"] for one in document["undecided"]] == ["default/claims"]
 
 
+def test_a_heading_of_devices_is_true_for_every_pod_below_it(tmp_path: Path) -> None:
+    items = [node("n1"), device_class(), resource_slice("n1")]
+    for name, requested in (("a", request()), ("b", request()), ("typo", request(device_class="gpuu"))):
+        claims = [{"name": "gpu", "resourceClaimName": name}]
+        items += [device_claim(name, requested), pod(name, containers=SMALL, resourceClaims=claims)]
+    path = tmp_path / "cluster.json"
+    path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}))
+    ran = kschedx("why", "--all-pending", "-s", str(path))
+    assert "✗ 2 pods: no devices of class gpu within reach\n" in ran.out
+    assert '✗ device class gpuu does not exist (did you mean "gpu"?)\n' in ran.out
+
+
 @pytest.mark.parametrize("more", [[], ["--alone"]])
 def test_the_order_is_that_of_the_configured_queue(cluster: str, tmp_path: Path, more: list[str]) -> None:
     objects = json.loads(Path(cluster).read_text())["items"]

@@ -65,6 +65,7 @@ def test_a_round_breaks_no_budget_and_loses_no_pod(
     for landed in found.landings:
         assert [one.eviction for one in landed] == list(found.loop.evicted)
         assert all(one.node in NODES or one.is_pending for one in landed)  # a controller recreates every one
+        assert sorted(one.key for one in found.pods) == sorted(f"default/p{number}" for number in range(len(made)))
     check_document(found.to_dict())
     lines = descheduling_lines(found, 80)
     assert len(lines) <= 30

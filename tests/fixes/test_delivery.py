@@ -100,8 +100,13 @@ def test_a_pod_that_no_controller_creates_again_is_not_moved() -> None:
     assert not [fix for fix in kschedx.explain(snapshot, "default/me").fixes if fix.title.startswith("move")]
 
 
-def test_a_template_that_an_operator_writes_is_changed_there() -> None:
+def test_a_template_that_others_write_is_changed_there() -> None:
     above = {"apiVersion": "example.com/v1", "kind": "Database", "name": "db", "uid": "d", "controller": True}
-    for owners, costs in (([above], ("change it in Database db, which may revert StatefulSet x",)), ([], ())):
-        metadata: Manifest = {**METADATA, "ownerReferences": owners}
-        assert lowered("StatefulSet", {}, metadata=metadata).costs == costs
+    for more, place in (
+        ({"ownerReferences": [above]}, "Database db"),
+        ({"labels": {"kustomize.toolkit.fluxcd.io/name": "db"}}, "Git for Flux"),
+        ({"annotations": {"argocd.argoproj.io/tracking-id": "db"}}, "Git for Argo CD"),
+        ({}, ""),
+    ):
+        costs = (f"change it in {place}, which may revert StatefulSet x",) if place else ()
+        assert lowered("StatefulSet", {}, metadata={**METADATA, **more}).costs == costs

@@ -379,6 +379,11 @@ def test_a_pool_that_is_full_is_not_left_by_tolerating_the_taint_of_another() ->
             "select kubernetes.io/hostname=n instead of kubernetes.io/hostname=n.example.com",
         ),
         (
+            {"topology.kubernetes.io/zone": "1a"},
+            {"topology.kubernetes.io/zone": "eu-west-1a"},
+            "select topology.kubernetes.io/zone=eu-west-1a instead of topology.kubernetes.io/zone=1a",
+        ),
+        (
             {"beta.kubernetes.io/arch": "arm64"},
             {"kubernetes.io/arch": "amd64"},
             "add a node with label beta.kubernetes.io/arch=arm64",

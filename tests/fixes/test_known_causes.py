@@ -285,6 +285,16 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             "driver's controller",
             id="capacity that is not published",
         ),
+        pytest.param(
+            [
+                {**node("a"), "metadata": {"name": "a", "annotations": {"hami.io/node-nvidia-register": "GPU-1"}}},
+                asking("me", **{"nvidia.com/gpumem": "3000", "nvidia.com/gpucores": "30"}),
+            ],
+            "HAMi counts parts of a device, and no node publishes them: hami-scheduler has to schedule the pod",
+            "recreate the pod with schedulerName hami-scheduler: HAMi's webhook, which sets it, was ignored or did not "
+            "run",
+            id="a part of a device on the default scheduler",
+        ),
     ],
 )
 def test_cause_outside_and_first_fix(objects: list[Manifest], cause: str, fixes: str) -> None:

@@ -35,6 +35,17 @@ def test_what_the_pod_asks_of_a_node(spec: Manifest, expected: str) -> None:
     assert titles(tainted, pod("me", spec=spec)) == [expected]
 
 
+@pytest.mark.parametrize(
+    ("operator", "values", "told"), [("DoesNotExist", [], "gpu"), ("NotIn", ["no", "yes"], "gpu=no")]
+)
+def test_labels_that_the_node_may_not_have(operator: str, values: list[str], told: str) -> None:
+    terms = [{"matchExpressions": [{"key": "gpu", "operator": operator, "values": values}]}]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    me = pod("me", affinity=affinity, containers=asking(cpu="500m"))
+    added = f"add a node without label {told} with at least 500m CPU free"
+    assert added in titles(node("a", labels={"gpu": "no"}, allocatable=SMALL), me)
+
+
 def test_the_zone_of_a_volume() -> None:
     data = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
     objects = [claim("data", volume="pv"), volume("pv", holder="data", reach=in_term(ZONE, "b"))]

@@ -39,6 +39,7 @@ UNFIT = {
     "message": "0/1 nodes are available: 1 x.",
 }
 WHOLE: Manifest = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "8"}}}]}
+HALF: Manifest = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "5"}}}]}
 STALLED: Manifest = {**FAILURE, "type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
 GROUP: Manifest = {
     "apiVersion": "scheduling.x-k8s.io/v1alpha1",
@@ -47,6 +48,7 @@ GROUP: Manifest = {
     "spec": {"minMember": 2},
 }
 MEMBERS = [pod(f"w-{one}", labels={"scheduling.x-k8s.io/pod-group": "pg"}, spec=LARGE) for one in "ab"]
+HALVES = [{**one, "spec": {**at(one, "spec"), **HALF}} for one in MEMBERS]
 LATE = storage_class("late", provisioner="disk.example.com")
 RUNS = pod(
     "low",
@@ -67,6 +69,7 @@ DECIDED: list[tuple[str, str, list[Manifest]]] = [
     ("NoScheduler", "pod/x", [pod("x", spec={"schedulerName": "default-schedulr"})]),
     ("OtherScheduler", "pod/x", [pod("x", spec={"schedulerName": "volcano"})]),
     ("WaitingForGang", "pod/w-a", [GROUP, *MEMBERS]),
+    ("WaitingForGang", "pod/w-a", [GROUP, *HALVES]),
     ("Contradicted", "pod/x", [pod("x", status={"phase": "Pending", "conditions": [UNFIT]})]),
     (
         "NotBound",
@@ -100,8 +103,11 @@ AGREED = frozenset({
     "WaitingForGang",
 })  # fmt: skip
 """States that a simulation of the cluster as it is ends in."""
-FITTING = frozenset({"ComponentDown", "Contradicted", "NotBound", "NotSynced", "Schedulable"})
-"""States in which a node can be named that would take the pod."""
+OF_ONE_POD = frozenset({
+    "BeingDeleted", "Failed", "Finished", "KeptBySidecar", "Nominated", "OfEndedJob", "OnLostNode", "ResizeHeld",
+    "WaitingForKubelet",
+})  # fmt: skip
+"""States of a pod that more pods like it are not in."""
 ELSEWHERE = {"Error", "NotChanged", "ScaleUp", "Undecided", "UnknownPods"}
 """States that a stored pod or workload of one small cluster has not; each has its own test."""
 
@@ -152,7 +158,16 @@ def test_every_command_reports_the_same_state(tmp_path: Path, name: str, target:
     _, here = asked("why", "node/n")
     assert [one["name"] for one in here["states"] if one.get("subject") == key] in ([], [state])
     fits = [one["pod"] for one in here["pending"] if one["fits"]]
-    assert key not in fits or state in FITTING
+    assert (key in fits) <= (state == "Schedulable")
+    if target.startswith("ns/"):
+        return
+    fit_code, fit = asked("fit", target)
+    of_more = fit["state"]["name"]
+    assert fit_code == next(one for one in STATES if one.name == of_more).exit_code
+    assert of_more == state or (state in OF_ONE_POD and of_more in ("Schedulable", "Unschedulable"))
+    by_mcp = answer(Asked("capacity_check", question, {"target": target}, tmp_path))
+    assert isinstance(by_mcp, Answer)
+    assert by_mcp.exit_code == fit_code
 
 
 def test_every_state_is_asked_about(tmp_path: Path) -> None:

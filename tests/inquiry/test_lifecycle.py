@@ -199,6 +199,12 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         0,
     ),
     ("pod/x", BY_HAND, "default/x is scheduled to n and waits for its volumes: claim default/data is not bound", 0),
+    (
+        "job/web",
+        [workload("Job"), pod("web-b", on="n", metadata=owned("Job", "web"), status=REJECTED)],
+        "default/job/web lacks pods: the kubelet of n rejects them: OutOfcpu",
+        1,
+    ),
     ("deploy/web", ON_FULL_NODE, "default/deploy/web lacks pods: the kubelet of n rejects them: OutOfcpu", 1),
     ("deploy/web", [TERMINATING, workload("Deployment")], "default/deploy/web gets no pods: namespace default is", 1),
     ("deploy/web", [workload("Deployment", replicas=0)], "default/deploy/web is scaled to zero: spec.replicas is 0", 0),
@@ -323,6 +329,25 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
 ]
 
 
+SIDECAR = [
+    {"name": "app", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}},
+    {"name": "proxy", "state": {"running": {"startedAt": SINCE}}},
+]
+KEPT = replica("web-1-x", "Job", "web-1", ready=False, containerStatuses=SIDECAR)
+CASES += [
+    (
+        "job/web-1",
+        [workload("Job", "web-1"), KEPT],
+        "default/web-1-x still runs on n (ended: app; running: proxy)",
+        0,
+    ),
+    (
+        "cj/web",
+        [FORBIDS, workload("Job", "web-1"), KEPT],
+        "default/cj/web starts no Job: web-1 is still active, and concurrencyPolicy is Forbid",
+        1,
+    ),
+]
 DUMPED: Manifest = {**node("d"), "metadata": {"name": "d", "creationTimestamp": SINCE}}
 GROWS = Path(__file__).parents[2] / "fixtures" / "autoscaler-grows"
 QUEUED = {"kueue.x-k8s.io/queue-name": "team"}
@@ -431,6 +456,26 @@ def test_a_daemon_set_creates_no_pod_for_a_node_whose_taint_it_does_not_tolerate
     ran = why(tmp_path, "pod/web-0", lost, pod("web-0", on="lost", metadata=metadata, tolerations=tolerated))
     assert reads in ran.out
     assert "unschedulable then" not in ran.out
+
+
+@pytest.mark.parametrize(
+    ("seen", "recovered", "newest", "code"),
+    [
+        ("2026-01-02T00:10:00Z", SINCE, "2026-01-02T00:20:00Z", 3),
+        ("2026-01-02T00:10:00Z", "2026-01-02T00:15:00Z", "2026-01-02T00:20:00Z", 0),
+        ("2026-01-02T00:10:00Z", SINCE, "2026-01-02T05:00:00Z", 0),
+    ],
+    ids=["as old as the dump", "a node has recovered", "not repeated for hours"],
+)
+def test_time_explains_an_event_that_contradicts(
+    tmp_path: Path, seen: str, recovered: str, newest: str, code: int
+) -> None:
+    event = reports("Pod", "x", "FailedScheduling", "0/2 nodes are available: 2 Insufficient cpu.")
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": recovered}
+    other = {**node("m"), "status": {"allocatable": {"cpu": "4", "pods": "9"}, "conditions": [ready]}}
+    later = pod("y", on="m", metadata={"creationTimestamp": newest})
+    ran = why(tmp_path, "pod/x", pod("x", spec=SMALL), other, later, {**event, "lastTimestamp": seen})
+    assert ran.code == code
 
 
 def test_an_event_that_contradicts_leaves_the_answer_open(tmp_path: Path) -> None:

@@ -49,6 +49,13 @@ def test_a_pool_gets_the_label_or_the_value_that_the_pod_asks_for() -> None:
     assert steps(pool("general", ONE_ZONE), elsewhere) == []
 
 
+def test_a_label_of_the_pool_itself_is_moved_to_its_template() -> None:
+    labeled = pool()
+    labeled["metadata"]["labels"] = {"team": "a"}
+    moved = "NodePool general: move the label team=a from metadata.labels to spec.template.metadata.labels"
+    assert steps(labeled, pod(nodeSelector={"team": "a"})) == [moved]
+
+
 def test_a_pod_says_what_it_means() -> None:
     """A label that Karpenter lets no pod ask for, and near names; a zone is no slip of the finger."""
     assert steps(pool(), pod(nodeSelector={"karpenter.sh/registered": "true"})) == [

@@ -27,6 +27,7 @@ GPU = asked("gpu", "Exists")
         (asked("gpu", "DoesNotExist", matched=True), "gpu DoesNotExist ✓"),
         (asked("disk", "=", "ssd", actual="hdd"), 'disk=ssd ✗ the node has "hdd"'),
         (asked("cores", "Gt", "8", actual="4"), 'cores Gt [8] ✗ the node has "4"'),
+        (asked("memory", "Gt", "8", actual="16Gi"), 'memory Gt [8] ✗ the node has "16Gi", not an integer'),
         (asked("metadata.name", "In", "n1", actual="n2"), "metadata.name In [n1] ✗ the node is n2"),
         (asked("zone", "In", *"abcdef", actual="z"), 'zone In [a, b, c, d and 2 more] ✗ the node has "z"'),
         (asked("disk", "=", "ssd", actual=""), 'disk=ssd ✗ the node has ""'),

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from kschedx.explain.setup import Setup
+from kschedx.inquiry.fit import fit
 from kschedx.simulate.changes import parse_changes
-from kschedx.simulate.fit import fit
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.snapshot import Snapshot

@@ -269,6 +269,16 @@ def test_nodes_that_are_drained_together_are_cordoned_first() -> None:
     assert [one.is_done for one in (first, second)] == [False, False]
 
 
+def test_what_waited_is_scheduled_once_a_node_is_uncordoned_and_before_the_drain() -> None:
+    objects: list[Manifest] = [*nodes(("4", "4")), *deployment("web", "4", ["node-2", None])]
+    objects[0] = {**objects[0], "spec": {"unschedulable": True}}
+    snapshot = Snapshot.from_objects(objects)
+    wanted = parse_changes([{"uncordon": "node-1"}, {"drain": "node-2"}], lambda path: [])
+    found = simulate(snapshot, Setup.for_cluster(snapshot), wanted, namespace="shop")
+    assert found.placed == {"shop/web-1": "node-1"}
+    assert [*found.messages] == ["shop/web-0"]
+
+
 def test_pods_that_are_not_ready_go_under_always_allow() -> None:
     made, replica_set, first = deployment("web", "1", ["node-1"])
     held = pdb({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 1}, minAvailable=1)

@@ -9,8 +9,8 @@ import pytest
 
 import kschedx
 from kschedx.explain.setup import Setup
+from kschedx.inquiry.fit import Fit, fit
 from kschedx.simulate.drain import DrainOutcome, DrainResult
-from kschedx.simulate.fit import Fit, fit
 from kschedx.snapshot.snapshot import Snapshot
 from tests.simulate.clusters import budget, deployment, nodes, shop
 

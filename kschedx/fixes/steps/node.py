@@ -293,6 +293,8 @@ class AddNode(Step, frozen=True, kw_only=True):
     csi_node: CSINode | None = None
     taken: tuple[ResourceAmount, ...] = ()
     """What DaemonSets take of it before the pod runs there; `pods` is how many they are."""
+    without: tuple[str, ...] = ()
+    """Labels that nodes have and it may not have: `gpu`, `kubernetes.io/os=linux`."""
     more_pods_than: int = 0
     """How many pods the largest nodes that exist take, where that is too few."""
 
@@ -322,6 +324,8 @@ class AddNode(Step, frozen=True, kw_only=True):
         zone = self.node.metadata.labels.get(ZONE)
         if zone is not None:
             yield "in a new zone" if zone == DOMAIN_OF_ITS_OWN else f"in zone {zone}"
+        if self.without:
+            yield f"without label {listed([*self.without], SHOWN_LABELS)}"
 
     def _offers(self) -> Iterator[str]:
         labels = {key: value for key, value in self.node.metadata.labels.items() if key not in (HOSTNAME, ZONE)}

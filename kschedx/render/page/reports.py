@@ -13,6 +13,7 @@ from kschedx.explain.profile_changes import Change
 from kschedx.explain.setup import Setup
 from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.fit import Fit
 from kschedx.inquiry.pending_pods import SharedFixes
 from kschedx.inquiry.profile_difference import Comparison
 from kschedx.kube.names import POOL_LABELS, ZONE_LABELS
@@ -94,7 +95,6 @@ from kschedx.render.words.comparison import (
     side_titles,
 )
 from kschedx.simulate.drain import DrainOutcome, DrainResult
-from kschedx.simulate.fit import Fit
 from kschedx.simulate.simulation import NodeUse, Simulation
 from kschedx.snapshot.snapshot import Snapshot
 

@@ -33,7 +33,7 @@ from kschedx.findings.topology import HOSTNAME
 from kschedx.render.wording import balance, count, listed
 from kschedx.render.words import describe
 from kschedx.render.words.constraints import maintenance_text, node_condition, requirement_text, unwell_nodes_text
-from kschedx.render.words.devices import shortage_text
+from kschedx.render.words.devices import of_class, shortage_text
 from kschedx.render.words.resources import offered_nowhere
 from kschedx.render.words.volumes import nearest_text
 
@@ -54,6 +54,13 @@ def main_findings(diagnosis: Diagnosis) -> Iterator[Finding]:
         yield from (finding for stop in diagnosis.stops for finding in stop.status.findings)
         return
     yield from (finding for groups in _by_cause(diagnosis) if (finding := _main(groups[0])) is not None)
+
+
+def shared_headline(finding: Finding) -> str:
+    """A headline that is true for each of several pods with the same cause."""
+    if isinstance(finding, InsufficientDevices) and finding.shortages:
+        return of_class(finding.shortages[0])
+    return describe(finding).headline
 
 
 def _stops(diagnosis: Diagnosis) -> Iterator[str]:

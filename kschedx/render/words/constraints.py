@@ -62,7 +62,10 @@ def _verdict(one: findings.RequirementMatch) -> str:
         return f"✓ {one.actual}" if one.actual else "✓"
     if one.key == NODE_NAME_FIELD:
         return f"✗ the node is {one.actual}"
-    return "✗ the node has no such label" if one.actual is None else f'✗ the node has "{one.actual}"'
+    if one.actual is None:
+        return "✗ the node has no such label"
+    is_number = one.operator not in ("Gt", "Lt") or one.actual.removeprefix("-").isdecimal()
+    return f'✗ the node has "{one.actual}"{"" if is_number else ", not an integer"}'
 
 
 # A node's own properties in words.

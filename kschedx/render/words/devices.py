@@ -46,10 +46,10 @@ def _device_class_not_found(finding: findings.DeviceClassNotFound) -> Words:
     known = listed(finding.classes, SHOWN) if finding.classes else "none"
     hint = nearest(finding.device_class, finding.classes)
     return Words(
-        headline=f"device class {finding.device_class} does not exist",
+        headline=f"device class {finding.device_class} does not exist{f' ({hint})' if hint else ''}",
         facts=(
             Fact(label="needed by", items=(f"request {finding.request} of claim {finding.claim}",)),
-            Fact(label="existing", items=(known, hint) if hint else (known,)),
+            Fact(label="existing", items=(known,)),
         ),
     )
 
@@ -122,6 +122,17 @@ def _headline(short: findings.DeviceShortage) -> str:
             return f"{wants}; none of {short.of_class:,} matches request {short.request}"
         case _:
             return f"{wants}; {short.free:,} of {short.matching:,} {'is' if short.free == 1 else 'are'} free"
+
+
+def of_class(short: findings.DeviceShortage) -> str:
+    """What is true for every pod that asks for the class, whatever its claim is called."""
+    match short.stage:
+        case "none" | "other-class":
+            return f"no devices of class {short.device_class} within reach"
+        case "no-match":
+            return f"no device of class {short.device_class} matches the request"
+        case _:
+            return f"too few free devices of class {short.device_class}"
 
 
 def shortage_text(short: findings.DeviceShortage, nodes: str, has: str) -> str:

@@ -20,12 +20,12 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.documents import Document, document
 from kschedx.kube.names import CPU, MEMORY, PODS
 from kschedx.kube.resources import ResourceQuota, node_allocatable, pod_request
-from kschedx.kube.selectors import required_node_affinity
-from kschedx.kube.types import Node, Pod
+from kschedx.kube.types import Pod
 from kschedx.progress import Phase, say
+from kschedx.render.states import ExitCode, Lifecycle, StateDocument, StateRow, row_named, row_of, state_document
 from kschedx.results import Shown
 from kschedx.simulate import changes
-from kschedx.simulate.node_changes import another_like
+from kschedx.simulate.node_changes import SHAPES, another_like, shapes
 from kschedx.simulate.simulation import NodeUsage
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.columns import ClusterRow, each_cluster_row
@@ -37,8 +37,6 @@ Json = dict[str, object]
 
 MOST_COPIES = 5_000
 """Pods that are tried by default; if all fit, the answer says "or more"."""
-SHAPES = 8
-"""Kinds of nodes that are tried where some are missing."""
 
 
 class MissingNodes(Document, frozen=True):
@@ -65,6 +63,7 @@ class FitDocument(Document, frozen=True, omit_defaults=True):
     message: str
     undecided: tuple[UnevaluatedDocument, ...]
     missing: tuple[MissingNodes, ...]
+    state: StateDocument
     refusal: str = ""
 
 
@@ -88,6 +87,8 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
     fill: Callable[[], Snapshot]
     refusal: str = ""
     """Why the API server takes no more than `count`, or fewer than are wanted, in the words of their controller."""
+    lifecycle: Lifecycle | None = None
+    """Why no such pod is created or assigned, whatever the nodes have room for."""
 
     def __repr__(self) -> str:
         return f"<Fit of {self.title}: {self.count} more>"
@@ -104,6 +105,28 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
     @property
     def is_enough(self) -> bool:
         return self.count >= (1 if self.wanted is None else self.wanted)
+
+    @property
+    def state(self) -> StateRow:
+        """The row of the table of states that answers the question: of the pods' own state, unless that lets them be
+        created and there is no room."""
+        if self.lifecycle is not None:
+            row = row_of(self.lifecycle)
+            if self.is_enough or row.exit_code is not ExitCode.SCHEDULABLE:
+                return row
+        if self.is_enough:
+            return row_named("Schedulable")
+        if self.could_reject:
+            return row_named("Undecided")
+        if self.stopped is None:
+            return row_named("Refused" if self.refusal else "Unschedulable")
+        found = self.stopped.state
+        return row_named("Unschedulable") if found.exit_code is not ExitCode.UNSCHEDULABLE else found
+
+    @property
+    def is_held(self) -> bool:
+        """The pods' own state is the answer, not the room on the nodes."""
+        return self.lifecycle is not None and self.state is row_of(self.lifecycle)
 
     @property
     def could_reject(self) -> tuple[Unevaluated, ...]:
@@ -131,6 +154,9 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
             pod=FitPod(self.pod.metadata.namespace, self.pod.metadata.name, self.title),
             message="" if self.stopped is None else self.stopped.message,
             undecided=tuple(one.document for one in self.could_reject),
+            state=state_document(self.lifecycle)
+            if self.lifecycle is not None and self.is_held
+            else {"name": self.state.name},
         )
 
 
@@ -272,19 +298,3 @@ def _missing(simulator: Simulator, rows: Sequence[int], count: int) -> Iterator[
         if needed <= 0:
             yield MissingNodes(like=template.name, nodes=added)
         cluster.revert(mark)
-
-
-def shapes(nodes: Sequence[Node], pod: Pod) -> list[Node]:
-    """A node of each kind: the same size and taints, and selected by the pod or not. Those that it selects come first,
-    then the most common kind."""
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
-    selected = required_node_affinity(pod.spec.node_selector, required)
-    found: dict[tuple[bool, object], list[Node]] = {}
-    for node in nodes:
-        size = tuple(sorted(node.status.allocatable.items()))
-        taints = tuple(taint for taint in node.spec.taints if not taint.key.startswith("node.kubernetes.io/"))
-        is_selected = selected.matches(node.metadata.labels, node.name)
-        found.setdefault((is_selected, (size, taints)), []).append(node)
-    ordered = sorted(found.items(), key=lambda kind: (not kind[0][0], -len(kind[1])))
-    return [alike[0] for _, alike in ordered]
