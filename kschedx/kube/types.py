@@ -1,5 +1,8 @@
 """Typed records of core/v1, policy/v1, and scheduling.k8s.io: the fields that scheduling reads."""
 
+# Annotations are evaluated in all modules of decoded records: msgspec would compile each that is a string, which takes
+# 15 ms of every command.
+
 from msgspec import Struct, field
 
 from kschedx.kube.quantity import ResourceList

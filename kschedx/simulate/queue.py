@@ -537,19 +537,19 @@ class Queue:
         if not goes_on(at) or not (joins or step.node is not None) or run.known_decision(waiting[at][1]) is None:
             return 0
         rows = np.fromiter((waiting[place][1] for place in takewhile(goes_on, count(at))), dtype=np.int64)
-        joins = joins and len(rows) >= MANY_ALIKE
-        ties, left, nodes = None if joins else list[ClusterRows](), decided + len(waiting) - at, cluster_rows([])
+        joins, left = joins and len(rows) >= MANY_ALIKE, decided + len(waiting) - at
+        ties = None if joins else list[ClusterRows]()
         if step.node is not None:
             nodes = run.bind_identical(
                 rows, self._pick, ties, lambda done: say(Phase.SCHEDULING, decided + done, left, "pods")
             )
-        elif joins:
-            nodes = ClusterRows(np.full(len(rows), -1))
+        else:
+            nodes = ClusterRows(np.full(len(rows) if joins else 0, -1))
         rows = rows[: len(nodes)]
         if ties is None:
-            signed = np.min_scalar_type(-len(run.cluster.node_names))
-            more = AlikePods(rows.astype(np.int32), nodes.astype(signed)) if len(nodes) else None
-            self.steps[-1] = replace(step, more=more)
+            if len(nodes):
+                signed = np.min_scalar_type(-len(run.cluster.node_names))
+                self.steps[-1] = replace(step, more=AlikePods(rows.astype(np.int32), nodes.astype(signed)))
             return len(nodes)
         placed, small = rows.tolist(), self._row_type
         keys = run.cluster.pods.keys(placed)

@@ -325,7 +325,7 @@ def pick_by_name(run: Run) -> Pick:
         if names is not run.cluster.node_names:
             names = run.cluster.node_names
             ranks = np.argsort(np.argsort(np.array(names, dtype=np.str_)))
-        return ClusterRow(int(rows[ranks[rows].argmin()]))
+        return ClusterRow(int(rows[ranks[rows].argmin() if len(rows) > 1 else 0]))
 
     return pick
 
