@@ -97,9 +97,7 @@ class Simulator:
 
     def begun(self) -> Run:
         """The cluster after the last change by hand, to be moved."""
-        setup = self.setup
-        profile = None if setup.forced_profile is None else setup.scheduler.config.profile_for(setup.forced_profile)
-        return Run(setup.scheduler_on(self.start), profile)
+        return run_on(self.start, self.setup)
 
     @property
     def run(self) -> Run:
@@ -313,6 +311,12 @@ class Simulator:
         self.run.cluster.revert(mark.moves)
         self.queue.forget(mark.made)
         self.manager.restore(mark.controllers)
+
+
+def run_on(snapshot: Snapshot, setup: Setup) -> Run:
+    """The cluster, to be moved. Unlike a `Simulator` it is freed as soon as nothing refers to it."""
+    profile = None if setup.forced_profile is None else setup.scheduler.config.profile_for(setup.forced_profile)
+    return Run(setup.scheduler_on(snapshot), profile)
 
 
 def pick_by_name(run: Run) -> Pick:
