@@ -101,8 +101,9 @@ def scale_down(
 
     def page(_: bool) -> Page:
         from kschedx.render.page.model import SCREEN_WIDTH, page_of
+        from kschedx.render.scale_down import MOST_NODES
 
-        view = scale_down_view(asked, removals, kept, consolidation, together)
+        view = scale_down_view(asked, removals, kept, consolidation, together, most=MOST_NODES)
         lines = scale_down_screen(asked, removals, kept, consolidation, together, width=SCREEN_WIDTH)
         return page_of(view, lines, snapshot=snapshot)
 

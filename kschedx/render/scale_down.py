@@ -165,6 +165,8 @@ MOST_NODES = 20
 MOST_COMMANDS = 3
 """That remove one node each."""
 MOST_CAUSES = 5
+MOST_ITEMS = 10**9
+"""All of them."""
 
 
 def scale_down_screen(
@@ -232,17 +234,17 @@ def _table(items: Sequence[Item], width: int, *, wide: bool) -> list[Text]:
     return lines
 
 
-def together_facts(found: EmptiedTogether, *, wide: bool = True) -> Iterator[Fact]:
-    """Which nodes can go together, what they cost, and what blocks the others."""
+def together_facts(found: EmptiedTogether, most: int) -> Iterator[Fact]:
+    """Which nodes can go together, what they cost, and what blocks the others; of many nodes the first `most`."""
     price = f", {found.price:.2f} an hour" if found.price is not None else ""
-    names = listed(found.nodes, len(found.nodes) if wide else NAMES)
+    names = listed(found.nodes, most)
     told = f"{count(len(found.nodes), 'node')}{price}: {names}, {count(len(found.moves), 'pod')} moved"
     yield Fact(label="together", items=(told,))
     blocked = list(found.blocked.items())
-    for number, (name, why) in enumerate(blocked if wide else blocked[:NAMES]):
+    for number, (name, why) in enumerate(blocked[:most]):
         yield Fact(label="" if number else "blocked", items=(f"{name}: {why}",))
-    if len(blocked) > NAMES and not wide:
-        yield Fact(label="", items=(f"{count(len(blocked) - NAMES, 'more node')}: -o wide",))
+    if len(blocked) > most:
+        yield Fact(label="", items=(f"{count(len(blocked) - most, 'more node')}: -o wide",))
     if found.not_tried:
         yield Fact(label="", items=(f"{count(found.not_tried, 'node')} not tried",))
 
@@ -385,9 +387,10 @@ def scale_down_view(
     together: EmptiedTogether | None = None,
     *,
     wide: bool = True,
+    most: int = 0,
 ) -> View:
     """A row for each node, those that cluster-autoscaler removes first. Without `wide` long facts are cut, and fixes
-    are tried for a single node only."""
+    are tried for a single node only. `most` are the names of nodes that go together."""
     ordered = sorted(removals, key=lambda one: (len(one.reasons), one.node))
     mended = asked if wide or len(removals) + len(kept) == 1 else None
     items = [_removal(mended, one, wide=wide) for one in ordered]
@@ -403,7 +406,7 @@ def scale_down_view(
         command="kschedx scale-down",
         details=tuple(commands),
         because=_causes(items) if len(items) > MOST_BLOCKS else (),
-        facts=() if together is None else tuple(together_facts(together, wide=wide)),
+        facts=() if together is None else tuple(together_facts(together, most or (MOST_ITEMS if wide else NAMES))),
         headline=headline,
         tone=Tone.GOOD if going else Tone.OPEN if any(one.tone is Tone.OPEN for one in items) else Tone.BAD,
         items=tuple(items),

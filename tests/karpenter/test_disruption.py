@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kschedx.karpenter.disruption import disruptions, is_active, is_invalid
 from kschedx.kube.autoscalers import DisruptionBudget
 from kschedx.kube.scalars import nanoseconds
-from kschedx.render.scale_down import scale_down_view
+from kschedx.render.scale_down import scale_down_screen, scale_down_view
 from kschedx.snapshot.snapshot import Snapshot
 
 Json = dict[str, Any]
@@ -104,6 +105,15 @@ def test_a_budget_that_allows_nothing_is_named_in_the_fix() -> None:
     (fix,) = scale_down_view(None, (), [found]).items[0].fixes
     assert fix.title == "allow 1 node in disruption budget 2 of NodePool general"
     assert "/spec/disruption/budgets/1/nodes" in fix.commands[0]
+
+
+def test_many_nodes_are_rows_with_the_causes_counted() -> None:
+    [kept] = disruptions(cluster(budgets=[{"nodes": "0"}]), ["one"], NOW)
+    found = [replace(kept, node=f"node-{number}") for number in range(40)]
+    lines = [line.plain for line in scale_down_screen(None, (), found, width=80)]
+    assert lines[1] == "  others    No allowed disruptions due to blocking budget: 40 nodes"
+    assert "  20 more nodes: -o wide" in lines
+    assert len(lines) <= 30
 
 
 @pytest.mark.parametrize(
