@@ -7,11 +7,11 @@ The exit code is 1 if a command or a tool fails or exceeds its bound.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -122,7 +122,7 @@ class Bound(NamedTuple):
 
     kilobytes: int
     seconds: int
-    """Of the processor; of a tool, of wall time when it is asked again."""
+    """Of the processor; of a tool, when it is asked again."""
     megabytes: int
 
     @property
@@ -153,6 +153,7 @@ COMMANDS = {
     ),
     **_each(Bound(10_000, 20, 500), "kueue", "kueue -o json"),
     **_each(Bound(1_000, 30, 800), "scale-down NODE", "scale-down NODE -o html"),
+    **_each(Bound(50, 500, 1_500), "simulate --scale deploy/web=600000"),
     **_each(Bound(50_000, 80, 1_000), "scale-down", "scale-down -o json", "scale-down -o html"),
     **_each(
         Bound(50, 40, 1_300),
@@ -191,14 +192,14 @@ TOOLS: Mapping[str, dict[str, object]] = {
     "clusters_list": {},
     "event_decode": {"text": "0/5 nodes are available: 5 Insufficient cpu."},
 }
-LIMIT = 120
-"""Seconds of an MCP tool, the default of `--limit`: an error that names it is an answer."""
+LIMIT = 3_600
+"""Seconds of wall time for an MCP tool: on a busy machine it takes many times what it takes of the processor."""
 TOOL_BOUND = Bound(60, 15, 600)
 TOOL_BOUNDS = {
     "capacity_check": Bound(60, 60, 1_300),
     "dump_check": Bound(60, 60, 1_300),
     "scale_down_explain": Bound(60, 15, 700),
-    "failure_simulate": Bound(60, LIMIT + 5, 1_000),
+    "failure_simulate": Bound(60, 60, 1_500),
 }
 """Those that differ from the others'."""
 LONG = TOOLS.keys() - {"clusters_list"}
@@ -240,7 +241,7 @@ def main(cluster: str, node: str, folder: Path, only: tuple[str, ...]) -> int:
         exceeded |= too_much
         figures = f"{size:,.0f} kB | {seconds:.1f} s | {memory:,.0f} MB{' (too much)' if too_much else ''}"
         print(f"| `{asked}` ({code}) | {figures} |", flush=True)
-    print("\n| tool | summary | nodes | full | first, then again | memory at most |")
+    print("\n| tool | summary | nodes | full | processor, of each | memory at most |")
     print("| --- | --- | --- | --- | --- | --- |")
     for tool, arguments in TOOLS.items():
         if only and tool not in only:
@@ -255,23 +256,23 @@ async def _measure_tool(cluster: str, tool: str, arguments: dict[str, object]) -
     answers = Answers(Clusters(snapshots=(cluster,)), limit=LIMIT)
     try:
         async with Client(server(answers)) as client:
-            times, sizes = [], []
+            sizes, seconds, failed, status = [], [0.0], False, ""
             for detail in ("summary", "nodes", "full"):
-                begun = time.monotonic()
                 result = await client.call_tool(tool, {**arguments, **({"detail": detail} if tool in LONG else {})})
-                times.append(time.monotonic() - begun)
+                failed |= result.is_error
                 sizes.append(len(result.model_dump_json()))
-        worker = answers._worker
-        measured = worker is not None and worker.is_alive  # it is not after --limit
-        status = Path(f"/proc/{worker._process.pid}/status").read_text() if worker is not None and measured else ""
+                worker = answers._worker
+                if worker is not None and worker.is_alive:
+                    process = Path(f"/proc/{worker._process.pid}")
+                    used = (process / "stat").read_text().rpartition(")")[2].split()[11:13]
+                    seconds.append(sum(map(int, used)) / os.sysconf("SC_CLK_TCK"))
+                    status = (process / "status").read_text()
         memory = next((int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM")), 0)
+        times = [after - before for before, after in itertools.pairwise(seconds)] or [0.0]
         bound = TOOL_BOUNDS.get(tool, TOOL_BOUND)
-        is_ended = result.is_error and "--limit" in result.model_dump_json()
-        failed = result.is_error and not is_ended
-        too_much = failed or bound.exceeded(max(sizes) / 1000, times[1], memory)
-        written = f"{' | '.join(f'{size:,}' for size in sizes)} | {times[0]:.1f} s, {times[1]:.1f} s"
-        told = " (too much)" if too_much else " (ended by --limit)" if is_ended else ""
-        print(f"| `{tool}` | {written} | {memory:,.0f} MB{told} |", flush=True)
+        too_much = failed or bound.exceeded(max(sizes) / 1000, max(times[1:], default=0), memory)
+        written = f"{' | '.join(f'{size:,}' for size in sizes)} | {', '.join(f'{took:.1f} s' for took in times)}"
+        print(f"| `{tool}` | {written} | {memory:,.0f} MB{' (too much)' if too_much else ''} |", flush=True)
         return too_much
     finally:
         answers.end()

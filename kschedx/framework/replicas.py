@@ -381,7 +381,7 @@ class Replicas:
             if placed % EACH == 0:
                 seen(placed)
         taken[:] = 0
-        return ClusterRows(nodes[:placed]), goes_on
+        return ClusterRows(nodes[:placed].copy()), goes_on  # what is left of the room is free again
 
     def _drop(self, node: ClusterRow) -> bool:
         """The node is full now, and nothing else changes with that. False where it may."""

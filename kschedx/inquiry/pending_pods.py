@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import gc
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import count, islice
+from itertools import count, islice, pairwise
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -24,12 +26,13 @@ from kschedx.kube.documents import Document, Json, part_of, to_json
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import made_of
 from kschedx.render.words.fixes import with_nodes
-from kschedx.simulate.added_nodes import kind_of, left_over
+from kschedx.simulate.added_nodes import left_over
 from kschedx.simulate.node_changes import another_like
-from kschedx.simulate.simulation import Simulation, WorkloadResult
-from kschedx.simulate.simulator import SimulationOptions, Simulator
-from kschedx.snapshot.columns import ClusterRow
+from kschedx.simulate.simulation import PodKeys, Simulation, WorkloadResult
+from kschedx.simulate.simulator import run_on
+from kschedx.snapshot.columns import ClusterRow, IntArray, rows_by_group
 from kschedx.snapshot.daemon_sets import less
+from kschedx.snapshot.edits import with_changed_pods
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_SHARED_FIXES = 4
@@ -40,8 +43,8 @@ MOST_LOOKS = 200
 """Equivalence classes of pods that are tried; at least one fix is tried, however many there are."""
 MOST_PODS_TRIED = 40_000
 """Pods that are tried, over all fixes; at least one fix is tried, however many there are."""
-FIRST_PODS = 1_000
-"""Pods that are created at first to try a fix; as many again as there are, as long as they fit."""
+MANY_PODS = 50_000
+"""A cluster of more is freed as soon as a fix was tried in it."""
 MOST_ADDED_NODES = 100
 """New nodes that are tried where one is not enough."""
 
@@ -88,7 +91,7 @@ class SharedFixes:
         self._simulation = simulation
         self._scene = scene
         self._drained = {one.node for one in simulation.drained}
-        self._known: dict[tuple[str, ...], PendingStory | None] = {}
+        self._known: dict[bytes, PendingStory | None] = {}
 
     def mended(self, pods: Sequence[str]) -> SharedFix | None:
         """What would mend these pods; None where nothing is known that would."""
@@ -98,10 +101,18 @@ class SharedFixes:
     def story(self, pods: Sequence[str]) -> PendingStory | None:
         """Of pods, `namespace/name`, that wait; None where there is none, as where kschedx cannot decide, or where no
         queue has the first one."""
-        key = tuple(pods)
+        rows = self._rows(pods)
+        key = rows.tobytes()
         if key not in self._known:
-            self._known[key] = self._story(key)
+            self._known[key] = self._story(rows)
         return self._known[key]
+
+    def _rows(self, pods: Sequence[str]) -> IntArray:
+        """Their rows; -1 for a pod that is not there."""
+        if isinstance(pods, PodKeys) and self._scene is None and pods.table is self._simulation.run.cluster.pods:
+            return pods.rows
+        known = self._then.pods.rows
+        return np.array([known.get(key, -1) for key in pods], dtype=np.int64)
 
     def let_in(self, result: WorkloadResult) -> Fix | None:
         """What lets the API server take the replicas of a workload that it refuses; None where nothing is known."""
@@ -136,23 +147,28 @@ class SharedFixes:
                 told.append(to_json(part_of(SharedFixDocument, mended, workload=workload, certainty=certainty)))
         return told
 
-    def _story(self, pods: tuple[str, ...]) -> PendingStory | None:
+    def _story(self, rows: IntArray) -> PendingStory | None:
+        pods, simulation = self._then.pods, self._simulation
+        if (rows < 0).any():
+            return None
+        self._free_tried()
+        first = pods.key(int(rows[0]))
         if self._scene is None and (
-            pods[0] not in self._simulation.messages or any(pod in self._simulation.placed for pod in pods)
+            first not in simulation.messages or np.isin(rows, simulation.placed.pods.rows).any()
         ):
             return None
         try:
-            explanation = self._explanation(pods[0])
+            explanation = self._explanation(first)
         except UndecidableError:
             return None
         if explanation is None:
             return None
         best: SharedFix | None = None
         fixes = [one for one in explanation.fixes if not self._takes_back(one)]
-        most = min(MOST_SHARED_FIXES, MOST_LOOKS // self._kinds(pods), MOST_PODS_TRIED // len(pods))
+        most = min(MOST_SHARED_FIXES, MOST_LOOKS // self._kinds(rows), MOST_PODS_TRIED // len(rows))
         few = fixes[: max(most, 1)]
         for fix in (wider for one in few for wider in (one, *self._more_uncordoned(one))):
-            tried = self._tried(explanation, fix, pods)
+            tried = self._tried(explanation, fix, rows)
             if best is None or tried.pods > best.pods:
                 best = tried
             if tried.is_enough:
@@ -187,79 +203,60 @@ class SharedFixes:
     def covered(self, explanation: Explanation, fix: Fix, pods: Sequence[str]) -> SharedFix | None:
         """A fix of the first of these pods, in the cluster in which the simulation ended, tried for all of them; None
         where they are too many kinds for every fix to be tried."""
+        rows = self._rows(pods)
         is_of_steps = fix.certainty is FixCertainty.VERIFIED and fix.answer is None
-        if MOST_SHARED_FIXES * self._kinds(pods) > MOST_LOOKS or not is_of_steps:
+        if MOST_SHARED_FIXES * self._kinds(rows) > MOST_LOOKS or not is_of_steps:
             return None
-        return self._tried(explanation, fix, pods)
+        return self._tried(explanation, fix, rows)
 
-    def _kinds(self, pods: Sequence[str]) -> int:
-        table = self._then.pods
-        return len({kind_of(table, table.rows[key]) for key in pods})
+    def _kinds(self, rows: IntArray) -> int:
+        pods = self._then.pods
+        codes = (column.codes[rows].tolist() for column in (pods.namespaces, pods.labels, pods.specs))
+        return len({*zip(*codes, strict=True)})
 
-    def _tried(self, explanation: Explanation, fix: Fix, pods: Sequence[str]) -> SharedFix:
-        asks_others = explanation.scheduler.config.extenders
+    def _tried(self, explanation: Explanation, fix: Fix, rows: IntArray) -> SharedFix:
+        asks_others, of = explanation.scheduler.config.extenders, len(rows)
         is_of_steps = fix.certainty is FixCertainty.VERIFIED and fix.answer is None
-        if not is_of_steps or len(pods) == 1 or asks_others:
+        if not is_of_steps or of == 1 or asks_others:
             # extenders are asked about pods as they are, never about what is only tried
-            return SharedFix(fix=fix, pods=int(is_of_steps), of=len(pods))
+            return SharedFix(fix=fix, pods=int(is_of_steps), of=of)
+        self._free_tried()
         ground = Ground(self._then, explanation.scheduler.nodes.options)
         first = apply_steps(fix.steps, Proposal(pod=explanation.cycle.pod), ground)
         its_own = [step for step in fix.steps if isinstance(step, PodStep)]
-        table = self._then.pods
-        rows = [table.rows[key] for key in pods]
+        cluster, table = first.cluster(self._then), self._then.pods
+        if len(cluster.pods) != len(table) or first.resized or first.moved:
+            rows = np.array([cluster.pods.rows[table.key(row)] for row in rows.tolist()], dtype=np.int64)
 
-        def changed(numbers: Sequence[int]) -> list[Pod]:
-            """What these of the pods become; none of them evicts others."""
-            made = [
-                apply_steps(its_own, Proposal(pod=table[rows[one]]), ground).pod if one else first.pod
-                for one in numbers
-            ]
-            return [replace(one, spec=replace(one.spec, preemption_policy="Never")) for one in made]
+        def changed() -> Iterator[tuple[IntArray, Pod]]:
+            """What the pods become, those together that differ in nothing but their names; none evicts others."""
+            numbers = cluster.pods.class_numbers(rows)
+            order, start = rows_by_group(numbers, int(numbers.max()) + 1)
+            for low, high in pairwise(start.tolist()):
+                pod = apply_steps(its_own, Proposal(pod=cluster.pods[int(rows[order[low]])]), ground).pod
+                yield rows[order[low:high]], without_preemption(pod)
+            yield rows[:1], without_preemption(first.pod)
 
-        run = Simulator(first.cluster(self._then), self._simulation.setup, SimulationOptions()).run
-        queue = _LazyQueue(run, changed, [kind_of(table, row) for row in rows])
-        left = queue.left_over(range(len(pods)))
-        nodes = 1
+        def without_preemption(pod: Pod) -> Pod:
+            return replace(pod, spec=replace(pod.spec, preemption_policy="Never"))
+
+        run = run_on(with_changed_pods(cluster, changed()), self._simulation.setup)
+        left, nodes = list(left_over(run, rows.tolist())), 1
         if first.added is not None and len(its_own) + 1 == len(fix.steps):
-            nodes, left = _on_more_nodes(run, queue, first, left)
-        return SharedFix(fix=fix, pods=len(pods) - len(left), of=len(pods), nodes=nodes)
+            nodes, left = _on_more_nodes(run, first, left)
+        return SharedFix(fix=fix, pods=of - len(left), of=of, nodes=nodes)
+
+    def _free_tried(self) -> None:
+        """Free clusters that fixes were tried in: a framework and its plugins refer to each other."""
+        if len(self._then.pods) > MANY_PODS:
+            gc.collect()
 
     @cached_property
     def _then(self) -> Snapshot:
         return self._scene or self._simulation.run.cluster.frozen()
 
 
-class _LazyQueue:
-    """Pods by number, each created when its turn comes: those after the last of a class that fits cost nothing."""
-
-    def __init__(
-        self, run: Run, create: Callable[[Sequence[int]], list[Pod]], kinds: Sequence[tuple[int, ...]]
-    ) -> None:
-        self._run = run
-        self._create = create
-        self._kinds = kinds
-        self._rows: dict[int, int] = {}
-
-    def left_over(self, numbers: Sequence[int]) -> list[int]:
-        """The numbers of the pods that are unschedulable, one after the other."""
-        full: set[tuple[int, ...]] = set()
-        left: list[int] = []
-        done, size = 0, FIRST_PODS
-        while done < len(numbers):
-            part = numbers[done : done + size]
-            done, size = done + size, size * 2
-            tried = [one for one in part if self._kinds[one] not in full]
-            new = [one for one in tried if one not in self._rows]
-            if new:
-                self._rows.update(zip(new, self._run.cluster.add_pods(self._create(new)), strict=True))
-            remaining = frozenset(left_over(self._run, [self._rows[one] for one in tried]))
-            placed = frozenset(one for one in tried if self._rows[one] not in remaining)
-            full.update(self._kinds[one] for one in tried if one not in placed)
-            left += [one for one in part if one not in placed]
-        return left
-
-
-def _on_more_nodes(run: Run, queue: _LazyQueue, proposal: Proposal, left: list[int]) -> tuple[int, list[int]]:
+def _on_more_nodes(run: Run, proposal: Proposal, left: list[int]) -> tuple[int, list[int]]:
     """How many nodes like the one that was added it takes, and who finds none even then. As many come as would do if
     each took as many pods as the first."""
     template = proposal.added
@@ -272,7 +269,7 @@ def _on_more_nodes(run: Run, queue: _LazyQueue, proposal: Proposal, left: list[i
     nodes, each = 1, len(run.cluster.pods.on_node(taken[template.name]))
     while left and each:
         more = [run.cluster.add_node(another_like(offered, name)) for name in islice(names, -(-len(left) // each))]
-        left = queue.left_over(left)
+        left = list(left_over(run, left))
         used = sum(len(run.cluster.pods.on_node(node)) > 0 for node in more)
         if not used:
             break

@@ -458,9 +458,8 @@ def shown_resources(simulation: Simulation) -> tuple[str, ...]:
     pods = simulation.run.cluster.pods
     nodes = simulation.run.scheduler.nodes
     asked = pods.requests(nodes.options)
-    others = sorted(
-        {name for key in simulation.queue for name, number in asked[pods.rows[key]].amounts.items() if number}
-    )
+    codes = {*asked.codes[simulation.queue.rows].tolist()}
+    others = sorted({name for code in codes for name, number in asked.values[code].amounts.items() if number})
     more = [name for name in others if name not in ("cpu", "memory") and name in nodes.resources.index]
     return ("cpu", "memory", PODS, *more[:1])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from itertools import count, takewhile
+from itertools import takewhile
 from operator import attrgetter
 from typing import TypeAlias, assert_never
 
@@ -124,6 +124,8 @@ that does not is an error."""
 
 MANY_ALIKE = 10_000
 """So many identical pods in a row are one step."""
+FEW_ALIKE = 256
+"""So many are looked at first: most often one of them does not fit any more."""
 
 QueuePlace = tuple[tuple[object, ...], int]
 """A pod's place in the queue: the lowest comes first, and the number is its row."""
@@ -536,20 +538,25 @@ class Queue:
         joins = joins and goes_on(at + MANY_ALIKE - 1)
         if not goes_on(at) or not (joins or step.node is not None) or run.known_decision(waiting[at][1]) is None:
             return 0
-        rows = np.fromiter((waiting[place][1] for place in takewhile(goes_on, count(at))), dtype=np.int64)
-        joins = joins and len(rows) >= MANY_ALIKE
         ties, left, nodes = None if joins else list[ClusterRows](), decided + len(waiting) - at, cluster_rows([])
-        if step.node is not None:
-            nodes = run.bind_identical(
-                rows, self._pick, ties, lambda done: say(Phase.SCHEDULING, decided + done, left, "pods")
-            )
-        elif joins:
-            nodes = ClusterRows(np.full(len(rows), -1))
-        rows = rows[: len(nodes)]
+
+        def seen(more: int) -> None:
+            say(Phase.SCHEDULING, decided + len(nodes) + more, left, "pods")
+
+        size = len(waiting) if step.node is None else FEW_ALIKE
+        while size:
+            places = takewhile(goes_on, range(at + len(nodes), at + len(nodes) + size))
+            rows, more = np.array([waiting[place][1] for place in places], dtype=np.int64), cluster_rows([])
+            if step.node is None:
+                more = ClusterRows(np.full(len(rows), -1))
+            elif len(rows):
+                more = run.bind_identical(rows, self._pick, ties, seen)
+            nodes, size = ClusterRows(np.concatenate([nodes, more])), 2 * size if len(more) == size else 0
+        rows = np.array([row for _, row in waiting[at : at + len(nodes)]], dtype=np.int64)
         if ties is None:
-            signed = np.min_scalar_type(-len(run.cluster.node_names))
-            more = AlikePods(rows.astype(np.int32), nodes.astype(signed)) if len(nodes) else None
-            self.steps[-1] = replace(step, more=more)
+            if len(nodes):
+                signed = np.min_scalar_type(-len(run.cluster.node_names))
+                self.steps[-1] = replace(step, more=AlikePods(rows.astype(np.int32), nodes.astype(signed)))
             return len(nodes)
         placed, small = rows.tolist(), self._row_type
         keys = run.cluster.pods.keys(placed)

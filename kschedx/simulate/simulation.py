@@ -115,7 +115,7 @@ class PodKeys(Sequence[str]):
     """`namespace/name` of pods, each of which is a text only while it is read."""
 
     def __init__(self, pods: PodTable, rows: IntArray) -> None:
-        self.rows, self._pods = rows, pods
+        self.rows, self.table = rows, pods
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -125,7 +125,7 @@ class PodKeys(Sequence[str]):
     @overload
     def __getitem__(self, at: slice) -> PodKeys: ...
     def __getitem__(self, at: int | slice) -> str | PodKeys:
-        return PodKeys(self._pods, self.rows[at]) if isinstance(at, slice) else self._pods.key(int(self.rows[at]))
+        return PodKeys(self.table, self.rows[at]) if isinstance(at, slice) else self.table.key(int(self.rows[at]))
 
     def __eq__(self, other: object) -> bool:
         return tuple(self) == other
@@ -290,7 +290,7 @@ class Simulation(Shown):
         return np.fromiter(dict.fromkeys(pods.rows[pods.key(row)] for row in rows.tolist()), dtype=np.int64)
 
     @cached_property
-    def queue(self) -> Sequence[str]:
+    def queue(self) -> PodKeys:
         """Every pod that was ever in the queue, in its order, and is still in the cluster."""
         return PodKeys(self.run.cluster.pods, self._queued)
 

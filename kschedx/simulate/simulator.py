@@ -97,9 +97,7 @@ class Simulator:
 
     def begun(self) -> Run:
         """The cluster after the last change by hand, to be moved."""
-        setup = self.setup
-        profile = None if setup.forced_profile is None else setup.scheduler.config.profile_for(setup.forced_profile)
-        return Run(setup.scheduler_on(self.start), profile)
+        return run_on(self.start, self.setup)
 
     @property
     def run(self) -> Run:
@@ -315,6 +313,12 @@ class Simulator:
         self.manager.restore(mark.controllers)
 
 
+def run_on(snapshot: Snapshot, setup: Setup) -> Run:
+    """The cluster, to be moved. Unlike a `Simulator` it is freed as soon as nothing refers to it."""
+    profile = None if setup.forced_profile is None else setup.scheduler.config.profile_for(setup.forced_profile)
+    return Run(setup.scheduler_on(snapshot), profile)
+
+
 def pick_by_name(run: Run) -> Pick:
     """The first name in alphabetical order."""
     names: tuple[str, ...] = ()
@@ -325,7 +329,7 @@ def pick_by_name(run: Run) -> Pick:
         if names is not run.cluster.node_names:
             names = run.cluster.node_names
             ranks = np.argsort(np.argsort(np.array(names, dtype=np.str_)))
-        return ClusterRow(int(rows[ranks[rows].argmin()]))
+        return ClusterRow(int(rows[ranks[rows].argmin() if len(rows) > 1 else 0]))
 
     return pick
 

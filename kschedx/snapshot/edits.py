@@ -15,7 +15,7 @@ from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, Persis
 from kschedx.kube.types import Labels, Node, Pod, PodSpec, PodStatus
 from kschedx.snapshot.columns import ClusterRow, Column, IntArray
 from kschedx.snapshot.nodes import ClusterNodes
-from kschedx.snapshot.pods import PodCopies, PodTable
+from kschedx.snapshot.pods import PodCopies, PodTable, longer, longer_rows
 from kschedx.snapshot.snapshot import Snapshot, of_objects
 
 
@@ -30,10 +30,10 @@ def with_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Snapshot:
     specs = _unbound(pods)
     table = replace(
         old,
-        rows={**old.rows, **{pod.key: len(old) + number for number, pod in enumerate(pods)}},
-        names=[*old.names, *(pod.metadata.name for pod in pods)],
+        rows=longer_rows(old.rows, {pod.key: row for row, pod in enumerate(pods, start=len(old))}),
+        names=longer(old.names, [pod.metadata.name for pod in pods]),
         namespaces=_joined(old.namespaces, [pod.metadata.namespace for pod in pods]),
-        uids=[*old.uids, *(pod.metadata.uid for pod in pods)],
+        uids=longer(old.uids, [pod.metadata.uid for pod in pods]),
         labels=old.labels.with_rows([dict(pod.metadata.labels) for pod in pods], _sorted_labels),
         annotations=old.annotations.with_rows([dict(pod.metadata.annotations) for pod in pods], _sorted_labels),
         owners=old.owners.with_rows(pod.metadata.owner_references for pod in pods),
@@ -51,6 +51,30 @@ def with_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Snapshot:
         _requests={},
     )
     return replace(snapshot, pods=table, _tables={})
+
+
+def with_changed_pods(snapshot: Snapshot, changed: Iterable[tuple[IntArray, Pod]]) -> Snapshot:
+    """The cluster in which pods have the specs and statuses of others: rows, and what these are like but for names. A
+    row by itself has the uid as well."""
+    old, written = snapshot.pods, _Written()
+    columns, uids = (old.specs.copy(), old.statuses.copy()), old.uids
+    known: dict[tuple[int, bytes], int] = {}
+    for rows, pod in changed:
+        spec, status = _unbound([pod])[0], _own_columns_aside(pod)
+        values: tuple[object, ...] = spec, status
+        for at, key in enumerate((written(spec), msgspec.json.encode(status))):
+            column = columns[at]
+            assert isinstance(column.values, list), "a copy is written to"
+            code = known.setdefault((at, key), len(column.values))
+            if code == len(column.values):
+                column.values.append(values[at])
+            column.codes[rows] = code
+        if len(rows) == 1 and uids[row := int(rows[0])] != pod.metadata.uid:
+            uids = [*uids[:row], pod.metadata.uid, *uids[row + 1 :]]
+    specs, statuses = columns
+    return replace(
+        snapshot, pods=replace(old, uids=uids, specs=specs, statuses=statuses, derived={}, _requests={}), _tables={}
+    )
 
 
 def with_only_pods(snapshot: Snapshot, rows: IntArray) -> Snapshot:

@@ -642,7 +642,8 @@ class MovingCluster:
             [column[row] for row in rows.tolist()] for column in (pods.nominated_node_names, pods.start_times)
         )
         codes, started = pods.node_names.codes[rows], pods.started[rows]
-        self._undo.append(_Moves(kind, rows, places, codes, nominated, start_times, started))
+        # copies: each may be a small part of an array that is not needed any more
+        self._undo.append(_Moves(kind, rows.copy(), places.copy(), codes, nominated, start_times, started))
 
     def _remember(self, kind: MoveKind, pod: int, node: ClusterRow) -> None:
         pods = self.pods

@@ -151,13 +151,35 @@ class PodCopies(Sequence[Pod]):
 
 
 class _Numbered(Sequence[str]):
-    """Texts, followed by texts that differ only in a number at the end."""
+    """Texts that differ in a number at their ends."""
 
-    def __init__(self, texts: Sequence[str], prefix: str, numbers: IntArray) -> None:
-        self._texts, self._prefix, self._numbers = texts, prefix, numbers
+    def __init__(self, prefix: str, numbers: IntArray) -> None:
+        self._prefix, self._numbers = prefix, numbers
 
     def __len__(self) -> int:
-        return len(self._texts) + len(self._numbers)
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> _Numbered: ...
+    def __getitem__(self, at: int | slice) -> str | _Numbered:
+        if isinstance(at, slice):
+            return _Numbered(self._prefix, self._numbers[at])
+        return f"{self._prefix}{self._numbers[at]}"
+
+    def __iter__(self) -> Iterator[str]:
+        return (f"{self._prefix}{number}" for number in self._numbers.tolist())
+
+
+class _Joined(Sequence[str]):
+    """Texts, and others behind them, none of which is copied."""
+
+    def __init__(self, texts: Sequence[str], more: Sequence[str]) -> None:
+        self.texts, self.more = texts, more
+
+    def __len__(self) -> int:
+        return len(self.texts) + len(self.more)
 
     @overload
     def __getitem__(self, at: int) -> str: ...
@@ -166,12 +188,44 @@ class _Numbered(Sequence[str]):
     def __getitem__(self, at: int | slice) -> str | list[str]:
         if isinstance(at, slice):
             return [self[row] for row in range(*at.indices(len(self)))]
-        first = len(self._texts)
-        return self._texts[at] if 0 <= at < first else f"{self._prefix}{self._numbers[at - first if at >= 0 else at]}"
+        first = len(self.texts)
+        return self.texts[at] if 0 <= at < first else self.more[at - first if at >= 0 else at]
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._texts
-        yield from (f"{self._prefix}{number}" for number in self._numbers.tolist())
+        yield from self.texts
+        yield from self.more
+
+
+def longer(texts: Sequence[str], more: Sequence[str]) -> Sequence[str]:
+    """Texts with more behind them; those that are not in a list are not copied."""
+    if not isinstance(texts, _Joined):
+        return [*texts, *more]
+    is_list = isinstance(texts.more, list)
+    return _Joined(texts.texts, [*texts.more, *more]) if is_list else _Joined(texts, [*more])
+
+
+class _MoreRows(Mapping[str, int]):
+    """Rows by key of pods, and of others, of which one may have the name of one before."""
+
+    def __init__(self, rows: Mapping[str, int], more: dict[str, int]) -> None:
+        self.rows, self.more = rows, more
+
+    def __len__(self) -> int:
+        return len(self.rows) + sum(key not in self.rows for key in self.more)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.rows
+        yield from (key for key in self.more if key not in self.rows)
+
+    def __getitem__(self, key: str) -> int:
+        return self.more[key] if key in self.more else self.rows[key]
+
+
+def longer_rows(rows: Mapping[str, int], more: dict[str, int]) -> Mapping[str, int]:
+    """`longer` of rows by key; the last of a name counts."""
+    if isinstance(rows, _MoreRows):
+        return _MoreRows(rows.rows, {**rows.more, **more})
+    return {**rows, **more} if isinstance(rows, dict) else _MoreRows(rows, more)
 
 
 class _RowsOfCopies(Mapping[str, int]):
@@ -431,9 +485,9 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         return replace(
             self,
             rows=_RowsOfCopies(self.rows, copies, len(self)),
-            names=_Numbered(self.names, copies.prefix, numbers),
+            names=_Joined(self.names, _Numbered(copies.prefix, numbers)),
             namespaces=self.namespaces.with_copies(metadata.namespace, count),
-            uids=_Numbered(self.uids, copies.uid_prefix, numbers),
+            uids=_Joined(self.uids, _Numbered(copies.uid_prefix, numbers)),
             labels=self.labels.with_copies(dict(metadata.labels), count),
             annotations=self.annotations.with_copies(dict(metadata.annotations), count),
             owners=self.owners.with_copies(metadata.owner_references, count),
@@ -554,29 +608,55 @@ def _kept(status: PodStatus) -> PodStatus:
     return PodStatus(conditions=status.conditions)
 
 
-class RequestTable(Struct, frozen=True, kw_only=True):
-    """The requests of each pod, as arrays."""
+class Amounts:
+    """(pod, resource) int64 amounts. Pods of equal ones share a row, which is looked up when it is read."""
 
-    matrix: IntArray
-    """(pod, resource) int64: milli-units of cpu, units of everything else."""
-    nonzero: IntArray
-    """(pod, 2) int64: cpu and memory with the scheduler's defaults for containers without requests."""
+    __slots__ = ("_codes", "_values")
+
+    def __init__(self, codes: IntArray, values: IntArray) -> None:
+        self._codes, self._values = codes, values
+
+    def __getitem__(self, key: int | IntArray | tuple[int | IntArray, int | IntArray | list[int]]) -> IntArray:
+        """Of pods, or of pods and resources, as of an array."""
+        if isinstance(key, tuple):
+            found: IntArray = self._values[self._codes[key[0]], key[1]]
+        else:
+            found = self._values[self._codes[key]]
+        return found
+
+    def joined(self, codes: IntArray, values: IntArray) -> Amounts:
+        """With more pods behind them."""
+        return Amounts(np.concatenate([self._codes, codes + len(self._values)]), np.concatenate([self._values, values]))
+
+
+class RequestTable(Struct, frozen=True, kw_only=True):
+    """What each pod asks for."""
+
+    count: int
+    matrix: Amounts
+    """(pod, resource): milli-units of cpu, units of everything else."""
+    nonzero: Amounts
+    """(pod, 2): cpu and memory with the scheduler's defaults for containers that ask for none."""
 
     @classmethod
     def of(cls, requests: Column[PodRequest], names: ResourceNames) -> RequestTable:
-        matrix = np.array([names.row(r.amounts) for r in requests.values], dtype=np.int64)
-        nonzero = np.array([(r.nonzero_cpu, r.nonzero_memory) for r in requests.values], dtype=np.int64)
-        if not requests.values:
-            matrix, nonzero = np.zeros((0, len(names)), dtype=np.int64), np.zeros((0, 2), dtype=np.int64)
-        return cls(matrix=matrix[requests.codes], nonzero=nonzero[requests.codes])
+        count, (matrix, nonzero) = len(requests), _amounts(requests.values, names)
+        return cls(count=count, matrix=Amounts(requests.codes, matrix), nonzero=Amounts(requests.codes, nonzero))
 
     def with_more(self, requests: Column[PodRequest], names: ResourceNames) -> RequestTable:
-        """Append the requests of more pods."""
-        values, codes = np.unique(requests.codes[len(self.matrix) :], return_inverse=True)
-        more = RequestTable.of(Column(codes.astype(np.int64), [requests.values[int(code)] for code in values]), names)
+        """The table of more pods, whose requests stand behind those that it has."""
+        values, codes = np.unique(requests.codes[self.count :], return_inverse=True)
+        matrix, nonzero = _amounts([requests.values[int(code)] for code in values], names)
         return RequestTable(
-            matrix=np.concatenate([self.matrix, more.matrix]), nonzero=np.concatenate([self.nonzero, more.nonzero])
+            count=len(requests), matrix=self.matrix.joined(codes, matrix), nonzero=self.nonzero.joined(codes, nonzero)
         )
+
+
+def _amounts(requests: Sequence[PodRequest], names: ResourceNames) -> tuple[IntArray, IntArray]:
+    """(request, resource) as `RequestTable.matrix`, and (request, 2) as its `nonzero`."""
+    matrix = np.array([names.row(one.amounts) for one in requests], dtype=np.int64)
+    nonzero = np.array([(one.nonzero_cpu, one.nonzero_memory) for one in requests], dtype=np.int64)
+    return matrix.reshape(-1, len(names)), nonzero.reshape(-1, 2)
 
 
 def host_ports(spec: PodSpec, *, sidecars: bool = True) -> tuple[ContainerPort, ...]:

@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from kschedx import __version__
 from kschedx.cli.connection import Connection
-from kschedx.cli.mcp.tools import TOOLS, Asked, Tool, answer, bounded, size, tool
+from kschedx.cli.mcp.tools import MOST, SUMMARY, TOOLS, Asked, Tool, answer, bounded, size, tool
 from kschedx.cli.output import ExitCode
 from kschedx.cli.question import Question
 from kschedx.cli.worker import Captured, Worker
@@ -108,7 +108,7 @@ MOST_FILES = 100
 class Detail(StrEnum):
     """How much of an answer an assistant gets."""
 
-    SUMMARY = "summary"
+    SUMMARY = SUMMARY
     NODES = "nodes"
     FULL = "full"
 
@@ -125,7 +125,7 @@ class _Bounds(Struct, frozen=True):
 BOUNDS = {
     Detail.SUMMARY: _Bounds(text=1_600, notes=300, whole=6_000),
     Detail.NODES: _Bounds(text=6_000, notes=2_000, whole=24_000),
-    Detail.FULL: _Bounds(text=16_000, notes=2_000, whole=60_000),
+    Detail.FULL: _Bounds(text=16_000, notes=2_000, whole=MOST),
 }
 FRAME = 500
 """Bytes of an answer that are neither screen nor document."""
@@ -268,8 +268,9 @@ def _result(wanted: Tool, answer: Captured, detail: Detail) -> types.CallToolRes
         structured["notes"] = _cut(answer.errors, bounds.notes)
     if answer.document is not None and wanted.document is not None and detail is not Detail.SUMMARY:
         room = bounds.whole - FRAME - size(screen) - size(structured)
+        cut: Any = answer.document
         for limit in (room, room // 2):
-            document, left_out = bounded(answer.document, limit)
+            document, left_out = bounded(cut["document"], limit, cut["leftOut"])
             if size((document, left_out)) <= room:
                 structured["document"], structured["leftOut"] = document, msgspec.to_builtins(left_out)
                 break

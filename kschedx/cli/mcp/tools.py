@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,12 @@ FEWEST = 3
 """Entries that stay of anything that is cut."""
 MOST_FIELDS = 40
 """Of an object."""
+LEAST = 100
+"""Bytes of an entry where there are so many that the whole is too large."""
+SUMMARY = "summary"
+"""The detail that has no document."""
+MOST = 60_000
+"""Bytes of a document; no answer has more."""
 
 
 class LeftOut(Struct, frozen=True, kw_only=True):
@@ -41,41 +48,69 @@ class LeftOut(Struct, frozen=True, kw_only=True):
     of: int
 
 
-def bounded(document: Mapping[str, object], limit: int) -> tuple[dict[str, Any], tuple[LeftOut, ...]]:
-    """The document in at most `limit` bytes of JSON, as far as cutting maps and lists of many entries goes.
+def bounded(
+    document: Mapping[str, object], limit: int, before: Sequence[LeftOut] = ()
+) -> tuple[dict[str, Any], tuple[LeftOut, ...]]:
+    """The document in at most `limit` bytes of JSON, as far as cutting maps and lists of many entries goes. `before`:
+    what was cut from it before.
 
     The largest is halved first, so that what is short stays whole.
     """
-    made: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
-    whole: dict[str, int] = {}
+    whole = {one.path: one.of for one in before}
+    made: dict[str, Any] = _copied(document, "", limit // LEAST if size(document) > limit else sys.maxsize, whole)
     while size(made) > limit:
-        containers = [(path, entries) for path, entries in _containers(made, "") if len(entries) > FEWEST]
-        if not containers:
+        _, path, largest = _largest(made, "", (0, "", {}))
+        if not largest:
             break
-        path, largest = max(containers, key=lambda one: (_spare(one[1]), one[0]))
         whole.setdefault(path, len(largest))
         _cut(largest, max(len(largest) // 2, FEWEST))
     return made, tuple(_left_out(made, whole))
 
 
+def _copied(value: Any, path: str, most: int, whole: dict[str, int]) -> Any:
+    """A copy in which maps and lists have at most so many entries. `whole` learns how many those had that lose some."""
+    if isinstance(value, list | tuple):
+        if len(value) > most:
+            whole.setdefault(path, len(value))
+        return [_copied(item, f"{path}/{number}", most, whole) for number, item in enumerate(value[:most])]
+    if not isinstance(value, Mapping):
+        return value
+    keys = list(value)
+    if len(keys) > most and _is_map(value):
+        whole.setdefault(path, len(keys))
+        del keys[most:]
+    return {key: _copied(value[key], _below(path, key), most, whole) for key in keys}
+
+
+def _below(path: str, key: str) -> str:
+    return f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
+
+
 def _left_out(made: dict[str, Any], whole: Mapping[str, int]) -> Iterator[LeftOut]:
-    now = dict(_containers(made, ""))
     for path, count in whole.items():
-        if path in now:  # what it stands in may have been cut itself
-            yield LeftOut(path=path, kept=len(now[path]), of=count)
+        found: Any = made
+        for key in path.split("/")[1:]:
+            if isinstance(found, list):
+                found = dict(enumerate(found)).get(int(key))
+            elif isinstance(found, dict):
+                found = found.get(key.replace("~1", "/").replace("~0", "~"))
+        if isinstance(found, dict | list):  # what it stands in may have been cut itself
+            yield LeftOut(path=path, kept=len(found), of=count)
 
 
-def _containers(value: object, path: str) -> Iterator[tuple[str, dict[str, Any] | list[Any]]]:
-    """Everything that can lose entries: lists, and maps by name, whose values are alike."""
-    if isinstance(value, list):
-        yield path, value
-        for number, item in enumerate(value):
-            yield from _containers(item, f"{path}/{number}")
-    elif isinstance(value, dict):
-        if _is_map(value):
-            yield path, value
-        for key, item in value.items():
-            yield from _containers(item, f"{path}/{key.replace('~', '~0').replace('/', '~1')}")
+_Found = tuple[int, str, dict[str, Any] | list[Any]]
+"""How many bytes halving saves, and of what."""
+
+
+def _largest(value: dict[str, Any] | list[Any], path: str, found: _Found) -> _Found:
+    """The one of which halving saves most, among these and what was found before."""
+    if len(value) > FEWEST and (isinstance(value, list) or _is_map(value)):
+        found = max(found, (_spare(value), path, value), key=lambda one: one[:2])
+    entries = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in entries:
+        if isinstance(item, dict | list) and size(item) > found[0]:
+            found = _largest(item, _below(path, str(key)), found)
+    return found
 
 
 def _is_map(value: Mapping[str, object]) -> bool:
@@ -455,7 +490,16 @@ class Asked(Struct, frozen=True):
 
 
 def answer(asked: Asked) -> Answer | int:
-    """Raises `KschedxError`."""
+    """With a document no longer than it can be shown, and what was cut; none for a summary. Raises `KschedxError`."""
     answers = tool(asked.tool).answer
     assert answers is not None, "the server answers by itself"
-    return answers(asked.question, asked.arguments, asked.folder)
+    found = answers(asked.question, asked.arguments, asked.folder)
+    if isinstance(found, int):
+        return found
+    whole, is_summary = found.report.document, asked.arguments.get("detail", SUMMARY) == SUMMARY
+
+    def shown() -> Mapping[str, object]:
+        document, left_out = ({}, ()) if is_summary else bounded(whole(), MOST)
+        return {"document": document, "leftOut": left_out}
+
+    return replace(found, report=replace(found.report, document=shown))
