@@ -168,7 +168,7 @@ COMMANDS = {
         *("survive --each zone", "survive --each zone -o json", "survive --each zone -o html"),
     ),
     **_each(
-        Bound(40_000, 150, 1_500),
+        Bound(40_000, 150, 2_000),
         *("deschedule --policy POLICY", "deschedule --policy POLICY -o json", "deschedule --policy POLICY -o html"),
         *("descheduler-policy advise", "descheduler-policy advise -o html"),
     ),

@@ -202,6 +202,6 @@ def test_each_event_in_the_output_of_a_command_is_explained_once() -> None:
     assert [event.nodes for event in events] == [5, None]
     lines = [line.plain for line in reason_lines(DESCRIBED, 100)]
     assert sum(line.startswith("✗ insufficient-resource") for line in lines) == 1
-    assert any(line.startswith("no-scale-up") for line in lines)
+    assert any(line.startswith("✗ no-scale-up") for line in lines)
     with pytest.raises(InputError, match="no line of the text"):
         reason_lines("Name: web-0\nEvents: <none>", 80)
