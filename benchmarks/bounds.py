@@ -153,7 +153,7 @@ COMMANDS = {
     ),
     **_each(Bound(10_000, 20, 500), "kueue", "kueue -o json"),
     **_each(Bound(1_000, 30, 800), "scale-down NODE", "scale-down NODE -o html"),
-    **_each(Bound(50, 500, 1_500), "simulate --scale deploy/web=600000"),
+    **_each(Bound(50, 500, 2_000), "simulate --scale deploy/web=600000"),
     **_each(Bound(50_000, 80, 1_000), "scale-down", "scale-down -o json", "scale-down -o html"),
     **_each(
         Bound(50, 40, 1_300),
