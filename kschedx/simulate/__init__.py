@@ -1,1 +1,1 @@
-"""What happens next: a queue of pods on a cluster that moves."""
+"""Simulations: a queue of pods on a moving cluster."""

@@ -1,4 +1,5 @@
-"""How many nodes, and of which kinds, would give some pods a place: tried, with the pods one after the other."""
+"""How many nodes of which shapes make some pods schedulable: nodes are added on trial, and the pods scheduled one by
+one."""
 
 from __future__ import annotations
 
@@ -22,16 +23,16 @@ from kschedx.snapshot.daemon_sets import DaemonPod, daemon_pods, less, overhead
 from kschedx.snapshot.pods import PodTable
 
 MOST_ADDED = 500
-"""Nodes; what fits none of them is reported as not helped."""
+"""The largest number of added nodes; pods that fit none of them are reported as not helped."""
 MOST_KINDS = 60
-"""Kinds of pods for which kinds of nodes are tried."""
+"""The number of equivalence classes of pods for which node shapes are tried."""
 
 
 class NodesLike(Document, frozen=True):
     like: str
-    """A node of that kind."""
+    """An existing node with this shape."""
     zone: str
-    """Where they have to be; empty where nodes have no zones."""
+    """The zone of the added nodes; empty if nodes have no zones."""
     count: int
 
 
@@ -40,7 +41,7 @@ class AddedNodes(Document, frozen=True):
 
     nodes: tuple[NodesLike, ...]
     pods: int
-    """Pods that have a node then."""
+    """The number of pods that have a node then."""
     not_helped: tuple[str, ...]
     """Pods, `namespace/name`, that no added node helps."""
 
@@ -48,8 +49,8 @@ class AddedNodes(Document, frozen=True):
 def nodes_for(
     simulator: Simulator, rows: Sequence[int], gone: Collection[str], *, keeps_labels: bool = True
 ) -> AddedNodes:
-    """The nodes that give these pods, which wait, a place beside the nodes that are `gone`; the cluster is left as it
-    is. Without `keeps_labels` the nodes that are gone are in no topology any more."""
+    """Return the nodes on which these pending pods fit, besides the nodes that are `gone`; the cluster is left
+    unchanged. Without `keeps_labels`, no topology counts the lost nodes."""
     cluster = simulator.run.cluster
     mark = cluster.mark()
     if not keeps_labels:
@@ -67,7 +68,8 @@ def kind_of(pods: PodTable, row: int) -> tuple[int, ...]:
 
 
 def left_over(run: Run, rows: Sequence[int]) -> Iterator[int]:
-    """The pods that are unschedulable, one after the other; after one of a class is, the others of it are not tried."""
+    """Yield the unschedulable pods. They are scheduled one after the other; after one pod of a class is unschedulable,
+    the others of the class are not tried."""
     pods, waiting = run.cluster.pods, np.asarray(rows, dtype=np.int64)
     full: set[tuple[int, ...]] = set()
     ends = np.append(np.flatnonzero(np.diff(pods.class_numbers(waiting))) + 1, len(waiting))
@@ -119,7 +121,7 @@ class _Addition:
         )
 
     def _add_for(self, rows: Sequence[int]) -> bool:
-        """Add nodes on which such a pod fits, until all of them do. False if there is no such node."""
+        """Add nodes on which these identical pods fit, until all of them do. Returns False if there is no such node."""
         left, is_helped = list(rows), False
         while left and self._add_one_kind(left):
             is_helped = True
@@ -127,7 +129,7 @@ class _Addition:
         return is_helped
 
     def _kinds_of_nodes(self, row: int) -> list[Node]:
-        """A node of each kind and zone, the best for the pod first."""
+        """Return a node of each shape and zone, the best for the pod first."""
         by_zone: dict[str, list[Node]] = {}
         for node in self._templates:
             by_zone.setdefault(first_label(node.metadata.labels, ZONE_LABELS), []).append(node)
@@ -135,7 +137,8 @@ class _Addition:
         return [node for some in zip_longest(*found) for node in some if node is not None]
 
     def _add_one_kind(self, rows: Sequence[int]) -> bool:
-        """Add nodes of the first kind on which such a pod fits, as long as they help. False if there is none."""
+        """Add nodes of the first shape on which these identical pods fit, as long as they help. Returns False if there
+        is none."""
         run, cluster = self._simulator.run, self._cluster
         if sum(self._added.values()) >= MOST_ADDED:
             return False
@@ -168,7 +171,7 @@ class _Addition:
 
 
 def _elsewhere(gone: Iterable[Node | None], alive: Sequence[Node]) -> list[Node]:
-    """Nodes like those that are gone, in a zone that is left."""
+    """Return nodes like the lost ones, in a zone that still has nodes."""
     zones = sorted({first_label(node.metadata.labels, ZONE_LABELS) for node in alive})
     found = []
     for node in filter(None, gone):

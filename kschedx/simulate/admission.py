@@ -1,8 +1,9 @@
-"""Kueue beside kube-scheduler: what it admits becomes pods that are scheduled, what it evicts loses its pods.
+"""Kueue next to kube-scheduler: Workloads that it admits become pods that are scheduled, and evicted Workloads lose
+their pods.
 
 Kueue does not look at nodes, except for topologies, so its cycles do not depend on kube-scheduler's decisions. The pods
-that one cycle admits are scheduled before those of the next.
-Upstream: pkg/controller/jobframework/reconciler.go, pkg/podset, pkg/controller/tas of kubernetes-sigs/kueue.
+that one cycle admits are scheduled before those of the next. Upstream: pkg/controller/jobframework/reconciler.go,
+pkg/podset, pkg/controller/tas of kubernetes-sigs/kueue.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Labels = Mapping[str, str]
 
 
 def admit_workloads(simulator: Simulator) -> KueueResult:
-    """Run Kueue on the cluster as it stands until it is settled, and schedule the pods of what it admits."""
+    """Run Kueue on the current cluster until nothing changes, and schedule the pods of the admitted Workloads."""
     return _Admission(simulator).run()
 
 
@@ -54,7 +55,7 @@ class _Admission:
         self._refused: dict[str, str] = {}
 
     def _pods_of_workloads(self) -> Iterator[tuple[int, str]]:
-        """Rows of pods with the Workloads that hold quota for them."""
+        """Yield the rows of pods with the Workloads that hold quota for them."""
         by_owner = {
             (one.metadata.namespace, owner.kind, owner.name): key
             for key, one in self._workloads.items()
@@ -89,7 +90,7 @@ class _Admission:
         )
 
     def _follow(self, admitted: Iterable[str], evicted: Mapping[str, Eviction]) -> None:
-        """Jobs start and stop; kube-scheduler places the pods of those that start."""
+        """Start and stop jobs; kube-scheduler schedules the pods of started jobs."""
         rows = [row for key in admitted for row in self._start(self._run.jobs[key])]
         for key, eviction in evicted.items():
             self._stop(key, eviction.message)
@@ -98,7 +99,8 @@ class _Admission:
     # --- jobs
 
     def _start(self, job: Job) -> list[int]:
-        """Rows of the Workload's pods: those that Kueue's gate holds, or those that the job creates now."""
+        """Return the rows of the Workload's pods: those that Kueue's gate holds back, or those that the job creates
+        now."""
         self._admitted[job.key] = None
         self._evicted.pop(job.key, None)
         held = [row for row in self._rows.get(job.key, ()) if row not in self._simulator.deleted]
@@ -107,7 +109,7 @@ class _Admission:
         return rows
 
     def _stop(self, key: str, message: str) -> None:
-        """The job is suspended, and its pods are deleted."""
+        """Suspend the job and delete its pods."""
         if self._admitted.pop(key, key) is not None:
             self._evicted[key] = message
         for row in self._rows.pop(key, ()):
@@ -116,7 +118,7 @@ class _Admission:
         self._suspend(key, suspended=True)
 
     def _suspend(self, key: str, *, suspended: bool) -> None:
-        """Write `spec.suspend` of the job, where the snapshot has its manifest."""
+        """Write `spec.suspend` of the job, if the snapshot has its manifest."""
         maker = self._maker(key)
         manifest = manifest_of(self._simulator.snapshot, maker)
         spec = map_at(manifest, "spec") if manifest is not None else {}
@@ -125,7 +127,7 @@ class _Admission:
             self._simulator.manager.keep_manifest(maker, changed)
 
     def _maker(self, key: str) -> Owner:
-        """What owns the Workload."""
+        """Return the owner of the Workload."""
         metadata = self._workloads[key].metadata
         owner = metadata.controller
         kind, name = ("Workload", metadata.name) if owner is None else (owner.kind, owner.name)
@@ -146,7 +148,7 @@ class _Admission:
         return made
 
     def _created(self, job: Job) -> list[int]:
-        """Pods of the Workload's templates, owned by what owns the Workload."""
+        """Create the pods of the Workload's templates, owned by the Workload's owner, and return their rows."""
         simulator, workload = self._simulator, self._workloads[job.key]
         maker, owner = self._maker(job.key), workload.metadata.controller
         templates = {one.name: one.template for one in workload.spec.pod_sets}
@@ -171,7 +173,8 @@ class _Admission:
         return [*range(before, len(simulator.pods))]
 
     def _as_admitted(self, job: Job, assigned: PodSetAssignment, pod: Pod, place: Labels) -> Pod:
-        """The pod with the labels and tolerations of its flavors, its admission checks, and its topology domain."""
+        """Return the pod with the labels and tolerations of its flavors, its admission checks, and its topology
+        domain."""
         updates = [
             up for one in job.checks if one.state == READY for up in one.pod_set_updates if up.name == assigned.name
         ]
@@ -186,7 +189,7 @@ def _assignments(job: Job) -> tuple[PodSetAssignment, ...]:
 
 
 def _counted(assigned: PodSetAssignment) -> Iterator[tuple[Labels, int]]:
-    """The labels of each topology domain with its number of pods; without a topology all pods together."""
+    """Yield the labels of each topology domain with its number of pods; without a topology, all pods together."""
     topology = assigned.topology_assignment
     if topology is None:
         yield {}, assigned.count or 0
@@ -196,6 +199,6 @@ def _counted(assigned: PodSetAssignment) -> Iterator[tuple[Labels, int]]:
 
 
 def _places(assigned: PodSetAssignment) -> Iterator[Labels]:
-    """The labels of each pod's topology domain."""
+    """Yield the labels of each pod's topology domain."""
     for place, count in _counted(assigned):
         yield from repeat(place, count)

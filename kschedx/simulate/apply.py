@@ -1,4 +1,4 @@
-"""What changes made by hand do to pods, at once and through the controllers that see them."""
+"""The effects of manual changes on pods, at once and through the controllers that react to them."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class ChangeEffectDocument(Document, frozen=True, kw_only=True, omit_defaults=Tr
 
     text: str = field(name="change")
     made: tuple[str, ...]
-    """Pods that it made, and that wait."""
+    """Pending pods that the change created."""
     evicted: tuple[str, ...]
-    """Pods that lost their nodes, and come back under their names."""
+    """Pods that lost their nodes, and are recreated under their names."""
     gone: tuple[str, ...]
-    """Pods that are gone for good."""
+    """Pods that are permanently deleted."""
     undone: str = ""
-    """What an autoscaler does about it."""
+    """The autoscaler that undoes the change, and how."""
 
 
 class ChangeEffect(Struct, frozen=True, kw_only=True):
@@ -80,32 +80,32 @@ class ChangeEffect(Struct, frozen=True, kw_only=True):
 
 
 class _Made(Struct, frozen=True, kw_only=True):
-    """A change that was made."""
+    """An applied change."""
 
     change: Change
     first_row: int
-    """The first row of the pods that were created since."""
+    """The first row of the pods that were created since the change."""
     evicted: tuple[str, ...]
     gone: tuple[str, ...]
     undone: str
 
 
 class Displaced(Struct, frozen=True, kw_only=True):
-    """Pods that lost their nodes to changes: to the changes themselves, or to pods that came with them."""
+    """Pods that lost their nodes to changes: directly, or preempted by pods that the changes created."""
 
     moved: tuple[str, ...] = ()
-    """Those that find another, by `namespace/name`."""
+    """Pods, `namespace/name`, that are assigned to another node."""
     waiting: tuple[str, ...] = ()
-    """Those that find none."""
+    """Pods that stay pending."""
     gone: tuple[str, ...] = ()
-    """Those that no controller recreates."""
+    """Pods that no controller recreates."""
 
 
 def evicted_by_taints(snapshot: Snapshot, changed: Iterable[tuple[Node, Node]], *, comparison: bool) -> Iterator[int]:
-    """Rows of the pods that taints drive off nodes, as these were and as they are now; those of DaemonSets and of the
-    kubelet are not among them. Who tolerates a taint for some time goes once that is over.
+    """Yield the rows of pods that changed taints evict; each pair is a node before and after. Pods of DaemonSets and of
+    the kubelet are left out. A pod with tolerationSeconds is evicted once they are over, so it is included.
 
-    Source of the rule: processPodOnNode in pkg/controller/tainteviction/taint_eviction.go.
+    Upstream: processPodOnNode in pkg/controller/tainteviction/taint_eviction.go.
     """
     pods = snapshot.pods
     for before, now in changed:
@@ -129,33 +129,32 @@ def _has_to_go(pods: PodTable, row: int, node: Node, *, comparison: bool) -> boo
     )
 
 
-# Changes applied to a cluster, one after the other: another cluster.
-#
-# A drain is none of them: it takes decisions, which `what_if` lets be taken between two changes.
+# Changes applied to a cluster, one after the other. A drain is not one of them: it takes decisions, and `what_if` runs
+# it between two changes.
 
 
 class ClusterChanges:
-    """Changes made by hand, and how controllers react to nodes that change."""
+    """Manual changes, and how controllers react to changed nodes."""
 
     def __init__(self, simulator: Simulator, namespace: str) -> None:
-        """`namespace` is that of what names none."""
+        """`namespace` is the namespace of objects without one."""
         self._simulator = simulator
         self._manager = simulator.manager
         self._setup = simulator.setup
         self._namespace = namespace
         self.added_nodes: list[str] = []
         self._removed: dict[str, Node] = {}
-        """Nodes that a change took away, as they were."""
+        """Nodes that a change removed, in their last state."""
         self._made: list[_Made] = []
         self._evicted: list[str] = []
-        """Pods that lost their nodes, and wait."""
+        """Pods that lost their nodes and are pending."""
         self._gone: list[str] = []
         self._undone = ""
-        """Pods that were deleted though no change names them."""
+        """How an autoscaler undoes the current change, or empty. `_gone` are deleted pods that no change names."""
         self.workloads: dict[Workload, Manifest | None] = {}
-        """What changes applied or scaled, to the manifest of a custom resource."""
+        """Workloads that changes applied or scaled; the value is the manifest of a custom resource."""
         self.refused: list[tuple[Manifest, NotAdmittedError]] = []
-        """Pods and updates that the API server does not take."""
+        """Pods and updates that the API server refuses."""
         self._count_what_is_there()
 
     @property
@@ -168,7 +167,7 @@ class ClusterChanges:
 
     @property
     def effects(self) -> tuple[ChangeEffect, ...]:
-        """Of every change that was made, with the pods that controllers created for it until the next one."""
+        """The effect of every applied change, with the pods that controllers created for it until the next change."""
         ends = [*(one.first_row for one in self._made), len(self._simulator.pods)][1:]
         return tuple(self._effect(one, end) for one, end in zip(self._made, ends, strict=True))
 
@@ -187,7 +186,7 @@ class ClusterChanges:
         )
 
     def apply(self, change: Change) -> None:
-        """Raises `InputError` with the change."""
+        """Apply a change. Raises `InputError` with the change."""
         first_row = len(self._simulator.pods)
         self._evicted, self._gone, self._undone = [], [], ""
         self._manager.left_nodes.clear()
@@ -208,21 +207,22 @@ class ClusterChanges:
         )
 
     def node(self, change: Change) -> Node:
-        """The only node that a change names. Raises `InputError` with the change."""
+        """Return the only node that a change names. Raises `InputError` with the change."""
         try:
             return self._node(change.text)
         except InputError as error:
             raise error.at(Place(object=str(change))) from None
 
     def _node(self, name: str) -> Node:
-        """Raises `InputError` with the nearest name, or with what became of the node."""
+        """Return a node by its name. Raises `InputError` with the nearest name, or because an earlier change removed
+        the node."""
         gone = self._taken_away(name)
         if gone is not None:
             raise InputError(f'node "{gone.name}" is gone', hint="an earlier change removes it")
         return node_of(self.snapshot, name)
 
     def _taken_away(self, name: str) -> Node | None:
-        """The node that a change has taken away, as it was; None for one that is there, or was never."""
+        """Return the node that a change removed, in its last state; None for a node that exists or never did."""
         bare = bare_name(name)
         return None if bare in self.snapshot.cluster.index else self._removed.get(bare)
 
@@ -267,7 +267,7 @@ class ClusterChanges:
         self.follow([(before, node)])
 
     def follow(self, changed: Sequence[tuple[Node, Node]]) -> None:
-        """What controllers do about nodes that are as the second of each pair now, and were as the first."""
+        """Let controllers react to changed nodes; each pair is a node before and after."""
         if not changed:
             return
         comparison = compares_taints(self._setup)
@@ -291,11 +291,12 @@ class ClusterChanges:
         self._add_daemons_on(added)
 
     def _template(self, name: str) -> Node:
-        """The node that others are to be like: one that is there, or that they take the place of."""
+        """Return the template of added nodes: an existing node, or a removed one that they replace."""
         return self._taken_away(name) or self._node(name)
 
     def _remove_node(self, name: str) -> None:
-        """Its pods go with it; controllers recreate theirs on other nodes, but for pods that belong to the node."""
+        """Remove a node with its pods; controllers recreate theirs on other nodes, except pods that belong to the
+        node."""
         node = self._node(name)
         self._removed[node.name] = node
         row = self.snapshot.cluster.index[node.name]
@@ -307,10 +308,11 @@ class ClusterChanges:
         moving.remove_node(row)
         self.snapshot = moving.frozen()
 
-    # --- pods and what makes them
+    # --- pods and workloads
 
     def _workload(self, target: str) -> Workload:
-        """`deploy/web`, in the namespace of the question, or `shop/deploy/web`."""
+        """Return the workload `deploy/web`, in the namespace of the question, or `shop/deploy/web`. Raises
+        `InputError`."""
         parts = target.split("/")
         namespace = parts.pop(0) if len(parts) == 3 else self._namespace
         kind = SHORT_NAMES.get(parts[0].lower().partition(".")[0]) if len(parts) == 2 else None
@@ -321,7 +323,7 @@ class ClusterChanges:
         return workload
 
     def _meant(self, parts: Sequence[str], namespace: str) -> str:
-        """What a target without a known kind may stand for."""
+        """Return what a target without a known kind may mean."""
         if len(parts) == 2:
             return nearest("/".join(parts), (f"{kind}/{parts[1]}" for kind in SHORT_NAMES))
         named = [Workload(*key) for key in self.snapshot.workloads if key[1:] == (namespace, parts[-1])]
@@ -357,7 +359,7 @@ class ClusterChanges:
             self._manager.apply(workloads.with_replicas(known, replicas))
 
     def _by_replica_set(self, workload: Workload) -> Manifest | None:
-        """A Deployment without pods, as the newest of its ReplicaSets has it."""
+        """Return the manifest of a Deployment without pods, from its newest ReplicaSet."""
         found = [*replica_sets_of(self.snapshot, workload)]
         if not found:
             return None
@@ -367,7 +369,7 @@ class ClusterChanges:
         return {**manifest, "kind": workload.kind, "metadata": metadata, "status": {}}
 
     def _delete(self, target: str) -> None:
-        """A pod with a controller is created again; a workload goes with its pods; a node as with --remove-node."""
+        """Delete a pod, which its controller recreates; a workload with its pods; or a node as with --remove-node."""
         if names_node(target):
             self._remove_node(target)
             return
@@ -416,15 +418,15 @@ class ClusterChanges:
         assert row is not None, "`_workload` has looked for it"
         return row
 
-    # --- pods that come and go
+    # --- creation and deletion of pods
 
     def _add_daemons_on(self, nodes: Sequence[Node]) -> None:
-        """DaemonSets' pods run on nodes that have been added."""
+        """Create the pods of DaemonSets on added nodes."""
         self._add_daemons(*daemons_on(self.snapshot, self._setup, nodes))
 
     def _add_daemons(self, cluster: Snapshot, made: Iterable[Pod]) -> None:
-        """New pods of several DaemonSets, of which what is refused to one does not concern the others; `cluster` has
-        what is made for them."""
+        """Create pods of several DaemonSets; a refused pod of one does not concern the others. `cluster` has the
+        objects that are created for them."""
         of_owner: dict[tuple[str, str], list[Pod]] = {}
         for pod in made:
             owner = pod.metadata.controller
@@ -448,19 +450,19 @@ class ClusterChanges:
         self._count([subject.pod], came=True)
 
     def _drop(self, rows: Iterable[int]) -> None:
-        """Pods go for good."""
+        """Delete pods permanently."""
         rows = [*rows]
         self._count([self.snapshot.pods[row] for row in rows], came=False)
         for row in rows:
             self._simulator.delete(row)
 
     def _lose(self, rows: Sequence[int]) -> None:
-        """Delete pods that quotas may have counted."""
+        """Delete pods permanently and record them as gone."""
         self._gone += map(self.snapshot.pods.key, rows)
         self._drop(rows)
 
     def _recreate(self, rows: Sequence[int]) -> None:
-        """Controllers create these pods again: they wait, under their old names."""
+        """Delete pods that their controllers recreate: they are pending, under their old names."""
         if not self._simulator.options.recreate:
             self._lose(rows)
             return
@@ -471,13 +473,12 @@ class ClusterChanges:
     # --- quotas
 
     def _count_what_is_there(self) -> None:
-        """Bring quotas without a status up to date, before pods that do not exist yet and claims that may be
-        refused."""
+        """Update quotas without a status, before new pods and claims that may be refused."""
         if self.snapshot.of(ResourceQuota):
             self._simulator.put(Ledger(self.snapshot, self._setup.release).on(self.snapshot))
 
     def _count(self, pods: Sequence[Pod], *, came: bool) -> None:
-        """Quotas count pods that are admitted, or stop counting them."""
+        """Let quotas count admitted pods, or stop counting deleted ones."""
         if pods and bool(self.snapshot.of(ResourceQuota)):
             quotas = Ledger(self.snapshot, self._setup.release)
             for pod in pods:
@@ -488,7 +489,7 @@ class ClusterChanges:
             self._simulator.put(quotas.on(self.snapshot))
 
     def _discount(self, workload: Workload) -> None:
-        """Quotas count a workload no more."""
+        """Let quotas stop counting a workload."""
         if self.snapshot.of(ResourceQuota):
             quotas = Ledger(self.snapshot, self._setup.release)
             quotas.give(counted(workload.kind, workload.namespace, workload.name))
@@ -497,7 +498,7 @@ class ClusterChanges:
     # --- manifests
 
     def _apply_objects(self, objects: Sequence[tuple[Manifest, Place]]) -> None:
-        """What pods depend on first, whatever the order of the documents."""
+        """Apply the objects that pods depend on first, whatever the order of the documents."""
         placed = [(self._in_namespace(manifest), place) for manifest, place in objects]
         makers = [one for one in placed if is_foreign(one[0]) or workloads.makes_pods(str(one[0].get("kind")))]
         others = [one for one in placed if one not in makers]
@@ -520,7 +521,7 @@ class ClusterChanges:
         return True
 
     def _apply_custom(self, manifest: Manifest) -> None:
-        """A custom resource: as many pods of each of its templates as are known."""
+        """Apply a custom resource: create as many pods of each of its templates as are known."""
         workload = workloads.workload_of(manifest)
         self.workloads[workload] = manifest
         if creates_no_pods(self.snapshot, manifest):
@@ -551,7 +552,7 @@ class ClusterChanges:
         self.follow([(before.nodes[before.index[node.name]], node) for node in nodes if node.name in before.index])
 
     def _create_claims(self, key: str) -> None:
-        """A StatefulSet's controller creates a claim again of which a pending pod has been deprived."""
+        """Recreate a deleted claim of a pending pod, as a StatefulSet's controller does."""
         pods = self.snapshot.pods
         for row in pods.claiming(key):
             owner = next((one for one in pods.owners[row] if one.controller), None)

@@ -1,4 +1,4 @@
-"""Changes to try, as they are written: a verb and what it is done to."""
+"""Changes to try, in their written form: a verb and its object."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from kschedx.errors import InputError, Place, nearest
 
 Manifest = Mapping[str, object]
 Read = Callable[[str], list[tuple[dict[str, object], Place]]]
-"""The objects of a file or folder with their places."""
+"""Returns the objects of a file or folder with their places."""
 
 
 MOST_COUNT = 1_000_000
 MOST_NODES = 10_000
-"""Nodes, and replicas, that one change may ask for."""
+"""The largest number of nodes or replicas in one change."""
 
 
 class ChangeVerb(StrEnum):
-    """What can be done; the names of the options, and of the keys in a file of changes."""
+    """The verb of a change; also the name of the option, and the key in a file of changes."""
 
     APPLY = "apply"
     SCALE = "scale"
@@ -42,16 +42,16 @@ class Change(Struct, frozen=True, kw_only=True):
 
     verb: ChangeVerb
     text: str
-    """As it was written: `deploy/web=10`, `node-1`, a file's name."""
+    """The written text: `deploy/web=10`, `node-1`, a file's name."""
     objects: tuple[tuple[Manifest, Place], ...] = ()
-    """The manifests of APPLY, and the node of ADD_NODES where that is one from a file."""
+    """The manifests of APPLY, and the node of ADD_NODES if it comes from a file."""
 
     def __str__(self) -> str:
         return f"{self.verb} {self.text}".rstrip()
 
 
 def parse_change(verb: str, value: object, read: Read) -> Change:
-    """From a verb and what is written for it. Raises `InputError`."""
+    """Return the change with a verb and its written value. Raises `InputError`."""
     if verb not in list(ChangeVerb):
         raise InputError(
             f'"{verb}" is not a change', hint=nearest(verb, list(ChangeVerb)) or f"allowed: {', '.join(ChangeVerb)}"
@@ -76,7 +76,7 @@ def parse_change(verb: str, value: object, read: Read) -> Change:
 
 
 def parse_changes(written: Iterable[object], read: Read) -> tuple[Change, ...]:
-    """From a list of maps with one key each: `- scale: deploy/web=10`. Raises `InputError`."""
+    """Return the changes in a list of maps with one key each: `- scale: deploy/web=10`. Raises `InputError`."""
     found: list[Change] = []
     for number, entry in enumerate(written):
         if not isinstance(entry, Mapping) or len(entry) != 1:
@@ -95,7 +95,7 @@ def _entry(number: int) -> Place:
 
 
 def divided(text: str, sign: str, allowed: str) -> tuple[str, str]:
-    """What stands before and after the first `sign`. Raises `InputError` with what is allowed."""
+    """Return the parts before and after the first `sign`. Raises `InputError` with what is allowed."""
     before, found, after = text.partition(sign)
     if not found or not before or not after:
         raise InputError(f'found "{text}", allowed is {allowed}')
@@ -103,7 +103,7 @@ def divided(text: str, sign: str, allowed: str) -> tuple[str, str]:
 
 
 def parse_count(text: str, most: int = MOST_COUNT) -> int:
-    """How many nodes or replicas. Raises `InputError` for more than `most`."""
+    """Return a number of nodes or replicas. Raises `InputError` for more than `most`."""
     if not re.fullmatch(r"[0-9]+", text):
         raise InputError(f'found "{text}", expected a number')
     if len(text) > 9 or int(text) > most:
@@ -111,13 +111,14 @@ def parse_count(text: str, most: int = MOST_COUNT) -> int:
     return int(text)
 
 
-# Changes as a person writes them: options of a command line, and files that keep a list of them.
+# Changes as a user writes them: options of a command line, and files with a list of them.
 
 FROM_FILE = "changes"
 
 
 def typed_changes(typed: Iterable[tuple[str, str]], read: Read) -> tuple[Change, ...]:
-    """From options, by their names, in their order; `read` reads manifests. Raises `InputError`."""
+    """Return the changes of command-line options, in their order; each pair is an option's name and value. `read` reads
+    manifests. Raises `InputError`."""
     return tuple(one for name, value in typed for one in _typed(name.replace("_", "-"), value, read))
 
 
@@ -133,7 +134,7 @@ def _typed(verb: str, value: str, read: Read) -> Iterator[Change]:
 
 
 def _lists(path: str) -> Iterator[list[object]]:
-    """The lists in a YAML or JSON file; a JSON text is one of YAML too."""
+    """Yield the lists in a YAML or JSON file; JSON text is valid YAML."""
     from kschedx.sources import yaml as yaml_text
 
     try:

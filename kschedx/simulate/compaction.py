@@ -1,4 +1,4 @@
-"""Which nodes could be emptied together: one after the other, as long as every pod finds another node."""
+"""Nodes that can be emptied together: they are drained one after the other, as long as every pod fits another node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_TRIED = 100
-"""Nodes that are tried, those with the fewest pods first."""
+"""The number of nodes that are tried, those with the fewest pods first."""
 
 
 class PodMove(Document, frozen=True):
@@ -31,20 +31,20 @@ class EmptiedDocument(Document, frozen=True):
 
 
 class EmptiedTogether(Struct, frozen=True, kw_only=True):
-    """Nodes that are drained one after the other, and stay away."""
+    """Nodes that are drained one after the other, and stay cordoned."""
 
     nodes: tuple[str, ...]
     moves: Mapping[str, tuple[str, str]]
-    """Pods, `namespace/name`, to the node that they leave and the one that they get."""
+    """Pods, `namespace/name`, to the node that they leave and the node that they are assigned to."""
     blocked: Mapping[str, str]
-    """Other nodes that were tried, to why they stay."""
+    """Other nodes that were tried, to why they are not emptied."""
     not_tried: int
     prices: Mapping[str, float | None]
-    """Of the nodes, per hour; None for one of which no price is known."""
+    """Prices of the nodes per hour; None if unknown."""
 
     @property
     def price(self) -> float | None:
-        """Of all of them; None where that of one is not known."""
+        """The price of all nodes per hour; None if the price of one is unknown."""
         known = [price for price in self.prices.values() if price is not None]
         return sum(known) if known and len(known) == len(self.prices) else None
 
@@ -57,8 +57,8 @@ class EmptiedTogether(Struct, frozen=True, kw_only=True):
 def empty_together(
     snapshot: Snapshot, setup: Setup, names: Sequence[str], price_of: Callable[[str], float | None]
 ) -> EmptiedTogether:
-    """Drain these nodes within budgets, those with the fewest pods first; a node of which a pod would stay, or stay
-    pending, is taken back. Nothing is preempted for a pod that moves."""
+    """Drain these nodes within budgets, those with the fewest pods first. The drain of a node is undone if a pod would
+    stay on it or stay pending. Nothing is preempted for a pod that moves."""
     simulator = Simulator(snapshot, setup, SimulationOptions(force=True, delete_emptydir_data=True))
     cluster = simulator.run.cluster
     index = cluster.snapshot.cluster.index

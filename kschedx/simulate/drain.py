@@ -1,8 +1,7 @@
-"""A drain as `kubectl drain` does it: who goes, who stays, what a PodDisruptionBudget stops.
+"""A drain as `kubectl drain` does it: which pods are evicted, which stay, and which a PodDisruptionBudget blocks.
 
-Pods are evicted as long as their budgets allow it, which `budgets` says.
-
-Source of the rules: staging/src/k8s.io/kubectl/pkg/drain/filters.go.
+Pods are evicted as long as their budgets, from `budgets`, allow it. Upstream:
+staging/src/k8s.io/kubectl/pkg/drain/filters.go.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 
 class DrainedCluster(Protocol):
-    """A cluster that moves, as a drain sees it."""
+    """A moving cluster as a drain reads and changes it."""
 
     @property
     def run(self) -> Run: ...
@@ -32,11 +31,11 @@ class DrainedCluster(Protocol):
     def queue(self) -> Queue: ...
 
     def evict(self, rows: Iterable[int]) -> list[int]:
-        """Evict pods that have controllers. Returns the rows of those that wait at once."""
+        """Evict pods that have controllers. Returns the rows of those that are pending at once."""
         ...
 
     def react(self, rows: Iterable[int]) -> None:
-        """Schedule pods that wait since an eviction, and those that controllers create because of it."""
+        """Schedule pods that are pending since an eviction, and those that controllers create because of it."""
         ...
 
 
@@ -49,14 +48,14 @@ class DrainOutcome(StrEnum):
     OF_DAEMON_SET = "daemonset"
     OF_KUBELET = "mirror"
     NEEDS_FORCE = "needs-force"
-    """No controller recreates it: kubectl requires --force, and evicts nothing without it."""
+    """No controller recreates the pod: kubectl requires --force, and evicts nothing without it."""
     NEEDS_EMPTYDIR_FLAG = "needs-delete-emptydir-data"
     BUDGET = "budget"
-    """A PodDisruptionBudget does not let it go."""
+    """A PodDisruptionBudget does not allow the eviction."""
     BUDGETS = "budgets"
-    """It has more than one, and the API server evicts no such pod."""
+    """The pod has more than one budget, and the API server evicts no such pod."""
     TERMINATING = "terminating"
-    """It is on its way already."""
+    """The pod is terminating already."""
 
 
 MOST_SCENES = 4
@@ -65,7 +64,7 @@ REFUSES = {
     DrainOutcome.NEEDS_FORCE: "cannot delete Pods that declare no controller (use --force to override)",
     DrainOutcome.NEEDS_EMPTYDIR_FLAG: "cannot delete Pods with local storage (use --delete-emptydir-data to override)",
 }
-"""What kubectl says of a pod for which a flag is missing."""
+"""kubectl's message about a pod for which a flag is missing."""
 STAYS = frozenset({DrainOutcome.BUDGET, DrainOutcome.BUDGETS})
 LEAVES = frozenset({DrainOutcome.EVICTED, DrainOutcome.DELETED, DrainOutcome.TERMINATING})
 
@@ -76,15 +75,15 @@ class DrainedPod(Document, frozen=True):
     pod: str
     fate: DrainOutcome
     budget: str
-    """`namespace/name` of the one that stops it, or of all, where it has several."""
+    """`namespace/name` of the budget that blocks the eviction, or of all budgets if there are several."""
     node: str
-    """Where its successor went; empty where it has none, or waits."""
+    """The node of its replacement; empty if there is none, or if it is pending."""
     message: str
-    """Why its successor waits, or kubectl's words about one that it refuses."""
+    """Why its replacement is pending, or kubectl's message about a pod that it refuses to evict."""
 
     @property
     def is_stranded(self) -> bool:
-        """Its successor is unschedulable."""
+        """Whether its replacement is unschedulable."""
         return self.fate is DrainOutcome.EVICTED and not self.node
 
 
@@ -93,11 +92,11 @@ class DrainDocument(Document, frozen=True):
 
     node: str
     is_done: bool = field(name="done")
-    """The node is empty but for what belongs to it, and everything has found another."""
+    """Whether the node is empty except for pods that belong to it, and every evicted pod has another node."""
     waves: int
-    """How many times the budgets had to be waited for, the first eviction included."""
+    """The number of waves of evictions, including the first; before each further wave, budgets have to allow it."""
     budgets: Mapping[str, int]
-    """The budgets of its pods, with how many at a time each lets go."""
+    """The budgets of its pods, with how many evictions each allows at a time."""
     pods: tuple[DrainedPod, ...]
 
 
@@ -107,11 +106,11 @@ class DrainResult(Struct, frozen=True, kw_only=True):
     waves: int = 0
     budgets: Mapping[str, int] = {}
     held: Mapping[str, BudgetStatus] = {}
-    """How those that stop it stand in the end."""
+    """The final status of the budgets that block evictions."""
 
     @property
     def is_refused(self) -> bool:
-        """kubectl evicts nothing, since a flag is missing."""
+        """Whether kubectl evicts nothing because a flag is missing."""
         return any(pod.fate in REFUSES for pod in self.pods)
 
     def of(self, *fates: DrainOutcome) -> tuple[DrainedPod, ...]:
@@ -119,7 +118,7 @@ class DrainResult(Struct, frozen=True, kw_only=True):
 
     @property
     def pending(self) -> tuple[DrainedPod, ...]:
-        """Pods whose successors are unschedulable."""
+        """Pods whose replacements are unschedulable."""
         return tuple(pod for pod in self.pods if pod.is_stranded)
 
     @property
@@ -140,8 +139,8 @@ class Evictor:
         recreate: bool,
         scenes: dict[str, Snapshot],
     ) -> None:
-        """`base` is the cluster of which the status of its budgets was made. `scenes` takes the first nodes whose pods
-        fit no other, with the cluster as it is then."""
+        """`base` is the cluster from which the status of its budgets was computed. `scenes` receives the first nodes
+        whose pods fit no other node, with the cluster at that moment."""
         self._simulator = cluster
         self._run = cluster.run
         self._queue = cluster.queue
@@ -152,7 +151,8 @@ class Evictor:
         self._scenes = scenes
 
     def drain(self, names: Iterable[str], *, comes_back: bool) -> list[DrainResult]:
-        """Drain nodes one after another: each is back before the next one, or all are cordoned first."""
+        """Drain nodes one after another. If a node `comes_back`, it is schedulable again before the next one; otherwise
+        all are cordoned first."""
         names = [*names]
         if comes_back:
             return [self._drain(name, comes_back=True) for name in names]
@@ -166,7 +166,8 @@ class Evictor:
         cluster.replace_node(node, cordoned(cluster.snapshot.cluster.nodes[node], unschedulable=True))
 
     def _drain(self, name: str, *, comes_back: bool) -> DrainResult:
-        """Cordon a node and evict what kubectl would. `comes_back`: it is schedulable again in the end."""
+        """Cordon a node and evict the pods that kubectl would. If it `comes_back`, it is schedulable again in the
+        end."""
         cluster = self._run.cluster
         node = cluster.snapshot.cluster.index[name]
         before = cluster.snapshot.cluster.nodes[node]
@@ -198,7 +199,7 @@ class Evictor:
         return budget.standing(self._run.snapshot, self._run.cluster.pods, self._queue.made)
 
     def _fate(self, row: int) -> DrainOutcome:
-        """In the order of kubectl's filters."""
+        """Return what a drain does with a pod, in the order of kubectl's filters."""
         pods = self._run.cluster.pods
         owners = pods.owners[row]
         is_orphan = False
@@ -219,7 +220,8 @@ class Evictor:
         return DrainOutcome.EVICTED if is_recreated else DrainOutcome.DELETED
 
     def _is_daemon_set_gone(self, row: int) -> bool:
-        """Whether the pod's DaemonSet does not exist, where all or others of its namespace are known."""
+        """Whether the pod's DaemonSet does not exist. It is known only if all DaemonSets or others of the namespace are
+        known."""
         pods, snapshot = self._run.cluster.pods, self._run.snapshot
         namespace = pods.namespaces[row]
         of_namespace = ("DaemonSet", namespace)
@@ -228,8 +230,8 @@ class Evictor:
         return is_known and not any(owner.controller and owner.name in known for owner in pods.owners[row])
 
     def _evict(self, left: dict[int, list[DisruptionBudget]]) -> tuple[int, dict[int, tuple[DisruptionBudget, ...]]]:
-        """Waves of evictions, each followed by the queue. `left` are rows of pods with their budgets. Returns the
-        number of waves, and the pods that stay with the budgets that stop them."""
+        """Evict pods in waves, each followed by the queue. `left` are rows of pods with their budgets. Returns the
+        number of waves, and the remaining pods with the budgets that block them."""
         cluster = self._run.cluster
         waves = 0
         while left:
@@ -245,7 +247,7 @@ class Evictor:
         return waves, {row: tuple(budgets) for row, budgets in left.items()}
 
     def _wave(self, left: dict[int, list[DisruptionBudget]]) -> set[int]:
-        """Rows of the pods that the API server evicts now (EvictionREST.Create)."""
+        """Return the rows of the pods that the API server evicts now (EvictionREST.Create)."""
         pods = self._run.cluster.pods
         standing = {one: self._standing(one) for budgets in left.values() for one in budgets}
         allowed = {one: found.allowed for one, found in standing.items()}

@@ -1,4 +1,4 @@
-"""A goal of a simulation: pods fit, with the fewest evictions that leave every evicted pod a node."""
+"""The goal of a simulation: pods fit, with the fewest evictions for which every evicted pod fits another node."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from kschedx.simulate.moves import MoveSearch, nearest_places
 from kschedx.simulate.simulator import Simulator
 
 MOST_PLACES = 50
-"""Nodes that are tried for a pod, the nearest to fitting first."""
+"""The number of nodes that are tried for a pod, the nearest to fitting first."""
 MOST_TRIALS = 2_000
-"""Sets of evictions that are tried for a pod."""
+"""The number of sets of evictions that are tried for a pod."""
 FITS = "fits"
 
 
 class Goal(Struct, frozen=True, kw_only=True):
-    """What is to be reached."""
+    """The goal of a simulation."""
 
     text: str
     change: Change
-    """The manifests of the pods that are to fit, as they are applied."""
+    """The manifests of the pods that should fit, as a change that applies them."""
 
 
 def parse_goal(text: str, read: Read) -> Goal:
-    """From `fits pod.yaml`. Raises `InputError`."""
+    """Return the goal `fits pod.yaml`. Raises `InputError`."""
     verb, _, path = text.strip().partition(" ")
     if verb != FITS or not path.strip():
         raise InputError(f'--goal: found "{text}", allowed is "fits FILE"')
@@ -44,7 +44,7 @@ class GoalMove(Document, frozen=True):
     source: str = field(name="from")
     to: str
     room_for: str = field(name="for")
-    """The pod that gets the room."""
+    """The pod for which the room is made."""
 
 
 class GoalResult(Document, frozen=True):
@@ -59,8 +59,8 @@ class GoalResult(Document, frozen=True):
 
 
 def reach(simulator: Simulator, text: str, rows: Sequence[int]) -> GoalResult:
-    """Place these pods, which wait, one after the other, and move others where that is needed. A pod for which no moves
-    make room stays pending; nothing is preempted for it."""
+    """Schedule these pending pods one after the other, and move other pods if necessary. A pod for which no moves make
+    room stays pending; nothing is preempted for it."""
     moves: list[GoalMove] = []
     placed, pending = list[str](), list[str]()
     for row in simulator.queue.order(rows):
@@ -79,7 +79,7 @@ def reach(simulator: Simulator, text: str, rows: Sequence[int]) -> GoalResult:
 
 
 def _carried_out(simulator: Simulator, row: int) -> list[GoalMove] | None:
-    """Make room for a pod; None where no moves do."""
+    """Make room for a pod and return the moves; None if no moves do."""
     run = simulator.run
     try:
         places = nearest_places(run.cycle(row), MOST_PLACES)

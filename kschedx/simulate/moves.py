@@ -1,8 +1,8 @@
-"""Moving pods: the fewest evictions that make room for a pod and leave every evicted pod a node.
+"""Moves of pods: the fewest evictions that make room for a pod and for which every evicted pod fits another node.
 
-Free capacity that is scattered over many nodes helps no large pod. Each set of evictions is tried on the cluster that
-moves: with the node cordoned, the replacements are scheduled one after the other, and nothing is preempted for them.
-A replacement that fits nowhere may get room in the same way, on another node, whose pods move first.
+Free capacity that is scattered over many nodes does not help a large pod. Each set of evictions is tried on the moving
+cluster. With the node cordoned, the replacements are scheduled one after the other, and nothing is preempted for them.
+If a replacement fits nowhere, room for it may be made in the same way on another node, whose pods move first.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from kschedx.snapshot.columns import ClusterRow, ClusterRows
 from kschedx.snapshot.snapshot import Snapshot
 
 SYSTEM_CRITICAL = 2_000_000_000
-"""The priority of system-cluster-critical, from which on the cluster itself depends on a pod."""
+"""The priority of system-cluster-critical; the cluster itself depends on pods with this priority or a higher one."""
 MOST_MOVES = 6
-"""Pods that are moved at once."""
+"""The largest number of pods that are moved together."""
 MOST_SETS = 4
-"""Sets of pods that are tried for a node."""
+"""The number of sets of pods that are tried for a node."""
 MOST_COMBINATIONS = 1_000
 MOST_NEXT_PLACES = 5
-"""Nodes on which room is made for a pod that has to leave another."""
+"""The number of nodes on which room is tried for an evicted pod."""
 RECREATING = ("ReplicaSet", "StatefulSet", "ReplicationController")
-"""Controllers that create another pod for one that is evicted, and lose no work by it."""
+"""Controllers that recreate an evicted pod, and lose no work by the eviction."""
 
 Pick = Callable[[ClusterRows], ClusterRow]
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """A node that lacks nothing but room for the pod."""
+    """A node on which the pod only lacks room."""
 
     node: ClusterRow
     findings: tuple[Finding, ...]
@@ -61,8 +61,8 @@ class Clearing(Struct, frozen=True, kw_only=True):
 
 
 class Moves(Struct, frozen=True, kw_only=True):
-    """Clearings one after the other. All their nodes are cordoned before the first; each is open again after its own,
-    so that pods of a later one may come. The last makes the room that was asked for."""
+    """Clearings one after the other. All their nodes are cordoned before the first. Each node is restored after its
+    own clearing, so that pods of later clearings fit there. The last clearing makes the requested room."""
 
     clearings: tuple[Clearing, ...]
 
@@ -80,7 +80,7 @@ def lacks_only_room(findings: Iterable[Finding]) -> bool:
 
 
 def nearest_places(cycle: Cycle, most: int) -> list[Place]:
-    """The nodes that lack nothing but room for the pod of an unsuccessful cycle, the nearest to fitting first."""
+    """Return the nodes on which an unscheduled pod only lacks room, the nearest to fitting first."""
     if cycle.nodes is None or cycle.filter is None:
         return []
     groups = (group for group in Diagnosis(cycle).groups if lacks_only_room(group.exemplar.findings))
@@ -89,11 +89,11 @@ def nearest_places(cycle: Cycle, most: int) -> list[Place]:
 
 
 class MoveSearch:
-    """Looks for moves on a cluster that moves, which it leaves as it is."""
+    """A search for moves on a moving cluster, which it leaves unchanged."""
 
     def __init__(self, run: Run, base: Snapshot, priority: int, *, trials: int, pick: Pick | None = None) -> None:
-        """`base` is the cluster of which the status of its budgets was made; `priority` that of the pod that needs
-        room: no pod of a higher one is moved. At most so many sets of pods are tried."""
+        """`base` is the cluster from which the status of its budgets was computed. `priority` is that of the pod that
+        needs room: no pod with a higher one is moved. `trials` is the largest number of sets of pods that are tried."""
         self._run = run
         self._priority = priority
         self._trials = trials
@@ -101,11 +101,11 @@ class MoveSearch:
         self._budgets = list(budgets_of(run.snapshot, base))
         self._allowed: dict[DisruptionBudget, int] = {}
         self._evicted: list[int] = []
-        """Rows that have left their node in the trial that is under way."""
+        """Rows of the pods that the current trial has evicted."""
 
     def find(self, places: Sequence[Place], goal: int | None = None) -> Iterator[Moves]:
-        """Moves that leave every moved pod a node, the fewest evictions first, at most one for each place. With them
-        the pod in the row `goal` has to fit."""
+        """Yield moves after which every moved pod has a node, the fewest evictions first, at most one for each place.
+        The pod in the row `goal` has to fit after them."""
         done: set[ClusterRow] = set()
         for number in range(1, MOST_MOVES + 1):
             if number == 2:
@@ -117,7 +117,8 @@ class MoveSearch:
                     yield found
 
     def _room(self, place: Place, number: int, goal: int | None) -> Moves | None:
-        """With so many evictions, as many of them as possible on the node itself."""
+        """Return moves with so many evictions, as many of them as possible on the node itself; None if there are
+        none."""
         cluster = self._run.cluster
         for size in range(number, 0, -1):
             for rows in islice(self._enough(place, size), MOST_SETS):
@@ -133,11 +134,11 @@ class MoveSearch:
                     return moves
         return None
 
-    # --- one trial, which leaves the cluster changed
+    # --- one trial, which changes the cluster
 
     def _cleared(self, node: ClusterRow, rows: Sequence[int], more: int) -> list[tuple[ClusterRow, Sequence[int]]]:
-        """The clearings after which the replacements of these pods run elsewhere, this one last, with at most so many
-        evictions more; empty where one is unschedulable."""
+        """Return the clearings after which the replacements of these pods run on other nodes, this clearing last, with
+        at most `more` further evictions. Empty if a replacement is unschedulable."""
         if self._trials <= 0:
             return []
         self._trials -= 1
@@ -157,7 +158,7 @@ class MoveSearch:
         return [*first, (node, rows)]
 
     def _room_for(self, row: int, most: int) -> list[tuple[ClusterRow, Sequence[int]]]:
-        """The clearings that make room for a replacement; nothing is left changed where there are none."""
+        """Return the clearings that make room for a replacement; if there are none, the cluster is left unchanged."""
         run, cluster = self._run, self._run.cluster
         places = nearest_places(run.cycle(row), MOST_NEXT_PLACES)
         for size in range(1, most + 1):
@@ -171,7 +172,8 @@ class MoveSearch:
         return []
 
     def _carried_out(self, clearings: Sequence[tuple[ClusterRow, Sequence[int]]], goal: int | None) -> Moves | None:
-        """Where the replacements go once it is done in the order in which a person does it."""
+        """Return the moves with the nodes of the replacements if a person carries out the clearings in this order; None
+        if a pod does not fit."""
         run, cluster = self._run, self._run.cluster
         mark = cluster.mark()
         try:
@@ -204,18 +206,18 @@ class MoveSearch:
         return sorted(rows, key=lambda row: (-int(self._run.cluster.pods.priorities[row]), row))
 
     def _is_placed(self, row: int) -> bool:
-        """Whether the replacement gets a node, which it is bound to then."""
+        """Whether the replacement fits a node; if so, it is bound to it."""
         decision = self._run.decide(row)
         if decision.outcome is not Outcome.SCHEDULED:
             return False
         self._run.bind(row, self._pick(decision.choice))
         return True
 
-    # --- which pods
+    # --- selection of pods
 
     def _enough(self, place: Place, number: int) -> Iterator[tuple[int, ...]]:
-        """Sets of so many pods on the node whose eviction makes room, what requests least first; of the equal pods of
-        one controller any serve."""
+        """Yield sets of so many pods on the node whose eviction makes room, the smallest requests first. Of identical
+        pods of one controller, only one choice is tried."""
         nodes, pods = self._run.scheduler.nodes, self._run.cluster.pods
         short = [one for one in place.findings if isinstance(one, InsufficientResource)]
         if any(one.never_fits or one.resource not in nodes.resources.index for one in short):
@@ -248,7 +250,7 @@ class MoveSearch:
         yield from (some for some in sets if self._is_allowed(some))
 
     def _is_movable(self, row: int) -> bool:
-        """Whether an eviction loses nothing: a controller recreates the pod, which is no more important."""
+        """Whether an eviction loses nothing: a controller recreates the pod, and its priority is not higher."""
         pods = self._run.cluster.pods
         controller = next((one for one in pods.owners[row] if one.controller), None)
         if controller is None or controller.kind not in RECREATING or pods.deletion_timestamps[row]:
@@ -258,7 +260,7 @@ class MoveSearch:
         return is_free and not pods.specs[row].resource_claims
 
     def _is_allowed(self, rows: Iterable[int]) -> bool:
-        """Whether every budget allows all of these evictions together with those of the trial."""
+        """Whether every budget allows all of these evictions in addition to those of the trial."""
         needed = Counter[DisruptionBudget]()
         for row in (*self._evicted, *rows):
             its = [one for one in self._budgets if one.covers(self._run.cluster.pods, row)]

@@ -1,4 +1,4 @@
-"""Nodes as they are after something was done to them."""
+"""Nodes after a change: cordoned, unreachable, tainted, labeled, and added nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 
 def cordoned(node: Node, *, unschedulable: bool) -> Node:
-    """With spec.unschedulable, and the taint that the node controller sets with it."""
+    """Return the node with spec.unschedulable, and the taint that the node controller sets with it."""
     key = "node.kubernetes.io/unschedulable"
     taints = tuple(taint for taint in node.spec.taints if taint.key != key)
     if unschedulable:
@@ -25,7 +25,7 @@ def cordoned(node: Node, *, unschedulable: bool) -> Node:
 
 
 def unreachable(node: Node) -> Node:
-    """With the taints that the node lifecycle controller sets once it does not hear of the node."""
+    """Return the node with the taints that the node lifecycle controller sets once the node stops reporting."""
     key = "node.kubernetes.io/unreachable"
     taints = tuple(taint for taint in node.spec.taints if taint.key not in LOST_TAINTS)
     taints += tuple(Taint(key=key, effect=effect) for effect in ("NoSchedule", "NoExecute"))
@@ -33,7 +33,8 @@ def unreachable(node: Node) -> Node:
 
 
 def another_like(template: Node, name: str) -> Node:
-    """A fresh node of the same kind: another name and hostname, and none of what only happens to a node that runs."""
+    """Return a new node with the shape of the template: with another name and hostname, and without the state of a
+    running node."""
     labels = {key: name if value == template.name else value for key, value in template.metadata.labels.items()}
     taints = tuple(taint for taint in template.spec.taints if not taint.key.startswith("node.kubernetes.io/"))
     return replace(
@@ -43,11 +44,11 @@ def another_like(template: Node, name: str) -> Node:
     )
 
 
-# Changes of nodes as they are typed: taints, labels, more nodes of a kind.
+# Changes of nodes in their written form: taints, labels, and more nodes like an existing one.
 
 
 def node_of(snapshot: Snapshot, name: str) -> Node:
-    """The node `node-1`, `node/node-1` or `no/node-1`. Raises `InputError` with the nearest name."""
+    """Return the node `node-1`, `node/node-1`, or `no/node-1`. Raises `InputError` with the nearest name."""
     name = bare_name(name)
     row = snapshot.cluster.index.get(name)
     if row is None:
@@ -56,17 +57,17 @@ def node_of(snapshot: Snapshot, name: str) -> Node:
 
 
 def bare_name(target: str) -> str:
-    """`node-1` of `node/node-1`."""
+    """Return `node-1` for `node/node-1`."""
     return target.rpartition("/")[2] if names_node(target) else target
 
 
 def names_node(target: str) -> bool:
-    """Whether KIND/NAME is of a node."""
+    """Whether KIND/NAME names a node."""
     return target.partition("/")[0].lower() in ("node", "nodes", "no") and "/" in target
 
 
 def with_taint(node: Node, text: str) -> Node:
-    """With the taint `KEY=VALUE:EFFECT`, or without those of `KEY-`. Raises `InputError`."""
+    """Return the node with the taint `KEY=VALUE:EFFECT`, or without the taints of `KEY-`. Raises `InputError`."""
     taints = node.spec.taints
     if text.endswith("-"):
         key, _, effect = text[:-1].partition(":")
@@ -88,7 +89,7 @@ def with_taint(node: Node, text: str) -> Node:
 
 
 def with_label(node: Node, text: str) -> Node:
-    """With the label `KEY=VALUE`, or without that of `KEY-`. Raises `InputError`."""
+    """Return the node with the label `KEY=VALUE`, or without the label of `KEY-`. Raises `InputError`."""
     labels = dict(node.metadata.labels)
     if text.endswith("-"):
         if labels.pop(text[:-1], None) is None:
@@ -102,7 +103,7 @@ def with_label(node: Node, text: str) -> Node:
 
 
 def nodes_like(snapshot: Snapshot, template: Node, number: int) -> Iterator[Node]:
-    """So many more nodes of a kind, under names of the same domain that are not taken."""
+    """Yield so many new nodes like the template, under unused names of the same domain."""
     host, dot, domain = template.name.partition(".")
     every = (f"{host}-new{number}{dot}{domain}" for number in count(1))
     names = (name for name in every if name not in snapshot.cluster.index)
@@ -111,7 +112,7 @@ def nodes_like(snapshot: Snapshot, template: Node, number: int) -> Iterator[Node
 
 
 def node_of_file(objects: Sequence[tuple[Mapping[str, object], Place]], path: str) -> Node:
-    """The only node in a file. Raises `InputError`."""
+    """Return the only node in a file. Raises `InputError`."""
     nodes = [(manifest, place) for manifest, place in objects if manifest.get("kind") == "Node"]
     if len(nodes) != 1:
         raise InputError(f"{path} holds {len(nodes)} nodes, one is needed")
@@ -123,12 +124,12 @@ def node_of_file(objects: Sequence[tuple[Mapping[str, object], Place]], path: st
 
 
 SHAPES = 8
-"""Kinds of nodes that are tried where some are missing."""
+"""The number of node shapes that are tried if nodes are missing."""
 
 
 def shapes(nodes: Sequence[Node], pod: Pod) -> list[Node]:
-    """A node of each kind: the same size and taints, and selected by the pod or not. Those that it selects come first,
-    then the most common kind."""
+    """Return a node of each shape: same size, same taints, and selected by the pod or not. Selected nodes come first,
+    then the most common shape."""
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
     selected = required_node_affinity(pod.spec.node_selector, required)

@@ -1,4 +1,4 @@
-"""Changes of single fields and objects, as `kubectl apply` and the API server would let them pass."""
+"""Changes of single fields and objects, as `kubectl apply` and the API server would accept them."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ _PART = re.compile(r"""\.?([^.\[\]]+)|\[([^\]]*)\]""")
 
 
 def with_value(manifest: Mapping[str, object], path: str, value: object) -> dict[str, object]:
-    """The manifest with a field set; `[0]` is an item by its number, `[web]` by its name or, in a map, by its key.
+    """Return the manifest with a field set. `[0]` is an item by its number; `[web]` is an item by its name or, in a
+    map, by its key. A missing part of the path is created as a map, unless an item number follows.
 
-    What the path leads through has to be there, the last part need not. Raises `InputError` with what is there.
+    Raises `InputError` with what exists.
     """
     changed = _with(manifest, _parts(path), value, path)
     assert isinstance(changed, dict), "a manifest is a map"
@@ -76,7 +77,8 @@ def _with(inside: object, parts: list[str], value: object, path: str) -> object:
 
 
 def _needs_to_be_there(rest: list[str]) -> bool:
-    """A missing map can be made on the way to its first key, but a list cannot."""
+    """Whether the path needs an existing value: a missing map can be created on the way to its first key, but a list
+    cannot."""
     return any(part.isdigit() for part in rest)
 
 
@@ -86,7 +88,7 @@ def _lost(part: str, path: str, known: list[str]) -> InputError:
 
 
 def scalar(text: str) -> object:
-    """As YAML reads it: a number, true, false, null, or JSON; anything else is a text."""
+    """Return the value as YAML reads it: a number, true, false, null, or JSON; anything else is a string."""
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
@@ -94,7 +96,7 @@ def scalar(text: str) -> object:
 
 
 def with_field(record: T, path: str, value: object) -> T:
-    """A node or a pod with one field set. Raises `InputError` for a field that scheduling does not read."""
+    """Return a node or a pod with one field set. Raises `InputError` for a field that scheduling does not read."""
     written = cast("dict[str, object]", msgspec.to_builtins(record))
     wanted = with_value(written, path, value)
     changed = decode(msgspec.json.encode(wanted), type(record))
@@ -104,7 +106,7 @@ def with_field(record: T, path: str, value: object) -> T:
 
 
 def _meant(written: object, path: str) -> str:
-    """The nearest field that is known where the path leaves those that are."""
+    """Return the nearest known field at the point where the path becomes unknown."""
     for part in _parts(path):
         if not isinstance(written, Mapping):
             break
@@ -114,21 +116,21 @@ def _meant(written: object, path: str) -> str:
     return ""
 
 
-# What the API server would not store of what a change makes.
+# Changed objects that the API server would refuse.
 
 
 def require_node(before: Node, after: Node) -> None:
-    """Raises `InputError` for what is wrong now and was not before."""
+    """Raise `InputError` for an error that the node did not have before."""
     _require(_of_node(before), _of_node(after))
 
 
 def require_pod(before: Pod, after: Pod) -> None:
-    """Raises `InputError` for what is wrong now and was not before."""
+    """Raise `InputError` for an error that the pod did not have before."""
     _require(_of_pod(before), _of_pod(after))
 
 
 def require_workload(before: Manifest, after: Manifest) -> None:
-    """Raises `InputError` for what is wrong now and was not before, with the nearest field."""
+    """Raise `InputError`, with the nearest field, for an error that the workload did not have before."""
     for name in ("apiVersion", "kind"):
         if before.get(name) != after.get(name):
             raise InputError(f"{name} cannot be changed")
@@ -142,8 +144,7 @@ def require_workload(before: Manifest, after: Manifest) -> None:
 
 
 def require_object(before: Manifest, after: Manifest) -> None:
-    """Of an object that makes no pods. Raises `InputError` for what is wrong now and was not before, with the nearest
-    field."""
+    """Raise `InputError`, with the nearest field, for an error that an object without pods did not have before."""
     _require(_of_object(before), _of_object(after))
 
 
@@ -177,18 +178,19 @@ def _of_object(manifest: Manifest) -> Iterator[InputError]:
 
 
 def _as_written(manifest: Manifest) -> Manifest:
-    """Without what an API server adds."""
+    """Return the manifest without the fields that an API server adds."""
     name = map_at(manifest, "metadata").get("name")
     return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": {"name": name}}
 
 
-# The cluster with other objects than pods and what makes them, as `kubectl apply` leaves it.
+# The cluster with objects other than pods and workloads, as `kubectl apply` leaves it.
 
 AppliedManifest = Mapping[str, object]
 
 
 def merge_objects(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> Snapshot:
-    """Of one name the manifest counts, but what claims and volumes are bound to stays. Raises `InputError`."""
+    """Return the cluster with these objects. A manifest replaces the object of its name, but bindings of claims and
+    volumes are kept. Raises `InputError`."""
     nodes = [manifest for manifest in manifests if manifest.get("kind") == "Node"]
     others = [manifest for manifest in manifests if manifest.get("kind") != "Node"]
     if others:
@@ -202,7 +204,7 @@ def merge_objects(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> S
 
 
 def _with_bound_claims(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> Snapshot:
-    """The volume controller binds a new volume to the claim that it names, if that waits for one."""
+    """Bind new volumes to the pending claims that they name, as the volume controller does."""
     storage = snapshot.storage
     names = (str(map_at(one, "metadata").get("name")) for one in manifests if one.get("kind") == "PersistentVolume")
     bound = {}
@@ -217,18 +219,19 @@ def _with_bound_claims(snapshot: Snapshot, manifests: Sequence[AppliedManifest])
 
 
 def _with_status_of(known: Node | None, written: Node) -> Node:
-    """What a node offers is its kubelet's to say; a manifest of a node that is there rarely has it."""
+    """Return the node with the known status: its kubelet reports allocatable, and a manifest of an existing node rarely
+    has it."""
     if known is None or written.status.allocatable:
         return written
     return replace(written, status=known.status)
 
 
-# Changes of single objects that are neither pods nor nodes nor make pods: claims, classes, budgets, quotas.
+# Changes of single objects other than pods, nodes, and workloads: claims, classes, budgets, quotas.
 
 
 def require_updatable(snapshot: Snapshot, written: AppliedManifest) -> None:
-    """Raises `NotChangedError` where an object that exists is written with another value of an immutable field, and for
-    a claim that its class does not let grow."""
+    """Raise `NotChangedError` if the manifest of an existing object changes an immutable field, or grows a claim whose
+    class does not allow it."""
     kind, before = fixed_kind(written), stored_object(snapshot, written)
     if kind is None or before is None:
         return
@@ -238,7 +241,8 @@ def require_updatable(snapshot: Snapshot, written: AppliedManifest) -> None:
 
 
 def _require_expandable(snapshot: Snapshot, before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> None:
-    """As the admission plugin PersistentVolumeClaimResize; of a class that the dump lacks nothing is known."""
+    """Apply the rule of the admission plugin PersistentVolumeClaimResize; if the dump lacks the class, nothing is
+    known."""
     sizes = [one.spec.resources.requests.get(STORAGE) for one in (before, after)]
     storage_class = snapshot.storage.classes.get(before.storage_class)
     if sizes[0] is None or sizes[1] is None or value(sizes[1]) <= value(sizes[0]):
@@ -255,7 +259,7 @@ def _require_expandable(snapshot: Snapshot, before: PersistentVolumeClaim, after
 
 
 def stored_object(snapshot: Snapshot, written: AppliedManifest) -> Struct | None:
-    """What the cluster has under the name of a manifest, of a kind with immutable fields that creates no pods."""
+    """Return the cluster's object with the name of a manifest, if its kind has immutable fields and creates no pods."""
     kind = fixed_kind(written)
     if kind is None or kind.record is None:
         return None
@@ -264,7 +268,7 @@ def stored_object(snapshot: Snapshot, written: AppliedManifest) -> Struct | None
 
 
 class ObjectReference(Struct, frozen=True, kw_only=True):
-    """One object of a kind; without a namespace where the kind has none."""
+    """A reference to one object; without a namespace if its kind has none."""
 
     kind: ResourceKind
     namespace: str
@@ -275,7 +279,8 @@ class ObjectReference(Struct, frozen=True, kw_only=True):
 
 
 def object_reference(target: str, namespace: str) -> ObjectReference | None:
-    """`pdb/web`, in the namespace of the question, or `shop/pdb/web`; None where that is no kind that is kept so."""
+    """Return the object `pdb/web`, in the namespace of the question, or `shop/pdb/web`; None if its kind is not one of
+    these."""
     parts = target.split("/")
     within = parts.pop(0) if len(parts) == 3 else namespace
     kind = _kind(parts[0].lower()) if len(parts) == 2 else None
@@ -285,8 +290,8 @@ def object_reference(target: str, namespace: str) -> ObjectReference | None:
 
 
 def delete_object(snapshot: Snapshot, one: ObjectReference) -> Snapshot:
-    """Raises `InputError` for an object that is not there, or that the API server keeps while it is used, and for a
-    namespace with pods."""
+    """Return the cluster without the object. Raises `InputError` for an object that does not exist, an object that the
+    API server keeps while it is used, and a namespace with pods."""
     found = _found(snapshot, one)
     if isinstance(found, Namespace) and snapshot.pods.namespaces.where(lambda name: name == one.name).any():
         raise InputError(
@@ -299,7 +304,7 @@ def delete_object(snapshot: Snapshot, one: ObjectReference) -> Snapshot:
 
 
 def set_object_field(snapshot: Snapshot, one: ObjectReference, path: str, setting: object) -> Snapshot:
-    """With one field set. Raises `InputError`."""
+    """Return the cluster with one field of the object set. Raises `InputError`."""
     before = _found(snapshot, one)
     written = manifest(one.kind.api_version, one.kind.name, before)
     require_object(written, with_value(written, path, setting))
@@ -318,7 +323,7 @@ def set_object_field(snapshot: Snapshot, one: ObjectReference, path: str, settin
 
 
 def _kind(word: str) -> ResourceKind | None:
-    """What kubectl calls a kind; with its group where several have the name."""
+    """Return the kind with kubectl's name for it; with its group if several kinds have the name."""
     for kind in KINDS.values():
         if kind.record is None or kind.template or kind.key in ("Pod", "Node"):
             continue
@@ -329,7 +334,7 @@ def _kind(word: str) -> ResourceKind | None:
 
 
 def _all(snapshot: Snapshot, kind: ResourceKind) -> Iterable[Struct]:
-    """As they stand: claims and volumes may have been bound since they were read."""
+    """Return the current objects of a kind: claims and volumes may have been bound since they were read."""
     if kind.record is PersistentVolumeClaim:
         return snapshot.storage.claims.values()
     if kind.record is PersistentVolume:
@@ -350,7 +355,7 @@ def _found(snapshot: Snapshot, one: ObjectReference) -> Struct:
 
 
 def _user(snapshot: Snapshot, found: object) -> str:
-    """Who makes the API server keep an object that is deleted."""
+    """Return the user of an object, for which the API server keeps a deleted object."""
     pods = snapshot.pods
     match found:
         case PersistentVolumeClaim():

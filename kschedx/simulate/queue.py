@@ -1,4 +1,4 @@
-"""A queue of pods and gangs, one decision after the other, each on the cluster that those before it left."""
+"""A queue of pods and gangs, one decision after the other, each on the cluster that the earlier decisions left."""
 
 from __future__ import annotations
 
@@ -37,29 +37,28 @@ from kschedx.snapshot.snapshot import Missing, Snapshot
 from kschedx.snapshot.storage import StorageChange
 
 # Pods that are placed together or not at all: the pod groups of scheduling.k8s.io with a gang policy, and those of
-# Coscheduling.
-#
-# kube-scheduler takes all members that wait from its queue when one's turn comes, tries them one after the other, and
-# binds them where as many as minCount have a node then. Otherwise all go back; victims of preemption are gone by then
-# (pkg/scheduler/schedule_one_podgroup.go). Before 1.36, and with Coscheduling, members wait on their nodes for each
-# other, and give up at last; Coscheduling sends them away as soon as one is unschedulable.
+# Coscheduling. kube-scheduler takes all pending members from its queue when it reaches one of them, tries them one
+# after the other, and binds them if at least minCount have a node then. Otherwise all are returned to the queue,
+# although victims of preemption are gone by then (pkg/scheduler/schedule_one_podgroup.go). Before 1.36, and with
+# Coscheduling, members on their nodes wait for each other and time out in the end. Coscheduling rejects them as soon as
+# one is unschedulable.
 
 GANG_SCHEDULING = "GangScheduling"
 COSCHEDULING = "Coscheduling"
 
 
 class QueuedGang(Struct, frozen=True):
-    """By namespace and name; equal for all members."""
+    """A gang by namespace and name; equal for all members."""
 
     namespace: str
     name: str
     min_count: int
     """0 for a group whose pods need not start together."""
     is_of_label: bool = False
-    """Coscheduling's, whose members name it in a label."""
+    """Whether it is a gang of Coscheduling, whose members name it in a label."""
 
     def missing(self, run: Run) -> int:
-        """How many more members need a node."""
+        """Return how many more members need a node."""
         pods = run.cluster.pods
         placed = self._members(pods) & (pods.node >= 0)
         return self.min_count - int(np.count_nonzero(placed))
@@ -72,16 +71,17 @@ class QueuedGang(Struct, frozen=True):
         return mine & pods.namespaces.where(lambda namespace: namespace == self.namespace)
 
     def waiting(self, run: Run) -> list[int]:
-        """Members without a node."""
+        """Return the rows of members without a node."""
         pods = run.cluster.pods
         return [int(row) for row in np.flatnonzero(self._members(pods) & (pods.node < 0))]
 
     def group(self, run: Run) -> PodGroup | None:
-        """None for one of Coscheduling."""
+        """Return the PodGroup; None for a gang of Coscheduling."""
         return None if self.is_of_label else find_group(run.snapshot.pod_groups, self.namespace, self.name)
 
     def message(self, run: Run, fits: Iterable[bool]) -> str:
-        """The message of a member that found a node, where too few others do. `fits`: whether each finds one."""
+        """Return the message of a member that fits a node if too few others do. `fits`: whether each member fits
+        one."""
         if self.is_of_label:
             return SENT_AWAY
         running = self.min_count - self.missing(run)
@@ -91,7 +91,7 @@ class QueuedGang(Struct, frozen=True):
 
 
 def gang_of(run: Run, row: int) -> QueuedGang | None:
-    """The group with which a pod is scheduled; None where it is in none, or where each of its pods goes alone."""
+    """Return the gang with which a pod is scheduled; None if it has none, or if its pods are scheduled one by one."""
     pods, namespace = run.cluster.pods, run.cluster.pods.namespaces[row]
     if run.snapshot.pod_groups:
         release = run.scheduler.release
@@ -111,26 +111,24 @@ def gang_of(run: Run, row: int) -> QueuedGang | None:
     return None
 
 
-# A queue of pods, one decision after the other, each on the cluster that the decisions before it left.
-#
-# The order is that of the configuration's QueueSort plugin, with a pod's creation for its time in the queue: one that
-# no API server has stored comes before those that one has, and one that is recreated comes last. A pod that preempts
-# others is decided again at once, and who stayed behind is tried again as long as a round changed something. A gang has
-# its turn with its first member.
+# A queue of pods, one decision after the other, each on the cluster that the earlier decisions left. The order is that
+# of the configuration's QueueSort plugin, with a pod's creation as its time in the queue. A pod that no API server has
+# stored comes before stored ones, and a recreated pod comes last. A pod that preempts others is decided again at once.
+# Pending pods are tried again as long as a round changes something. A gang is decided with its first member.
 
 MOST_ROUNDS = 1000
-"""A round that changes nothing is the last. Since evictions only go down in priority, queues end long before this; one
-that does not is an error."""
+"""The largest number of rounds. A round that changes nothing is the last. Since evictions only go down in priority,
+queues end long before this; a queue that does not is an error."""
 
 MANY_ALIKE = 10_000
-"""So many identical pods in a row are one step."""
+"""The number of identical pods in a row from which they are one step."""
 FEW_ALIKE = 256
-"""So many are looked at first: most often one of them does not fit any more."""
+"""The number of identical pods in the first batch: most often one of them does not fit any more."""
 
 QueuePlace = tuple[tuple[object, ...], int]
-"""A pod's place in the queue: the lowest comes first, and the number is its row."""
+"""A pod's position in the queue: the lowest comes first, and the number is its row."""
 
-_SCHEDULED = Outcome.SCHEDULED  # to look a member up takes long
+_SCHEDULED = Outcome.SCHEDULED  # member lookup is slow
 _LAST = "~"
 """Sorts after every timestamp."""
 
@@ -142,7 +140,7 @@ class AlikeDocument(Document, frozen=True):
     first: str
     last: str
     nodes: Mapping[str, int]
-    """How many each node got; the others stay pending with the step's message."""
+    """The number of pods on each node; the others stay pending with the step's message."""
 
 
 class StepDocument(Document, frozen=True, omit_defaults=True):
@@ -164,44 +162,44 @@ class AlikePods(Struct, frozen=True):
 
     pods: IntArray
     nodes: IntArray
-    """(pod,) -1 for pods that stay pending."""
+    """`(pod,)`, -1 for pods that stay pending."""
 
 
 class QueueStep(Struct, frozen=True, kw_only=True, gc=False):
-    """One decision. Nodes and pods are rows of the run's."""
+    """One decision. Nodes and pods are rows of the run."""
 
     run: Run
     pod: int
     key: str
     """The pod's `namespace/name`."""
     decision: Decision | None
-    """None where kschedx cannot decide."""
+    """None if kschedx cannot decide."""
     undecided: str = ""
-    """What it would need to."""
+    """What kschedx would need to decide."""
     node: ClusterRow | None = None
-    """Where the pod went."""
+    """The node to which the pod is assigned."""
     nominated: ClusterRow | None = None
-    """The node on which preemption made room."""
+    """The node on which preemption makes room."""
     tied: tuple[ClusterRow, ...] = ()
-    """The nodes among which kube-scheduler would pick one to preempt on."""
+    """The nodes among which kube-scheduler would pick one for preemption."""
     victims: tuple[int, ...] = ()
     victim_keys: tuple[str, ...] = ()
     released: Mapping[str, ResourceClaim | None] = {}
-    """Device claims that were taken back from the pod, as they are left."""
+    """Device claims that were deallocated from the pod, in their new state."""
     more: AlikePods | None = None
 
     @property
     def preempts(self) -> bool:
-        """Room was made for the pod, or for its group, whose pods need not all be nominated."""
+        """Whether preemption makes room for the pod, or for its group, whose pods need not all be nominated."""
         return self.nominated is not None or bool(self.victims)
 
     @property
     def message(self) -> str:
-        """kube-scheduler's text; what it would need to, where kschedx cannot decide."""
+        """kube-scheduler's message; if kschedx cannot decide, what it would need to."""
         return self.undecided if self.decision is None else self.decision.message
 
     def names(self, nodes: Iterable[ClusterRow]) -> list[str]:
-        """Names of nodes, given by their rows."""
+        """Return the names of the nodes in these rows."""
         names = self.run.cluster.node_names
         return [names[row] for row in nodes]
 
@@ -211,7 +209,7 @@ class QueueStep(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def more_nodes(self) -> dict[str, int]:
-        """Nodes to how many of `more` each got."""
+        """Nodes to the number of pods of `more` on each."""
         if self.more is None:
             return {}
         counts = np.bincount(self.more.nodes[self.more.nodes >= 0])
@@ -240,12 +238,12 @@ class QueueStep(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Departure(Struct, frozen=True, kw_only=True):
-    """A pod that lost its node after so many steps, for no other pod's sake."""
+    """A pod that lost its node after so many steps, but not by preemption."""
 
     steps: int
     pod: int
     waits: bool
-    """Another one waits in its place."""
+    """Whether its replacement is pending."""
 
 
 class Deletion(Struct, frozen=True, kw_only=True):
@@ -256,7 +254,7 @@ class Deletion(Struct, frozen=True, kw_only=True):
 
 
 class Creation(Struct, frozen=True, kw_only=True):
-    """Pods that a controller created after so many steps, with what it created for them."""
+    """Pods that a controller created after so many steps, with the objects that it created for them."""
 
     steps: int
     claims: StorageChange
@@ -268,7 +266,7 @@ QueueEvent: TypeAlias = Departure | Deletion | Creation
 
 
 def replay(run: Run, event: QueueEvent) -> None:
-    """Let an event happen to a cluster that stands where it did."""
+    """Repeat an event on a cluster in the state from before the event."""
     match event:
         case Departure():
             evict(run, event.pod, waits=event.waits)
@@ -284,7 +282,7 @@ def replay(run: Run, event: QueueEvent) -> None:
 
 
 class QueueMark(Struct, frozen=True, kw_only=True):
-    """How long a queue's record was at one moment."""
+    """The length of a queue's record at one moment."""
 
     steps: int
     between: int
@@ -308,32 +306,32 @@ class Queue:
         missing = run.snapshot.source.missing
         self._may_be_undecidable = any(cause is Missing.FORBIDDEN for cause in missing.values())
         self._is_open = False
-        """The pod that was decided last depends on what is not known."""
+        """Whether the last decision depends on unknown facts."""
         self._open_in, self._open = run.snapshot, dict[tuple[int, ...], bool]()
-        """Whether pods do in this cluster, by their specs, labels, and namespaces."""
+        """Whether decisions about pods in this cluster depend on unknown facts, by specs, labels, and namespaces."""
         self.steps: list[QueueStep] = []
         self.between: list[QueueEvent] = []
-        """What drains and controllers did between the steps."""
+        """Events of drains and controllers between the steps."""
         self.evicted: dict[int, int] = {}
-        """Pods that were preempted and not recreated, to the step that it was for."""
+        """Pods that were preempted and not recreated, to the step of their preemptor."""
         self.recreated: dict[int, int] = {}
-        """Pods that were preempted and recreated, to that step."""
+        """Pods that were preempted and recreated, to the step of their preemptor."""
         self.gated: dict[int, None] = {}
-        """Pods that no scheduler looks at yet."""
+        """Pods with scheduling gates, which no scheduler looks at yet."""
         self.of_others: dict[int, None] = {}
-        """Pods that wait for a scheduler which the configuration does not have."""
+        """Pods that are pending for a scheduler which the configuration does not have."""
         self._trial: Trial | None = None
-        """Where the group goes whose turn it is."""
+        """The placement of the group that is being decided."""
         nothing = Decision(outcome=Outcome.UNDECIDED, message="")
         self._latest = nothing, nothing
-        """The last decision that was shortened, before and after."""
+        """The last shortened decision, before and after."""
         self._given_up: set[QueuedGang] = set()
-        """Those that made pods go and stayed without nodes all the same; they would do it again for ever."""
+        """Gangs that preempted pods and still stayed pending; they would repeat it forever."""
         self.queued: dict[int, None] = {}
-        """Every pod that was ever in the queue, in the order in which they came."""
+        """Every pod that was ever in the queue, in the order of arrival."""
 
     def order(self, rows: Iterable[int]) -> list[int]:
-        """The pods that a scheduler of the configuration would take, in the order in which it does."""
+        """Return the pods that a scheduler of the configuration would take, in its order."""
         pods = self._run.cluster.pods
         waiting = [row for row in rows if not pods.deletion_timestamps[row]]
         codes = pods.specs.codes
@@ -346,24 +344,24 @@ class Queue:
 
     @property
     def made(self) -> Collection[int]:
-        """Rows of the pods that were made while the cluster moved."""
+        """Rows of the pods that were created or recreated while the cluster moved."""
         return self._created.keys()
 
     def forget(self, kept: Collection[int]) -> None:
-        """All but these pods were there before."""
+        """Treat all pods except these as existing from the start."""
         self._created = {row: created for row, created in self._created.items() if row in kept}
 
     def is_last(self, rows: Iterable[int]) -> None:
-        """These pods have been made only now."""
+        """Treat these pods as created only now."""
         for row in rows:
             self._created[row] = _LAST
 
     def is_first(self, row: int) -> None:
-        """This pod has waited for longer than any other of its priority."""
+        """Treat this pod as pending for longer than any other of its priority."""
         self._created[row] = ""
 
     def mark(self) -> QueueMark:
-        """The record so far, for `rewind`."""
+        """Return the length of the record, for `rewind`."""
         return QueueMark(
             steps=len(self.steps),
             between=len(self.between),
@@ -375,14 +373,14 @@ class Queue:
         )
 
     def rewind(self, mark: QueueMark) -> None:
-        """Forget what was decided since; the cluster is as it was then."""
+        """Forget the decisions since the mark; the cluster is as it was then."""
         del self.steps[mark.steps :]
         del self.between[mark.between :]
         self.evicted, self.recreated = dict(mark.evicted), dict(mark.recreated)
         self.gated, self.of_others, self.queued = dict(mark.gated), dict(mark.of_others), dict(mark.queued)
 
     def _places(self, rows: Iterable[int]) -> list[QueuePlace]:
-        """In the order in which the scheduler takes these pods."""
+        """Return the positions of these pods, in the order in which the scheduler takes them."""
         run = self._run
         if self._sort_key is not None or (
             run.snapshot.pod_groups and run.scheduler.release.behaviour.groups_are_queued
@@ -415,20 +413,20 @@ class Queue:
         return self._run
 
     def begin_again(self) -> None:
-        """The cluster was changed by hand: `between` begins again."""
+        """Clear `between` after a manual change of the cluster."""
         self.between = []
 
     def move_to(self, run: Run) -> None:
-        """Go on with the cluster after a change by hand; the rows of its pods are the same."""
+        """Continue with the cluster after a manual change; the rows of its pods are the same."""
         self._run, self._sort_key = run, queue_order(run.scheduler)
 
     def depart(self, row: int, *, waits: bool) -> None:
-        """Take a pod away for no other pod's sake."""
+        """Evict a pod without preemption."""
         self.between.append(Departure(steps=len(self.steps), pod=row, waits=waits))
         evict(self._run, row, waits=waits)
 
     def depart_together(self, rows: Sequence[int]) -> None:
-        """The same for many pods, in place of which others wait."""
+        """Evict many pods without preemption; their replacements are pending."""
         if not rows:
             return
         run = self._run
@@ -441,12 +439,13 @@ class Queue:
             run.cluster.remove_many(rows)
 
     def delete(self, row: int) -> None:
-        """A controller deletes a pod, whether it runs or waits."""
+        """Delete a running or pending pod, as a controller does."""
         self.between.append(Deletion(steps=len(self.steps), pod=row))
         self._run.delete(row)
 
     def create(self, cluster: Snapshot, pods: Sequence[Pod]) -> list[int]:
-        """A controller creates pods; `cluster` is the cluster as it stands with what it creates for them."""
+        """Create pods, as a controller does; `cluster` is the current cluster with the objects that are created for
+        them."""
         known, new = self._run.snapshot.storage, cluster.storage
         claims = {key: claim for key, claim in new.claims.items() if known.claims.get(key) is not claim}
         names = {claim.spec.volume_name for claim in claims.values()} - known.volumes.keys()
@@ -465,15 +464,12 @@ class Queue:
         return rows
 
     def change_contents(self, cluster: Snapshot) -> None:
-        """Take over objects other than pods, nodes, and storage."""
+        """Replace objects other than pods, nodes, and storage."""
         self.create(cluster, ())
 
     def run(self, rows: Iterable[int], *, joins: bool = False) -> None:
-        """Let these pods be scheduled, in queue order, with those that are evicted for them and come back.
-        `joins`: many identical pods in a row are one step.
-
-        Raises `InputError` where that does not end.
-        """
+        """Schedule these pods in queue order, together with the recreated victims of their preemption. `joins`: many
+        identical pods in a row are one step. Raises `InputError` if the queue does not end."""
         self._given_up.clear()
         waiting = self._places(rows)
         for _, row in waiting:
@@ -513,7 +509,8 @@ class Queue:
         raise InputError(told, hint=f"waiting: {restless}" if restless else "")
 
     def _identical(self, places: Sequence[QueuePlace]) -> Mapping[int, int]:
-        """A number for each of these pods, equal for identical ones; without those of which none is like another."""
+        """Return a number for each of these pods, equal for identical ones; pods that are identical to no other may be
+        left out."""
         pods = self._run.cluster.pods
         if len(places) < 2 or self._run.snapshot.devices.extended_resource_claims:
             return {}
@@ -526,8 +523,8 @@ class Queue:
     def _decide_identical(
         self, waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int], decided: int, *, joins: bool
     ) -> int:
-        """Decide about the pods that come next in the queue and are identical to the one that was decided last, as far
-        as they are placed like it. Returns how many these are. `joins`: many are part of its step."""
+        """Decide about the next pods in the queue that are identical to the last one, as long as they are placed like
+        it. Returns how many these are. `joins`: many are part of its step."""
         run, step, number = self._run, self.steps[-1], identical.get(self.steps[-1].pod)
         if number is None or self._is_open or step.decision is None or step.released or run.cluster.pods.nominations:
             return 0
@@ -566,8 +563,8 @@ class Queue:
         return len(nodes)
 
     def _decide_together(self, gang: QueuedGang, places: list[QueuePlace]) -> tuple[list[QueuePlace], list[int] | None]:
-        """The members that stay behind, which are all where too few find a node; and as for one pod, those that are
-        recreated."""
+        """Return the members that stay pending (all if too few fit a node), and the recreated pods as `_decide`
+        does."""
         if gang in self._given_up:
             return places, None
         members = [row for _, row in places]
@@ -617,7 +614,7 @@ class Queue:
         return places, again
 
     def _placement_of(self, gang: QueuedGang, members: Sequence[int]) -> Trial | Decision | None:
-        """Where the group is placed; None where nothing limits that, and a decision where there is no place. Raises
+        """Return the placement of the group: None if nothing limits it, and a decision if there is none. Raises
         `UndecidableError`."""
         group = gang.group(self._run)
         if group is None or group.spec.scheduling_constraints is None:
@@ -629,14 +626,14 @@ class Queue:
             return chosen.placements.problem
         if len(chosen.best) < 2:
             return chosen.shown
-        # a node stands for its placement
+        # a node identifies its placement
         by_node = {
             ClusterRow(int(one.placement.nodes[0])): one for one in chosen.best if one.placement.nodes is not None
         }
         return by_node[self._pick(cluster_rows(sorted(by_node)))]
 
     def _preempt_together(self, gang: QueuedGang, members: list[int], steps: list[QueueStep]) -> list[int] | None:
-        """Preempt pods for the group as a whole. The victims that come back; None where that does not help."""
+        """Preempt pods for the group as a whole. Returns the recreated victims; None if preemption does not help."""
         group = gang.group(self._run)
         if group is None:
             return None
@@ -662,8 +659,7 @@ class Queue:
         return again
 
     def _take_back(self, step: QueueStep, message: str) -> None:
-        """Let a decision of a gang that is not placed stand as far as it does: its victims are gone, and no member has
-        a node."""
+        """Record a decision of a gang that is not placed: its victims are gone, and no member has a node."""
         waits = Decision(outcome=Outcome.UNSCHEDULABLE, message=message)
         for victim in step.victims:
             evict(self._run, victim, waits=victim in self.recreated)
@@ -675,8 +671,8 @@ class Queue:
         return QueueStep(run=self._run, pod=row, key=self._key(row), decision=None, undecided=why)
 
     def _decide(self, row: int, then: int | None = None, *, preempts: bool = True) -> tuple[bool, list[int] | None]:
-        """Whether the pod found its place, and the pods that come back after it made them go; None where it made none
-        go and gave no devices back. `then` is the pod that comes next; `preempts`: it may preempt pods for itself."""
+        """Return whether the pod is placed, and the recreated victims; None if there are no victims and no deallocated
+        devices. `then` is the next pod in the queue; `preempts`: the pod may preempt others."""
         again: list[int] | None = None
         while True:
             try:
@@ -710,7 +706,7 @@ class Queue:
         return self._run.cluster.pods.key(row)
 
     def _decision(self, row: int) -> Decision:
-        """Raises `UndecidableError` where something that is not known could reject the pod."""
+        """Return the decision about a pod. Raises `UndecidableError` if unknown facts could reject the pod."""
         run, placement = self._run, None if self._trial is None else self._trial.placement.nodes
         self._is_open = self._may_be_undecidable or self._may_be_open(row)
         if not self._is_open and placement is None and (known := run.known_decision(row)) is not None:
@@ -725,7 +721,7 @@ class Queue:
         return decision
 
     def _may_be_open(self, row: int) -> bool:
-        """As `may_be_open`, once for pods that differ in their names and have no claims."""
+        """Return the result of `may_be_open`, computed once for pods that differ in their names and have no claims."""
         run, pods = self._run, self._run.cluster.pods
         if self._open_in is not run.snapshot:
             self._open_in, self._open = run.snapshot, {}
@@ -739,8 +735,8 @@ class Queue:
         return found
 
     def _preempt(self, row: int, decision: Decision, found: PostFilterResult) -> list[int]:
-        """The victims go at once, and pods of lower priority lose their nomination for the node. Returns the victims
-        that come back."""
+        """Delete the victims at once; pods of lower priority lose their nomination for the node. Returns the recreated
+        victims."""
         node = self._pick(cluster_rows(found.best))
         victims = _candidate(found, node).victims
         cluster = self._run.cluster
@@ -769,7 +765,7 @@ class Queue:
         return again
 
     def _evict(self, victims: Sequence[int]) -> list[int]:
-        """Victims of the step that comes next go at once. Returns those that come back."""
+        """Evict the victims of the next step at once. Returns the recreated ones."""
         owners, number = self._run.cluster.pods.owners, len(self.steps)
         again = [victim for victim in victims if self._recreate and is_controlled(owners[victim])]
         for victim in victims:
@@ -781,12 +777,12 @@ class Queue:
 
     @property
     def _row_type(self) -> np.dtype[np.unsignedinteger]:
-        """The smallest type that holds each row of a node."""
+        """The smallest integer type that holds every row of a node."""
         return np.dtype(np.uint16 if len(self._run.cluster.node_names) < 1 << 16 else np.uint32)
 
     def _short(self, decision: Decision) -> Decision:
-        """A decision to be kept by the thousand: without the dry run, the rows of a tie in few bytes, and once for
-        identical pods after each other."""
+        """Return the decision in a form that takes little memory: without the dry run, with a tie's rows in few bytes,
+        and shared by consecutive identical pods."""
         if decision is not self._latest[0]:
             best = ClusterRows(decision.best.astype(self._row_type))
             self._latest = decision, replace(decision, best=best, post_filter=None)
@@ -794,5 +790,5 @@ class Queue:
 
 
 def _candidate(found: PostFilterResult, node: ClusterRow) -> Candidate:
-    """The candidate on a node; they are in node order."""
+    """Return the candidate on a node; candidates are in node order."""
     return found.candidates[bisect_left(found.candidates, node, key=attrgetter("node"))]

@@ -1,6 +1,8 @@
-"""What a profile makes of the nodes, once it has placed the pods that run: all of them are taken off their nodes and
-then decided about one after another, in queue order. That is where a cluster comes to as its pods are replaced; what
-happens to each pod alone does not add up to it."""
+"""How a profile fills the nodes after it has placed all running pods again: they are taken off their nodes and decided
+one after another, in queue order.
+
+The cluster reaches this state as its pods are replaced. The sum of what happens to each pod alone is not the same.
+"""
 
 from __future__ import annotations
 
@@ -26,27 +28,27 @@ RESOURCES = ("cpu", "memory", PODS)
 
 
 MOST_KINDS = 200
-"""Kinds of pods that fragmentation is about, the most frequent first."""
+"""The number of equivalence classes of pods that fragmentation considers, the most frequent first."""
 
 
 class Repacked(Struct, frozen=True, kw_only=True):
     filling: Filling
     nodes: tuple[str, ...]
-    """Of each pod; empty where it found none."""
+    """The node of each pod; empty if it is unschedulable."""
     fragmentation: float
-    """Percent of the free capacity that stands on nodes on which a pod like one of these does not fit, of the
-    resources that it requests; constraints do not count."""
+    """Percent of the free capacity on nodes on which a pod identical to one of these does not fit, for the resources
+    that it requests; constraints do not count."""
     spread: float
-    """Standard deviation of what the nodes are requested, in percentage points, of cpu or memory."""
+    """Standard deviation of the nodes' requested cpu or memory, in percentage points."""
 
     @classmethod
     def of_now(cls, snapshot: Snapshot, setup: Setup, rows: Sequence[int]) -> Repacked:
-        """The nodes as they are, and those of the pods."""
+        """Return the current nodes and the current node of each pod."""
         return cls.of(setup.scheduler_on(snapshot).nodes, rows, tuple(snapshot.pods.node_names[row] for row in rows))
 
     @classmethod
     def of(cls, table: NodeTable, rows: Sequence[int], nodes: tuple[str, ...], pending: tuple[str, ...] = ()) -> Self:
-        # numbers and names alone: a worker sends it to the process that asked
+        # numbers and names alone: a worker sends it to the process that requests it
         return cls(
             filling=filling(table, pending),
             nodes=nodes,
@@ -77,21 +79,22 @@ def _spread(nodes: NodeTable) -> float:
 
 
 def movable(snapshot: Snapshot) -> list[int]:
-    """Running pods that a controller could create anywhere, or a person: neither a DaemonSet's nor a kubelet's own."""
+    """Return the running pods that a controller or a person could create on any node: no pods of DaemonSets, and no
+    static pods."""
     pods = snapshot.pods
     moves = (pods.node >= 0) & ~_stay(pods)
     return [row for row in np.flatnonzero(moves).tolist() if not pods.deletion_timestamps[row]]
 
 
 def _stay(pods: PodTable) -> BoolArray:
-    """The pods of DaemonSets, and those that a kubelet starts itself."""
+    """Return a mask of the pods of DaemonSets and of static pods."""
     return pods.owners.where(lambda owners: any(owner.kind in ("DaemonSet", "Node") for owner in owners))
 
 
 def repack(snapshot: Snapshot, setup: Setup, rows: Sequence[int]) -> Repacked:
-    """The nodes after these running pods were rescheduled. All others stay where they are."""
+    """Return the nodes after these running pods are rescheduled. All other pods stay on their nodes."""
     if len(setup.profiles) == 1:
-        # as where pods are compared, a single profile stands for whatever the other side calls it
+        # as in comparisons of pods, a single profile stands for whatever name the other side has for it
         setup = replace(setup, forced_profile=setup.profiles[0].scheduler_name)
     simulator = Simulator(snapshot, setup, SimulationOptions())
     for row in rows:
@@ -115,7 +118,7 @@ def repacking(now: Filling, before: Repacked, after: Repacked) -> Repacking:
 
 
 def filling(nodes: NodeTable, pending: tuple[str, ...] = ()) -> Filling:
-    """The nodes as they are."""
+    """Return the usage of the nodes."""
     used = nodes.count_where(~_stay(nodes.pods)) > 0
     at = [nodes.resources.index[name] for name in RESOURCES if name != PODS]
     requested = np.column_stack([nodes.requested[:, at], nodes.pod_count])[used]

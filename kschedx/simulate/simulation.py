@@ -1,4 +1,4 @@
-"""What a simulation came to: pods, workloads, and how full nodes are before and after."""
+"""The result of a simulation: pods, workloads, and the usage of nodes before and after."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot, SourceDocument
 
-# How full nodes are.
+# The usage of nodes.
 
 PODS = "pods"
 
@@ -53,7 +53,7 @@ class NodeUse(Document, frozen=True):
         return self.requested[PODS]
 
     def percent(self, resource: str) -> int:
-        """0 where the node offers none of it."""
+        """Return the requested percentage; 0 if nothing of the resource is allocatable."""
         offered = self.allocatable.get(resource, 0)
         return 100 * self.requested.get(resource, 0) // offered if offered > 0 else 0
 
@@ -90,13 +90,13 @@ class NodeUsage:
         )
 
     def get(self, name: str) -> NodeUse | None:
-        """None for a node that is not there."""
+        """Return the usage of a node; None for a node that does not exist."""
         if name not in self:
             return None
         return self[name]
 
     def total(self) -> NodeUse:
-        """Of all nodes together."""
+        """Return the usage of all nodes together."""
         asked, offered = self._requested.sum(axis=0).tolist(), self._allocatable.sum(axis=0).tolist()
         return NodeUse(
             requested=dict(zip(self.resources, asked, strict=True)),
@@ -104,15 +104,15 @@ class NodeUsage:
         )
 
     def empty(self) -> frozenset[str]:
-        """The nodes without a pod."""
+        """Return the nodes without a pod."""
         return frozenset(self.names[row] for row in np.flatnonzero(self._requested[:, -1] == 0))
 
 
-# What became of the pods that waited: the queue after it has ended.
+# The results of pending pods after the queue has ended.
 
 
 class PodKeys(Sequence[str]):
-    """`namespace/name` of pods, each of which is a text only while it is read."""
+    """`namespace/name` of pods; each string is created only when it is read."""
 
     def __init__(self, pods: PodTable, rows: IntArray) -> None:
         self.rows, self.table = rows, pods
@@ -135,7 +135,7 @@ class PodKeys(Sequence[str]):
 
 
 class ByPod(Mapping[str, str]):
-    """Pods to texts, which are worked out from their rows."""
+    """Pods to strings, which are computed from the pods' rows."""
 
     def __init__(self, pods: PodTable, rows: IntArray, text: Callable[[int], str]) -> None:
         self.pods, self._text, self._rows = PodKeys(pods, rows), text, pods.rows
@@ -162,21 +162,21 @@ class WorkloadResultDocument(Document, frozen=True, kw_only=True, omit_defaults=
     namespace: str
     name: str
     pods: int
-    """All that it has in the end, wherever they are."""
+    """All final pods of the workload, on any node or pending."""
     placed: tuple[str, ...]
-    """Its pods that the queue placed, and that have their node in the end."""
+    """Pods that the queue placed, and that have their node in the end."""
     nodes: Mapping[str, int]
-    """Those nodes, with how many of them each got."""
+    """Those nodes, with the number of these pods on each."""
     pending: tuple[str, ...]
     evicted: tuple[str, ...]
     to_come: int = 0
-    """Pods that a StatefulSet's controller does not create before others are ready."""
+    """Pods that a StatefulSet's controller creates only once others are ready."""
     message: str
-    """Why the first that is pending is."""
+    """Why the first pending pod is pending."""
     refused: int = 0
-    """Replicas beside `pods` that the API server does not take."""
+    """Replicas, not included in `pods`, that the API server refuses."""
     refusal: str = ""
-    """Why the first of them is, in the words of their controller."""
+    """Why the first of them is refused, in their controller's message."""
 
 
 class WorkloadResult(OfWorkload, Struct, frozen=True, kw_only=True):
@@ -187,7 +187,7 @@ class WorkloadResult(OfWorkload, Struct, frozen=True, kw_only=True):
     pending: PodKeys
     evicted: tuple[str, ...]
     undecided: tuple[str, ...] = ()
-    """Of those that are pending."""
+    """Pending pods that kschedx cannot decide about."""
     to_come: int = 0
     message: str = ""
     refused: int = 0
@@ -198,11 +198,11 @@ class KueueResult(Document, frozen=True):
     """What Kueue does with its Workloads, each `namespace/name`."""
 
     admitted: tuple[str, ...]
-    """In Kueue's order."""
+    """Admitted Workloads, in Kueue's order."""
     evicted: Mapping[str, str]
-    """To Kueue's message."""
+    """Evicted Workloads to Kueue's message."""
     pending: Mapping[str, str]
-    """To Kueue's message; empty where it writes none."""
+    """Pending Workloads to Kueue's message; empty if Kueue writes none."""
     refused: Mapping[str, str]
     """Admitted Workloads to why the API server refuses their pods."""
 
@@ -258,21 +258,21 @@ class Simulation(Shown):
         self._changed_workloads = dict(workloads)
         self._refused_pods = tuple(refused_pods)
         self.effects = tuple(effects)
-        """Of every change but drains."""
+        """The effects of every change except drains."""
         self.goal = goal
         self.kueue = kueue
         """None for a cluster without Kueue's Workloads."""
         self.rolled_out: tuple[Rollout, ...] = tuple(simulator.manager.rollouts)
         self.refused = dict(simulator.manager.refused)
-        """Replicas that the API server does not take."""
+        """Replicas that the API server refuses."""
         self.open_counts = dict(simulator.manager.open_counts)
-        """Custom resources that may have more pods than are here, or pods that need more, to why."""
+        """Custom resources that may have more pods than are here, or pods that need more, and why."""
         self.choices = tuple(simulator.manager.choices)
-        """What controllers pick at random, in which nothing else was tried."""
+        """Random choices of controllers, of which no alternative was tried."""
         self.steps: tuple[QueueStep, ...] = tuple(simulator.queue.steps)
         self.drained: tuple[DrainResult, ...] = tuple(simulator.drained)
         self.scenes = simulator.scenes
-        """Drained nodes whose pods found no other, to the cluster as it was then."""
+        """Drained nodes whose pods fit no other node, to the cluster at that moment."""
         self.simulator = simulator
         self.run = simulator.run
 
@@ -280,7 +280,7 @@ class Simulation(Shown):
 
     @cached_property
     def _queued(self) -> IntArray:
-        """Rows of every pod that was ever in the queue, in its order, and is still in the cluster."""
+        """Rows of every pod that was ever in the queue and is still in the cluster, in queue order."""
         simulator, pods = self.simulator, self.run.cluster.pods
         queued = np.fromiter(simulator.queue.queued, dtype=np.int64)
         left = simulator.deleted - simulator.queue.evicted.keys()
@@ -291,7 +291,7 @@ class Simulation(Shown):
 
     @cached_property
     def queue(self) -> PodKeys:
-        """Every pod that was ever in the queue, in its order, and is still in the cluster."""
+        """Every pod that was ever in the queue and is still in the cluster, in queue order."""
         return PodKeys(self.run.cluster.pods, self._queued)
 
     @cached_property
@@ -307,20 +307,20 @@ class Simulation(Shown):
 
     @cached_property
     def pending(self) -> PodKeys:
-        """Pods of the queue that have none and were not evicted for good, in the order of the queue."""
+        """Pods of the queue that have no node in the end and were not permanently evicted, in queue order."""
         pods = self.run.cluster.pods
         evicted = np.array([pods.rows[key] for key in self.evicted], dtype=np.int64)
         return PodKeys(pods, self._queued[(pods.node[self._queued] < 0) & ~np.isin(self._queued, evicted)])
 
     @property
     def gated(self) -> tuple[str, ...]:
-        """Pods that a scheduling gate holds back."""
+        """Pods with scheduling gates."""
         gone = self.simulator.deleted
         return tuple(self.run.cluster.pods.key(row) for row in self.simulator.queue.gated if row not in gone)
 
     @property
     def of_others(self) -> tuple[str, ...]:
-        """Pods that wait for a scheduler which the configuration does not have."""
+        """Pods that are pending for a scheduler which the configuration does not have."""
         return tuple(map(self.run.cluster.pods.key, self.simulator.queue.of_others))
 
     @cached_property
@@ -334,8 +334,8 @@ class Simulation(Shown):
 
     @cached_property
     def states(self) -> tuple[Explanation, ...]:
-        """What `why` says where no decision is the answer: of workloads that changes name, of pods that the API server
-        refuses, of a pod of each unknown scheduler, and of one of which the cluster says otherwise."""
+        """The reports of `why` that are not based on a decision: about workloads that changes name, pods that the API
+        server refuses, a pod of each unknown scheduler, and a pod for which the cluster contradicts the simulation."""
         return tuple(one for one in self._states() if one.lifecycle is not None)
 
     def _states(self) -> Iterator[Explanation]:
@@ -364,8 +364,9 @@ class Simulation(Shown):
         yield from self._disputed()
 
     def _disputed(self) -> Iterator[Explanation]:
-        """Of the first pod that was pending, where no kube-scheduler runs that could decide about it, and of the first
-        of which the cluster says otherwise; what changes explain is not disputed."""
+        """Yield the report about the first pending pod if no kube-scheduler runs that could decide about it, and about
+        the first pod for which the cluster contradicts the simulation. Contradictions that changes explain are left
+        out."""
         before = self.before
         waiting = (before.pods[row] for row in before.pods.pending)
         untold = next((one for one in waiting if not one.status.conditions), None)
@@ -381,7 +382,7 @@ class Simulation(Shown):
 
     @property
     def overall(self) -> Outcome:
-        """Of all its pods and of what `states` holds."""
+        """The outcome over all pods and `states`."""
         outcomes = {one.overall for one in self.states}
         if self.undecided or self.of_others or (self.open_counts and self.is_done) or Outcome.UNDECIDED in outcomes:
             return Outcome.UNDECIDED
@@ -399,7 +400,7 @@ class Simulation(Shown):
 
     @cached_property
     def _last_steps(self) -> IntArray:
-        """(pod,) the number of the last step about each pod of the queue."""
+        """The number of the last step about each pod of the queue, `(pod,)`."""
         pods = self.run.cluster.pods
         last = np.full(len(pods), -1, dtype=np.int64)
         for number, step in enumerate(self.steps):
@@ -415,22 +416,22 @@ class Simulation(Shown):
 
     @cached_property
     def messages(self) -> Mapping[str, str]:
-        """Pending pods to kube-scheduler's text about the last try."""
+        """Pending pods to kube-scheduler's message about the last attempt."""
         return ByPod(self.run.cluster.pods, self.pending.rows, lambda row: self._last_step(row).message)
 
     @cached_property
     def evictions(self) -> Mapping[str, str]:
-        """Every pod that preemption took from its node to the pod that it was for; the last time counts."""
+        """Every pod that was preempted, to its last preemptor."""
         return {victim: step.key for step in self.steps for victim in step.victim_keys}
 
     def is_recreated(self, key: str) -> bool:
-        """Whether a pod that was evicted came back to the queue under its old name."""
+        """Whether an evicted pod was recreated under its old name."""
         row = self.simulator.row(key)
         return row is not None and row in self.simulator.queue.recreated
 
     @property
     def displaced(self) -> Displaced:
-        """Whom the changes cost their nodes."""
+        """The pods that lost their nodes to the changes."""
         drained = (one.pod for drain in self.drained for one in drain.of(DrainOutcome.EVICTED))
         lost = dict.fromkeys((*(key for effect in self.effects for key in effect.evicted), *self.evictions, *drained))
         gone = dict.fromkeys((*(key for effect in self.effects for key in effect.gone), *sorted(self.evicted)))
@@ -444,7 +445,8 @@ class Simulation(Shown):
 
     @cached_property
     def workloads(self) -> tuple[WorkloadResult, ...]:
-        """Those with a pod in the queue, in its order, those that lost one, and those that are refused some."""
+        """Workloads with a pod in the queue, in its order, then those that lost a pod, and those with refused
+        replicas."""
         pods, owners = self.run.cluster.pods, Owners(self.run.snapshot)
         evicted = np.array([pods.rows[key] for key in sorted(self.evicted)], dtype=np.int64)
         more = evicted[~np.isin(evicted, self._queued)]
@@ -490,27 +492,27 @@ class Simulation(Shown):
 
     @property
     def start(self) -> Snapshot:
-        """The cluster before the last queue, changes made."""
+        """The cluster before the last queue, with the changes."""
         return self.simulator.start
 
     @property
     def after(self) -> Snapshot:
-        """The cluster in the end."""
+        """The final cluster."""
         return self.simulator.after
 
-    # --- the story of one decision
+    # --- explanations of decisions
 
     def explain(self, step: int) -> Explanation:
-        """What `why` says of a step's pod in the cluster as it stood then. Steps are counted from 0.
+        """Return the explanation of a step's pod in the cluster at that step. Steps are counted from 0.
 
-        Only for steps of the queue in the end, not for those of a drain.
+        Only steps of the final queue are supported, not those of a drain.
         """
         scheduler = self._start.on(self.cluster_before(step))
         pod = scheduler.snapshot.pods[self.steps[step].pod]
         return Explanation(scheduler.schedule(pod, self.setup.profile_of(pod)), scheduler, self.setup.notes)
 
     def cluster_before(self, step: int) -> Snapshot:
-        """The cluster as a decision found it, for the same steps."""
+        """Return the cluster before a decision; the same steps are supported as in `explain`."""
         queue, first = self.simulator.queue, self.simulator.first_step
         assert step >= first, "a step before the last change"
         run, done, seen = self._replay
@@ -526,7 +528,7 @@ class Simulation(Shown):
         return run.cluster.frozen()
 
     def _again(self, run: Run, step: QueueStep) -> None:
-        """Do what a decision did."""
+        """Repeat a decision."""
         for victim in step.victims:
             evict(run, victim, waits=victim in self.simulator.queue.recreated)
         run.release(step.released)
@@ -538,16 +540,16 @@ class Simulation(Shown):
             run.cluster.nominate(step.pod, step.nominated)
 
     def explain_now(self, pod: str) -> Explanation | None:
-        """What `why` says of a pod that waits, in the cluster as it stands in the end; None where it says nothing."""
+        """Return the explanation of a pending pod in the final cluster; None if it is not unschedulable there."""
         explanation = self.explain_then(pod)
         return explanation if explanation.overall is Outcome.UNSCHEDULABLE else None
 
     def explain_then(self, pod: str) -> Explanation:
-        """What `why` says of a pod that waits, in the cluster as it stands in the end. Raises `UndecidableError`."""
+        """Return the explanation of a pending pod in the final cluster. Raises `UndecidableError`."""
         return self._explained(self._then, pod)
 
     def explain_in(self, scene: Snapshot, pod: str) -> Explanation | None:
-        """What `why` says of a pod that waits in one of the scenes; None where it says nothing. Raises
+        """Return the explanation of a pending pod in one of the scenes; None if it is not unschedulable there. Raises
         `UndecidableError`."""
         explanation = self._explained(self._start.on(scene), pod)
         return explanation if explanation.outcome is Outcome.UNSCHEDULABLE else None
@@ -567,11 +569,11 @@ class Simulation(Shown):
 
     @cached_property
     def _replay(self) -> tuple[Run, int, int]:
-        """A cluster that moves along with `cluster_before`, the steps that it has seen, and what was between them."""
+        """A cluster that follows `cluster_before`, its step, and the number of events that it has seen."""
         return self.simulator.begun(), self.simulator.first_step, 0
 
     def records(self) -> list[dict[str, object]]:
-        """A row per decision of the queue; of drains, a row per pod on the drained nodes."""
+        """Return a row per decision of the queue; for drains, a row per pod on the drained nodes."""
         if self.drained:
             return [
                 {"drained": one.node, "pod": pod.pod, "fate": pod.fate.value, "node": pod.node, "message": pod.message}
@@ -613,7 +615,7 @@ class Simulation(Shown):
         )
 
     def _single(self, pods: PodKeys) -> tuple[str, ...]:
-        """Those that have a step of their own."""
+        """Return the pods with a step of their own."""
         left = pods.rows[~np.isin(pods.rows, self._joined)]
         return tuple(PodKeys(self.run.cluster.pods, left))
 

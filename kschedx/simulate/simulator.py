@@ -1,4 +1,4 @@
-"""A cluster that moves: its scheduler, its queue, and its controllers, from the first change to the last."""
+"""A moving cluster: its scheduler, its queue, and its controllers, from the first change to the last."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_SYNCS = 100_000
-"""Of controllers, each followed by the queue; rollouts end long before this."""
+"""The largest number of syncs of controllers, each followed by the queue; rollouts end long before this."""
 
 
 class SimulationOptions(Struct, frozen=True, kw_only=True):
-    """How a queue is run."""
+    """Options of a queue."""
 
     recreate: bool = True
-    """Controllers recreate what is evicted."""
+    """Whether controllers recreate evicted pods."""
     seed: int | None = None
-    """Ties are settled by lot, from this number; by name where it is None."""
+    """The seed with which ties are broken at random; if it is None, ties are broken by name."""
     pick: Pick | None = None
-    """Settles them in place of either."""
+    """A function that breaks ties instead."""
     force: bool = False
-    """A drain deletes pods that no controller recreates."""
+    """Whether a drain deletes pods that no controller recreates."""
     delete_emptydir_data: bool = False
-    """A drain evicts pods that keep data in an emptyDir."""
+    """Whether a drain evicts pods with data in an emptyDir."""
 
 
 class Mark(Struct, frozen=True, kw_only=True):
-    """A moment to which a simulator can go back."""
+    """A moment to which a simulator can revert."""
 
     moves: int
     made: frozenset[int]
@@ -54,7 +54,7 @@ class Mark(Struct, frozen=True, kw_only=True):
 
 
 class Simulator:
-    """A cluster that moves. Rows of pods stay the same from the beginning to the end, whatever comes and goes."""
+    """A moving cluster. Rows of pods never change, whatever is created and deleted."""
 
     def __init__(
         self,
@@ -65,12 +65,12 @@ class Simulator:
         known: Mapping[Workload, Manifest] = {},
         held: Collection[Workload] = (),
     ) -> None:
-        """`known` are manifests of workloads before the ones that the snapshot has; the controllers of those that are
-        `held` do nothing."""
+        """`known` are earlier manifests of workloads whose newer manifests the snapshot has. The controllers of
+        workloads that are `held` do nothing."""
         self.base = snapshot
         """The cluster as it was read."""
         self.start = snapshot
-        """The cluster after the last change by hand."""
+        """The cluster after the last manual change."""
         self.setup = setup
         self.options = options
         self._before_start: set[int] = set()
@@ -89,14 +89,14 @@ class Simulator:
         self.manager = Manager(self, setup, known=known, held=held)
         self.drained: list[DrainResult] = []
         self.scenes: dict[str, Snapshot] = {}
-        """The first nodes whose drain left pods without another, to the cluster as it was then."""
+        """The first nodes whose drain left pods without another node, to the cluster at that moment."""
         self.first_row = 0
         """The first row of pods that a question created."""
         self.first_step = 0
-        """The steps before it were taken before the last change by hand."""
+        """The number of steps before the last manual change."""
 
     def begun(self) -> Run:
-        """The cluster after the last change by hand, to be moved."""
+        """Return the cluster after the last manual change, as a run that can move."""
         return run_on(self.start, self.setup)
 
     @property
@@ -119,11 +119,11 @@ class Simulator:
             self._by_name = self.run, pick_by_name(self.run)
         return self._by_name[1](rows)
 
-    # --- the cluster as it stands
+    # --- the current cluster
 
     @property
     def snapshot(self) -> Snapshot:
-        """As a value; pods that are gone for good keep their rows and count for nothing."""
+        """The current cluster, as a value; permanently deleted pods keep their rows and count for nothing."""
         if self._run is None:
             return self.start
         now = id(self._run), self._run.cluster.version
@@ -142,24 +142,24 @@ class Simulator:
 
     @property
     def deleted(self) -> AbstractSet[int]:
-        """Rows of pods that are gone for good."""
+        """Rows of permanently deleted pods."""
         return self._before_start if self._run is None else self._before_start | self._run.cluster.deleted
 
     @property
     def after(self) -> Snapshot:
-        """As a value, without the pods that are gone for good."""
+        """The current cluster, as a value, without permanently deleted pods."""
         value, gone = self.snapshot, self.deleted
         if not gone:
             return value
         return with_only_pods(value, np.setdiff1d(np.arange(len(value.pods)), sorted(gone)))
 
     def row(self, key: str) -> int | None:
-        """The row of a pod, `namespace/name`, that is there."""
+        """Return the row of an existing pod, `namespace/name`; None if there is none."""
         row = self.pods.rows.get(key)
         return None if row is None or row in self.deleted else row
 
     def available(self) -> BoolArray:
-        """(pod,) `is_available` of each."""
+        """Return `is_available` of each pod, `(pod,)`."""
         pods, cluster = self.pods, (self.start if self._run is None else self._run.snapshot).cluster
         ready = pods.statuses.where(is_status_ready)
         ready[[*self.queue.queued, *self.queue.made]] = True
@@ -168,8 +168,8 @@ class Simulator:
         return runs
 
     def is_available(self, row: int) -> bool:
-        """Whether a pod runs and is ready, on a node that is; pods that got their node here are. Time goes on, so that
-        every ready pod has been ready for its minReadySeconds."""
+        """Whether a pod is running and ready, on an existing node; pods that the simulation assigned are. Time passes,
+        so every ready pod has been ready for its minReadySeconds."""
         pods = self.pods
         if pods.node[row] < 0 or pods.deletion_timestamps[row]:
             return False
@@ -178,10 +178,10 @@ class Simulator:
             return False
         return row in self.queue.queued or row in self.queue.made or is_ready(pods, row)
 
-    # --- moves
+    # --- changes
 
     def edit(self, snapshot: Snapshot) -> None:
-        """Change nodes or objects by hand: `snapshot` has the new ones, and the same rows of pods."""
+        """Apply a manual change of nodes or objects: `snapshot` has the new ones, and the same rows of pods."""
         if self._run is None and snapshot is self.start:
             return
         self._before_start = {*self.deleted}
@@ -209,7 +209,7 @@ class Simulator:
         self.queue.delete(row)
 
     def evict(self, rows: Iterable[int]) -> list[int]:
-        """Pods are deleted and their controllers create others. Returns the rows of those that wait at once."""
+        """Delete pods that their controllers recreate. Returns the rows of those that are pending at once."""
         pods = self.pods
         waiting: list[int] = []
         in_order = sorted(rows, key=lambda row: (ordinal_of(pods.names[row]), row))
@@ -229,10 +229,10 @@ class Simulator:
         self.queue.is_last(waiting)
         return waiting
 
-    # --- time goes on
+    # --- scheduling and syncs
 
     def waiting(self, excluded: Collection[int] = ()) -> list[int]:
-        """Rows of the pods that wait, but for those that are gone or excluded."""
+        """Return the rows of pending pods, except deleted and excluded ones."""
         pods = self.run.cluster.pods
         without = {*excluded, *self._leaving}
         return [row for row in pods.pending if row not in without and not pods.deletion_timestamps[row]]
@@ -246,13 +246,13 @@ class Simulator:
         self, only: Collection[str] | None = None, *, excluded: Collection[int] = (), joins: bool = False
     ) -> None:
         """Schedule pods and sync controllers until nothing changes. `only` are the pods of a question,
-        `namespace/name`; by default all that wait. `joins`: many identical pods in a row are one step."""
+        `namespace/name`; by default all pending ones. `joins`: many identical pods in a row are one step."""
         self.manager.sync()
         rows = None if only is None else {row for key in only if (row := self.row(key)) is not None}
         self._settle(rows, excluded, joins=joins)
 
     def settle_made(self, excluded: Collection[int] = ()) -> None:
-        """The same for pods that were created or evicted here, and for no other that waits."""
+        """Settle like `settle`, for pods that were created or evicted here, and for no other pending pod."""
         self.manager.sync()
         self._settle(set(), excluded)
 
@@ -266,7 +266,7 @@ class Simulator:
         self.manager.measure()
 
     def react(self, rows: Iterable[int]) -> None:
-        """Schedule pods that wait since an eviction, and those that controllers create because of it."""
+        """Schedule pods that are pending since an eviction, and those that controllers create because of it."""
         waiting = [*rows]
         while True:
             known = {*self.queue.made}
@@ -277,7 +277,7 @@ class Simulator:
 
     def move(self, clearings: Iterable[tuple[ClusterRow, Collection[int]]]) -> None:
         """Evict pods of one node after another, and schedule their replacements. All these nodes are cordoned first;
-        each is as before once its own pods are gone."""
+        each is restored after its own pods are evicted."""
         cluster = self.run.cluster
         steps = list(clearings)
         before = {node: cluster.snapshot.cluster.nodes[node] for node, _ in steps}
@@ -288,7 +288,8 @@ class Simulator:
             cluster.replace_node(node, before[node])
 
     def drain(self, nodes: Iterable[str], *, comes_back: bool) -> None:
-        """Drain nodes one after another; each is back before the next one, or all are cordoned first."""
+        """Drain nodes one after another. If a node `comes_back`, it is restored before the next one; otherwise all are
+        cordoned first."""
         evictor = Evictor(
             self,
             self.base,
@@ -307,20 +308,20 @@ class Simulator:
         )
 
     def revert(self, mark: Mark) -> None:
-        """Go back to a moment after the last change by hand. Steps and drains stay as a record."""
+        """Revert to a moment after the last manual change. Steps and drains are kept as a record."""
         self.run.cluster.revert(mark.moves)
         self.queue.forget(mark.made)
         self.manager.restore(mark.controllers)
 
 
 def run_on(snapshot: Snapshot, setup: Setup) -> Run:
-    """The cluster, to be moved. Unlike a `Simulator` it is freed as soon as nothing refers to it."""
+    """Return the cluster as a run that can move. Unlike a `Simulator`, it is freed as soon as nothing refers to it."""
     profile = None if setup.forced_profile is None else setup.scheduler.config.profile_for(setup.forced_profile)
     return Run(setup.scheduler_on(snapshot), profile)
 
 
 def pick_by_name(run: Run) -> Pick:
-    """The first name in alphabetical order."""
+    """Return a function that picks the first name in alphabetical order."""
     names: tuple[str, ...] = ()
     ranks: IntArray = np.zeros(0, dtype=np.int64)
 
@@ -335,6 +336,6 @@ def pick_by_name(run: Run) -> Pick:
 
 
 def pick_by_lot(seed: int) -> Pick:
-    """As kube-scheduler does, but the same every time."""
+    """Return a function that picks at random as kube-scheduler does, but with the same result every time."""
     dice = random.Random(seed)
     return lambda rows: ClusterRow(int(rows[dice.randrange(len(rows))]))

@@ -1,8 +1,8 @@
-"""What is left of a cluster when nodes are gone: a zone, a node pool, a rack, or some nodes.
+"""What remains of a cluster when nodes are gone: a zone, a node pool, a rack, or some nodes.
 
-Each failure is tried by itself, in the cluster as it is. In an outage the pods of its nodes are lost at once, and the
-nodes stay behind as unreachable; in a drain their pods are evicted as far as budgets allow it. Controllers recreate
-what is lost, and kube-scheduler places it on the other nodes.
+Each failure is tried by itself, in the current cluster. In an outage, the pods of its nodes are lost at once, and the
+nodes stay in the cluster as unreachable. In a drain, their pods are evicted as far as budgets allow it. Controllers
+recreate lost pods, and kube-scheduler places them on the other nodes.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ from kschedx.snapshot.snapshot import Snapshot
 ZONE, NODE_POOL, NODE = "zone", "nodepool", "node"
 LABELS: Mapping[str, tuple[str, ...]] = {ZONE: ZONE_LABELS, NODE_POOL: POOL_LABELS}
 MOST_ADVISED = 12
-"""Failures for which nodes are added until every pod has one."""
+"""The number of failures for which nodes are added until every pod has one."""
 SPREAD = "pod topology spread constraints"
-"""What kube-scheduler says where such a constraint rejects a node."""
+"""Part of kube-scheduler's message if such a constraint rejects a node."""
 
 
-# --- what fails
+# --- failures
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """Nodes that are gone together."""
+    """Nodes that fail together."""
 
     name: str
     """`zone eu-1a`, `node-7`."""
@@ -65,7 +65,7 @@ class Failure(Struct, frozen=True, kw_only=True):
 
 
 def each_failure(snapshot: Snapshot, key: str) -> tuple[Failure, ...]:
-    """A failure for each zone, node pool, node, or value of a label. Raises `InputError` where no node has one."""
+    """Return a failure for each zone, node pool, node, or value of a label. Raises `InputError` if no node has one."""
     nodes = snapshot.cluster.nodes
     if key == NODE:
         return tuple(Failure(name=node.name, nodes=(node.name,)) for node in nodes)
@@ -82,10 +82,8 @@ def each_failure(snapshot: Snapshot, key: str) -> tuple[Failure, ...]:
 
 
 def failure_of(nodes: NodeTable, targets: Sequence[str], busiest: int = 0) -> Failure:
-    """All that is named, gone together: nodes, `zone=eu-1a`, `nodepool=spot`, `LABEL=VALUE`, and the busiest nodes.
-
-    Raises `InputError` for a target that stands for no node.
-    """
+    """Return one failure of all targets: nodes, `zone=eu-1a`, `nodepool=spot`, `LABEL=VALUE`, and the busiest nodes.
+    Raises `InputError` for a target that matches no node."""
     names: dict[str, None] = {}
     for target in targets:
         names.update(dict.fromkeys(_nodes_of(nodes.cluster, target)))
@@ -112,7 +110,7 @@ def _nodes_of(cluster: ClusterNodes, target: str) -> list[str]:
 
 
 def _busiest(nodes: NodeTable, number: int) -> list[str]:
-    """The nodes of which pods request the largest share of cpu or memory."""
+    """Return the nodes on which pods request the largest share of cpu or memory."""
     at = [nodes.resources.index[name] for name in (CPU, MEMORY)]
     shares = (nodes.requested[:, at] / np.maximum(nodes.allocatable[:, at], 1)).max(axis=1)
     order = sorted(range(len(nodes)), key=lambda row: (-shares[row], nodes.names[row]))
@@ -124,7 +122,7 @@ def _busiest(nodes: NodeTable, number: int) -> list[str]:
 
 class Mode(StrEnum):
     OUTAGE = "outage"
-    """Pods are lost at once, and volumes that only lost nodes reach."""
+    """Pods are lost at once, and so are volumes that only lost nodes reach."""
     DRAIN = "drain"
     """Pods are evicted within their budgets."""
 
@@ -133,15 +131,15 @@ class PodOutcome(StrEnum):
     RESCHEDULED = "rescheduled"
     PENDING = "pending"
     NOT_CREATED = "not created"
-    """Its controller waits, or the API server refuses it."""
+    """The controller does not create the replacement yet, or the API server refuses it."""
     NOT_RECREATED = "not recreated"
-    """It has no controller."""
+    """The pod has no controller."""
     BLOCKED = "blocked"
-    """A budget does not let it go."""
+    """A budget does not allow the eviction."""
     UNDECIDED = "undecided"
 
 
-_RESCHEDULED = PodOutcome.RESCHEDULED  # to look a member up takes long
+_RESCHEDULED = PodOutcome.RESCHEDULED  # member lookup is slow
 
 
 class LostPodDocument(Document, frozen=True):
@@ -152,11 +150,11 @@ class LostPodDocument(Document, frozen=True):
     node: str
     outcome: PodOutcome
     to: str
-    """The node of the pod that takes its place."""
+    """The node of the replacement."""
     message: str
-    """kube-scheduler's, or why there is no such pod."""
+    """kube-scheduler's message about the replacement, or why there is none."""
     by_preemption: bool
-    """Its node is not gone: it is preempted by a pod that lost its own."""
+    """Whether its node is not gone, and a pod that lost its own node preempts it."""
 
 
 class LostPod(LostPodDocument, frozen=True, gc=False):
@@ -167,14 +165,14 @@ class WorkloadState(StrEnum):
     """What a failure does to a workload, the worst first."""
 
     DOWN = "down"
-    """It ran, and no replica is left that is ready."""
+    """It had ready replicas, and has none now."""
     PENDING = "pending"
     """It runs with fewer replicas."""
     BLOCKED = "blocked"
     """A budget keeps pods on nodes that should be drained."""
     UNDECIDED = "undecided"
     INTERRUPTED = "interrupted"
-    """All replicas that were ready are lost at once, and run again elsewhere."""
+    """All ready replicas are lost at once, and run again on other nodes."""
     RESCHEDULED = "rescheduled"
 
 
@@ -190,9 +188,9 @@ class WorkloadLossDocument(Document, frozen=True):
     name: str
     state: WorkloadState
     replicas: int
-    """Its pods that had a node before."""
+    """Pods that had a node before the failure."""
     ready: int
-    """Those of them that were ready."""
+    """Ready pods before the failure."""
     lost: int
     """Pods that lose their nodes."""
     left: int
@@ -211,7 +209,7 @@ class WorkloadLoss(OfWorkload, Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def numbers(self) -> Counter[PodOutcome]:
-        """How many of its pods have each outcome."""
+        """The number of pods with each outcome."""
         return Counter(one.outcome for one in self.pods)
 
     def number(self, *outcomes: PodOutcome) -> int:
@@ -252,9 +250,9 @@ class NodeEviction(Document, frozen=True):
 
     node: str
     taint_after: int | None = field(name="taintAfterSeconds")
-    """None where the controller stops tainting."""
+    """None if the controller stops tainting."""
     pods: Mapping[str, int | None]
-    """Pods, `namespace/name`, to the time; None for those that tolerate the taint for ever."""
+    """Pods, `namespace/name`, to the time; None for those that tolerate the taint forever."""
 
 
 class FailureDocument(Document, frozen=True):
@@ -266,17 +264,17 @@ class FailureDocument(Document, frozen=True):
     lost: int
     counts: Mapping[str, int] = field(name="pods")
     workloads: tuple[WorkloadLossDocument, ...]
-    """Those that lose pods, the worst first."""
+    """Workloads that lose pods, the worst first."""
     volumes: tuple[str, ...]
     """PersistentVolumes of pods that stay pending, which only lost nodes reach."""
     freed_by_deletion: int = field(name="freedByNodeDeletion")
-    """Pending pods that find a node once the Node objects are deleted, since a spread constraint counts them."""
+    """Pending pods that fit a node once the Node objects are deleted, since a spread constraint counts these nodes."""
     needed: AddedNodes | None
-    """None where nothing is needed, and where that was not tried."""
+    """None if nothing is needed, or if it was not tried."""
     zones: tuple[ZoneEvictionsDocument, ...]
-    """Of an outage."""
+    """The zones of an outage."""
     evictions: tuple[NodeEviction, ...]
-    """Of an outage, in order."""
+    """The evictions of an outage, in order."""
     drained: tuple[DrainDocument, ...] = field(name="drains")
 
 
@@ -290,7 +288,7 @@ class FailureResult(Struct, frozen=True, kw_only=True):
     needed: AddedNodes | None = None
     drained: tuple[DrainResult, ...] = ()
     scene: Snapshot | None = None
-    """The cluster in the end; kept for the first few in which pods stay pending."""
+    """The final cluster; kept for the first few failures with pending pods."""
 
     def pods(self, *outcomes: PodOutcome) -> tuple[LostPod, ...]:
         return tuple(pod for one in self.workloads for pod in one.pods if pod.outcome in outcomes)
@@ -308,7 +306,7 @@ class FailureResult(Struct, frozen=True, kw_only=True):
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many pods have each outcome."""
+        """The number of pods with each outcome."""
         return {camel(one.name.lower()): sum(loss.numbers[one] for loss in self.workloads) for one in PodOutcome}
 
     @property
@@ -317,7 +315,7 @@ class FailureResult(Struct, frozen=True, kw_only=True):
 
     @property
     def survives(self) -> bool:
-        """Every workload that ran has as many replicas as before."""
+        """Whether every workload that ran has as many replicas as before."""
         return not self.of(*BROKEN)
 
     @property
@@ -332,7 +330,7 @@ class SurvivalDocument(ClusterDocument, frozen=True):
 
 
 class Survival(Shown, Struct, frozen=True, kw_only=True):
-    """What some failures do, each by itself."""
+    """The effects of failures, each by itself."""
 
     simulation: Simulation
     """The cluster after the changes, before any failure."""
@@ -352,7 +350,7 @@ class Survival(Shown, Struct, frozen=True, kw_only=True):
         return self.survives and any(one.is_undecided for one in self.results)
 
     def records(self) -> list[dict[str, object]]:
-        """A row per failure and workload that loses pods."""
+        """Return a row per failure and workload that loses pods."""
         return [
             {
                 "failure": result.failure.name,
@@ -381,8 +379,8 @@ def survive(
     mode: Mode = Mode.OUTAGE,
     namespace: str = "default",
 ) -> Survival:
-    """Try failures one by one, in the cluster as it is after the changes. A drain has `--force` and
-    `--delete-emptydir-data`. Raises `InputError`."""
+    """Try failures one by one, in the cluster after the changes. A drain has `--force` and `--delete-emptydir-data`.
+    Raises `InputError`."""
     options = SimulationOptions(force=True, delete_emptydir_data=True)
     changed = settled(snapshot, setup, wanted, options, namespace)
     trial = _Trial(changed.simulator, mode)
@@ -391,7 +389,7 @@ def survive(
 
 
 class _Trial:
-    """A cluster in which failures are tried and taken back."""
+    """A cluster in which failures are tried and reverted."""
 
     def __init__(self, simulator: Simulator, mode: Mode) -> None:
         self._simulator = simulator
@@ -404,11 +402,11 @@ class _Trial:
         pods = simulator.run.cluster.pods
         self._is_available = simulator.available()
         self._is_movable = ~(pods.terminating | staying_with_nodes(pods))
-        """Pods that are not on their way already and do not belong to their node."""
+        """Pods that are not terminating and do not belong to their node."""
         self._replicas, self._ready = self._counted()
 
     def _counted(self) -> tuple[Counter[Workload], Counter[Workload]]:
-        """The pods of each workload that have a node, and those that are ready."""
+        """Return the number of each workload's pods with a node, and of its ready pods."""
         pods, owners = self._simulator.run.cluster.pods, self._simulator.manager.owners
         running = self._is_movable & (pods.node >= 0)
         replicas = Counter(owners.of_each(pods, np.flatnonzero(running).tolist()))
@@ -416,7 +414,7 @@ class _Trial:
         return replicas, ready
 
     def result(self, failure: Failure) -> FailureResult:
-        """Let the nodes fail, look at what is left, and take it all back."""
+        """Let the nodes fail, return the effects, and revert the cluster."""
         cluster = self._simulator.run.cluster
         places = [place for name in failure.nodes if (place := cluster.snapshot.cluster.index.get(name)) is not None]
         if len(places) < len(failure.nodes):
@@ -463,7 +461,7 @@ class _Trial:
         return found if found.survives else self._with_remedies(found, account)
 
     def _fail(self, places: Iterable[ClusterRow], rows: Iterable[int]) -> None:
-        """All pods are lost, and the nodes take no other: what controllers create is placed elsewhere."""
+        """Delete all pods and make the nodes unreachable: controllers' new pods are placed on other nodes."""
         simulator, cluster = self._simulator, self._simulator.run.cluster
         for place in places:
             cluster.replace_node(place, unreachable(cluster.snapshot.cluster.nodes[place]))
@@ -492,7 +490,7 @@ class _Trial:
         order = list(WorkloadState)
         return tuple(sorted(found, key=lambda one: (order.index(one.state), -one.lost, one.workload.reference)))
 
-    # --- what would help
+    # --- remedies
 
     def _with_remedies(self, found: FailureResult, account: _Account) -> FailureResult:
         simulator = self._simulator
@@ -511,7 +509,7 @@ class _Trial:
         return replace(found, scene=scene, volumes=volumes, freed_by_deletion=freed, needed=needed)
 
     def _lost_volumes(self, row: int, failure: Failure) -> Iterator[str]:
-        """Volumes of a pod that no node reaches but those that are gone."""
+        """Yield the volumes of a pod that only lost nodes reach."""
         snapshot, pods = self._simulator.run.snapshot, self._simulator.run.cluster.pods
         gone = {*failure.nodes}
         for volume in pods.specs[row].volumes:
@@ -526,7 +524,7 @@ class _Trial:
                 yield known.name
 
     def _without_node_objects(self, rows: Sequence[int], failure: Failure) -> int:
-        """How many of these pods find a node once no topology counts the lost nodes."""
+        """Return how many of these pods fit a node once no topology counts the lost nodes."""
         simulator, cluster = self._simulator, self._simulator.run.cluster
         mark = cluster.mark()
         index = cluster.snapshot.cluster.index
@@ -548,7 +546,8 @@ class _Trial:
         keys: Mapping[int, str],
         seconds: Mapping[int, int | None],
     ) -> dict[str, object]:
-        """`nodes` are the pods of each lost node as they were before; `seconds` how long each tolerates the taint."""
+        """Return the fields about evictions. `nodes` are the earlier pods of each lost node; `seconds` is how long each
+        pod tolerates the taint."""
         snapshot = self._simulator.run.snapshot
         was = self._simulator.start.cluster.nodes
         is_longer = self._simulator.setup.release.behaviour.nodes_may_be_silent_longer
@@ -577,7 +576,7 @@ def _without_labels(node: Node) -> Node:
 
 
 class _Account:
-    """The outcome of the pods that lost their nodes."""
+    """The outcomes of the pods that lost their nodes."""
 
     def __init__(self, simulator: Simulator, failure: Failure, first_row: int, first_step: int) -> None:
         self._simulator = simulator
@@ -588,11 +587,11 @@ class _Account:
         self._deleted = simulator.deleted
         self._is_controlled = simulator.pods.owners.where(is_controlled)
         self._row_of: dict[str, int] = {}
-        """Lost pods that wait to the rows that wait for them."""
+        """Lost pods with a pending replacement, to the row of the replacement."""
 
     @cached_property
     def _successors(self) -> dict[Workload, list[int]]:
-        """New pods under new names, by workload, which stand for those that are deleted."""
+        """New pods under new names, by workload, which replace deleted ones."""
         simulator = self._simulator
         pods, owners, found = simulator.pods, simulator.manager.owners, dict[Workload, list[int]]()
         for row in range(self._first_row, len(pods)):
@@ -646,7 +645,7 @@ class _Account:
         return ends(PodOutcome.PENDING, self.message(now))
 
     def message(self, row: int) -> str:
-        """kube-scheduler's, or why it does not look at the pod."""
+        """Return kube-scheduler's message, or why kube-scheduler does not look at the pod."""
         step, spec = self._last.get(row), self._simulator.pods.specs[row]
         if step is not None:
             return step.message
@@ -655,7 +654,7 @@ class _Account:
         return f'no profile of the configuration has the schedulerName "{spec.scheduler_name}"'
 
     def preempted(self, known: Collection[int]) -> Iterator[tuple[int, LostPod]]:
-        """Pods that kept their nodes and are preempted by those that lost theirs."""
+        """Yield the pods that kept their nodes and are preempted by pods that lost theirs."""
         seen = set(known)
         for step in self._steps:
             for row in step.victims:
@@ -666,12 +665,12 @@ class _Account:
                 yield row, self.lost(row, key, self._node_of(row, step), True, {}, preempted=True)
 
     def _node_of(self, victim: int, step: QueueStep) -> str:
-        """Where a victim ran. One of a pod group runs anywhere."""
+        """Return the node of a victim. A victim of a pod group may run on any node."""
         if step.nominated is None:
             return self._simulator.base.pods.node_names[victim]
         return step.names([step.nominated])[0]
 
     def waiting(self, lost: Iterable[LostPod]) -> list[int]:
-        """Rows of the pods that wait in place of these, in the order of the queue."""
+        """Return the rows of the pending replacements of these pods, in queue order."""
         rows = [row for one in lost if (row := self._row_of.get(one.pod)) is not None]
         return self._simulator.queue.order(rows)

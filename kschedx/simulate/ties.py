@@ -1,4 +1,5 @@
-"""Whether it matters how ties fall: all other ways where they are few, and else some that are drawn by lot."""
+"""Whether the result depends on how ties are broken: all other ways are tried if they are few, otherwise a random
+sample."""
 
 from __future__ import annotations
 
@@ -14,27 +15,27 @@ from kschedx.simulate.simulator import SimulationOptions
 from kschedx.snapshot.columns import ClusterRow, ClusterRows
 
 MOST_WAYS = 64
-"""Ways that are all tried; where there are more, lots are drawn."""
+"""The largest number of ways that are all tried; if there are more, a random sample is."""
 LOTS = 8
 
 
 class OtherOutcomes(Struct, frozen=True, kw_only=True):
-    """The same queue with ties settled in other ways."""
+    """The results of the same queue with ties broken in other ways."""
 
     ties: int
-    """Decisions in which several nodes were equally good, for the pod or to preempt on."""
+    """Decisions in which several nodes are equally good, for the pod or for preemption."""
     outcomes: int
-    """Of those that were tried, how many end with other pods on other nodes, the one by name among them."""
+    """The number of different assignments of pods to nodes among the tried ways, including the one by name."""
     placed: Mapping[int, int]
     """Numbers of placed pods to how many of those outcomes have it."""
     tried: int
-    """How many ways that were."""
+    """The number of tried ways."""
     is_all: bool
-    """There is no other way."""
+    """Whether there is no other way."""
 
 
 class TieScript(Struct):
-    """Settles ties as written, and by the first node where nothing is; keeps how many nodes each was among."""
+    """Breaks ties by given choices, and by the first node after them; records how many nodes each tie is among."""
 
     choices: tuple[int, ...] = ()
     sizes: list[int] = field(default_factory=list)
@@ -45,7 +46,7 @@ class TieScript(Struct):
         return ClusterRow(int(rows[self.choices[at] if at < len(self.choices) else 0]))
 
     def following(self) -> TieScript | None:
-        """The next way, in which the last choice that has another one is another; None where this was the last."""
+        """Return the next way, which changes the last choice that has an alternative; None if this was the last way."""
         chosen = [*self.choices, *[0] * (len(self.sizes) - len(self.choices))]
         while chosen:
             if chosen[-1] + 1 < self.sizes[len(chosen) - 1]:
@@ -57,7 +58,7 @@ class TieScript(Struct):
 def other_outcomes(
     simulation: Simulation, options: SimulationOptions, run: Callable[[SimulationOptions], Simulation]
 ) -> OtherOutcomes:
-    """Try all ways to break the ties, or some of them, which the result says."""
+    """Try all ways to break the ties, or some of them; the result has the number."""
     script: TieScript | None = TieScript()
     found, sizes = [_outcome(simulation)], list[int]()
     tried = 0
@@ -80,5 +81,5 @@ def other_outcomes(
 
 
 def _outcome(simulation: Simulation) -> frozenset[tuple[str, str]]:
-    """Who is where."""
+    """Return the node of each placed pod."""
     return frozenset(simulation.placed.items())

@@ -1,7 +1,8 @@
-"""`kschedx profiles tune`: the profile that reaches a goal, found by placing the pods of a cluster again with many.
+"""`kschedx profiles tune`: the profile that reaches a goal, found by placing the pods of a cluster again with many
+profiles.
 
-Successive halving: all candidates place the pods of a small part of the nodes, the best of them those of a larger part,
-and the best of these all of them. Nothing is known of a profile but what it does to this cluster.
+The search is successive halving. All candidates place the pods of a small part of the nodes, the best of them those of
+a larger part, and the best of these all of them. Profiles are judged only by their effect on this cluster.
 """
 
 from __future__ import annotations
@@ -37,17 +38,18 @@ from kschedx.snapshot.snapshot import Snapshot
 Json: TypeAlias = Mapping[str, object]
 Work: TypeAlias = "Callable[[int], Trial]"
 Map: TypeAlias = "Callable[[Work, int], Iterator[Trial]]"
-"""A work and how many times it is done, to its results in order: in one process, or in several."""
+"""Takes a work and how often to do it, and yields its results in order: in one process, or in several."""
 
 WEIGHTS = (0, 1, 2, 5, 10)
 RESOURCE_WEIGHTS = (None, (1, 1), (3, 1), (1, 3))
-"""Of cpu and memory in the scoring strategy; None leaves them."""
+"""Weights of cpu and memory in the scoring strategy; None keeps the current ones."""
 FILLS_TO = 90
-"""Percent up to which the third strategy fills a node."""
+"""The percentage up to which the third strategy fills a node."""
 RUNGS = ((10, 5, 0.5), (3, 4, 0.75), (1, 1, 0.95))
-"""The part of the nodes, the part of the candidates that goes on, and the part of the time by which it is over."""
+"""For each round, the divisor of the nodes, the divisor of the candidates that continue, and the part of the time by
+which it ends."""
 SMALLEST = 10
-"""Nodes of a part."""
+"""The smallest number of nodes of a part."""
 FIT, SPREAD = "NodeResourcesFit", "PodTopologySpread"
 
 
@@ -65,18 +67,19 @@ class Strategy(StrEnum):
 
 
 class Candidate(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What is changed in the profile; nothing is today's."""
+    """Changes of the current profile; without any, it is the current profile."""
 
     strategy: Strategy | None = None
     resources: tuple[int, int] | None = None
     """Weights of cpu and memory in the strategy."""
     weights: tuple[tuple[str, int], ...] = ()
-    """Of score plugins; 0 disables one."""
+    """Weights of score plugins; 0 disables one."""
     spreads_by_default: bool = True
-    """Pods without constraints of their own are spread over zones and nodes, where the profile does that today."""
+    """Whether pods without constraints of their own are spread over zones and nodes, if the current profile does
+    that."""
 
     def applied(self, base: Json, scheduler_name: str) -> Json:
-        """The KubeSchedulerConfiguration with the change in the profile of that name."""
+        """Return the KubeSchedulerConfiguration with the change in the profile of that name."""
         document = deepcopy(dict(base))
         profile = _profile_in(document, scheduler_name)
         args = _args_in(profile, FIT) if self.strategy or self.resources else {}
@@ -108,7 +111,7 @@ class Candidate(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
 
     @property
     def parts(self) -> dict[str, Candidate]:
-        """Each change in words, to the candidate without it."""
+        """The description of each change, to the candidate without it."""
         found: dict[str, Candidate] = {}
         if self.strategy is not None:
             up_to = f" up to {FILLS_TO}%" if self.strategy is Strategy.UP_TO else ""
@@ -129,20 +132,20 @@ class Candidate(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """What the pods make of the nodes with one candidate."""
+    """The nodes after one candidate has placed the pods."""
 
     candidate: Candidate
     nodes: int
-    """In use: they run more than DaemonSets."""
+    """Nodes in use: they run more than pods of DaemonSets."""
     fragmentation: float
-    """Percent of the free capacity that stands on nodes on which a pod like those of the cluster does not fit."""
+    """Percent of the free capacity on nodes on which a pod identical to one of the cluster does not fit."""
     spread: float
-    """Standard deviation of what nodes are requested, in percentage points, of cpu or memory."""
+    """Standard deviation of the nodes' requested cpu or memory, in percentage points."""
     moves: int
-    """Pods that run on another node than now; equal replicas change places for nothing."""
+    """Pods that run on another node than now; replicas that only swap nodes count as well."""
     unplaced: int
     cost: float | None = None
-    """Of the nodes in use, per hour."""
+    """The price of the nodes in use, per hour."""
 
     def measure(self, goal: Goal) -> float:
         if goal is Goal.FEWEST_NODES:
@@ -152,7 +155,7 @@ class Trial(Struct, frozen=True, kw_only=True):
         return self.spread if goal is Goal.SPREAD else self.cost or 0.0
 
     def rank(self, goal: Goal) -> tuple[float, ...]:
-        """Lower is better."""
+        """Return a sort key; lower is better."""
         return (
             self.unplaced,
             round(self.measure(goal), 1 + 3 * (goal is Goal.COST)),
@@ -162,30 +165,30 @@ class Trial(Struct, frozen=True, kw_only=True):
 
 
 class Tuning(Shown, Struct, frozen=True, kw_only=True):
-    """What was tried, and the best of it."""
+    """The profiles that were tried, and the best of them."""
 
     snapshot: Snapshot
     before: Setup
-    """Today's."""
+    """The current setup."""
     after: Setup
-    """With the best profile."""
+    """The setup with the best profile."""
     goal: Goal
     seed: int
     candidates: int
-    """That were tried."""
+    """The number of candidates that were tried."""
     left_out: int
-    """For which there was no time."""
+    """The number of candidates for which there was no time."""
     pods: int
-    """That are placed again."""
+    """The number of pods that are placed again."""
     all_nodes: int
     now: Trial
-    """The nodes as they are."""
+    """The current nodes."""
     today: Trial
-    """With today's profile."""
+    """The result of the current profile."""
     front: tuple[Trial, ...]
-    """Those of the last round of which no other is better in everything, the best for the goal first."""
+    """Results of the last round to which no other is superior in everything, the best for the goal first."""
     configuration: Json
-    """Of the best; today's where none is better."""
+    """The configuration of the best profile; the current one if none is better."""
 
     @property
     def best(self) -> Trial:
@@ -193,7 +196,7 @@ class Tuning(Shown, Struct, frozen=True, kw_only=True):
 
     @property
     def is_better(self) -> bool:
-        """Than today's profile, for the goal."""
+        """Whether the best profile is better for the goal than the current one."""
         return self.best.rank(self.goal)[:2] < self.today.rank(self.goal)[:2]
 
     def __repr__(self) -> str:
@@ -202,7 +205,7 @@ class Tuning(Shown, Struct, frozen=True, kw_only=True):
         )
 
     def records(self) -> list[dict[str, object]]:
-        """A row per profile of the front, after today's."""
+        """Return a row per profile of the front, after the current one."""
         trials = (self.today, *(one for one in self.front if one is not self.today))
         return [
             {
@@ -249,8 +252,8 @@ def tune(
     price_of: Callable[[str], float | None] | None = None,
     run: Map | None = None,
 ) -> Tuning:
-    """`base` is the configuration of the setup, as it is written. Raises `ConfigError` for a profile that cannot be
-    tuned, and where no price is known of a node for the goal `cost`."""
+    """Search for the best profile. `base` is the written configuration of the setup. Raises `ConfigError` for a profile
+    that cannot be tuned, and for the goal `cost` if the price of a node is unknown."""
     profiles = setup.scheduler.config
     profile = profiles.profiles[0] if setup.forced_profile is None else profiles.profile_for(setup.forced_profile)
     if unknown := setup.unknown_plugins:
@@ -273,7 +276,7 @@ def tune(
         trials = [today, *sorted(others, key=lambda one: one.rank(goal))]
         candidates = [one.candidate for one in trials[: max(len(trials) // kept, 2)]]
     place = search.on(1, random.Random(seed))
-    while True:  # drop what the best does not need
+    while True:  # drop changes that the best does not need
         best = min(trials, key=lambda one: one.rank(goal))
         simpler = [one for one in best.candidate.parts.values() if all(one != known.candidate for known in trials)]
         if not simpler or time.monotonic() > ends:
@@ -302,7 +305,8 @@ def tune(
 
 
 def base_of(config: Json | None, setup: Setup) -> Json:
-    """The configuration that is tuned: the one that is given, else an empty one of the release's API version."""
+    """Return the configuration that is tuned: the given one, or an empty one with the API version of the Kubernetes
+    version."""
     if config is not None:
         return config
     full = expanded(None, setup.release).configuration
@@ -312,7 +316,7 @@ def base_of(config: Json | None, setup: Setup) -> Json:
 def _tried(
     place: Callable[[Candidate], Trial], candidates: Sequence[Candidate], run: Map, until: float, noun: str
 ) -> list[Trial]:
-    """The candidates in their order, as many as there is time for, but at least two."""
+    """Return the results of the candidates in their order, as many as there is time for, but at least two."""
     trials: list[Trial] = []
     results = run(lambda index: place(candidates[index]), len(candidates))
     for trial in counted(results, Phase.TUNING, len(candidates), noun):
@@ -351,7 +355,8 @@ class _Search:
         return self._measured(self._snapshot, rows, Candidate(), Repacked.of_now(self._snapshot, self._setup, rows))
 
     def on(self, part: int, dice: random.Random) -> Callable[[Candidate], Trial]:
-        """A trial on one of so many parts of the nodes, drawn at random, with the pods that run there."""
+        """Return a function that tries a candidate on a random part of the nodes, one of `part` equal parts, with the
+        pods that run there."""
         snapshot = self._snapshot
         if part > 1:
             count = len(snapshot.cluster.nodes)
@@ -390,7 +395,7 @@ def _made_by(snapshot: Snapshot, row: int) -> str:
 
 
 def _candidates(profile: Profile, dice: random.Random, most: int) -> list[Candidate]:
-    """Today's profile, each strategy by itself, and others at random."""
+    """Return the current profile, each strategy by itself, and random candidates."""
     tunable = [name for name in profile.points["score"] if name in profile.weights and _is_tunable(name)]
     strategies: tuple[Strategy | None, ...] = (None, *Strategy) if FIT in tunable else (None,)
     is_spread = SPREAD in profile.args and profile.args_of(PodTopologySpreadArgs).defaulting_type == "System"
@@ -412,7 +417,8 @@ def _candidates(profile: Profile, dice: random.Random, most: int) -> list[Candid
 
 
 def _front(trials: Sequence[Trial], goal: Goal) -> list[Trial]:
-    """Those of which no other is at least as good in everything and better in something; of equals the first."""
+    """Return the trials for which no other is at least as good in everything and better in something; of equal ones the
+    first."""
     values = np.array([[one.measure(goal), one.nodes, one.fragmentation, one.moves, one.unplaced] for one in trials])
     values = values.round(1)
     front: list[Trial] = []
@@ -426,7 +432,7 @@ def _front(trials: Sequence[Trial], goal: Goal) -> list[Trial]:
 
 
 def _is_tunable(name: str) -> bool:
-    """Whether its score is the owner's policy, and not what pods prefer."""
+    """Whether the plugin's score is the owner's policy, and not a preference of pods."""
     found = plugin_class(name)
     return issubclass(found, ScorePlugin) and not found.scores_preferences
 
@@ -435,14 +441,14 @@ def _is_tunable(name: str) -> bool:
 
 
 def _profile_in(document: dict[str, object], scheduler_name: str) -> dict[str, object]:
-    """The profile of that name, which can be changed. A configuration without profiles has the default one."""
+    """Return the profile of that name, which may be modified. A configuration without profiles gets the default one."""
     profiles = document.setdefault("profiles", [{"schedulerName": scheduler_name}])
     its = (one for one in maps_at(profiles) if one.get("schedulerName", DEFAULT_SCHEDULER_NAME) == scheduler_name)
     return next(its)
 
 
 def _args_in(profile: dict[str, object], plugin: str) -> dict[str, object]:
-    """The arguments of a plugin in `pluginConfig`, which can be changed."""
+    """Return the arguments of a plugin in `pluginConfig`, which may be modified."""
     entries = profile.setdefault("pluginConfig", [])
     assert isinstance(entries, list)
     entry = next((one for one in maps_at(entries) if one.get("name") == plugin), None)
@@ -463,17 +469,17 @@ def _map_in(parent: dict[str, object], key: str) -> dict[str, object]:
 
 class TrialDocument(Document, frozen=True, omit_defaults=True):
     profile: str
-    """What is changed, in words."""
+    """A description of the changes."""
     nodes: int
-    """In use."""
+    """Nodes in use."""
     fragmentation: str
-    """Percent of the free capacity that stands on nodes on which a pod like those of the cluster does not fit."""
+    """Percent of the free capacity on nodes on which a pod identical to one of the cluster does not fit."""
     spread: str
-    """Standard deviation of what nodes are requested, in percentage points, of cpu or memory."""
+    """Standard deviation of the nodes' requested cpu or memory, in percentage points."""
     moves: int
     unplaced: int
     cost: str = ""
-    """Of the nodes in use, per hour; absent where a price is not known."""
+    """The price of the nodes in use, per hour; absent if a price is unknown."""
 
 
 class TuningDocument(Document, frozen=True):
@@ -481,23 +487,23 @@ class TuningDocument(Document, frozen=True):
 
     goal: Goal
     is_better: bool = field(name="better")
-    """A profile reaches the goal better than today's."""
+    """Whether a profile reaches the goal better than the current one."""
     seed: int
     candidates: int
-    """That were tried."""
+    """The number of candidates that were tried."""
     left_out: int
-    """For which there was no time."""
+    """The number of candidates for which there was no time."""
     pods: int
     """Running pods that were placed again."""
     nodes: int
     now: TrialDocument
-    """The nodes as they are."""
+    """The current nodes."""
     today: TrialDocument
-    """With today's profile."""
+    """The result of the current profile."""
     front: tuple[TrialDocument, ...]
-    """The trials of which no other is better in everything, the best for the goal first."""
+    """Trials to which no other is superior in everything, the best for the goal first."""
     configuration: dict[str, object]
-    """The KubeSchedulerConfiguration of the best."""
+    """The KubeSchedulerConfiguration of the best profile."""
     assumptions: tuple[str, ...]
 
 

@@ -1,4 +1,4 @@
-"""From a snapshot and changes to the outcome of its pods."""
+"""From a snapshot and changes to the results of its pods."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from kschedx.simulate.simulation import KueueResult
 
 AskedPods: TypeAlias = Callable[[Snapshot], Iterable[str]]
-"""The pods of a cluster, `namespace/name`, that a question is about."""
+"""Returns the pods of a cluster, `namespace/name`, that a question is about."""
 
 
 class ChangedCluster(Struct, frozen=True, kw_only=True):
-    """A cluster after changes, which goes on moving."""
+    """A cluster after changes, which can move on."""
 
     simulator: Simulator
     by_hand: ClusterChanges
@@ -37,11 +37,11 @@ class ChangedCluster(Struct, frozen=True, kw_only=True):
 
     @property
     def snapshot(self) -> Snapshot:
-        """The cluster as it stands."""
+        """The current cluster."""
         return self.simulator.after
 
     def simulation(self, *, goal: GoalResult | None = None, kueue: KueueResult | None = None) -> Simulation:
-        """The cluster so far."""
+        """Return the simulation so far."""
         return Simulation(
             self.simulator,
             changes=self.changes,
@@ -53,7 +53,7 @@ class ChangedCluster(Struct, frozen=True, kw_only=True):
         )
 
     def asked(self, pods: AskedPods | None) -> frozenset[int]:
-        """Rows of the pods that a question is about."""
+        """Return the rows of the pods that a question is about."""
         simulator = self.simulator
         keys = () if pods is None else pods(simulator.after)
         return frozenset(row for key in keys if (row := simulator.row(key)) is not None)
@@ -69,11 +69,12 @@ def change_cluster(
     asked: AskedPods | None = None,
     held: Collection[Workload] = (),
 ) -> ChangedCluster:
-    """The cluster with all changes, in their order. Before a drain, what the changes created is scheduled, and after
-    other changes all pods that wait, but for what is `asked` about; after it, what it evicts. A rollout is over before
-    the next change. The controllers of workloads that are `held` do nothing.
+    """Return the cluster after all changes, in their order. Before a drain, all pending pods are scheduled if other
+    changes precede it, otherwise only pods that were created here; pods in `asked` are not scheduled. After a drain,
+    the pods that it evicts are scheduled.
 
-    Raises `InputError` for the first change that cannot be made.
+    A rollout is over before the next change. The controllers of workloads that are `held` do nothing. Raises
+    `InputError` for the first change that cannot be applied.
     """
     simulator = Simulator(snapshot, setup, options, held=held)
     by_hand = ClusterChanges(simulator, namespace)
@@ -108,11 +109,8 @@ def settled(
     asked: AskedPods | None = None,
     held: Collection[Workload] = (),
 ) -> ChangedCluster:
-    """The cluster after changes, with everything scheduled that they created and evicted, but for what is `asked`
-    about.
-
-    Raises `InputError` for the first change that cannot be made.
-    """
+    """Return the cluster after changes, with all pods scheduled that they created and evicted, except those in `asked`.
+    Raises `InputError` for the first change that cannot be applied."""
     changed = change_cluster(snapshot, setup, wanted, options, namespace, asked=asked, held=held)
     for _, refusal in changed.by_hand.refused:
         raise refusal
@@ -130,12 +128,11 @@ def simulate(
     only: Iterable[str] | None = None,
     goal: Goal | None = None,
 ) -> Simulation:
-    """Apply changes, let the pods that wait be scheduled one after the other, and then those of the Workloads that
-    Kueue admits.
+    """Apply changes, schedule the pending pods one after the other, and then those of the Workloads that Kueue admits.
 
-    `only` are the pods to schedule, by `namespace/name`, by default all that wait. With a `goal`, its pods are placed
-    and others are moved for them; no other pod that waits is scheduled. Raises `InputError` for a change that cannot
-    be applied.
+    `only` are the pods to schedule, by `namespace/name`; by default all pending ones. With a `goal`, its pods are
+    placed and others are moved for them; no other pending pod is scheduled. Raises `InputError` for a change that
+    cannot be applied.
     """
     if goal is not None:
         changed = settled(snapshot, setup, wanted, options or SimulationOptions(), namespace)
@@ -170,8 +167,8 @@ def drain_in_turn(
     namespace: str = "default",
     comes_back: bool,
 ) -> Simulation:
-    """Drain nodes one after another; each is back before the next one where `comes_back`, else all are cordoned first.
-    Only what they evict is scheduled. Raises `InputError`."""
+    """Drain nodes one after another. If a node `comes_back`, it is restored before the next one; otherwise all are
+    cordoned first. Only evicted pods are scheduled. Raises `InputError`."""
     changed = settled(snapshot, setup, wanted, options, namespace)
     changed.simulator.drain(_there(changed.simulator, nodes, snapshot), comes_back=comes_back)
     return changed.simulation()
@@ -186,8 +183,7 @@ def drain_each(
     options: SimulationOptions,
     namespace: str = "default",
 ) -> Simulation:
-    """Drain every node by itself, in the cluster as it is after the changes, or those that are named. Raises
-    `InputError`."""
+    """Drain each of these nodes, or every node, by itself, in the cluster after the changes. Raises `InputError`."""
     changed = settled(snapshot, setup, wanted, options, namespace)
     simulator = changed.simulator
     mark = simulator.mark()
@@ -199,7 +195,7 @@ def drain_each(
 
 
 def _there(simulator: Simulator, nodes: Sequence[str], before: Snapshot) -> Sequence[str]:
-    """Raises `InputError` for a node that is not there, or not any more."""
+    """Return the nodes. Raises `InputError` for a node that does not exist, or not any more."""
     known = simulator.run.snapshot.cluster.index
     for name in nodes:
         if name not in known:
