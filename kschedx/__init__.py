@@ -1,4 +1,4 @@
-"""kschedx explains kube-scheduler: why a pod is put there, or nowhere.
+"""kschedx explains kube-scheduler: why a pod is assigned to a node, or stays pending.
 
 import kschedx
 snapshot = kschedx.load("cluster.yaml", "more/")
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, TypedDict
 
-# loading a subpackage sets it as an attribute here: done now, before the function of the same name is defined
+# loading a subpackage sets it as an attribute of this package: load it before the function of the same name is defined
 import_module("kschedx.explain")
 import_module("kschedx.simulate")
 import_module("kschedx.kueue")
@@ -57,7 +57,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> object:
-    # numpy and msgspec are loaded when they are needed, so that `kschedx --version` is not felt
+    # numpy and msgspec are loaded when they are needed, so that `kschedx --version` stays fast
     if name == "Snapshot":
         from kschedx.snapshot.snapshot import Snapshot
 
@@ -66,7 +66,7 @@ def __getattr__(name: str) -> object:
 
 
 def load(*paths: str, whole: bool = False) -> Snapshot:
-    """A snapshot from files and folders of YAML or JSON (`-` is standard input). Raises `errors.InputError`.
+    """Return a snapshot of files and folders of YAML or JSON (`-` is standard input). Raises `errors.InputError`.
 
     `whole` keeps the manifests of pods and nodes too, which extenders are sent.
     """
@@ -95,18 +95,18 @@ def explain(
     """Run one pod through the scheduler.
 
     `pod` names a pod or a workload in the snapshot (`shop/web-0`, `deploy/web`, `shop/deploy/web`), or is a manifest of
-    either (Deployment, StatefulSet, Job, a Rollout, ...); a workload stands for the next pod of its template. A pod
-    that runs already is scheduled as if it did not. A manifest is defaulted and admitted as the API server would, which
-    runs `admission_plugins` (PodNodeSelector, PodTolerationRestriction, ExtendedResourceToleration) beyond its default
-    ones. `config` is a KubeSchedulerConfiguration, or for the releases before the framework (1.13 and 1.5) a Policy. A
-    plugin that it names and kschedx does not have is left out: it makes what would fit `Undecided`, unless
-    `without_unknown_plugins` says that it rejects nothing.
+    either (Deployment, StatefulSet, Job, a Rollout, ...). A workload stands for the next pod of its template. A running
+    pod is scheduled as if it were not running. A manifest is defaulted and admitted as by the API server, which runs
+    `admission_plugins` (PodNodeSelector, PodTolerationRestriction, ExtendedResourceToleration) besides its default
+    ones. `config` is a KubeSchedulerConfiguration, or a Policy for the versions before the scheduling framework (1.13
+    and 1.5). A plugin that it names and kschedx does not have is left out. A pod that would fit is then `Undecided`,
+    unless `without_unknown_plugins` states that the plugin rejects nothing.
 
-    `extenders="call"` asks the HTTP extenders of the configuration about this pod, which needs a snapshot that was
-    loaded whole; a parsed recording (`kschedx why --extenders record`) answers in their place. Without either, one that
-    is interested in the pod makes what would fit `Undecided`.
+    `extenders="call"` calls the HTTP extenders of the configuration for this pod, which needs a snapshot that was
+    loaded whole. A parsed recording (`kschedx why --extenders record`) answers in their place. With neither, a pod that
+    would fit is `Undecided` if an extender is interested in it.
 
-    Raises `errors.InputError` for input that cannot be used and `errors.UndecidableError` where kschedx would have to
+    Raises `errors.InputError` for input that cannot be used, and `errors.UndecidableError` if kschedx would have to
     guess.
     """
     from kschedx.inquiry.pod import explain_pod
@@ -135,13 +135,12 @@ def kueue(
     version: str = "0.19.2",
     now: str | None = None,
 ) -> Overview:
-    """Which of Kueue's Workloads get quota, cycle after cycle, until nothing changes any more.
+    """Return which of Kueue's Workloads get quota, cycle after cycle, until nothing changes any more.
 
     `config` is Kueue's Configuration, by default that of the snapshot's ConfigMap. `feature_gates` are gates that
-    differ from the defaults of `version`. `now` is the time of the first cycle (RFC 3339); without it, the time of the
-    snapshot. Nothing finishes during the run, and an admission check stays in the state that it has.
-
-    Raises `errors.InputError` for input that cannot be used.
+    differ from the defaults of `version`. `now` is the time of the first cycle (RFC 3339), by default the time of the
+    snapshot. No workload finishes during the run, and admission checks keep their state. Raises `errors.InputError` for
+    input that cannot be used.
     """
     from kschedx.kube.decoding import mapping, text
     from kschedx.kueue.overview import overview
@@ -167,12 +166,14 @@ def simulate(
 ) -> Simulation:
     """Schedule all pending pods, one after the other in the order of the queue.
 
-    Each is decided on the cluster that the decisions before it left; victims of preemption are deleted at once, and
-    recreated where they have a controller, unless `recreate` is False. Workloads of Kueue are admitted in Kueue's
-    order, and the pods of those are scheduled after the other pending ones. Where nodes tie, the first name is taken,
-    or with a `seed` a random one. `changes` are made first, in their order: `[{"scale": "deploy/web=10"}, {"drain":
-    "node-1"}]`, with the keys of `kschedx simulate`'s options; `namespace` is the default one of the names in them.
-    `config`, `kube_version` and `feature_gates` as in `explain`.
+    Each pod is scheduled on the cluster that results from the decisions before it. Victims of preemption are deleted at
+    once, and recreated if they have a controller, unless `recreate` is False. Kueue's Workloads are admitted in Kueue's
+    order, and their pods are scheduled after the other pending ones. If nodes tie, the first name is chosen, or a
+    random one with a `seed`.
+
+    `changes` are made first, in their order: `[{"scale": "deploy/web=10"}, {"drain": "node-1"}]`, with the keys of
+    `kschedx simulate`'s options. `namespace` is the default one of the names in them. `config`, `kube_version`, and
+    `feature_gates` are as in `explain`.
     """
     from kschedx.explain.missing_kinds import require_nodes_and_pods
     from kschedx.explain.setup import Setup
@@ -203,10 +204,11 @@ def drain(
     kube_version: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
 ) -> Simulation:
-    """What `kubectl drain` of these nodes does, one after the other; without `nodes`, of every node by itself.
+    """Return the effect of `kubectl drain` on these nodes, one after the other; without `nodes`, on every node by
+    itself.
 
-    The result's `drained` has each node's pods, what blocks them, and where they are rescheduled. `config`,
-    `kube_version` and `feature_gates` as in `explain`.
+    The result's `drained` has each node's pods, what blocks their eviction, and where they are rescheduled. `config`,
+    `kube_version`, and `feature_gates` are as in `explain`.
     """
     from kschedx.explain.missing_kinds import require_nodes_and_pods
     from kschedx.explain.setup import Setup
@@ -237,12 +239,12 @@ def survive(
     kube_version: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
 ) -> Survival:
-    """Which workloads survive when nodes are gone.
+    """Return which workloads survive the failure of nodes.
 
-    `targets` are gone together: node names, `zone=NAME`, `nodepool=NAME`, or `LABEL=VALUE`, and the `busiest` nodes;
-    with `each` (`zone`, `nodepool`, `node`, or a label) every such failure is tried by itself. Without either, each
-    zone. `drain` evicts pods within their budgets; without it all pods are lost at once. `config`, `kube_version` and
-    `feature_gates` as in `explain`. Raises `errors.InputError` for input that cannot be used.
+    `targets` fail together: node names, `zone=NAME`, `nodepool=NAME`, or `LABEL=VALUE`, and the `busiest` nodes. With
+    `each` (`zone`, `nodepool`, `node`, or a label), every such failure is tried by itself. With neither, each zone is
+    tried. `drain` evicts pods within their budgets; without it, all pods are lost at once. `config`, `kube_version`,
+    and `feature_gates` are as in `explain`. Raises `errors.InputError` for input that cannot be used.
     """
     from kschedx.errors import InputError
     from kschedx.explain.missing_kinds import require_nodes_and_pods
@@ -265,7 +267,7 @@ def survive(
 
 
 def doctor(*paths: str) -> Diagnosis:
-    """What files and folders of a dump hold, lack, or mix, and which answers that affects."""
+    """Return what files and folders of a dump hold, lack, or mix, and which answers that affects."""
     from kschedx.doctor.contents import contents_of
     from kschedx.doctor.diagnosis import diagnose
     from kschedx.kube.decoding import path
@@ -283,11 +285,11 @@ def diff_profiles(
     feature_gates: Mapping[str, bool] | None = None,
     pods: str = "running",
 ) -> Comparison:
-    """Where pods go with one scheduler configuration and with another, or in two Kubernetes versions.
+    """Compare where pods go with two scheduler configurations, or in two Kubernetes versions.
 
-    `before` and `after` are KubeSchedulerConfigurations, None for the default; `kube_versions` are the version of each
-    side, without it the cluster's. `pods` is `"running"`, each decided as if it did not run, or `"pending"`.
-    `feature_gates` as in `explain`. Raises `errors.InputError` for input that cannot be used.
+    `before` and `after` are KubeSchedulerConfigurations; None is the default. `kube_versions` are the versions of both
+    sides, by default the cluster's. `pods` is `"running"`, each scheduled as if it were not running, or `"pending"`.
+    `feature_gates` are as in `explain`. Raises `errors.InputError` for input that cannot be used.
     """
     from msgspec.structs import replace
 
@@ -335,9 +337,9 @@ def tune_profiles(
     """Search for the scheduler profile that reaches a goal on this cluster, by placing its running pods again.
 
     `goal` is `"fewest-nodes"`, `"least-fragmentation"`, `"spread"`, or `"cost"`, which needs the `prices` of nodes per
-    hour, by name. At most `candidates` are tried, for `seconds` at the longest; the same `seed` finds the same profile.
-    `config` is the configuration whose profile is tuned, `kube_version` and `feature_gates` as in `explain`. Raises
-    `errors.InputError` for input that cannot be used.
+    hour, by name. At most `candidates` profiles are tried, for at most `seconds`; the same `seed` finds the same
+    profile. `config` is the configuration whose profile is tuned; `kube_version` and `feature_gates` are as in
+    `explain`. Raises `errors.InputError` for input that cannot be used.
     """
     from kschedx.errors import require_one_of
     from kschedx.explain.missing_kinds import require_nodes_and_pods
@@ -369,7 +371,7 @@ class _Given(TypedDict):
 
 
 def _setup(config: object, kube_version: object, feature_gates: object) -> _Given:
-    """What may be left out of every question. Raises `InputError` for what it cannot be."""
+    """Return the optional arguments of every question. Raises `InputError` for values of a wrong type."""
     from kschedx.kube.decoding import gates, mapping, text
 
     return {
@@ -398,10 +400,11 @@ def fit(
     kube_version: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
 ) -> Fit:
-    """How many more pods like this one fit, one after the other, or whether `replicas` more do. No pod is evicted.
+    """Return how many more replicas of a pod fit, one after the other, or whether `replicas` more do. No pod is
+    evicted.
 
     `pod` names a pod or a workload in the snapshot, or is a manifest of either, as in `explain`. `config`,
-    `kube_version` and `feature_gates` as in `explain`.
+    `kube_version`, and `feature_gates` are as in `explain`.
     """
     from msgspec.structs import replace
 
@@ -431,12 +434,12 @@ def autoscale(
     kube_version: str | None = None,
     now: str | None = None,
 ) -> Autoscaling:
-    """Run one loop of the cluster-autoscaler over the pending pods.
+    """Run one loop of cluster-autoscaler over the pending pods.
 
     The snapshot has the autoscaler's status ConfigMap. A node belongs to the group that its label `group_label` names.
-    `templates` is what the cloud says of a group's nodes, `{group: {"Node": manifest, "Pods": [manifest]}}`; `flags` is
-    the autoscaler's command line, name without dashes to value or list; `config` its scheduler configuration; `now` the
-    time of the loop. Raises `errors.InputError` for input that cannot be used.
+    `templates` are the cloud's templates of the groups, `{group: {"Node": manifest, "Pods": [manifest]}}`. `flags` is
+    the autoscaler's command line, flag without dashes to value or list; `config` is its scheduler configuration; `now`
+    is the time of the loop. Raises `errors.InputError` for input that cannot be used.
     """
     from kschedx.autoscaler.run import one_loop, setup_of
     from kschedx.kube.decoding import flags as checked_flags
@@ -462,12 +465,13 @@ def deschedule(
     kube_version: str | None = None,
     now: object = None,
 ) -> Descheduling:
-    """Run the descheduler with a DeschedulerPolicy: which pods it evicts, and why it leaves the others alone.
+    """Run the descheduler with a DeschedulerPolicy, and return which pods it evicts, and why it does not evict the
+    others.
 
-    `policy` is a DeschedulerPolicy `descheduler/v1alpha2`. `evictions` is `"api"`, where PodDisruptionBudgets are
-    respected, or `"dry-run"`, where every eviction succeeds as with the descheduler's own `--dry-run`. `now` is the
-    time of the run, a text or a datetime. A policy that the descheduler refuses is an answer with `error`.
-    Raises `errors.InputError` for input that cannot be used.
+    `policy` is a DeschedulerPolicy `descheduler/v1alpha2`. `evictions` is `"api"`, which respects PodDisruptionBudgets,
+    or `"dry-run"`, in which every eviction succeeds, as with the descheduler's own `--dry-run`. `now` is the time of
+    the run, a text or a datetime. If the descheduler refuses the policy, the answer has an `error`. Raises
+    `errors.InputError` for input that cannot be used.
     """
     from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""The exception tree. An answer ("this pod does not fit") is never an exception."""
+"""The exceptions of kschedx. An answer ("this pod does not fit") is never an exception."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ _LINE_END = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
 def one_line(text: str) -> str:
-    """With the ends of lines as escapes: `\\n`."""
+    """Return the text with its line ends escaped as `\\n`."""
     return _LINE_END.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 class KschedxError(Exception):
-    """Base of everything that kschedx raises on purpose; `str()` is one line that a user can act on."""
+    """The base of all exceptions that kschedx raises on purpose; `str()` is one line that a user can act on."""
 
     def __str__(self) -> str:
         return one_line(super().__str__())
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """Where in the input something was found; every part may be unknown."""
+    """A place in the input; every part may be unknown."""
 
     source: str = ""
-    """File, folder member, or "-" for standard input."""
+    """A file, a folder member, or "-" for standard input."""
     document: int | None = None
-    """Position of the document in the source, counted from 1."""
+    """The position of the document in the source, counted from 1."""
     line: int | None = None
     object: str = ""
     """"Kind namespace/name"."""
     field: str = ""
-    """Field path as the API server writes it: `spec.containers[0].resources.requests[cpu]`."""
+    """The field path in the API server's form: `spec.containers[0].resources.requests[cpu]`."""
 
     def __str__(self) -> str:
         where = self.source
@@ -46,12 +46,12 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 class InputError(KschedxError):
-    """Input that cannot be used: exit code 2. The message names the place, what was found and what is allowed."""
+    """Input that cannot be used: exit code 2. The message names the place, what was found, and what is allowed."""
 
     others: tuple[InputError, ...] = ()
-    """What else is wrong with the same input; a line each."""
+    """Further errors in the same input, one line each."""
     parts: tuple[InputError, ...] = ()
-    """The errors that a message in brackets puts together."""
+    """The errors that a message in brackets combines."""
 
     def __init__(self, message: str, *, place: Place | None = None, hint: str = "") -> None:
         self.message = message
@@ -60,7 +60,7 @@ class InputError(KschedxError):
         super().__init__(message)
 
     def at(self, place: Place) -> Self:
-        """The same error with the parts of its place that are still unknown taken from `place`."""
+        """Return the same error, with the unknown parts of its place taken from `place`."""
         mine = self.place
         merged = Place(
             source=mine.source or place.source,
@@ -76,7 +76,7 @@ class InputError(KschedxError):
 
     @property
     def each(self) -> tuple[InputError, ...]:
-        """Every fault by itself."""
+        """Each error by itself."""
         return (*(self.parts or (self,)), *(one for other in self.others for one in other.each))
 
     def __str__(self) -> str:
@@ -85,11 +85,11 @@ class InputError(KschedxError):
 
 
 class ConfigError(InputError):
-    """A KubeSchedulerConfiguration that kube-scheduler would refuse, or that names what does not exist."""
+    """A KubeSchedulerConfiguration that kube-scheduler would refuse, or that names something that does not exist."""
 
 
 class SeveralConfigError(ConfigError):
-    """Everything that is wrong with a configuration, each on its own line."""
+    """All errors of a configuration, each on its own line."""
 
     def __init__(self, errors: Sequence[ConfigError]) -> None:
         super().__init__("; ".join(map(str, errors)), place=errors[0].place)
@@ -103,7 +103,7 @@ class SeveralConfigError(ConfigError):
 
 
 class NotAdmittedError(InputError):
-    """An object that the API server would refuse for what the cluster holds, in its words: exit code 1."""
+    """An object that the API server would refuse because of the cluster's objects, in its words: exit code 1."""
 
 
 class NotChangedError(NotAdmittedError):
@@ -111,18 +111,19 @@ class NotChangedError(NotAdmittedError):
 
 
 class UndecidableError(KschedxError):
-    """kschedx cannot decide without guessing: exit code 3. The message says what it would need."""
+    """kschedx cannot decide without guessing: exit code 3. The message names what it would need."""
 
 
 def join_fields(parent: str, child: str) -> str:
-    """`spec` and `containers[0]` make `spec.containers[0]`; an index or key is joined without a dot."""
+    """Return the joined field path: `spec` and `containers[0]` become `spec.containers[0]`. An index or key is joined
+    without a dot."""
     if not parent or not child:
         return parent or child
     return parent + child if child.startswith("[") else f"{parent}.{child}"
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str:
-    """A hint `did you mean "x"?` for the closest of `candidates` (strings), or an empty string."""
+    """Return a hint `did you mean "x"?` for the closest of `candidates` (strings), or an empty string."""
     import difflib
 
     known = sorted(set(candidates))
@@ -131,14 +132,14 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
 
 
 def require_one_of(what: str, found: str, allowed: Iterable[str]) -> None:
-    """Raises `InputError` for a value that is not among a few."""
+    """Raise `InputError` if a value is not allowed."""
     values = tuple(map(str, allowed))
     if found not in values:
         raise InputError(f'{what}: found "{found}", allowed are {", ".join(values)}', hint=nearest(found, values))
 
 
 def is_a_letter_away(name: str, other: str) -> bool:
-    """Whether a letter was left out, added or mistaken, or its case."""
+    """Return whether the names differ by one missing, added, or mistaken letter, or only by case."""
     if name.casefold() == other.casefold():
         return True
     shorter, longer = sorted((name, other), key=len)

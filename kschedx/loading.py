@@ -1,4 +1,4 @@
-"""Files, or a live cluster, to a snapshot: the only place that knows both `sources` and `snapshot`."""
+"""Loads snapshots from files or a live cluster: the only module that uses both `sources` and `snapshot`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kschedx.sources.live.cluster import Event
 
 AS_TODAY = RequestOptions(use_status_resources=True, pod_level_resources=True, pod_level_in_place=True)
-"""How the newest release counts requests; `framework.runtime.request_options` says it for any release and gates."""
+"""How the newest version counts requests; `framework.runtime.request_options` returns it for any version and gates."""
 
 
 def load(
@@ -42,17 +42,17 @@ def load(
     see: See = ignore,
     whole: bool = False,
 ) -> Snapshot:
-    """A snapshot of everything in files, folders and archives; `-` is standard input.
+    """Return a snapshot of everything in files, folders, and archives; `-` is standard input.
 
-    `whole` keeps the manifests of pods and nodes. `keep` collects what the snapshot is made of, and `see` is called
-    with every dump of another tool that is recognized.
+    `whole` keeps the manifests of pods and nodes. `keep` collects the objects of the snapshot, and `see` is called with
+    every recognized dump of another tool.
 
-    A file of `kschedx snapshot` is named as it names itself, so that it gives the same answers under any name.
+    The source of a `kschedx snapshot` file is the name in the file, so that answers do not depend on the file's name.
 
-    `check` refuses what the library puts up with in objects that no API server has stored yet (without a creation
-    timestamp): amounts, selectors and operators that none would take, and unfinished pods on nodes that are not there,
-    unless a snapshot says that it holds all nodes, or none. `ignore_orphans` puts up with such pods too; where it is
-    false, those of a cluster are refused as well. Raises `InputError` with the place.
+    `check` refuses what the library accepts in objects that no API server has stored yet (without a creation
+    timestamp). These are invalid amounts, selectors, and operators, and unfinished pods on nodes that do not exist,
+    unless a snapshot states that it holds all nodes, or none. `ignore_orphans` accepts such pods; if it is False, those
+    of a cluster are refused too. Raises `InputError` with the place.
     """
     builder, names = SnapshotBuilder(whole=whole), []
     dumps: list[Dump] = []
@@ -75,7 +75,7 @@ def load(
             names.append(merged(builder.headers[known:]).source or path)
         say(Phase.DECIDING)
         snapshot = Snapshot.of_contents(builder.finish(", ".join(names)))
-        snapshot.nodes(AS_TODAY)  # what every question about the cluster begins with
+        snapshot.nodes(AS_TODAY)  # every question about the cluster needs them
     source = replace(_with_dumps(snapshot.source, dumps), is_dump=_is_stored(snapshot), left_out=tuple(left_out))
     snapshot = replace(snapshot, source=source)
     if check:
@@ -88,19 +88,19 @@ def load(
 
 
 def batches(path: str, see: See, refuse: Refuse = raise_it) -> Iterator[Batch]:
-    """What `sources.files.read` gives, while the reading says how far it is."""
+    """Yield the batches of `sources.files.read`, and report the progress of reading."""
     say(Phase.READING, of=path)
     size, done, budget = _size(path), 0, SizeBudget(path)
     for batch in read(path, see, refuse, budget):
         done += len(batch.items)
-        # a plain file is counted no further than its head, and of a compressed one the whole is estimated
+        # a plain file is counted only up to its head; the total of a compressed file is estimated
         whole = size if budget.packed <= HEAD else done * size // budget.packed
         say(Phase.READING, done // 10**6, max(done, whole) // 10**6 if size else None, "MB", of=path)
         yield batch
 
 
 def _size(path: str) -> int:
-    """In bytes; 0 for what is no file."""
+    """Return the size in bytes; 0 if the path is no file."""
     try:
         return Path(path).stat().st_size if Path(path).is_file() else 0
     except OSError:
@@ -112,7 +112,7 @@ def _is_stored(snapshot: Snapshot) -> bool:
 
 
 def _with_dumps(source: Source, dumps: Sequence[Dump]) -> Source:
-    """What the dumps of other tools lack, as far as nothing else brought it."""
+    """Return the source with the kinds that the dumps of other tools lack, unless another file has them."""
     lacks = {
         one.kind: one.what for dump in dumps for one in dump.lacks if not (one.is_whole and one.kind in source.kinds)
     }
@@ -130,13 +130,13 @@ def load_live(
     whole: bool = False,
     on_demand: bool = False,
 ) -> Snapshot:
-    """A snapshot of a live cluster; `source` is what a person calls it, and `watch` sees every step of the reading.
+    """Return a snapshot of a live cluster. `source` is its name in messages, and `watch` is called with every step of
+    reading.
 
-    `namespace` is the only one whose objects are listed; empty for all. `keep` collects what the snapshot is made of,
-    `whole` keeps the manifests of pods and nodes, `on_demand` reads the kinds that scheduling does not need too.
-
-    Kinds that may not be read, or that the server does not know, are named in `Snapshot.source.missing`. Raises
-    `InputError` where the server cannot be read.
+    `namespace` is the only one whose objects are listed; empty for all. `keep` collects the objects of the snapshot,
+    `whole` keeps the manifests of pods and nodes, and `on_demand` also reads kinds that scheduling does not need.
+    `Snapshot.source.missing` names kinds that are forbidden or that the server does not serve. Raises `InputError` if
+    the server cannot be read.
     """
     from kschedx.sources.live.cluster import AT_ALL_TIMES, Unread, read, server_version
     from kschedx.sources.live.lists import ListPage, Restarted
@@ -179,7 +179,7 @@ def _forget(kind: str, builder: SnapshotBuilder, keep: Slim | None) -> None:
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Without garbage collection: hundreds of thousands of small objects, none of them garbage."""
+    """Disable garbage collection: loading creates hundreds of thousands of small objects, none of them garbage."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -190,7 +190,8 @@ def without_collection() -> Iterator[None]:
 
 
 def _refused(snapshot: Snapshot, ignore_orphans: bool | None) -> tuple[int, ...]:
-    """The rows of the pods on missing nodes that are an error: in a cluster, a node can be deleted before its pods."""
+    """Return the rows of the pods whose missing node is an error: in a cluster, a node can be deleted before its
+    pods."""
     if ignore_orphans is None:
         stamps = snapshot.pods.creation_timestamps
         return tuple(row for row in snapshot.orphans if not stamps[row])
@@ -198,7 +199,7 @@ def _refused(snapshot: Snapshot, ignore_orphans: bool | None) -> tuple[int, ...]
 
 
 def without_nodes(snapshot: Snapshot) -> InputError:
-    """Of a cluster that has none, which is hardly all of it."""
+    """Return the error of a cluster without nodes, which is hardly complete."""
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(snapshot.source.kinds.items())) or "nothing"
     hint = f"it holds {kinds}; the output of `kubectl get nodes -o json` is missing"
     return InputError("a cluster without nodes", place=Place(source=snapshot.source.text), hint=hint)
@@ -219,7 +220,7 @@ def _refuse_orphan(builder: SnapshotBuilder, snapshot: Snapshot, orphans: Sequen
 
 
 def written_errors(builder: SnapshotBuilder, snapshot: Snapshot) -> Iterator[InputError]:
-    """What no API server would take, in objects that none has stored yet (without a creation timestamp)."""
+    """Yield what an API server would refuse in objects that none has stored yet (without a creation timestamp)."""
     for node in snapshot.cluster.nodes:
         if not node.metadata.creation_timestamp:
             for error in validate_written_node(node):

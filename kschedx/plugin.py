@@ -1,4 +1,4 @@
-"""What a plugin of another package is written with: `from kschedx.plugin import ...`. All of it is public.
+"""The interface for plugins of other packages: `from kschedx.plugin import ...`. All of it is public.
 
 A plugin is a class whose bases are its extension points and whose `name` is the one that a KubeSchedulerConfiguration
 uses. Its package registers it by entry point:
@@ -6,13 +6,12 @@ uses. Its package registers it by entry point:
     [project.entry-points."kschedx.plugins"]
     LicenseSeats = "acme_plugins:LicenseSeats"
 
-From then on it takes part wherever a configuration enables it. There are two ways to write it. Node by node, as in Go:
-`NodeByNodeFilter` and `NodeByNodeScore` ask about one `NodeInfo` at a time. By columns, as Kubernetes' own are here:
-`FilterPlugin` and `ScorePlugin` get a `NodeTable` and answer for all of its rows at once, which is what a cluster of
-thousands of nodes wants.
+It then runs if a configuration enables it. There are two ways to write it. Node by node, as in Go: `NodeByNodeFilter`
+and `NodeByNodeScore` evaluate one `NodeInfo` at a time. By columns, as Kubernetes' own plugins do here: `FilterPlugin`
+and `ScorePlugin` get a `NodeTable` and evaluate all of its rows at once, which suits clusters of thousands of nodes.
 
-A plugin never changes what it is given, and answers the same when it is asked again: trials of fixes, preemption and
-comparisons ask about clusters that do not exist, in several processes at once.
+A plugin never changes its arguments, and returns the same for the same arguments: trials of fixes, preemption, and
+comparisons evaluate clusters that do not exist, in several processes at once.
 """
 
 from __future__ import annotations
@@ -96,7 +95,8 @@ __all__ = [
 
 
 class NodeInfo:
-    """One node with the pods that run on it, those included that a trial adds, without those that it takes away."""
+    """One node with its pods, in the cluster that is being evaluated: with the pods that a trial adds, without those
+    that it removes."""
 
     def __init__(self, nodes: NodeTable, row: TableRow) -> None:
         self._nodes = nodes
@@ -108,7 +108,7 @@ class NodeInfo:
 
     @property
     def node(self) -> Node:
-        """The object."""
+        """The Node object."""
         return self._nodes.node(self._row)
 
     @property
@@ -121,12 +121,12 @@ class NodeInfo:
 
     @cached_property
     def allocatable(self) -> Mapping[str, int]:
-        """Resource to amount, cpu in thousandths and everything else in units."""
+        """Resource to amount: CPU in millicores, everything else in units."""
         return self._amounts(self._nodes.allocatable)
 
     @cached_property
     def requested(self) -> Mapping[str, int]:
-        """What its pods request, in the same units."""
+        """The requests of its pods, in the same units."""
         return self._amounts(self._nodes.requested)
 
     def _amounts(self, matrix: IntArray) -> Mapping[str, int]:
@@ -134,22 +134,22 @@ class NodeInfo:
 
 
 class NodeByNodeFilter(FilterPlugin):
-    """A Filter that looks at one node at a time."""
+    """A Filter plugin that evaluates one node at a time."""
 
     @abstractmethod
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
-        """SUCCESS, or what `rejected` makes."""
+        """Return SUCCESS, or a status from `rejected`."""
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         return Verdicts.of_rows([self.filter_node(state, pod, NodeInfo(nodes, row)) for row in nodes.each()])
 
 
 class NodeByNodeScore(ScorePlugin):
-    """A Score that looks at one node at a time; `normalize_score` still sees all of them."""
+    """A Score plugin that evaluates one node at a time; `normalize_score` still gets all of them."""
 
     @abstractmethod
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        """0 to 100 after `normalize_score`, which by default leaves scores as they are."""
+        """Return a score that is 0 to 100 after `normalize_score`, which by default changes no score."""
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
         scores = (self.score_node(state, pod, NodeInfo(nodes, row)) for row in nodes.each())
@@ -157,8 +157,8 @@ class NodeByNodeScore(ScorePlugin):
 
 
 def rejected(reason: str, *findings: Finding, unresolvable: bool = False) -> Status:
-    """The pod, or the node, is rejected. `reason` is what the scheduler's event says; `unresolvable` where no eviction
-    can help."""
+    """Return the status of a rejected pod or node. `reason` is the text of the scheduler's event; `unresolvable` means
+    that no eviction can help."""
     code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if unresolvable else Code.UNSCHEDULABLE
     return Status(code=code, reasons=(reason,), findings=findings)
 
@@ -166,12 +166,9 @@ def rejected(reason: str, *findings: Finding, unresolvable: bool = False) -> Sta
 def finding(
     reason_id: str, headline: str, *, lines: Mapping[str, str] | None = None, shortfall: float = 1.0, **facts: Value
 ) -> PluginFinding:
-    """A reason with facts and words of its own.
-
-    `headline` stands alone in a log: lower case, with the number in it, no advice. `lines` are label and text of what
-    is shown below it. `facts` go to the document under these names, so write them in camelCase. Of two nodes that are
-    rejected for it, the one with the smaller `shortfall` is nearer to passing.
-    """
+    """Return a reason with its own facts and texts. `headline` is complete in a log: lower case, with the number,
+    without advice. `lines` are label and text of the lines below it. `facts` are keys of the document, so write them in
+    camelCase. Of two nodes rejected for this reason, the one with the smaller `shortfall` is nearer to passing."""
     return PluginFinding(
         id=reason_id,
         headline=headline,

@@ -1,7 +1,5 @@
-"""How far long work is. The work says it here; a bar, or a notification of the MCP server, listens.
-
-Without a listener, nothing is kept.
-"""
+"""The progress of long work. The work reports it here; a progress bar, or a notification of the MCP server, listens.
+Without a listener, nothing is kept."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ T = TypeVar("T")
 
 
 class Phase(StrEnum):
-    """What goes on, in the words of the bar."""
+    """The current activity, in the words of the progress bar."""
 
     NOTHING = ""
     STARTING = "starting"
@@ -38,20 +36,20 @@ class Phase(StrEnum):
 
 
 class Step(Struct, frozen=True):
-    """`deciding 1,200 of 3,001 pods`; without a total where that is not known."""
+    """One state of the work: `deciding 1,200 of 3,001 pods`; without a total if that is unknown."""
 
     phase: Phase
     done: int = 0
     total: int | None = None
     noun: str = ""
     of: str = ""
-    """What is read, say."""
+    """The object of the phase, such as the file that is read."""
     begun: float = 0
-    """How much of the next ones is done: 0.5 is the half of one."""
+    """The completed share of the next items: 0.5 is half of one."""
 
     @property
     def share(self) -> float:
-        """Of the total; 0 where that is not known."""
+        """The completed share of the total; 0 if the total is unknown."""
         return min((self.done + self.begun) / self.total, 1) if self.total else 0
 
     @property
@@ -65,7 +63,7 @@ class _Meter:
     def __init__(self, listener: Callable[[Step], None]) -> None:
         self.tell = listener
         self.counting: Step | None = None
-        """What is done of work that knows its total: its parts count as shares of the next."""
+        """The progress of work that knows its total; its parts count as shares of the next item."""
 
 
 _METER: ContextVar[_Meter | None] = ContextVar("meter", default=None)
@@ -73,7 +71,7 @@ _METER: ContextVar[_Meter | None] = ContextVar("meter", default=None)
 
 @contextmanager
 def listening(listener: Callable[[Step], None]) -> Iterator[None]:
-    """Within it, `listener` is called with every step."""
+    """Call `listener` with every step within this context."""
     token = _METER.set(_Meter(listener))
     try:
         yield
@@ -82,23 +80,23 @@ def listening(listener: Callable[[Step], None]) -> Iterator[None]:
 
 
 def is_heard() -> bool:
-    """Whether there is a listener."""
+    """Return whether there is a listener."""
     return _METER.get() is not None
 
 
 def listen(listener: Callable[[Step], None]) -> None:
-    """From now on `listener` is called with every step: in a worker process."""
+    """Call `listener` with every step from now on, in a worker process."""
     _METER.set(_Meter(listener))
 
 
 def silence() -> None:
-    """Remove the listener: in a worker process, or where something else has the terminal."""
+    """Remove the listener, in a worker process, or while something else uses the terminal."""
     say(Phase.NOTHING)
     _METER.set(None)
 
 
 def say(phase: Phase, done: int = 0, total: int | None = None, noun: str = "", *, of: str = "") -> None:
-    """What goes on now, inside nothing that counts."""
+    """Report the current activity. Inside counted work, report a known share of the next item instead."""
     meter = _METER.get()
     if meter is None:
         return
@@ -109,7 +107,7 @@ def say(phase: Phase, done: int = 0, total: int | None = None, noun: str = "", *
 
 
 def begin(share: float) -> None:
-    """How much of the next things is done, inside what counts them."""
+    """Report the completed share of the next items, inside work that counts them."""
     meter = _METER.get()
     if meter is not None and (counting := meter.counting) is not None and share > counting.begun:
         meter.counting = replace(counting, begun=share)
@@ -119,7 +117,8 @@ def begin(share: float) -> None:
 def counted(
     items: Iterable[T], phase: Phase, total: int, noun: str, weight: Callable[[T], int] = lambda _: 1
 ) -> Iterator[T]:
-    """The items, each counted when the next is wanted: as many things of the noun as `weight` says."""
+    """Yield the items. When the next one is requested, the item before it is counted with its `weight`, in units of the
+    noun."""
     meter = _METER.get()
     if meter is None or meter.counting is not None:
         yield from items

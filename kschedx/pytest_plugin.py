@@ -1,10 +1,10 @@
-"""Placement rules under test: fixtures for pytest, registered as the plugin `kschedx`.
+"""Fixtures for pytest that test where pods go, registered as the plugin `kschedx`.
 
     def test_web_stays_off_gpu_nodes(kschedx_snapshot, placement):
         snapshot = kschedx_snapshot("cluster/")
         placement(snapshot, "shop/web-0").matches("golden/web-0.json")
 
-`pytest --kschedx-update` writes the files again. A failure shows the differences as two stories side by side.
+`pytest --kschedx-update` writes the files again. A failure shows the differences side by side.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class Placement:
-    """Where a pod goes and why, to be held against a file that says so."""
+    """Where a pod goes and why, to be compared with a file."""
 
     def __init__(self, explanation: Explanation, folder: Path, *, updating: bool) -> None:
         self.explanation = explanation
@@ -40,12 +40,12 @@ class Placement:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The nodes among which kube-scheduler picks; empty where the pod cannot be scheduled."""
+        """The nodes among which kube-scheduler chooses; empty if the pod is unschedulable."""
         return self.explanation.chosen_nodes
 
     @property
     def message(self) -> str:
-        """The event's text where it cannot."""
+        """The event's message if the pod is unschedulable."""
         return self.explanation.message
 
     @property
@@ -55,7 +55,7 @@ class Placement:
         return Story.of(self.explanation.cycle)
 
     def matches(self, file: str | Path) -> None:
-        """Fail where the story differs from the one in `file` (JSON, relative to the test's folder)."""
+        """Fail if the answer differs from the one in `file` (JSON, relative to the test's folder)."""
         __tracebackhide__ = True
         path = self._folder / file
         actual = self.story
@@ -74,7 +74,7 @@ class Placement:
 
 @pytest.fixture(scope="session")
 def kschedx_snapshot(pytestconfig: pytest.Config) -> Callable[..., Snapshot]:
-    """`kschedx_snapshot("cluster.yaml", "more/")`: files and folders, relative to pytest's rootdir; loaded once."""
+    """`kschedx_snapshot("cluster.yaml", "more/")`: loads files and folders, relative to pytest's rootdir, once."""
     loaded: dict[tuple[str, ...], Snapshot] = {}
 
     def load(*paths: str | Path) -> Snapshot:
@@ -90,10 +90,10 @@ def kschedx_snapshot(pytestconfig: pytest.Config) -> Callable[..., Snapshot]:
 
 @pytest.fixture
 def placement(request: pytest.FixtureRequest) -> Callable[..., Placement]:
-    """`placement(snapshot, pod, config=..., kube_version=...)`, with what `kschedx.explain` takes.
+    """`placement(snapshot, pod, config=..., kube_version=...)`, with the arguments of `kschedx.explain`.
 
-    A manifest can also be a Deployment or another workload, for the pod that its template makes, and `config` the path
-    of a KubeSchedulerConfiguration, relative to pytest's rootdir.
+    A manifest can also be a Deployment or another workload; it stands for the pod of its template. `config` can also be
+    the path of a KubeSchedulerConfiguration, relative to pytest's rootdir.
     """
     root = request.config.rootpath
     folder = request.path.parent
@@ -117,7 +117,7 @@ def placement(request: pytest.FixtureRequest) -> Callable[..., Placement]:
 
 @pytest.fixture
 def drained() -> Callable[..., DrainResult]:
-    """`drained(snapshot, node, force=False, delete_emptydir_data=False)`: what `kubectl drain` would come to."""
+    """`drained(snapshot, node, force=False, delete_emptydir_data=False)`: returns the result of `kubectl drain`."""
 
     def drain(
         snapshot: Snapshot, node: str, *, force: bool = False, delete_emptydir_data: bool = False, **options: Any
@@ -148,7 +148,7 @@ def _read(path: Path) -> Story:
 
 
 def _difference(expected: Story, actual: Story) -> str:
-    """Both stories where they differ, side by side; empty where they are equal."""
+    """Return the differences of both answers side by side; empty if they are equal."""
     from kschedx.explain.difference import compare
     from kschedx.render.comparison import story_lines
 

@@ -1,6 +1,6 @@
-"""How the library's results look: a line in a session, a screen when printed, a card in a notebook.
+"""How the library's results are shown: a line in a session, a screen when printed, a card in a notebook.
 
-`kschedx.render` stands above the parts that make results, and is loaded by name when one is shown.
+`kschedx.render` depends on the packages that make results, so it is imported by name when a result is shown.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from importlib import import_module
 
 
 class Shown:
-    """A result that `kschedx.render.results` knows how to show."""
+    """A result that `kschedx.render.results` can show."""
 
     __slots__ = ()
 
     def to_dict(self) -> Mapping[str, object]:
-        """Its document."""
+        """Return the document of the result."""
         raise NotImplementedError
 
     def records(self) -> list[dict[str, object]]:
-        """Flat rows with equal keys, as `pandas.DataFrame` and `polars.DataFrame` take them."""
+        """Return flat rows with equal keys, as `pandas.DataFrame` and `polars.DataFrame` take them."""
         raise NotImplementedError
 
     def __str__(self) -> str:
-        """The screen, as the command line prints it."""
+        """Return the screen that the command line prints."""
         text: str = import_module("kschedx.render.results").screen(self)
         return text
 
     def _repr_html_(self) -> str:
-        """A card for a notebook: headline, causes, and the first fixes."""
+        """Return a card for a notebook: headline, causes, and the first fixes."""
         card: str = import_module("kschedx.render.results").card(self)
         return card

@@ -1,7 +1,7 @@
-"""What the parts that the core never imports provide, each under a name of its own.
+"""What the packages that the core never imports provide, each by its own name.
 
-A satellite is a module, imported when what it provides is first asked for. To add one, or to drop one, takes a line
-here: nothing else in the core names it.
+A satellite is a module that is imported when it is first used. Adding or removing one takes a line here: nothing else
+in the core names it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from kschedx.errors import UndecidableError
 DEVICE_EXPRESSIONS = "device expressions"
 """`kube.device_expressions.ExpressionLanguage`: the Common Expression Language."""
 ANONYMOUS_EXPRESSIONS = "anonymous device expressions"
-"""A function of an expression and `export.anonymous.values.Names` that replaces the names in it."""
+"""A function that replaces the names in an expression, given `export.anonymous.values.Names`."""
 EARLIER_SCHEDULER = "schedulers before the framework"
-"""A `Scheduler` that is made with `of`, for releases without the scheduling framework."""
+"""A `Scheduler`, created by `of`, for versions before the scheduling framework."""
 
 EXTENDERS = "HTTP extenders"
-"""The `framework.extenders.Extenders` of a configuration, who asks them, and the manifests of the cluster."""
+"""The `framework.extenders.Extenders` of a configuration, created from its extenders, an `Ask`, and the cluster's
+manifests."""
 EXTENDED_CYCLE = "the part of HTTP extenders in a cycle"
 """A `framework.schedule.ExtendedCycle` of a framework, its extenders, and a pod."""
 
@@ -31,12 +32,12 @@ PROVIDERS: Mapping[str, str] = {
     EXTENDED_CYCLE: "kschedx.extenders.run:Extended",
     EARLIER_SCHEDULER: "kschedx.legacy.scheduler:PredicateScheduler",
 }
-"""What is provided to `module:name`."""
+"""Name to the provided object, as `module:name`."""
 
 
 @cache
 def provided(name: str) -> object:
-    """What a satellite provides. Raises `UndecidableError` where there is none."""
+    """Return what a satellite provides. Raises `UndecidableError` if there is none."""
     module, _, attribute = PROVIDERS.get(name, "").partition(":")
     if not module:
         raise UndecidableError(f"this kschedx has no {name}")

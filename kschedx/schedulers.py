@@ -1,4 +1,4 @@
-"""The scheduler of a release: the framework's, or one of those before it. No other module asks which one it is."""
+"""The scheduler of a version: the framework's, or one of those before it. No other module distinguishes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kschedx.framework.extenders import Ask
 
 Configuration = Mapping[str, object]
-"""A KubeSchedulerConfiguration, or for the releases before the framework a Policy, as parsed from YAML or JSON."""
+"""A KubeSchedulerConfiguration, or a Policy for the versions before the framework, as parsed from YAML or JSON."""
 
 
 class EarlierScheduler(Scheduler, Protocol):
@@ -24,17 +24,18 @@ class EarlierScheduler(Scheduler, Protocol):
 
     @classmethod
     def of(cls, config: Configuration | None, release: Release, snapshot: Snapshot) -> Self:
-        """Raises `ConfigError`."""
+        """Return the scheduler of a version for a cluster. Raises `ConfigError`."""
         ...
 
 
 def scheduler_of(
     config: Configuration | None, release: Release, snapshot: Snapshot | None = None, ask: Ask | None = None
 ) -> Scheduler:
-    """A release with its configuration; None is the default one. `ConfigError` for what kube-scheduler would refuse.
+    """Return the scheduler of a version with its configuration; None is the default one. Raises `ConfigError` if
+    kube-scheduler would refuse it.
 
-    Without a snapshot it stands on an empty cluster, until `on_cluster` gives it another. Without `ask` no extender of
-    the configuration is asked; those of a Policy never are.
+    Without a snapshot, the cluster is empty, until `on_cluster` sets another. Without `ask`, no extender of the
+    configuration is called; those of a Policy never are.
     """
     cluster = Snapshot.from_objects(()) if snapshot is None else snapshot
     if release.has_framework:
@@ -44,7 +45,7 @@ def scheduler_of(
 
 
 def expanded_configuration(config: Configuration | None, release: Release) -> Expanded | None:
-    """A configuration with everything filled in, and where it came from; None for a Policy, whose lists say it all.
+    """Return a configuration with all fields set, and their origins; None for a Policy, which lists everything itself.
 
     Raises `ConfigError`.
     """
@@ -54,7 +55,8 @@ def expanded_configuration(config: Configuration | None, release: Release) -> Ex
 
 
 def advice_on(config: Configuration | None, release: Release) -> tuple[Advice, ...]:
-    """What is accepted in a configuration and regretted; nothing is known of Policies. Raises `ConfigError`."""
+    """Return advice on accepted but unfavorable settings of a configuration; Policies have none. Raises
+    `ConfigError`."""
     from kschedx.framework.config.advice import advice
 
     if release.has_framework:

@@ -1,4 +1,4 @@
-"""What doctor remembers of a dump: a few facts of each object, and what could not be read."""
+"""Collects what doctor keeps of a dump: a few facts of each object, and what could not be read."""
 
 from __future__ import annotations
 
@@ -42,53 +42,53 @@ if TYPE_CHECKING:
     from kschedx.sources.live.client import ApiServer
     from kschedx.sources.live.cluster import Event
 
-# What doctor remembers of a dump: a few facts of each object that scheduling reads, and how many others there are.
+# A few facts of each object that scheduling reads, and the number of other objects.
 
 MOST_PROBLEMS = 20
-"""That are named; the others are counted."""
+"""The number of problems that are kept; further ones are only counted."""
 _CLUSTER_IDENTITY = "Namespace kube-system"
 
 
 class Copy(Struct, kw_only=True):
-    """Objects that were met a second time."""
+    """Objects that occur a second time."""
 
     difference: Difference
     first: DumpObject
     second: DumpObject
-    """The first of them, in both places."""
+    """`first` and `second` are the first such object in both places."""
     kinds: Counter[str]
 
 
 def _is_meant(kind: ResourceKind, item: Item) -> bool:
-    """One of the few objects of a kind that are read."""
+    """Whether the object is read: of some kinds, only a few objects are."""
     metadata = item.metadata
     return metadata is not None and kind.is_read(metadata.namespace or "default", metadata.name or "")
 
 
 class Contents:
-    """Collects batches. What cannot be read is remembered, and the rest goes on."""
+    """Collects batches. Something unreadable is recorded, and collecting goes on."""
 
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, DumpObject]] = {kind: {} for kind in KINDS}
-        """Kind to `namespace/name` (or name) to object."""
+        """Objects by kind, then by `namespace/name` (or name)."""
         self.not_read: Counter[str] = Counter()
-        """Kind to number of the objects that scheduling does not read."""
+        """Number of objects by kind, for kinds that scheduling does not read."""
         self.copies: dict[tuple[str, str, Difference], Copy] = {}
-        """By the two sources and the difference."""
+        """Copies by the two sources and the difference."""
         self.kube_systems: list[tuple[DumpObject, DumpObject]] = []
-        """The namespace kube-system with two uids: it lives as long as its cluster."""
+        """Namespaces kube-system with two uids: this namespace exists as long as its cluster."""
         self.secrets: Counter[str] = Counter()
-        """Source to number of Secrets."""
+        """Number of Secrets by source."""
         self.problems: list[InputError] = []
-        """The first MOST_PROBLEMS."""
+        """The first MOST_PROBLEMS problems."""
         self.problem_count = 0
         self.files: dict[str, None] = {}
         """Sources with at least one object, in order."""
         self.headers: list[SnapshotHeader] = []
-        """What snapshots among the files say of themselves, or the one that a live cluster would make."""
+        """The headers of snapshots among the files, or that of the live cluster."""
         self.dumps: list[Dump] = []
         self.left_out: list[str] = []
-        """Files among others that hold no Kubernetes objects."""
+        """Files in folders and archives that hold no Kubernetes objects."""
         self._snapshots: set[str] = set()
         """Sources that are snapshots."""
         self._builder = SnapshotBuilder(refuse=self.refuse)
@@ -96,7 +96,7 @@ class Contents:
     # --- collecting
 
     def add(self, batch: Batch) -> None:
-        """Raises `InputError` for text that is not JSON."""
+        """Add a batch. Raises `InputError` for text that is not JSON."""
         items: list[Item | None]
         try:
             items = batch.decode(_ITEMS)
@@ -116,28 +116,28 @@ class Contents:
         self._builder.add(batch)
 
     def refuse(self, error: InputError) -> None:
-        """A file, or the rest of it, cannot be read."""
+        """Record that a file, or the rest of it, cannot be read."""
         if self.problems and str(self.problems[-1]) == str(error):
-            return  # reported twice: where it was noticed, and where the file ends for it
+            return  # reported twice: where it was noticed, and where the file ends because of it
         self.problem_count += 1
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(error)
 
     def _see_former_dumps(self, header: SnapshotHeader) -> None:
-        """A snapshot lacks what the dumps lacked that it was made from."""
+        """Record the dumps that a snapshot was made from: it lacks what they lacked."""
         if header.formats:
             lacks = tuple(Lack(kind=kind, what=what) for kind, what in header.lacks.items() if kind in KINDS)
             self.see(Dump(format=" and ".join(header.formats), place=header.source, lacks=lacks))
 
     def see(self, found: Dump | LeftOut) -> None:
-        """What was read is a dump of another tool, or is beside one and holds nothing."""
+        """Record a recognized dump of another tool, or a file that holds no Kubernetes objects."""
         if isinstance(found, LeftOut):
             self.left_out.append(found.source)
         elif found not in self.dumps:
             self.dumps.append(found)
 
     def forget(self, kind: str) -> None:
-        """Take back every object of a kind, as before its list is read again."""
+        """Remove every object of a kind, before its list is read again."""
         self.objects[kind] = {}
         self._builder.forget(kind)
 
@@ -166,7 +166,7 @@ class Contents:
         copy.kinds[first.kind] += 1
 
     def finish(self) -> None:
-        """What needs the whole snapshot: a PriorityClass that is not there, and values that no API server stores."""
+        """Check what needs the whole snapshot: missing PriorityClasses, and values that no API server stores."""
         self.objects = {kind: dict(sorted(found.items())) for kind, found in self.objects.items()}
         self.not_read = Counter(dict(sorted(self.not_read.items())))
         try:
@@ -177,7 +177,7 @@ class Contents:
         for written in itertools.islice(written_errors(self._builder, snapshot), MOST_PROBLEMS):
             self.refuse(written)
 
-    # --- looking
+    # --- reading
 
     @property
     def pods(self) -> dict[str, DumpPod]:
@@ -193,38 +193,38 @@ class Contents:
 
     @property
     def workloads(self) -> Iterator[DumpWorkload]:
-        """Those that make pods themselves."""
+        """The workloads that create pods themselves."""
         for kind in COUNTED_BY:
             yield from cast("dict[str, DumpWorkload]", self.objects[kind]).values()
 
     def number(self, kind: str) -> int:
-        """Objects of a kind, also of one that is not read."""
+        """Return the number of objects of a kind, also of one that is not read."""
         if kind in KINDS:
             return len(self.objects[kind])
         return sum(number for name, number in self.not_read.items() if name.partition(".")[0] == kind)
 
     @cached_property
     def header(self) -> SnapshotHeader:
-        """What is known of the cluster besides its objects. To be asked for when everything is collected."""
+        """What is known of the cluster besides its objects. Read it only after everything is collected."""
         return merged(self.headers)
 
     def missing(self, kind: str) -> Missing | None:
-        """Why the API server did not give the objects of a kind, where it was asked for them."""
+        """Return why the API server did not return the objects of a kind; None if it did or was not asked."""
         cause = self.header.missing.get(kind)
         return next((one for one in Missing if one.value == cause), None)
 
     def is_complete(self, kind: str) -> bool:
-        """Every object of the kind is there: what is not there is not in the cluster either."""
+        """Return whether every object of the kind in the cluster is present."""
         return kind in self.header.complete and not (self.header.namespaces and KINDS[kind].is_namespaced)
 
     @property
     def only_namespaces(self) -> tuple[str, ...]:
-        """The namespaces to which everything is limited; empty for all."""
+        """The namespaces to which all input is limited; empty for all namespaces."""
         return self.header.namespaces if self._snapshots >= self.files.keys() else ()
 
     @property
     def is_of_one_moment(self) -> bool:
-        """It was taken of one cluster at one time."""
+        """Whether all input was taken of one cluster at one time."""
         return len(self.headers) == 1 and len(self.files) <= 1
 
     @property
@@ -239,7 +239,7 @@ _HEAD = msgspec.json.Decoder(Head)
 
 
 def _item(raw: Raw) -> Item | None:
-    """As much as has the expected shape; None for what has no head of an object."""
+    """Return the parts of an object that have the expected types; None if not even its head has."""
     try:
         return _ITEM.decode(raw)
     except _BROKEN:
@@ -258,14 +258,12 @@ def _kind_name(kind: str, group: str) -> str:
     return f"{kind}.{group}" if group else kind
 
 
-# Files, folders and live clusters to `Contents`: what cannot be read is remembered, and the rest goes on.
+# Reads files, folders, and live clusters into `Contents`. Something unreadable is recorded, and reading goes on.
 
 
 def contents_of(paths: Sequence[str]) -> Contents:
-    """What is in files and folders; `-` is standard input.
-
-    Raises `InputError` for a path that is not there, and where nothing at all can be read.
-    """
+    """Return the contents of files and folders; `-` is standard input. Raises `InputError` for a path that does not
+    exist, and if nothing at all can be read."""
     contents = Contents()
     with without_collection():
         for path in paths:
@@ -287,10 +285,8 @@ def contents_of(paths: Sequence[str]) -> Contents:
 
 
 def contents_of_cluster(server: ApiServer, source: str, watch: Callable[[Event], None] = lambda _: None) -> Contents:
-    """What a live cluster gives; `source` is what a person calls it, and `watch` sees every step.
-
-    Raises `InputError` where it cannot be read.
-    """
+    """Return the contents of a live cluster. `source` is its name in output, and `watch` is called with every event.
+    Raises `InputError` if the cluster cannot be read."""
     from kschedx.sources.live.cluster import Tick, Unread, server_version
     from kschedx.sources.live.cluster import read as read_live
     from kschedx.sources.live.lists import ListPage, Restarted

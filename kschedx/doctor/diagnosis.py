@@ -1,4 +1,4 @@
-"""What doctor says of a dump: what it holds, what is amiss, and how to complete it."""
+"""The diagnosis of a dump: what it holds, what is wrong with it, and how to complete it."""
 
 from __future__ import annotations
 
@@ -41,40 +41,40 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel"):
     source: str
     files: int
     kinds: Mapping[str, int]
-    """The kinds that scheduling reads, and how many objects of each."""
+    """Number of objects by kind, for the kinds that scheduling reads."""
     not_read: Mapping[str, int]
-    """The others."""
+    """Number of objects by kind, for all other kinds."""
     running: int
     pending: int
     finished: int
     namespaces: int
-    """In which there are pods."""
+    """The number of namespaces with pods."""
     server_version: str
-    """Empty where nothing says it."""
+    """Empty if unknown."""
     oldest_kubelet: str
     newest_kubelet: str
     taken: str
-    """RFC 3339; empty where nothing says it."""
+    """RFC 3339; empty if unknown."""
     formats: tuple[str, ...]
     """The dumps of other tools that were recognized."""
     not_applied: tuple[str, ...]
-    """What these hold besides objects."""
+    """What these dumps hold besides objects."""
     origin: str
-    """What a snapshot says it was taken of."""
+    """The source of a snapshot, from its header."""
     is_anonymized: bool
     newest: str
-    """The newest time in a node or pod: the dump was taken then or later."""
+    """The newest time in a node or pod: the dump was taken at that time or later."""
 
 
 class Way(StrEnum):
     """A command that gets what is missing."""
 
     ADD = "add"
-    """Beside what is there."""
+    """Add files to the present ones."""
     ANEW = "anew"
-    """In place of it."""
+    """Replace the present files."""
     ALLOW = "allow"
-    """What may not be listed in a live cluster."""
+    """Grant permission to list kinds in a live cluster."""
 
 
 class Completion(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -83,11 +83,11 @@ class Completion(Struct, frozen=True, kw_only=True, rename="camel"):
     way: Way
     command: str
     snapshots: tuple[str, ...] = ()
-    """What to name with --snapshot then."""
+    """The values of --snapshot afterwards."""
 
 
 class Diagnosis(Shown, Struct, frozen=True, kw_only=True, rename="camel"):
-    """Everything that was found, the most important first."""
+    """All findings, the most important first."""
 
     inventory: Inventory
     findings: tuple[Finding, ...]
@@ -98,11 +98,11 @@ class Diagnosis(Shown, Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def weakening(self) -> tuple[Finding, ...]:
-        """Findings for which an answer may be wrong or impossible."""
+        """Findings that may make an answer wrong or impossible."""
         return tuple(found for found in self.findings if found.counts)
 
     def records(self) -> list[dict[str, object]]:
-        """A row per finding."""
+        """Return one row per finding."""
         return [
             {
                 "id": str(type(one).__struct_config__.tag),
@@ -115,12 +115,12 @@ class Diagnosis(Shown, Struct, frozen=True, kw_only=True, rename="camel"):
         ]
 
     def to_dict(self) -> dict[str, object]:
-        """The document."""
+        """Return the document."""
         return document("Diagnosis", Diagnosis, self)
 
 
 def diagnose(contents: Contents, paths: Sequence[str] = ()) -> Diagnosis:
-    """`paths` are the files; none for a live cluster."""
+    """Return the diagnosis. `paths` are the files; empty for a live cluster."""
     pods = tuple(pod_findings(contents))
     missing = tuple(missing_kinds(contents))
     certain = [found for found in missing if isinstance(found, MissingKind)]
@@ -140,7 +140,8 @@ def diagnose(contents: Contents, paths: Sequence[str] = ()) -> Diagnosis:
 
 
 def _cut(contents: Contents) -> Iterator[Cut]:
-    """The numbers that snapshots state, against those that are there; copies and other files can only add to these."""
+    """Compare the numbers in snapshots' headers with the objects that are present. Copies and other files can only add
+    objects."""
     said: Counter[str] = Counter()
     for header in contents.headers:
         said |= Counter(header.complete)
@@ -214,7 +215,8 @@ ANEW = "cluster.yaml"
 
 
 def _completion(found: Sequence[Finding], contents: Contents, paths: Sequence[str]) -> Completion | None:
-    """Kinds that are missing altogether are added. What is there in part is taken again: an object is given once."""
+    """Return how to complete the dump. Kinds that are missing as a whole are added. If a kind is present in part,
+    everything is taken again, since each object may be given only once."""
     amiss = [one for one in found if one.counts and not _is_mended_here(one)]
     if not amiss:
         return None
@@ -229,12 +231,12 @@ def _completion(found: Sequence[Finding], contents: Contents, paths: Sequence[st
 
 
 def _is_mended_here(found: Finding) -> bool:
-    """It is mended in the files that are there, or by leaving one of them out."""
+    """Whether the fix is to repair the present files, or to leave one of them out."""
     return isinstance(found, Unreadable) or (isinstance(found, Copies) and found.difference in _GIVEN_TWICE)
 
 
 def _permission(found: Sequence[Finding]) -> Completion | None:
-    """To list what is forbidden."""
+    """Return the command that allows listing the forbidden kinds."""
     kinds = [one.kind for one in found if isinstance(one, MissingKind) and one.is_forbidden]
     if not kinds:
         return None

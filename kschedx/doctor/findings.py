@@ -1,6 +1,6 @@
 """What doctor can find, as facts. `render.doctor_words` has the sentences, `Diagnosis.to_dict` the document.
 
-Every finding says how sure it is, what it weakens, and whether `kschedx why` would have said so itself.
+Every finding states how certain it is, what it weakens, and whether `kschedx why` would have reported it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kschedx.kube.kinds import KINDS
 class Certainty(StrEnum):
     CERTAIN = "certain"
     LIKELY = "likely"
-    """There are other explanations, and they are rarer."""
+    """There are other explanations, but they are rarer."""
     POSSIBLE = "possible"
 
 
@@ -26,18 +26,18 @@ class Reaction(StrEnum):
     """How `kschedx why` treats it."""
 
     REFUSES = "refuses"
-    """It reads nothing of the dump: exit code 2."""
+    """`kschedx why` reads nothing of the dump and exits with code 2."""
     SHOWS = "shows"
-    """An answer that depends on it names it."""
+    """An answer that depends on the finding names it."""
     SILENT = "silent"
-    """It answers as if nothing were amiss."""
+    """`kschedx why` answers as if nothing were wrong."""
 
 
 class Weakness(Struct, frozen=True, kw_only=True):
     """Which verdicts it makes less reliable."""
 
     plugins: tuple[str, ...]
-    """Empty: whatever `effect` says, and no plugin's verdict."""
+    """Empty if no plugin's verdict is weaker, only what `effect` describes."""
     effect: str
 
 
@@ -47,7 +47,7 @@ class _Finding(Struct, frozen=True, kw_only=True, rename="camel", tag_field="id"
     weakens: tuple[Weakness, ...] = ()
 
     counts: ClassVar[bool] = True
-    """It weakens answers, so the exit code shows it."""
+    """Whether it weakens answers; then the exit code shows it."""
 
 
 # --- what cannot be read
@@ -63,11 +63,11 @@ class Problem(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class Unreadable(_Finding, frozen=True, kw_only=True, tag="unreadable"):
     problems: tuple[Problem, ...]
-    """The first of them."""
+    """The first problems."""
     number: int
-    """Of all of them."""
+    """The number of all problems."""
     is_all: bool = True
-    """Always: the search is never given up. The document keeps its keys."""
+    """Always true, since the search never ends early. The document keeps its keys."""
 
 
 class Difference(StrEnum):
@@ -75,7 +75,7 @@ class Difference(StrEnum):
 
     NONE = "none"
     UNKNOWN = "unknown"
-    """They do not say who they are: manifests, or fields were taken out."""
+    """The objects have no identity: they are manifests, or fields were removed."""
     STATE = "state"
     """The same object at two times: its resourceVersion differs."""
     OBJECT = "object"
@@ -87,7 +87,7 @@ class Copies(_Finding, frozen=True, kw_only=True, tag="copies"):
 
     difference: Difference
     pairs: int
-    """Of files."""
+    """The number of pairs of files."""
     kinds: Mapping[str, int]
     example: str
     """`Pod shop/web-0`."""
@@ -108,9 +108,9 @@ class Lacking(_Finding, frozen=True, kw_only=True, tag="lacking"):
     """"must-gather"."""
     place: str
     what: tuple[str, ...]
-    """Of the kinds that it holds in part: "pods of namespaces that were not gathered"."""
+    """What is missing of the kinds that it holds in part: "pods of namespaces that were not gathered"."""
     kinds: tuple[str, ...]
-    """Those of which it holds nothing."""
+    """The kinds of which it holds nothing."""
 
 
 class MissingKind(_Finding, frozen=True, kw_only=True, tag="missing-kind"):
@@ -119,11 +119,11 @@ class MissingKind(_Finding, frozen=True, kw_only=True, tag="missing-kind"):
     kind: str
     present: int = 0
     missing: int = 0
-    """How many are known to be missing; 0: the kind is known to be missing as a whole, and not how many there are."""
+    """The number of objects that are known to be missing; 0 if the whole kind is missing and the number is unknown."""
     names: tuple[str, ...] = ()
-    """Some of them."""
+    """Some of the missing names."""
     named_by: str = ""
-    """What names them: `claims`, `nodes`."""
+    """The objects that refer to them: `claims`, `nodes`."""
     is_forbidden: bool = False
 
 
@@ -145,14 +145,15 @@ class PodsOfNamespaces(_Finding, frozen=True, kw_only=True, tag="pods-of-namespa
 
     present: tuple[str, ...]
     namespaces: int
-    """How many they are; `present` may be fewer, and so `absent`."""
+    """The number of namespaces with pods; `present` may list only some of them, and `absent` only some of the
+    others."""
     absent: tuple[str, ...]
-    """Namespaces without any pod that other objects show to have some, or that are in every cluster."""
+    """Namespaces without any pod that, according to other objects, have some, or that exist in every cluster."""
     namespaces_absent: int
     evidence: str
-    """An object that says that it has pods: `ReplicaSet shop/web-5d7b9 has 3`; empty where that is not the evidence."""
+    """An object whose status counts pods: `ReplicaSet shop/web-5d7b9 has 3`; empty if there is other evidence."""
     pods: int = 0
-    """Which are known to be missing."""
+    """The number of pods that are known to be missing."""
 
 
 class WorkloadPods(_Finding, frozen=True, kw_only=True, tag="workload-pods"):
@@ -161,14 +162,14 @@ class WorkloadPods(_Finding, frozen=True, kw_only=True, tag="workload-pods"):
     pods: int
     workloads: tuple[str, ...]
     of: int
-    """Pods that all workloads of the dump say they have."""
+    """The number of pods in the status of all workloads of the dump."""
 
 
 class Cut(_Finding, frozen=True, kw_only=True, tag="cut"):
     """A snapshot that held more objects of a kind than it does now: it was truncated or edited."""
 
     kinds: Mapping[str, int]
-    """Kind to number of objects that it held."""
+    """Number of objects that it held, by kind."""
     there: Mapping[str, int]
 
 
@@ -176,12 +177,12 @@ class EmptyNodes(_Finding, frozen=True, kw_only=True, tag="empty-nodes"):
     """Nodes on which nothing runs, not even a DaemonSet's pod."""
 
     nodes: tuple[str, ...]
-    """Some of them."""
+    """Some of the nodes."""
     empty: int
     total: int
 
 
-# --- what does not go together
+# --- what is inconsistent
 
 
 class UnknownNode(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -192,7 +193,7 @@ class UnknownNode(Struct, frozen=True, kw_only=True, rename="camel"):
     example: str
     place: Place
     nearest: str = ""
-    """The name of a node that is there."""
+    """The most similar name of a node that is present."""
 
 
 class Orphans(_Finding, frozen=True, kw_only=True, tag="orphans"):
@@ -201,7 +202,7 @@ class Orphans(_Finding, frozen=True, kw_only=True, tag="orphans"):
     nodes: tuple[UnknownNode, ...]
     pods: int
     total: int
-    """Nodes that are named and not there; `nodes` may be fewer."""
+    """The number of missing nodes that pods name; `nodes` may list fewer."""
 
 
 class NoStatus(_Finding, frozen=True, kw_only=True, tag="no-status"):
@@ -237,18 +238,18 @@ class Clouds(_Finding, frozen=True, kw_only=True, tag="clouds"):
     """Nodes of several clouds."""
 
     nodes: Mapping[str, int]
-    """Cloud (`aws`) to number of nodes."""
+    """Number of nodes by cloud (`aws`)."""
     examples: Mapping[str, str]
-    """Cloud to the name of a node."""
+    """The name of a node, by cloud."""
     places: Mapping[str, str]
-    """Cloud to a file that holds such a node."""
+    """A file that holds such a node, by cloud."""
 
 
 class Skew(_Finding, frozen=True, kw_only=True, tag="skew"):
     """Versions that Kubernetes does not run together."""
 
     server: str
-    """The API server's; empty: kubelets are compared with each other."""
+    """The API server's version; empty if kubelets are compared with each other."""
     newest: str
     newest_node: str
     oldest: str
@@ -267,7 +268,7 @@ class NodesOfTwoTimes(_Finding, frozen=True, kw_only=True, tag="nodes-of-two-tim
     oldest_node: str
     oldest_place: Place
     older: int
-    """Nodes that are as far behind the newest."""
+    """The number of nodes that are equally far behind the newest."""
 
 
 class PodsAfterNodes(_Finding, frozen=True, kw_only=True, tag="pods-after-nodes"):
@@ -315,7 +316,7 @@ class NoNodePools(_Finding, frozen=True, kw_only=True, tag="no-node-pools"):
     example: str
 
 
-# --- what to know
+# --- notes
 
 
 class AutoscalerFlags(_Finding, frozen=True, kw_only=True, tag="autoscaler-flags"):
@@ -336,7 +337,7 @@ class Secrets(_Finding, frozen=True, kw_only=True, tag="secrets"):
 Mixture: TypeAlias = (
     TwoClusters | Copies | OtherOwner | Clouds | Skew | NodesOfTwoTimes | PodsAfterNodes | YoungNodes | TakenTwice
 )
-"""Of several clusters or times."""
+"""Findings of several clusters or several times."""
 Absence: TypeAlias = (
     Lacking
     | MissingKind
@@ -352,29 +353,29 @@ Absence: TypeAlias = (
     | NoNodePools
     | AutoscalerFlags
 )
-"""What is not there."""
+"""Findings of missing objects."""
 Finding: TypeAlias = Unreadable | Mixture | Absence | Secrets
 
 
-# What each kind is needed for: which plugins ask for it, and what is unknown without it.
+# What each kind is needed for: which plugins read it, and what is unknown without it.
 
 UNKNOWN_PODS = (
     Weakness(plugins=("NodeResourcesFit", "NodePorts"), effect="optimistic: missing pods use nothing"),
     Weakness(plugins=("InterPodAffinity", "PodTopologySpread"), effect="missing pods do not count"),
     Weakness(plugins=("DefaultPreemption",), effect="missing pods cannot be victims"),
 )
-"""What is weaker where pods are missing."""
+"""What missing pods weaken."""
 
 
 def weakness(kind: str) -> tuple[Weakness, ...]:
-    """Of what depends on a kind that is missing."""
+    """Return what is weaker if a kind is missing."""
     if kind == "Pod":
         return UNKNOWN_PODS
     return (Weakness(plugins=KINDS[kind].read_by, effect=f"unknown: {KINDS[kind].leaves}"),)
 
 
 def weakness_without(kinds: Iterable[str]) -> tuple[Weakness, ...]:
-    """Of what depends on several kinds of which not everything is there: a line for the plugins that need the same."""
+    """Return what is weaker if several kinds are missing or incomplete: one entry per set of plugins."""
     found: list[Weakness] = []
     needing: dict[tuple[str, ...], list[str]] = {}
     for kind in dict.fromkeys(kinds):

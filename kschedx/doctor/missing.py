@@ -1,4 +1,4 @@
-"""Kinds and objects that a cluster must have, or that other objects name, and that are not there."""
+"""Missing kinds and objects that a cluster must have, or that other objects name."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from kschedx.snapshot.snapshot import Missing
 from kschedx.sources.dumps import Dump
 
 IN_EVERY_CLUSTER = frozenset({"Node", "Pod", "Namespace", "Service", "PriorityClass"})
-"""The API server makes the namespace kube-system, the service kubernetes and two classes by itself."""
+"""The API server itself creates the namespace kube-system, the service kubernetes, and two classes."""
 OBJECTS_SHOWN = 5
-"""Names of missing objects."""
+"""The number of missing objects that are named."""
 FIRST_CSI_NODE = (1, 18)
-"""From this release on a kubelet does not become ready before its CSINode is there."""
+"""Since this version, a kubelet becomes ready only after its CSINode exists."""
 _DEVICES = ("ResourceClaim", "ResourceSlice", "DeviceClass")
 _GROUP = "PodGroup"
 _FEW_HAVE = (
@@ -50,11 +50,11 @@ _FEW_HAVE = (
     "PodMigrationJob.scheduling.koordinator.sh",
     "Reservation.scheduling.koordinator.sh",
 )
-"""Kinds of which there may be no object where the others of their kind are in use."""
+"""Kinds that may have no object although their project's other kinds are in use."""
 
 
 def missing_kinds(contents: Contents) -> Iterator[MissingKind | Lacking | PerhapsNone]:
-    """In the order of what hangs on them. What is known to be complete lacks nothing."""
+    """Yield missing kinds, the most important first. Kinds that are known to be complete are skipped."""
     told = {kind for kind in KINDS if contents.is_complete(kind) or contents.missing(kind) is Missing.ABSENT}
     if contents.only_namespaces:
         told |= {key for key, kind in KINDS.items() if kind.is_namespaced}
@@ -85,7 +85,7 @@ def missing_kinds(contents: Contents) -> Iterator[MissingKind | Lacking | Perhap
 
 
 def _lacking(dump: Dump, none: Sequence[str]) -> Iterator[Lacking]:
-    """`none` are kinds of which nothing is there."""
+    """Yield what a dump of another tool lacks. `none` are the kinds without any object."""
     in_part = [lack for lack in dump.lacks if lack.kind not in none and not lack.is_whole]
     kinds = [lack.kind for lack in dump.lacks if lack.kind in none]
     if in_part or kinds:
@@ -100,7 +100,7 @@ def _lacking(dump: Dump, none: Sequence[str]) -> Iterator[Lacking]:
 
 
 def _whole(contents: Contents, kind: str) -> MissingKind:
-    """Nothing of a kind is there."""
+    """Return the finding for a kind without any object."""
     is_forbidden = contents.missing(kind) is Missing.FORBIDDEN
     reaction = Reaction.SHOWS if is_forbidden else Reaction.REFUSES if kind == "Node" else Reaction.SILENT
     return MissingKind(
@@ -113,7 +113,7 @@ def _whole(contents: Contents, kind: str) -> MissingKind:
 
 
 def _named(contents: Contents) -> Iterator[MissingKind]:
-    """Kinds of which objects are named that are not there."""
+    """Yield kinds of which objects are named but missing."""
     pods = [pod for pod in contents.pods.values() if not pod.is_finished]
     claims, nodes = contents.claims.values(), contents.nodes.values()
     named = ((f"{pod.namespace}/{claim}" for claim in pod.claims) for pod in pods if pod.claims)
@@ -122,7 +122,7 @@ def _named(contents: Contents) -> Iterator[MissingKind]:
     )
     bound = (claim.volume for claim in claims if claim.volume)
     yield from _absent(contents, "PersistentVolume", bound, "claims", Certainty.CERTAIN)
-    # the class of a bound claim is never asked for, and need not be there
+    # the class of a bound claim is never read, and need not exist
     classes = (claim.storage_class for claim in claims if claim.storage_class and not claim.volume)
     yield from _absent(contents, "StorageClass", classes, "unbound claims", Certainty.LIKELY)
     ready = (node.name for node in nodes if node.is_ready and minor_of(node.kubelet) >= FIRST_CSI_NODE)
@@ -150,7 +150,7 @@ def _named(contents: Contents) -> Iterator[MissingKind]:
 
 
 def pointed_to(contents: Contents) -> Iterator[str]:
-    """Optional kinds that pods need, so that their API server serves them."""
+    """Yield optional kinds that pods need, so their API server serves them."""
     pods = [pod for pod in contents.pods.values() if not pod.is_finished]
     if any(pod.has_device_claims for pod in pods):
         yield from _DEVICES
@@ -183,17 +183,17 @@ def _missing(contents: Contents, kind: str, names: Iterable[str], named_by: str,
     )
 
 
-# Pods that must be somewhere and are not there, and pods that do not say enough.
+# Pods that must exist but are missing, and pods whose status is missing.
 
 SYSTEM = ("kube-", "openshift-")
-"""What the names of namespaces begin with that are the cluster's own."""
+"""Prefixes of the names of system namespaces."""
 PODS_SHOWN = 10
 TOLERATED = 50
-"""One pod in so many may come or go between the list of pods and that of workloads."""
+"""One pod in this many may be created or deleted between the list of pods and that of workloads."""
 
 
 def pod_findings(contents: Contents) -> Iterator[Finding]:
-    """Nothing is said where there are no pods at all, which is a finding of its own."""
+    """Yield findings about pods; none if there are no pods at all, which is a finding of its own."""
     namespaces = contents.only_namespaces
     if namespaces:
         yield NamespacesOnly(certainty=Certainty.CERTAIN, weakens=UNKNOWN_PODS, namespaces=namespaces)
@@ -247,7 +247,7 @@ def _of_namespaces(contents: Contents) -> Iterator[PodsOfNamespaces | WorkloadPo
 
 
 def _short(contents: Contents) -> list[tuple[DumpWorkload, int]]:
-    """Workloads that say that they have more pods than are there, and how many more."""
+    """Return workloads whose status counts more pods than are present, and how many more."""
     owned = Counter(
         (owner.kind, f"{pod.namespace}/{owner.name}")
         for pod in contents.pods.values()
@@ -292,7 +292,7 @@ def _empty_nodes(contents: Contents) -> Iterator[EmptyNodes]:
     if not empty:
         return
     served = {pod.node for pod in contents.pods.values() if pod.owner.kind == "DaemonSet"}
-    # where DaemonSets reach most nodes, a ready one that none has reached is an exception
+    # if DaemonSets reach most nodes, a ready node without their pods is an exception
     is_odd = 2 * len(served) > len(contents.nodes) and any(contents.nodes[name].is_ready for name in empty)
     yield EmptyNodes(
         certainty=Certainty.LIKELY if is_odd else Certainty.POSSIBLE,
@@ -315,13 +315,13 @@ def _without_status(contents: Contents) -> Iterator[NoStatus]:
         )
 
 
-# What is missing to decide whether the cluster would grow.
+# What is missing to decide whether the cluster would scale up.
 
 _GROWS = (Weakness(plugins=(), effect="whether the cluster would grow for a pod that fits nowhere"),)
 
 
 def autoscaler_findings(contents: Contents) -> Iterator[NoAutoscalerStatus | AutoscalerFlags | NoNodePools]:
-    """Of cluster-autoscaler and of Karpenter, in clusters that have one."""
+    """Yield findings about cluster-autoscaler and Karpenter, in clusters that have them."""
     yield from _cluster_autoscaler(contents)
     made = [node for node in contents.nodes.values() if node.owner.kind == "NodeClaim"]
     if made and not contents.objects[key_of("NodePool", KARPENTER_GROUP)]:
@@ -329,7 +329,7 @@ def autoscaler_findings(contents: Contents) -> Iterator[NoAutoscalerStatus | Aut
 
 
 def _cluster_autoscaler(contents: Contents) -> Iterator[NoAutoscalerStatus | AutoscalerFlags]:
-    """It is known by the names of its pod and Deployment, as its charts have them."""
+    """Yield findings about cluster-autoscaler, recognized by the names that its charts give its pod and Deployment."""
     if AUTOSCALER_STATUS in contents.objects["ConfigMap"]:
         if not any(PROGRAM in one.name for one in contents.objects["Deployment"].values()):
             yield AutoscalerFlags(certainty=Certainty.LIKELY, config_map=AUTOSCALER_STATUS)

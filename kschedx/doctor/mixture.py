@@ -29,22 +29,22 @@ from kschedx.kube.scalars import nanoseconds
 
 _MINUTE = 60 * 1_000_000_000
 APART = 10 * _MINUTE
-"""A kubelet reports every five minutes where nothing changes (nodeStatusReportFrequency), and then a little late."""
+"""A kubelet reports every five minutes if nothing changes (nodeStatusReportFrequency), and may be late."""
 MOST_PAIRS = 2
-"""Of files that are listed one by one."""
+"""The number of pairs of files that are listed one by one."""
 SOONER = _MINUTE
-"""A pod may be started so long before its node, by clocks that differ."""
+"""A pod may start this long before its node was created, since clocks differ."""
 WIDER_SKEW = (1, 28)
-"""From this release on a kubelet may be three minor versions older than the API server, and two before."""
+"""Since this version, a kubelet may be three minor versions older than the API server; before, two."""
 _ALIASES = {"eks-hybrid": "aws"}
-"""What one cloud runs together with another."""
+"""Clouds that count as another one, since both occur in the same cluster."""
 
 _EVERYTHING = (Weakness(plugins=(), effect="every verdict: nodes and pods are not of one cluster"),)
 _MOMENTS = (Weakness(plugins=("NodeResourcesFit",), effect="pods created or deleted in between are counted wrong"),)
 
 
 def mixture_findings(contents: Contents) -> Iterator[Finding]:
-    """The strongest evidence first."""
+    """Yield findings, the strongest evidence first."""
     yield from _copies(contents)
     if not contents.is_of_one_moment:
         yield from _other_owners(contents)
@@ -55,7 +55,7 @@ def mixture_findings(contents: Contents) -> Iterator[Finding]:
     yield from _skew(contents)
 
 
-# --- two of one name
+# --- two objects of one name
 
 
 _SURE = {
@@ -93,7 +93,7 @@ def _copies(contents: Contents) -> Iterator[TwoClusters | Copies]:
 
 
 def _told(copies: Sequence[Copy]) -> Copies:
-    """Those of one difference, the most first."""
+    """Return one finding for copies with the same difference; the pair of files with the most copies comes first."""
     most = copies[0]
     kinds = sum((copy.kinds for copy in copies), Counter[str]())
     return Copies(
@@ -121,7 +121,8 @@ def _value(difference: Difference, found: DumpObject) -> str:
 
 
 def _other_owners(contents: Contents) -> Iterator[OtherOwner]:
-    """An owner of another uid: garbage collection deletes what such an owner left behind."""
+    """Yield a finding if an owner is present with another uid: garbage collection deletes the objects of a deleted
+    owner."""
     first: tuple[DumpObject, DumpObject] | None = None
     number = 0
     for kind in contents.objects.values():
@@ -150,7 +151,7 @@ def _other_owners(contents: Contents) -> Iterator[OtherOwner]:
         )
 
 
-# --- nodes that do not go together
+# --- inconsistent nodes
 
 
 def _clouds(contents: Contents) -> Iterator[Clouds]:
@@ -250,7 +251,8 @@ def _times(contents: Contents) -> Iterator[NodesOfTwoTimes | PodsAfterNodes]:
 
 
 def _young_nodes(contents: Contents) -> Iterator[YoungNodes]:
-    """Also found where a Node was deleted while its kubelet ran on, which registers it again."""
+    """Yield nodes that are younger than their pods. This also happens if a Node is deleted while its kubelet runs,
+    which registers it again."""
     odd = [pod for pod in contents.pods.values() if _is_older(pod, contents.nodes.get(pod.node))]
     if odd:
         nodes = Counter(pod.node for pod in odd)
@@ -268,7 +270,8 @@ def _young_nodes(contents: Contents) -> Iterator[YoungNodes]:
 
 
 def _is_older(pod: DumpPod, node: DumpNode | None) -> bool:
-    """The pod was started on the node before that was there. A kubelet starts static pods earlier."""
+    """Return whether the pod started on the node before the node was created. Static pods are exempt, since a kubelet
+    starts them earlier."""
     if node is None or pod.is_finished or pod.is_static or not pod.started or pod.started >= node.created:
         return False
     started, made = _time(pod.started), _time(node.created)

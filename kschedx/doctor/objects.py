@@ -1,4 +1,4 @@
-"""What doctor reads and remembers of an object, whatever its kind."""
+"""What doctor reads and keeps of an object of any kind."""
 
 from __future__ import annotations
 
@@ -12,26 +12,24 @@ from kschedx.errors import Place
 from kschedx.kube.kinds import KINDS
 from kschedx.sources.batch import Origin
 
-# Kubernetes' versions as kubelets and API servers write them.
+# Kubernetes versions as kubelets and API servers report them.
 
 _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,6}))?", re.ASCII)
 
 
 def minor_of(version: str) -> tuple[int, int]:
-    """(1, 36) of `v1.36.2-gke.7`; (0, 0) for what is no version."""
+    """Return (1, 36) for `v1.36.2-gke.7`; (0, 0) for an invalid version."""
     return key_of(version)[:2]
 
 
 def key_of(version: str) -> tuple[int, int, int]:
-    """What versions are ordered by; (0, 0, 0) for what is none."""
+    """Return the sort key of a version; (0, 0, 0) for an invalid one."""
     match = _VERSION.match(version)
     return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else (0, 0, 0)
 
 
-# The shape in which doctor reads objects of every kind: what names something, and what was when.
-#
-# One shape serves all kinds, so that a mixed list is decoded at once. It is not that of any kind: an object whose
-# fields are of other types is read again by its head alone.
+# The shape in which doctor reads objects of every kind: references and times. One shape serves all kinds, so that a
+# mixed list is decoded at once. If an object has fields of other types, only its head is read.
 
 
 class Owner(Struct, rename="camel", gc=False):
@@ -57,7 +55,7 @@ class Metadata(Struct, kw_only=True, rename="camel", gc=False):
 
 
 class Head(Struct, kw_only=True, rename="camel", gc=False):
-    """What every object has."""
+    """The fields that every object has."""
 
     kind: str | None = ""
     api_version: str | None = ""
@@ -75,7 +73,7 @@ class Volume(Struct, kw_only=True, rename="camel", gc=False):
 
 
 class Spec(Struct, kw_only=True, rename="camel", gc=False):
-    """Of pods, nodes, volumes and claims together."""
+    """The spec of pods, nodes, volumes, and claims in one."""
 
     node_name: str | None = ""
     volumes: list[Volume] | None = None
@@ -102,7 +100,7 @@ class NodeInfo(Struct, rename="camel", gc=False):
 
 
 class Status(Struct, kw_only=True, rename="camel", gc=False):
-    """Of pods, nodes and of what makes pods."""
+    """The status of pods, nodes, and workloads in one."""
 
     phase: str | None = ""
     start_time: str | None = ""
@@ -111,7 +109,7 @@ class Status(Struct, kw_only=True, rename="camel", gc=False):
     replicas: int | None = 0
     current_number_scheduled: int | None = 0
     active: int | list[Raw] | None = 0
-    """Pods of a Job; a CronJob lists its Jobs here."""
+    """The number of a Job's active pods; for a CronJob, the list of its Jobs."""
 
 
 class Item(Head, kw_only=True, rename="camel", gc=False):
@@ -119,7 +117,7 @@ class Item(Head, kw_only=True, rename="camel", gc=False):
     status: Status | None = None
 
 
-# The facts that doctor remembers of an object.
+# The facts that doctor keeps of an object.
 
 COUNTED_BY = {
     "ReplicaSet": "replicas",
@@ -128,7 +126,7 @@ COUNTED_BY = {
     "DaemonSet": "current_number_scheduled",
     "Job": "active",
 }
-"""What makes pods itself, and the field of its status that counts them."""
+"""Kinds that create pods themselves, and the status field that counts these."""
 
 _NOBODY = Owner()
 _NO_SPEC, _NO_STATUS, _NO_CONDITION = Spec(), Status(), Condition()
@@ -140,7 +138,7 @@ class DumpObject(Struct, gc=False):
 
     kind: str
     namespace: str
-    """Empty for what is in none."""
+    """Empty for cluster-scoped objects."""
     metadata: Metadata
     origin: Origin
     index: int
@@ -163,7 +161,7 @@ class DumpObject(Struct, gc=False):
 
     @property
     def owner(self) -> Owner:
-        """Its controller, else its first owner; of no kind where it has none."""
+        """The controller, else the first owner; an owner without a kind if there is none."""
         owners = self.metadata.owner_references
         if not owners:
             return _NOBODY
@@ -187,16 +185,16 @@ class DumpPod(DumpObject, gc=False):
     phase: str
     started: str
     seen: str
-    """The newest time in it."""
+    """The newest time in the pod."""
     claims: tuple[str, ...]
-    """Names of its PersistentVolumeClaims."""
+    """Names of the pod's PersistentVolumeClaims."""
     priority_class: str
     runtime_class: str
     has_device_claims: bool
     is_in_group: bool
     addon: str
-    """What holds or schedules it instead of kube-scheduler, as `api.kinds` calls that: `Kueue`, `Volcano`; empty if it
-    is none whose objects are read."""
+    """The project that gates or schedules it instead of kube-scheduler, as named in `api.kinds`: `Kueue`, `Volcano`.
+    Empty if there is none, or if the project's objects are not read."""
 
     @property
     def is_finished(self) -> bool:
@@ -204,18 +202,18 @@ class DumpPod(DumpObject, gc=False):
 
     @property
     def is_static(self) -> bool:
-        """A kubelet runs it from a file and shows it to the API server (a mirror pod)."""
+        """Whether a kubelet runs it from a file and creates a mirror pod for it."""
         return self.owner.kind == "Node"
 
 
 class DumpNode(DumpObject, gc=False):
     cloud: str
-    """What its providerID begins with: `aws`, `gce`."""
+    """The prefix of its providerID: `aws`, `gce`."""
     kubelet: str
     """`v1.36.2`."""
     is_ready: bool
     heartbeat: str
-    """Of the condition Ready."""
+    """The last heartbeat of the condition Ready."""
 
 
 class DumpClaim(DumpObject, gc=False):
@@ -227,11 +225,11 @@ class DumpClaim(DumpObject, gc=False):
 
 class DumpWorkload(DumpObject, gc=False):
     pods: int
-    """How many it says it has."""
+    """The number of pods in its status."""
 
 
 def remember(item: Item, kind: str, origin: Origin, index: int) -> DumpObject:
-    """The facts of an object of a kind that is read."""
+    """Return the facts of an object of a kind that is read."""
     metadata, spec, status = item.metadata or Metadata(), item.spec or _NO_SPEC, item.status or _NO_STATUS
     namespace = sys.intern(metadata.namespace or "default") if KINDS[kind].is_namespaced else ""
     common = kind, namespace, metadata, origin, index
@@ -256,7 +254,7 @@ def remember(item: Item, kind: str, origin: Origin, index: int) -> DumpObject:
 
 
 def _cloud(provider_id: str) -> str:
-    """`aws`; Oracle's nodes have bare identifiers. Empty for what no cloud would write."""
+    """Return `aws` and the like; Oracle's nodes have bare identifiers. Empty for a value that no cloud writes."""
     scheme, separator, _ = provider_id.partition("://")
     return scheme if separator else "oci" if provider_id.startswith("ocid1.") else ""
 
@@ -285,7 +283,7 @@ def _pod(common: tuple[str, str, Metadata, Origin, int], metadata: Metadata, spe
 
 
 def difference(first: DumpObject, second: DumpObject) -> Difference:
-    """Of two objects of one name."""
+    """Return the difference between two objects of one name."""
     if first.uid and second.uid and first.uid != second.uid:
         return Difference.OBJECT
     if not (first.uid and second.uid and first.version and second.version):

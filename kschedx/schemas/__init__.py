@@ -1,7 +1,5 @@
-"""JSON Schemas: of the documents of `-o json`, what a reader of them may rely on; of a scheduler's configuration.
-
-Manifests are held against Kubernetes' own description of their fields (`apiserver/strict.py`).
-"""
+"""JSON Schemas: what a reader of `-o json` documents may rely on, and a scheduler's configuration. Manifests are
+validated against Kubernetes' own OpenAPI instead (`apiserver/strict.py`)."""
 
 from __future__ import annotations
 
@@ -15,13 +13,13 @@ Json = dict[str, object]
 
 
 def _named(name: str) -> Any:
-    """What a module of the package calls so: `inquiry.fit.FitDocument`."""
+    """Return an attribute of a module of the package: `inquiry.fit.FitDocument`."""
     module, _, attribute = name.rpartition(".")
     return getattr(import_module(f"kschedx.{module}"), attribute)
 
 
 def _written(name: str) -> Callable[[str], Json]:
-    """A schema, or the function that makes it."""
+    """Return the schema from a constant or function of this name."""
 
     def made(_: str) -> Json:
         found = _named(name)
@@ -32,7 +30,7 @@ def _written(name: str) -> Callable[[str], Json]:
 
 
 def _of_record(name: str) -> Callable[[str], Json]:
-    """Of a record."""
+    """Return the schema of a record of this name."""
 
     def made(kind: str) -> Json:
         import msgspec
@@ -57,7 +55,7 @@ def _of_record(name: str) -> Callable[[str], Json]:
 
 
 def _never_null(schema: Json) -> Json:
-    """Of a key that is left out where it is null, as it is by default."""
+    """Return the schema of a key without null, if the key is omitted when it is null, its default."""
     choices = schema.get("anyOf")
     if not isinstance(choices, list) or schema.get("default", choices) is not None:
         return schema
@@ -66,7 +64,7 @@ def _never_null(schema: Json) -> Json:
 
 
 def _of_any(kind: type) -> dict[str, object]:
-    """What is written as it was given, such as the args of a plugin."""
+    """Return the schema of a value that is passed through, such as a plugin's args."""
     if kind is object:
         return {"description": "any value"}
     raise NotImplementedError
@@ -108,11 +106,11 @@ _SCHEMAS: Mapping[str, tuple[str, Callable[[str], Json]]] = {
     "Policy": ("kschedx why POD --config FILE --kube-version 1.13", _written("schemas.configuration.policy_schema")),
 }
 NAMES: Mapping[str, str] = {name: of for name, (of, _) in _SCHEMAS.items()}
-"""The kind of each document, and what prints it, or reads it."""
+"""The kind of each document, and the command that prints or reads it."""
 
 
 def schema(name: str) -> Json:
-    """The JSON Schema (2020-12) of a kind of document, in whatever letters it is written. Raises `InputError`."""
+    """Return the JSON Schema (2020-12) of a kind of document; case is ignored. Raises `InputError`."""
     known = next((kind for kind in _SCHEMAS if kind.lower() == name.lower()), None)
     if known is None:
         hint = nearest(name, _SCHEMAS) or f"known: {', '.join(_SCHEMAS)}"
@@ -123,7 +121,7 @@ def schema(name: str) -> Json:
 
 
 def check_document(document: Mapping[str, object], *, source: str = "") -> None:
-    """Raises `InputError` with the place of the first thing by which a document is not what its kind promises."""
+    """Raise `InputError` with the place of the first value that violates the schema of the document's kind."""
     import jsonschema
 
     errors = jsonschema.Draft202012Validator(schema(str(document.get("kind")))).iter_errors(document)

@@ -1,4 +1,4 @@
-"""Documents with the keys that a command adds, of which the part that makes the document knows nothing."""
+"""Documents with the keys that a command adds to those of the package that creates the document."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kschedx.render.states import StateDocument
 from kschedx.simulate.compaction import EmptiedDocument
 from kschedx.simulate.simulation import SimulationDocument
 
-# Of `kschedx why`.
+# `kschedx why`.
 
 
 class ScalingOutput(ScalingDocument, frozen=True, kw_only=True, omit_defaults=True):
@@ -71,7 +71,7 @@ class DifferenceOutput(ProfileDifferenceDocument, frozen=True, omit_defaults=Tru
     shard: Shard | None = None
 
 
-# Of `kschedx simulate`, `drain`, `fit`, and `scale-down`.
+# `kschedx simulate`, `drain`, `fit`, and `scale-down`.
 
 
 class GrowthOutput(AutoscalerGrowthDocument, frozen=True, omit_defaults=True):
@@ -88,7 +88,7 @@ class SimulationOutput(SimulationDocument, frozen=True, kw_only=True, omit_defau
 
 class FitListDocument(Document, frozen=True):
     items: tuple[Annotated[Json, Meta(extra_json_schema={"required": ["kind"]})], ...]
-    """A Fit, or an Explanation, for each workload."""
+    """One Fit or Explanation per workload."""
 
 
 class ScaleDownOutput(ScaleDownDocument, frozen=True, omit_defaults=True):

@@ -1,8 +1,8 @@
-"""What a scheduler is configured with: KubeSchedulerConfiguration, and Policy before it.
+"""Schemas of a scheduler's configuration: KubeSchedulerConfiguration, and its predecessor Policy.
 
-Both schemas are made of the records that such a file is decoded into, strictly, so an editor that uses them and kschedx
-refuse the same fields. Go takes null for an absent field. Values that only kube-scheduler's validation refuses (a
-range, a plugin that does not exist) are not in them.
+Both are built from the records that decode such a file strictly, so an editor with these schemas and kschedx refuse the
+same fields. As in Go, null equals an absent field. The schemas omit what only kube-scheduler's validation refuses, such
+as a value out of range or an unknown plugin.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def policy_schema() -> Json:
 
 
 def _of_version(version: str) -> Json:
-    """Without the fields that the last release that reads this version does not have in it."""
+    """Return a schema without the fields that the last Kubernetes version that reads this API version does not have in
+    it."""
     release = resolve(last_to_read(version) or VERSIONS[0], None)
     lacking = [_without(path.split(".")) for path in release.missing_fields[version]]
     then: Json = {"allOf": lacking} if lacking else {}
@@ -46,7 +47,8 @@ def _of_version(version: str) -> Json:
 
 
 def _without(steps: Sequence[str]) -> Json:
-    """The field that the steps lead to is null or not there; steps as in `Release.missing_fields`."""
+    """Return a schema in which the field at the end of the steps is null or absent. Steps are those of
+    `Release.missing_fields`."""
     key, is_list, plugin = steps[0].partition("[]")
     inner: Json = _without(steps[1:]) if len(steps) > 1 else {"type": "null"}
     if plugin:
@@ -55,7 +57,7 @@ def _without(steps: Sequence[str]) -> Json:
 
 
 def _fields(record: type[Struct]) -> dict[str, Json]:
-    """Each field of a record, which may be null."""
+    """Return the schema of each field of a record; every field may be null."""
     info = inspect.type_info(record)
     assert isinstance(info, inspect.StructType)
     fields = {field.encode_name: _of(field.type) for field in info.fields}
@@ -63,7 +65,7 @@ def _fields(record: type[Struct]) -> dict[str, Json]:
 
 
 def _policy_tls() -> Json:
-    """Under Go's names, or under those of later releases."""
+    """Return the schema of a TLS configuration, with Go's field names or those of later versions."""
     later = _fields(ExtenderTLSConfig)
     return _record(later | {name: later[own] for name, own in TLS_FIELDS.items()})
 
@@ -100,7 +102,7 @@ def _of(kind: inspect.Type) -> Json:
 
 
 def _arguments() -> list[Json]:
-    """What the arguments of each plugin of Kubernetes' own may be; of others nothing is known here."""
+    """Return the schemas of the arguments of Kubernetes' own plugins; other plugins accept any arguments."""
     return [
         {"if": _is_of(plugin), "then": {"properties": {"args": _record(_head(plugin) | _fields(kind))}}}
         for plugin, kind in ARGS_TYPES.items()

@@ -1,4 +1,4 @@
-"""The documents of commands about clusters, profiles and plugins."""
+"""The documents of commands about clusters, profiles, and plugins."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ClusterAnswerDocument(Document, frozen=True):
     summary: str
     errors: str
     document: Json | None
-    """What the question answers with for this cluster."""
+    """The command's document for this cluster."""
 
 
 class FleetDocument(Document, frozen=True):

@@ -1,4 +1,4 @@
-"""What the schemas of documents are made of."""
+"""Parts from which the schemas of documents are built."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ STRINGS: Json = {"type": "array", "items": {"type": "string"}}
 
 
 def json_object(properties: Mapping[str, Json], required: Iterable[str] = (), *, closed: bool = True) -> Json:
-    """An object with these keys; a reader has to put up with others where it is not `closed`."""
+    """Return the schema of an object with these keys. Unless it is `closed`, readers must accept further keys."""
     head: Json = {"type": "object", "required": list(required)}
     return head | {"properties": dict(properties), "additionalProperties": not closed}
 
 
 def of_facts(record: type[Struct], names: Mapping[str, object]) -> Json:
-    """Of a record that is written as it is: keys in camel case; functions, and what is empty, are left out. A text
-    without a default is never empty. `names` are types that its annotations name and its module does not have."""
+    """Return the schema of a record whose fields are written unchanged, with keys in camel case. Functions and empty
+    values are omitted. A text without a default is never empty. `names` are types that the record's annotations name
+    and its module does not import."""
     properties: dict[str, Json] = {}
     required: list[str] = []
     hints = get_type_hints(record, localns=dict(names))
@@ -38,7 +39,7 @@ def of_facts(record: type[Struct], names: Mapping[str, object]) -> Json:
 
 
 def _of_hint(hint: object, names: Mapping[str, object]) -> tuple[Json | None, bool]:
-    """What a field holds, None for a function; and whether it is left out where it is empty."""
+    """Return the schema of a field, None for a function, and whether the field is omitted if it is empty."""
     arguments = get_args(hint)
     if type(None) in arguments:
         return _of_hint(arguments[0], names)[0], True
@@ -53,7 +54,7 @@ def _of_hint(hint: object, names: Mapping[str, object]) -> tuple[Json | None, bo
 
 
 def document(kind: str, properties: Mapping[str, Json], required: Iterable[str]) -> Json:
-    """The schema of a document. Keys are added, never changed, so a reader must put up with new ones."""
+    """Return the schema of a document. Keys are added, never changed, so a reader must accept new ones."""
     head: dict[str, Json] = {"apiVersion": {"const": API_VERSION}, "kind": {"const": kind}}
     fields = json_object(head | dict(properties), (*head, *required), closed=False)
     return {"$schema": DIALECT, "title": kind, **fields}
@@ -89,7 +90,7 @@ NODE_GROUPS: Json = {
         }
     },
 }
-"""Of a file that people write."""
+"""The schema of a file that users write."""
 
 
 MEANINGS: Mapping[str, str] = {
@@ -239,11 +240,11 @@ MEANINGS: Mapping[str, str] = {
     "predicates": "The rules that a node has to meet.",
     "priorities": "The rules that score nodes.",
 }
-"""What a key at the top of a document means; `Kind.key` where a kind differs."""
+"""Descriptions of top-level keys; `Kind.key` if a kind's meaning differs."""
 
 
 def with_meanings(kind: str, schema: Json) -> Json:
-    """The schema with a description of each key at its top."""
+    """Return the schema with a description of each top-level key."""
     properties = schema.get("properties")
     assert isinstance(properties, dict)
     described = {
