@@ -1,7 +1,7 @@
-"""Objects cut down to what scheduling reads, as JSON: what `kschedx snapshot` writes.
+"""Objects reduced to what scheduling reads, as JSON: the content of `kschedx snapshot`.
 
-What is read is what the records of `api` have: a field that is in none of them is never written, whatever it holds. A
-cluster has many pods of few templates, so a template is cut once.
+The records of `api` define what is read. A field in none of them is never written, whatever it holds. A cluster has
+many pods of few templates, so a template is reduced once.
 """
 
 from __future__ import annotations
@@ -63,18 +63,18 @@ ANNOTATIONS = frozenset({
     scheduler_plugins.TOLERATION_SECONDS,
     *(MIRROR, DELETION_COST, GROUP_SIZE, LIMIT_RANGER, VERTICAL_UPDATES, *descheduling.ANNOTATIONS),
 })  # fmt: skip
-"""The annotations that count; any other may hold anything."""
+"""The annotations that are kept; any other may hold anything."""
 
 
 # --- shapes
 
 
 class Leaf(Struct, frozen=True):
-    """A value that is kept as it is."""
+    """A value that is kept unchanged."""
 
 
 class Annotations(Struct, frozen=True):
-    """A map of which `ANNOTATIONS` are kept."""
+    """A map whose keys in `ANNOTATIONS` are kept."""
 
 
 class ListOf(Struct, frozen=True):
@@ -82,13 +82,13 @@ class ListOf(Struct, frozen=True):
 
 
 class Fields(Struct, frozen=True):
-    """A map of which these fields are kept."""
+    """A map of which only these fields are kept."""
 
     of: Mapping[str, Shape]
 
 
 class NodeConditions(Struct, frozen=True):
-    """Fields, of which the words are kept where something is wrong with the node."""
+    """A node's condition. Its message and reason are kept only if they report a problem with the node."""
 
     of: Mapping[str, Shape]
 
@@ -97,7 +97,7 @@ Shape = Leaf | Annotations | ListOf | Fields | NodeConditions
 
 
 def _shape(hint: object) -> Shape:
-    """What the decoder of a type reads."""
+    """Return the shape of what the decoder of a type reads."""
     args = [arg for arg in get_args(hint) if arg is not type(None)]
     if get_origin(hint) is tuple:
         return ListOf(_shape(args[0]))
@@ -120,7 +120,7 @@ def _under(path: Sequence[str], shape: Shape) -> Shape:
 
 
 def _both(one: Shape, other: Shape) -> Shape:
-    """The fields of either."""
+    """Return a shape with the fields of both."""
     if not (isinstance(one, Fields) and isinstance(other, Fields)):
         return one
     fields = dict(one.of)
@@ -142,7 +142,7 @@ def _shapes() -> dict[str, Shape]:
 
 
 SHAPES: Mapping[str, Shape] = _shapes()
-"""Kind to what is kept of it, for all but pods, which `PodItem` cuts."""
+"""What is kept of an object, by kind. Pods are missing here, since `PodItem` reduces them."""
 _POD_SPEC, _POD_STATUS = _shape(types.PodSpec), _shape(types.PodStatus)
 _LABELS, _OWNERS = _shape(types.Labels), _shape(tuple[types.OwnerReference, ...])
 
@@ -151,13 +151,14 @@ _WORDS = ("message", "reason")
 
 
 def _is_trouble(condition: Mapping[str, object]) -> bool:
-    """A node's condition for which it gets a taint: only then its words are read."""
+    """Return whether the condition adds a taint to the node: only then its message and reason are read."""
     kind, status = condition.get("type"), condition.get("status")
     return kind in CONDITION_OF_TAINT.values() and status in (("False", "Unknown") if kind == "Ready" else ("True",))
 
 
 def cut(value: object, shape: Shape) -> object:
-    """The part of a JSON value that has a shape; what is of another type stays, for its reader to refuse."""
+    """Return the part of a JSON value that has the shape. A value of another type stays, so that its reader refuses
+    it."""
     match shape:
         case Fields(of=of) if isinstance(value, dict):
             return {key: cut(item, of[key]) for key, item in value.items() if key in of and item is not None}
@@ -173,7 +174,7 @@ def cut(value: object, shape: Shape) -> object:
 
 
 def slim_object(key: str, whole: Mapping[str, object]) -> object:
-    """The part of an object, but a pod, that counts."""
+    """Return the part of an object that scheduling reads; not for pods."""
     kept = cut(whole, SHAPES[key])
     if key == "Deployment":
         keep_flags(whole, kept)
@@ -181,7 +182,8 @@ def slim_object(key: str, whole: Mapping[str, object]) -> object:
 
 
 def keep_flags(deployment: object, kept: Any) -> None:
-    """Gives what is kept of cluster-autoscaler's Deployment the flags that decide; nothing else of its command line."""
+    """Add to cluster-autoscaler's reduced Deployment the flags that affect decisions, and nothing else of its command
+    line."""
     for position, flags in autoscaler_command.flags_of_containers(deployment):
         kept["spec"]["template"]["spec"]["containers"][position] |= autoscaler_command.command(flags)
 
@@ -190,9 +192,9 @@ def keep_flags(deployment: object, kept: Any) -> None:
 
 
 class Slim:
-    """Collects objects as `SnapshotBuilder` does, cut, and hands them out as lines of JSON.
+    """Collects objects as `SnapshotBuilder` does, reduces them, and returns them as lines of JSON.
 
-    Of `namespaces`, if any are given, come only the objects of these, and those that are in no namespace.
+    If `namespaces` are given, only the objects of these and cluster-scoped ones are kept.
     """
 
     def __init__(self, namespaces: Collection[str] = ()) -> None:
@@ -202,7 +204,7 @@ class Slim:
         self._specs: dict[bytes, bytes] = {}
 
     def add(self, batch: Batch) -> None:
-        """Objects that `SnapshotBuilder.add` has accepted."""
+        """Add objects that `SnapshotBuilder.add` has accepted."""
         try:
             pods: list[PodItem] = batch.decode(_PODS)
             details: list[_Details] = batch.decode(_DETAILS)
@@ -214,20 +216,20 @@ class Slim:
             self._add_pods(pods, details)
 
     def add_page(self, page: Page) -> None:
-        """As `SnapshotBuilder.add_page`."""
+        """Add a page, as `SnapshotBuilder.add_page` does."""
         self.add(page.with_kinds())
 
     def forget(self, kind: str) -> None:
-        """As `SnapshotBuilder.forget`."""
+        """Remove a kind's objects, as `SnapshotBuilder.forget` does."""
         self._lines.pop(kind, None)
 
     def count(self, kind: str | None = None) -> int:
-        """The number of objects, of a kind or in all."""
+        """Return the number of objects, of one kind or in total."""
         return sum(map(len, self._lines.values())) if kind is None else len(self._lines.get(kind, ()))
 
     def lines(self) -> Iterator[bytes]:
-        """A JSON object each, without line ends; what is general comes first, pods last. Within a kind, in the order
-        in which they came."""
+        """Yield one JSON object per line, without line ends: nodes and pods last, and each kind in the order of its
+        input."""
         for kind in sorted(self._lines, key=lambda kind: (_ORDER.get(kind, 0), kind)):
             yield from self._lines[kind]
 
@@ -284,7 +286,7 @@ class Slim:
             lines.append(_ENCODER.encode(pod))
 
     def _shared(self, raw: MaybeRaw, shape: Shape) -> Raw | None:
-        """Labels, or owners: many pods have the same."""
+        """Return labels or owners, which many pods share."""
         if raw is UNSET:
             return None
         text = bytes(raw)
@@ -296,10 +298,10 @@ class Slim:
         return found if bytes(found) else None
 
     def _spec(self, spec: Any) -> Raw:
-        """The spec's JSON; all but the node's name is cut once for each template."""
+        """Return the JSON of a spec; all of it except the node's name is reduced once per template."""
         node_name, spec.node_name = spec.node_name, UNSET
         if spec.volumes:
-            # names of volumes that no plugin reads are all that would be left of them
+            # of volumes that no plugin reads, only the names would remain
             spec.volumes = [volume for volume in spec.volumes if volume != SlimVolume(name=volume.name)] or UNSET
         key = _ENCODER.encode(spec)
         text = self._specs.get(key)
@@ -336,7 +338,7 @@ _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerSt
 
 
 def _with_details(status: dict[str, object], more: PodStatusFacts) -> dict[str, object]:
-    """With what the descheduler reads: restarts and states of containers, and conditions with their times."""
+    """Add what the descheduler reads: restarts and states of containers, and conditions with their times."""
     status |= _known({"reason": more.reason, "qosClass": more.qos_class})
     if more.conditions:
         told = {one.get("type"): one.get("message", "") for one in maps_at(status, "conditions")}
@@ -365,7 +367,7 @@ def _with_details(status: dict[str, object], more: PodStatusFacts) -> dict[str, 
 
 
 def _container(one: ContainerFacts) -> dict[str, object]:
-    """Empty for a container that runs and has never restarted."""
+    """Return the details of a container; empty if it runs and has never restarted."""
     state: dict[str, object] = {}
     if one.state.waiting is not None:
         state["waiting"] = _known({"reason": one.state.waiting.reason})
@@ -377,13 +379,13 @@ def _container(one: ContainerFacts) -> dict[str, object]:
 
 
 def _conditions(conditions: object) -> list[dict[str, object]]:
-    """Those that count; of their messages, what kube-scheduler said."""
+    """Return the conditions that are kept, with only kube-scheduler's message."""
     kept = [one for one in maps_at(conditions) if one.get("type") in _CONDITIONS]
     return [one if one["type"] == "PodScheduled" else {**one, "message": ""} for one in kept]
 
 
 def _annotations(raw: MaybeRaw) -> Raw | None:
-    """Those that an autoscaler reads; most pods have none."""
+    """Return the annotations that autoscalers read; most pods have none."""
     text = b"" if raw is UNSET else read_annotations(bytes(raw))
     return Raw(text) if text and text != b"{}" else None
 
@@ -402,18 +404,16 @@ _CONDITIONS = frozenset(
 _ORDER = {"Node": 1, "Pod": 2}
 
 
-# A snapshot as objects again, which load as the same cluster.
-#
-# What is written is what was read of each object and counts, no more than `kschedx snapshot` writes; a cluster that
-# moved is written as it stands.
+# A snapshot as objects, which load as the same cluster. Only what was read of each object is written, no more than by
+# `kschedx snapshot`. A moving cluster is written in its current state.
 
 _LAST = ("Node", "Pod")
-"""What is general comes first."""
+"""Kinds that are written last."""
 _LINE_ENCODER = msgspec.json.Encoder()
 
 
 def object_lines(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
-    """Each object's kind, as the table of kinds has it, and its JSON without line ends."""
+    """Yield each object's kind, as in the table of kinds, and its JSON without line ends."""
     for key, kind in KINDS.items():
         if kind.template:
             for (of, _, _), raw in snapshot.workloads.items():
@@ -427,7 +427,7 @@ def object_lines(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
 
 
 def _records(snapshot: Snapshot, record: type[Struct]) -> Iterable[Struct]:
-    """Claims and volumes as they stand, which may not be as they were read."""
+    """Return the records of a type; claims and volumes in their current state, which may differ from the input."""
     if record is PersistentVolumeClaim:
         return snapshot.storage.claims.values()
     if record is PersistentVolume:
@@ -460,7 +460,7 @@ def _pods(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
 
 
 def _raw_fields(spec: PodSpec) -> dict[str, object]:
-    """Encoded once for all pods that share it."""
+    """Return the fields in JSON, encoded once for all pods that share the spec."""
     return {name: Raw(_LINE_ENCODER.encode(value)) for name, value in _known_fields(spec).items()}
 
 

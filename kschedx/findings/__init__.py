@@ -1,10 +1,10 @@
-"""Every reason a plugin can have, as facts; a module per family.
+"""Every reason of a plugin, as facts; one module per family.
 
-A finding holds numbers, names and tuples, no sentence: kube-scheduler's text, our words, colour and JSON are separate
-readers of it. `reason` is the stable id that `kschedx reason ID` explains and that JSON carries. `render/words` forks
-over the union and ends in `assert_never`, so a finding without words does not pass the type checker.
+A finding holds numbers, names, and tuples, but no sentences: kube-scheduler's text, kschedx's text, colors, and JSON
+are rendered from it separately. `reason` is the stable id that `kschedx reason ID` explains and that JSON contains.
+`render/words` matches over the union and ends in `assert_never`, so a finding without a text fails type checking.
 
-Structs rather than dataclasses, which take a hundred times longer to define: every start-up would feel it.
+Findings are Structs because dataclasses take a hundred times longer to define, which would slow every start-up.
 """
 
 from kschedx.findings.devices import (

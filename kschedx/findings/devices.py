@@ -1,4 +1,4 @@
-"""Devices and their claims."""
+"""Findings about devices and their claims."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class DeviceClaimNotFound(Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "device-claim-not-found"
     claim: str
     pod_claim: str
-    """The name that the pod has for it."""
+    """The claim's name in the pod."""
 
 
 class DeviceClaimNotCreated(Facts, frozen=True, kw_only=True):
-    """The ResourceClaim for one of the pod's templates has not been made yet."""
+    """The ResourceClaim for one of the pod's templates does not exist yet."""
 
     reason: ClassVar[str] = "device-claim-not-created"
     pod_claim: str
     template: str
     template_exists: bool | None
-    """None where it is not in a snapshot that need not hold all of them."""
+    """None if it is unknown: the snapshot lacks the template, but may not list all of them."""
 
 
 class DeviceClaimBeingDeleted(Facts, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class DeviceClaimBeingDeleted(Facts, frozen=True, kw_only=True):
 
 
 class DeviceClaimNotOwned(Facts, frozen=True, kw_only=True):
-    """A ResourceClaim that was made from a template belongs to another object (`owner` is empty for none)."""
+    """A ResourceClaim created from a template belongs to another object (`owner` is empty if there is none)."""
 
     reason: ClassVar[str] = "device-claim-not-owned"
     claim: str
@@ -49,7 +49,7 @@ class DeviceClassNotFound(Facts, frozen=True, kw_only=True):
     request: str
     device_class: str
     classes: tuple[str, ...]
-    """Those that exist."""
+    """The existing DeviceClasses."""
 
 
 class DeviceSelectorFailed(Facts, frozen=True, kw_only=True):
@@ -65,9 +65,9 @@ class DeviceSelectorFailed(Facts, frozen=True, kw_only=True):
 
 
 class DeviceClaimOutOfReach(Facts, frozen=True, kw_only=True):
-    """The claim is allocated, and the node cannot use its devices.
+    """The claim is allocated, but the node cannot use its devices.
 
-    `cause` is `elsewhere` (the allocation is for other nodes), `binding-failed` or `binding-late` (the driver did not
+    `cause` is `elsewhere` (the allocation is for other nodes), `binding-failed`, or `binding-late` (the driver did not
     get the devices ready).
     """
 
@@ -79,7 +79,7 @@ class DeviceClaimOutOfReach(Facts, frozen=True, kw_only=True):
     where: str
     """The node selector of the allocation."""
     consumers: tuple[str, ...]
-    """For whom it is reserved, such as `pods/name`."""
+    """The consumers for which the claim is reserved, such as `pods/name`."""
 
     @property
     def distance(self) -> float:
@@ -94,7 +94,7 @@ class DeviceHolder(Struct, frozen=True, kw_only=True):
 
 
 class CounterShortage(Struct, frozen=True, kw_only=True):
-    """What partitions of one piece of hardware share does not suffice. Amounts are quantities."""
+    """A counter shared by partitions of one device has too little left. Amounts are quantities."""
 
     pool: str
     counter: str
@@ -104,34 +104,35 @@ class CounterShortage(Struct, frozen=True, kw_only=True):
 
 
 class DeviceShortage(Struct, frozen=True, kw_only=True):
-    """A request that gets too few devices of a node: of those in reach some match, and of these some are free."""
+    """A request for which a node has too few devices: of those in reach, some match, and of these, some are free."""
 
     claim: str
     request: str
     device_class: str
     wanted: int | None
-    """None for all that match."""
+    """None for all matching devices."""
     in_reach: int
     of_class: int
     matching: int
-    """Of the class, and what the request's own selectors pick."""
+    """The devices of the class that the request's own selectors match."""
     free: int
     selectors: tuple[str, ...]
-    """The expressions that some device fails: of the class where none is of it, otherwise of the request."""
+    """The expressions that are false for some device: those of the class if no device matches it, otherwise those of
+    the request."""
     values: tuple[str, ...]
-    """What the devices have of the attributes and capacities that these name: `model=a100 on 2`."""
+    """The devices' values of the attributes and capacities in these expressions: `model=a100 on 2`."""
     holders: tuple[DeviceHolder, ...]
     taints: tuple[str, ...]
-    """Untolerated ones, with the number of devices that have them."""
+    """Untolerated taints, with the number of devices that have them."""
     counters: tuple[CounterShortage, ...]
     capacity: tuple[str, ...]
-    """Devices that have too little left of what is asked for."""
+    """Devices with too little free capacity for the request."""
     updating: tuple[str, ...]
-    """Pools whose slices are not complete."""
+    """Pools with incomplete slices."""
 
     @property
     def stage(self) -> str:
-        """How far the node's devices come: `none`, `other-class`, `no-match` or `taken`."""
+        """The first check that too few of the node's devices pass: `none`, `other-class`, `no-match`, or `taken`."""
         if not self.in_reach:
             return "none"
         if not self.of_class:
@@ -140,7 +141,7 @@ class DeviceShortage(Struct, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> float:
-        """How far the node is from what is asked for: 0..1 for devices that are taken, more where there are none."""
+        """How far the node is from satisfying the request: below 2 if some device matches, 2 or more otherwise."""
         stages = {"none": 4.0, "other-class": 3.0, "no-match": 2.0}
         if self.stage != "taken":
             return stages[self.stage]
@@ -150,13 +151,14 @@ class DeviceShortage(Struct, frozen=True, kw_only=True):
 
 
 class InsufficientDevices(Facts, frozen=True, kw_only=True):
-    """The node cannot give the claims their devices. No shortage: each request alone could be met, all together not."""
+    """The node cannot allocate devices for the claims. Without shortages, each request could be allocated on its own,
+    but not all of them together."""
 
     reason: ClassVar[str] = "insufficient-devices"
     shortages: tuple[DeviceShortage, ...]
     claims: tuple[str, ...]
     constraints: tuple[str, ...]
-    """What devices must have in common, or must differ in."""
+    """The attributes in which devices must have the same or distinct values."""
 
     @property
     def same_as(self) -> Hashable:
@@ -168,14 +170,14 @@ class InsufficientDevices(Facts, frozen=True, kw_only=True):
 
 
 class DevicesToAllocate(Facts, frozen=True, kw_only=True):
-    """What a claim would get on the chosen node."""
+    """The devices that a claim would get on the chosen node."""
 
     reason: ClassVar[str] = "devices-to-allocate"
     claim: str
     devices: tuple[str, ...]
     """`driver/pool/device`."""
     requests: tuple[str, ...]
-    """By device, what it is for: `request`, or `request/alternative`."""
+    """For each device, the request that it satisfies: `request`, or `request/alternative`."""
 
 
 DeviceFinding = (

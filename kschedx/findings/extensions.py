@@ -1,4 +1,4 @@
-"""What a plugin says in words of its own."""
+"""Findings with a plugin's own text."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ Value: TypeAlias = str | int | bool | tuple[str, ...]
 
 
 class PluginMessage(Facts, frozen=True, kw_only=True):
-    """A text and nothing else: an internal error, or what is known of a status that has no finding."""
+    """Only a text: an internal error, or a status without a finding."""
 
     reason: ClassVar[str] = "plugin-message"
     text: str
 
 
 class PluginFinding(Facts, frozen=True, kw_only=True):
-    """A reason of a plugin from another package: facts of its choice, and the words for them."""
+    """A reason of a plugin from another package, with its facts and their text."""
 
     reason: ClassVar[str] = "plugin-finding"
     id: str
-    """What the document carries as the reason."""
+    """The reason in the document."""
     headline: str
     lines: tuple[tuple[str, str], ...] = ()
-    """Label and text of what is shown below the headline."""
+    """Label and text of each line below the headline."""
     facts: tuple[tuple[str, Value], ...] = ()
-    """For the document: name, in camelCase, and value."""
+    """Names, in camelCase, and values for the document."""
     shortfall: float = 1.0
-    """How far the node is from passing, compared with others that are rejected for this reason."""
+    """How far the node is from passing, compared with other nodes rejected for this reason."""
 
     @property
     def same_as(self) -> Hashable:
@@ -48,19 +48,20 @@ class PluginFinding(Facts, frozen=True, kw_only=True):
 
 
 class Explained(Struct, frozen=True, kw_only=True):
-    """What `kschedx reason ID` says of a plugin's own reason."""
+    """The explanation that `kschedx reason ID` prints for a plugin's own reason."""
 
     means: str
     arises: str
     fixes: tuple[str, ...] = ()
-    """The usual ones, cheapest first."""
+    """The usual fixes, cheapest first."""
 
 
-# About pod groups and quotas of kubernetes-sigs/scheduler-plugins.
+# Pod groups and quotas of kubernetes-sigs/scheduler-plugins.
 
 
 class GangTooSmall(Facts, frozen=True, kw_only=True):
-    """Fewer pods of a PodGroup than its minMember are there, or have a node; gates hold `gated` of them."""
+    """A PodGroup has fewer pods, or fewer pods with a node, than its minMember; `gated` of them have scheduling
+    gates."""
 
     reason: ClassVar[str] = "gang-too-small"
     group: str
@@ -72,11 +73,11 @@ class GangTooSmall(Facts, frozen=True, kw_only=True):
 class ResourceGap(Struct, frozen=True, kw_only=True):
     resource: str
     short_by: int
-    """In milli-units of cpu, units of everything else."""
+    """In milli-units for cpu, in units for everything else."""
 
 
 class GangResourcesShort(Facts, frozen=True, kw_only=True):
-    """All nodes together have less left than the PodGroup's minResources."""
+    """The free resources of all nodes together are less than the PodGroup's minResources."""
 
     reason: ClassVar[str] = "gang-resources-short"
     group: str
@@ -84,7 +85,7 @@ class GangResourcesShort(Facts, frozen=True, kw_only=True):
 
 
 class ElasticQuotaExceeded(Facts, frozen=True, kw_only=True):
-    """With the pod a namespace would use more than its `max`, or `of_all` quotas together more than all `min`."""
+    """With the pod, a namespace would exceed its `max`, or `of_all` quotas together would exceed the sum of `min`."""
 
     reason: ClassVar[str] = "elastic-quota-exceeded"
     namespace: str
@@ -98,34 +99,34 @@ class ElasticQuotaExceeded(Facts, frozen=True, kw_only=True):
 
 
 class NumaMisfit(Facts, frozen=True, kw_only=True):
-    """No single NUMA node has all that a container, or the whole pod where `container` is empty, asks for."""
+    """No single NUMA node has everything that a container requests, or the whole pod if `container` is empty."""
 
     reason: ClassVar[str] = "numa-misfit"
     container: str
     resource: str
-    """The one that no NUMA node which suits the resources before it has enough of."""
+    """The first resource of which no NUMA node has enough, among those with enough of the resources before it."""
     numa_nodes: int
 
 
 SchedulerPluginsFinding = NumaMisfit | GangTooSmall | GangResourcesShort | ElasticQuotaExceeded
 
 
-# What HTTP extenders said.
+# Rejections by HTTP extenders.
 
 
 class RefusedByExtender(Facts, frozen=True, kw_only=True):
-    """An extender answered with the node among those that failed."""
+    """An extender lists the node among the failed ones."""
 
     reason: ClassVar[str] = "extender-refused"
     url: str
     message: str
-    """The extender's own words; they may be empty."""
+    """The extender's message, which may be empty."""
     is_resolvable: bool
-    """Evicting pods might help, as far as the extender says."""
+    """Whether evicting pods might help, according to the extender."""
 
 
 class DroppedByExtender(Facts, frozen=True, kw_only=True):
-    """An extender was asked about the node, left it out of its answer, and said nothing about it."""
+    """An extender got the node and left it out of its response without a message."""
 
     reason: ClassVar[str] = "extender-dropped"
     url: str

@@ -1,4 +1,4 @@
-"""What all findings share."""
+"""The base of all findings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kschedx.kube.documents import Json, as_document
 FindingDocument = Annotated[
     Json, Meta(extra_json_schema={"required": ["reason"], "properties": {"reason": {"type": "string"}}})
 ]
-"""A reason as facts; which others it has depends on the reason."""
+"""A reason as facts; the other keys depend on the reason."""
 
 
 class Facts(Struct, frozen=True, kw_only=True):
@@ -20,15 +20,17 @@ class Facts(Struct, frozen=True, kw_only=True):
 
     @property
     def same_as(self) -> Hashable:
-        """What findings of this reason must have in common so that one headline may stand for all of them, except for
-        what its words state for each node (`Words.shared`, `Words.brief`). All facts, unless a finding says less."""
+        """The facts that findings of this reason must share to share a headline: by default, all of them.
+
+        Facts that the finding's text states for each node (`Words.shared`, `Words.brief`) may differ.
+        """
         return self
 
     @property
     def distance(self) -> float:
-        """How far the node is from passing: for comparisons between nodes that are rejected alike."""
+        """How far the node is from passing, to compare nodes that are rejected for the same reason."""
         return 1.0
 
     def to_dict(self) -> dict[str, object]:
-        """`{"reason": ..., fact: value, ...}` with camelCase keys, for JSON."""
+        """Return `{"reason": ..., fact: value, ...}` with camelCase keys, for JSON."""
         return {"reason": self.reason} | as_document(self)

@@ -1,4 +1,4 @@
-"""A node's own properties against what the pod asks of them."""
+"""Findings about a node: its own properties, its free resources, and the pod as a whole."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONDITION_OF_TAINT = {
     "node.kubernetes.io/pid-pressure": "PIDPressure",
     "node.kubernetes.io/network-unavailable": "NetworkUnavailable",
 }
-"""Taints that the node lifecycle controller sets for a condition of the node."""
+"""Each taint that the node lifecycle controller sets, with the node condition that it stands for."""
 FAULTS = frozenset(
     {
         *CONDITION_OF_TAINT,
@@ -25,9 +25,9 @@ FAULTS = frozenset(
         "node.cloudprovider.kubernetes.io/shutdown",
     }
 )
-"""Taints that say that a node is unwell, or not set up yet."""
+"""Taints of nodes that are unhealthy or not initialized yet."""
 CONTROL_PLANE = "node-role.kubernetes.io/"
-"""How taints of nodes begin that are kept for the control plane: no other pod is meant to come near."""
+"""The prefix of taints that reserve nodes for the control plane."""
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 
 
@@ -39,13 +39,13 @@ _MAINTENANCE: tuple[tuple[str, str, frozenset[str]], ...] = (
     ("flatcar-linux-update.v1.flatcar-linux.net/reboot-in-progress", "update of Flatcar", frozenset({"false"})),
     ("aws-node-termination-handler/action", "maintenance by aws-node-termination-handler", frozenset()),
 )
-"""A label or annotation of a node, what cordons the node for how long it is there, and the values that it has else."""
+"""A label or annotation of a node, the maintenance during which it is set, and its values at other times."""
 MAINTENANCE_ANNOTATIONS = frozenset({*(key for key, _, _ in _MAINTENANCE), "machineconfiguration.openshift.io/reason"})
 _STATES_OF_FAILURE = ("upgrade-failed", "Degraded", "Unreconcilable")
 
 
 class Maintenance(Struct, frozen=True, kw_only=True):
-    """Why a component keeps a node cordoned, which uncordons it when it is done."""
+    """Why a component keeps a node cordoned, until the component uncordons it itself."""
 
     title: str
     """`driver upgrade of the NVIDIA GPU operator`."""
@@ -83,24 +83,24 @@ class NodeNameMismatch(Facts, frozen=True, kw_only=True):
 
 
 class UntoleratedTaint(Facts, frozen=True, kw_only=True):
-    """The first taint that no toleration matches, and the toleration that comes closest, if any shares its key."""
+    """The first untolerated taint, and the most similar toleration with the same key, if any."""
 
     reason: ClassVar[str] = "untolerated-taint"
     key: str
     value: str
     effect: str
     nearest_toleration: int | None = None
-    """Index into spec.tolerations."""
+    """The index in spec.tolerations."""
     nearest_text: str = ""
-    """That toleration as kubectl would write it: `dedicated=cpu:NoSchedule`, `dedicated op=Exists`."""
+    """That toleration as kubectl prints it: `dedicated=cpu:NoSchedule`, `dedicated op=Exists`."""
     nearest_differs: tuple[str, ...] = ()
-    """What is different about it: `key`, `value`, `effect` or `operator`."""
+    """The fields that differ: `key`, `value`, `effect`, or `operator`."""
     condition: str = ""
-    """What the node says of itself, where the taint stands for a condition: its message, or its reason."""
+    """If the taint stands for a node condition, the condition's message or reason."""
 
     @property
     def comes_with_cordon(self) -> bool:
-        """It is the taint of a cordon, which `NodeUnschedulable` reports already."""
+        """Whether it is the taint of a cordoned node, which `NodeUnschedulable` reports already."""
         return self.key == CORDON_TAINT
 
     @property
@@ -117,13 +117,13 @@ class UntoleratedTaint(Facts, frozen=True, kw_only=True):
 
 
 class RequirementMatch(Struct, frozen=True, kw_only=True):
-    """One requirement of a node selector term against a node."""
+    """The result of one requirement of a node selector term for a node."""
 
     key: str
     operator: str
     values: tuple[str, ...]
     actual: str | None
-    """The node's value; None where it has no such label."""
+    """The node's value; None if it lacks the label."""
     matched: bool
 
 
@@ -133,19 +133,18 @@ class TermMatch(Struct, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> int:
-        """How many requirements keep the term from matching."""
+        """The number of requirements that keep the term from matching."""
         return sum(not requirement.matched for requirement in self.requirements)
 
 
 class NodeAffinityMismatch(Facts, frozen=True, kw_only=True):
-    """`source` is `nodeSelector`, `nodeAffinity` or `addedAffinity`; none of the terms matches (nodeSelector is one
-    term)."""
+    """None of the terms matches. `source` is `nodeSelector` (a single term), `nodeAffinity`, or `addedAffinity`."""
 
     reason: ClassVar[str] = "node-affinity-mismatch"
     source: str
     terms: tuple[TermMatch, ...]
     error: str = ""
-    """Why no term is valid, and none matches a node."""
+    """Why no term is valid, so that none matches a node."""
 
     def to_dict(self) -> dict[str, object]:
         told = super().to_dict()
@@ -153,7 +152,7 @@ class NodeAffinityMismatch(Facts, frozen=True, kw_only=True):
 
     @property
     def same_as(self) -> Hashable:
-        # the failing expressions are more useful than the values that the nodes have instead
+        # the false expressions are more useful than the values that the nodes have instead
         return self.source, tuple(tuple(one.matched for one in term.requirements) for term in self.terms)
 
     @property
@@ -170,7 +169,7 @@ class MissingNodeFeatures(Facts, frozen=True, kw_only=True):
 NodeFinding = NodeUnschedulable | NodeNameMismatch | UntoleratedTaint | NodeAffinityMismatch | MissingNodeFeatures
 
 
-# What other pods hold: amounts, places for pods, host ports.
+# Resources that other pods use: amounts, the number of pods, host ports.
 
 
 class HostPortConflict(Facts, frozen=True, kw_only=True):
@@ -179,7 +178,7 @@ class HostPortConflict(Facts, frozen=True, kw_only=True):
     protocol: str
     host_ip: str
     holder: str
-    """`namespace/name` of the pod that has it."""
+    """`namespace/name` of the pod that uses the port."""
     holder_host_ip: str
 
     @property
@@ -196,7 +195,7 @@ class InsufficientResource(Facts, frozen=True, kw_only=True):
     unit: str
     """`m` for cpu, empty for everything else."""
     offered_nowhere: bool = False
-    """No node of the cluster has any of it."""
+    """Whether no node of the cluster has any of the resource."""
 
     @property
     def free(self) -> int:
@@ -208,7 +207,7 @@ class InsufficientResource(Facts, frozen=True, kw_only=True):
 
     @property
     def never_fits(self) -> bool:
-        """Not even on the empty node."""
+        """Whether the request exceeds the allocatable of the empty node."""
         return self.requested > self.allocatable
 
     def to_dict(self) -> dict[str, object]:
@@ -221,7 +220,7 @@ class InsufficientResource(Facts, frozen=True, kw_only=True):
 
     @property
     def distance(self) -> float:
-        """What is missing as a share of what is asked."""
+        """The missing amount as a share of the request."""
         return max(self.short_by, 0) / self.requested if self.requested > 0 else 1.0
 
 
@@ -238,7 +237,7 @@ class TooManyPods(Facts, frozen=True, kw_only=True):
 ResourceFinding = HostPortConflict | InsufficientResource | TooManyPods
 
 
-# About the pod as a whole.
+# The pod as a whole.
 
 
 class SchedulingGated(Facts, frozen=True, kw_only=True):
@@ -247,7 +246,8 @@ class SchedulingGated(Facts, frozen=True, kw_only=True):
 
 
 class NodesExcluded(Facts, frozen=True, kw_only=True):
-    """PreFilter narrowed the nodes to some names (a DaemonSet's pod, say); `existing` of them are in the cluster."""
+    """PreFilter names the only possible nodes, for example for a DaemonSet's pod; `existing` of them are in the
+    cluster."""
 
     reason: ClassVar[str] = "nodes-excluded"
     names: tuple[str, ...]

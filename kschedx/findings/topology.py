@@ -1,4 +1,4 @@
-"""Spread constraints, and rules between pods."""
+"""Findings about topology spread constraints, and affinity between pods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 def _domain(topology_key: str, domain: str | None) -> str | None:
-    """The domain that nodes must share to share a headline; where each node is one, they share it all the same."""
+    """Return the domain that nodes must share to share a headline; empty if each node is its own domain."""
     return "" if topology_key == HOSTNAME and domain is not None else domain
 
 
@@ -27,7 +27,7 @@ class TopologySpreadSkew(Facts, frozen=True, kw_only=True):
 
     reason: ClassVar[str] = "topology-spread-skew"
     constraint: int
-    """Index into spec.topologySpreadConstraints, or among the default constraints."""
+    """The index in spec.topologySpreadConstraints, or in the default constraints."""
     topology_key: str
     domain: str
     matching: int
@@ -35,10 +35,10 @@ class TopologySpreadSkew(Facts, frozen=True, kw_only=True):
     minimum: int
     max_skew: int
     domains: tuple[DomainCount, ...]
-    """Every domain with its count, largest first; at most ten."""
+    """All domains with their counts, largest first; at most ten."""
     domain_count: int
     min_domains: int | None = None
-    """Set where fewer domains than this exist, which makes the minimum 0."""
+    """Set if there are fewer domains than this, which makes the minimum 0."""
 
     @property
     def skew(self) -> int:
@@ -66,22 +66,23 @@ class PodAffinityUnsatisfied(Facts, frozen=True, kw_only=True):
     term: int
     topology_key: str
     domain: str | None
-    """The node's value of the topology key; None where it lacks the label."""
+    """The node's value of the topology key; None if it lacks the label."""
     selector: str
-    """The label selector as kubectl writes it: `app=web,tier in (a,b)`; empty where it selects every pod, `<none>`
-    where it selects none."""
+    """The label selector as kubectl prints it: `app=web,tier in (a,b)`; empty if it selects every pod, `<none>` if it
+    selects none."""
     namespaces: tuple[str, ...]
-    """Names of the namespaces in which it looks."""
+    """The names of the namespaces to which the term applies."""
     every_namespace: bool
-    """It looks in all namespaces, whatever their names."""
+    """Whether the term applies to all namespaces."""
     matches_itself: bool
-    """This pod satisfies all of its own terms: it could be the first of its group if no such pod existed."""
+    """Whether the pod satisfies all of its own terms, so that it could be the first of its group if no other pod
+    did."""
     pods: tuple[str, ...]
-    """Up to five of the pods anywhere in the cluster that satisfy all terms, `namespace/name`."""
+    """Up to five of the pods in the whole cluster that satisfy all terms, `namespace/name`."""
     matching_pods: int
-    """How many there are."""
+    """The number of such pods."""
     matching_domains: tuple[str, ...]
-    """Up to five domains that do have such a pod."""
+    """Up to five domains with such a pod."""
 
     @property
     def same_as(self) -> Hashable:
@@ -89,7 +90,7 @@ class PodAffinityUnsatisfied(Facts, frozen=True, kw_only=True):
 
 
 class PodAntiAffinityConflict(Facts, frozen=True, kw_only=True):
-    """This pod's required podAntiAffinity term meets a pod in the node's domain."""
+    """A required podAntiAffinity term of the pod matches a pod in the node's domain."""
 
     reason: ClassVar[str] = "pod-anti-affinity-conflict"
     term: int
@@ -106,19 +107,19 @@ class PodAntiAffinityConflict(Facts, frozen=True, kw_only=True):
 
 
 class ExistingAntiAffinityConflict(Facts, frozen=True, kw_only=True):
-    """A running pod's required podAntiAffinity term matches this pod."""
+    """A required podAntiAffinity term of a running pod matches the pod."""
 
     reason: ClassVar[str] = "existing-anti-affinity-conflict"
     pods: tuple[str, ...]
-    """Up to five of the pods whose rule it is, `namespace/name`."""
+    """Up to five of the pods with the term, `namespace/name`."""
     pod_count: int
     term: int
-    """Index of the term in the first pod's podAntiAffinity."""
+    """The index of the term in the first pod's podAntiAffinity."""
     topology_key: str
     domain: str
     selector: str
     matched_labels: tuple[str, ...]
-    """Labels of the incoming pod that the selector reads, `key=value`."""
+    """The labels of the incoming pod that the selector reads, `key=value`."""
 
     @property
     def same_as(self) -> Hashable:

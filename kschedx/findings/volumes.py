@@ -1,4 +1,4 @@
-"""The claims of a pod."""
+"""Findings about a pod's claims and volumes."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from kschedx.findings.nodes import TermMatch
 
 
 class ClaimFacts(Struct, frozen=True, kw_only=True):
-    """What a claim asks for."""
+    """The properties of a claim."""
 
     claim: str
     """`namespace/name`."""
     storage_class: str
-    """Empty where it names none."""
+    """Empty if the claim names none."""
     requested: int
-    """Bytes; 0 where it asks for no size."""
+    """In bytes; 0 if the claim requests no size."""
     access_modes: tuple[str, ...]
     volume_mode: str
     selector: str = ""
-    """Its label selector, `tier=hot, zone In [a, b]`; empty where it has none."""
+    """The claim's label selector, `tier=hot, zone In [a, b]`; empty if there is none."""
 
 
 class ClaimNotFound(Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "claim-not-found"
     claim: str
     volume: str
-    """The pod's volume that needs it."""
+    """The pod's volume that uses the claim."""
     ephemeral: bool
-    """kube-controller-manager is to create it, from the pod's own template."""
+    """Whether kube-controller-manager creates the claim, from a template in the pod."""
 
 
 class ClaimLost(Facts, frozen=True, kw_only=True):
-    """The claim was bound to a volume that is gone."""
+    """The claim was bound to a volume that no longer exists."""
 
     reason: ClassVar[str] = "claim-lost"
     claim: str
@@ -51,18 +51,18 @@ class ClaimBeingDeleted(Facts, frozen=True, kw_only=True):
 
 
 class ClaimNotOwned(Facts, frozen=True, kw_only=True):
-    """A claim that has the name of an ephemeral volume's claim was made for another pod."""
+    """A claim with the name of an ephemeral volume's claim was created for another pod."""
 
     reason: ClassVar[str] = "claim-not-owned"
     claim: str
     owner: str
-    """`Kind/name` of its controller; empty where it has none."""
+    """`Kind/name` of its controller; empty if there is none."""
 
 
 class ClaimUnbound(Facts, frozen=True, kw_only=True):
-    """The claim must be bound before its pod is scheduled, and is not.
+    """The claim is not bound, but must be before its pod is scheduled.
 
-    `cause` is `no-class`, `class-missing`, `immediate` (the class binds at once) or `prebound` (the claim names a
+    `cause` is `no-class`, `class-missing`, `immediate` (the class binds at once), or `prebound` (the claim names a
     volume that the volume controller has not finished binding).
     """
 
@@ -84,21 +84,21 @@ class VolumeNotFound(Facts, frozen=True, kw_only=True):
 ClaimFinding = ClaimNotFound | ClaimLost | ClaimBeingDeleted | ClaimNotOwned | ClaimUnbound | VolumeNotFound
 
 
-# Volumes against nodes and against what other pods hold; what would be done for the chosen node.
+# Volumes that a node or other pods rule out, and what would be done for the chosen node.
 
 NEVER_MOVES = 2.0
-"""The distance of what no other pod and no smaller request would change."""
+"""The distance if neither evicting pods nor a smaller request would help."""
 
 
 class VolumeNodeAffinityMismatch(Facts, frozen=True, kw_only=True):
-    """A bound claim's volume cannot be reached from the node: none of its terms matches."""
+    """The node cannot reach a bound claim's volume: no term of its node affinity matches."""
 
     reason: ClassVar[str] = "volume-node-affinity-mismatch"
     claim: str
     persistent_volume: str
     terms: tuple[TermMatch, ...]
     driver: str = ""
-    """The CSI driver under whose topology key an in-tree volume is read on this node; empty for all others."""
+    """The CSI driver whose topology key applies to an in-tree volume on this node; empty for all other volumes."""
 
     @property
     def same_as(self) -> Hashable:
@@ -114,13 +114,13 @@ class VolumeZoneMismatch(Facts, frozen=True, kw_only=True):
     claim: str
     persistent_volume: str
     key: str
-    """The volume's label."""
+    """The label of the volume."""
     zones: tuple[str, ...]
-    """What the label names."""
+    """The zones in the label's value."""
     node_key: str
-    """The node's label that counts: `key`, or the newer name of it."""
+    """The node's label that is compared: `key`, or its newer name."""
     actual: str | None
-    """The node's value; None where it has no such label."""
+    """The node's value; None if it lacks the label."""
 
     @property
     def same_as(self) -> Hashable:
@@ -140,19 +140,19 @@ class SelectedNodeMismatch(Facts, frozen=True, kw_only=True):
 
 
 class VolumeCandidate(Struct, frozen=True, kw_only=True):
-    """A volume that a claim could not have, and the first thing against it.
+    """A volume that cannot be bound to a claim, and the first reason against it.
 
     `lost` is `bound-to-another-claim`, `too-small`, `volume-mode`, `volume-attributes-class`, `being-deleted`,
-    `not-available`, `selector`, `access-modes`, `wrong-node`, `taken` (by another claim of the same pod) or
-    `not-prebound` (another volume names the claim, so that only that one counts).
+    `not-available`, `selector`, `access-modes`, `wrong-node`, `taken` (by another claim of the same pod), or
+    `not-prebound` (another volume names the claim, so only that one counts).
     """
 
     name: str
     capacity: int
-    """Bytes."""
+    """In bytes."""
     lost: str
     detail: str = ""
-    """The other claim, the volume's mode, phase or access modes, what its node affinity asks for."""
+    """The other claim, the volume's mode, phase, or access modes, or the requirements of its node affinity."""
 
 
 class LostCount(Struct, frozen=True, kw_only=True):
@@ -161,18 +161,18 @@ class LostCount(Struct, frozen=True, kw_only=True):
 
 
 class NoMatchingVolume(Facts, frozen=True, kw_only=True):
-    """No existing volume of the claim's class can be bound to it here."""
+    """No existing volume of the claim's class can be bound to it on this node."""
 
     reason: ClassVar[str] = "no-matching-volume"
     claim: ClaimFacts
     provisioner: str
-    """Empty, or `kubernetes.io/no-provisioner`, where no volume can be made either."""
+    """Empty or `kubernetes.io/no-provisioner` if no volume can be provisioned either."""
     volumes: int
-    """How many volumes the class has."""
+    """The number of volumes of the class."""
     lost: tuple[LostCount, ...]
-    """Why they lost, the most frequent reason first."""
+    """The reasons against the volumes, most frequent first."""
     nearest: tuple[VolumeCandidate, ...]
-    """Up to ten of them, those that came furthest first."""
+    """Up to ten volumes, those that passed the most checks first."""
 
     @property
     def same_as(self) -> Hashable:
@@ -180,8 +180,8 @@ class NoMatchingVolume(Facts, frozen=True, kw_only=True):
 
 
 class ProvisioningTopologyMismatch(Facts, frozen=True, kw_only=True):
-    """The class makes volumes in some topology only (allowedTopologies), and the node is outside of it; without terms
-    it makes none anywhere."""
+    """The class provisions volumes only in some topology (allowedTopologies), and the node is outside of it. Without
+    terms, it provisions none anywhere."""
 
     reason: ClassVar[str] = "provisioning-topology-mismatch"
     claim: ClaimFacts
@@ -199,26 +199,26 @@ class StorageCapacity(Struct, frozen=True, kw_only=True):
     name: str
     """`namespace/name`."""
     limit: int | None
-    """The largest volume that can be made, in bytes; None where it says nothing."""
+    """The size of the largest volume that can be provisioned, in bytes; None if it is not published."""
     reachable: bool
-    """Its topology covers the node."""
+    """Whether its topology includes the node."""
     topology: str
     """Its node selector, `zone=a`."""
 
 
 class InsufficientStorageCapacity(Facts, frozen=True, kw_only=True):
-    """No storage that the node can reach has room for the claim."""
+    """No storage that the node can reach has enough capacity for the claim."""
 
     reason: ClassVar[str] = "insufficient-storage-capacity"
     claim: ClaimFacts
     driver: str
     capacities: tuple[StorageCapacity, ...]
-    """Up to ten of the class's, reachable ones first, then large ones."""
+    """Up to ten capacities of the class: reachable ones first, then large ones."""
     capacity_count: int
 
     @property
     def largest(self) -> int:
-        """The largest volume, in bytes, that can be made for this node; 0 where none can."""
+        """The size of the largest volume that can be provisioned for this node, in bytes; 0 if there is none."""
         return max((one.limit or 0 for one in self.capacities if one.reachable), default=0)
 
     @property
@@ -231,13 +231,13 @@ class InsufficientStorageCapacity(Facts, frozen=True, kw_only=True):
 
 
 class DiskConflict(Facts, frozen=True, kw_only=True):
-    """A pod on the node has the same disk, and at least one of the two writes."""
+    """A pod on the node uses the same disk, and at least one of the two pods writes to it."""
 
     reason: ClassVar[str] = "disk-conflict"
     volume: str
     """The pod's volume."""
     kind: str
-    """`gcePersistentDisk`, `awsElasticBlockStore`, `iscsi` or `rbd`."""
+    """`gcePersistentDisk`, `awsElasticBlockStore`, `iscsi`, or `rbd`."""
     disk: str
     read_only: bool
     holder: str
@@ -250,12 +250,12 @@ class DiskConflict(Facts, frozen=True, kw_only=True):
 
 
 class ClaimInUse(Facts, frozen=True, kw_only=True):
-    """A claim with ReadWriteOncePod belongs to a single pod, and a running one has it."""
+    """A claim with ReadWriteOncePod belongs to a single pod, and a running pod uses it."""
 
     reason: ClassVar[str] = "claim-in-use"
     claim: str
     holder: str
-    """`namespace/name` of the pod that has it."""
+    """`namespace/name` of the pod that uses it."""
     holder_node: str
 
 
@@ -263,9 +263,9 @@ class AttachedVolume(Struct, frozen=True, kw_only=True):
     """A volume that counts against a limit."""
 
     volume: str
-    """The claim `namespace/name`, or the disk that a pod names itself, or the PersistentVolume of an attachment."""
+    """The claim `namespace/name`, the disk in a pod's spec, or the PersistentVolume of an attachment."""
     pods: tuple[str, ...]
-    """The pods on the node that hold it; none where only a VolumeAttachment says that it is there."""
+    """The pods on the node that use it; empty if only a VolumeAttachment shows that it is attached."""
 
 
 class VolumeLimitExceeded(Facts, frozen=True, kw_only=True):
@@ -276,9 +276,9 @@ class VolumeLimitExceeded(Facts, frozen=True, kw_only=True):
     attached: int
     limit: int
     volumes: tuple[str, ...]
-    """The pod's volumes that the node does not have yet."""
+    """The pod's volumes that are not on the node yet."""
     holders: tuple[AttachedVolume, ...]
-    """What is attached."""
+    """The attached volumes."""
 
     @property
     def wanted(self) -> int:
@@ -294,7 +294,7 @@ class VolumeLimitExceeded(Facts, frozen=True, kw_only=True):
 
 
 class DriverNotInstalled(Facts, frozen=True, kw_only=True):
-    """The node's CSINode does not list a driver that must be there for its volumes to be scheduled."""
+    """The node's CSINode lacks a driver that must be installed before pods with its volumes are scheduled."""
 
     reason: ClassVar[str] = "driver-not-installed"
     driver: str
@@ -315,7 +315,7 @@ class VolumeToBind(Facts, frozen=True, kw_only=True):
 
 
 class VolumeToProvision(Facts, frozen=True, kw_only=True):
-    """A volume that would be made for a claim, where the chosen node can reach it."""
+    """A volume that would be provisioned for a claim, in reach of the chosen node."""
 
     reason: ClassVar[str] = "volume-to-provision"
     claim: ClaimFacts

@@ -1,7 +1,7 @@
-"""Kubernetes releases as data: `resolve()` gives the frozen value that everything else reads.
+"""Kubernetes versions as data: `resolve()` returns the frozen value that everything else reads.
 
-A fact stands once, with its dates: gates in `feature_gates`, plugins in `plugins`, texts in `messages`, what a
-configuration may say in `configuration`, and everything else that changed as a named claim in `behaviour`.
+Each fact is written once, with its dates: gates in `gates`, plugins in `plugins`, texts in `messages`, and the fields
+of a configuration in `configuration`. Everything else that changed is a named fact in `behavior`.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ __all__ = [
 ]
 
 VERSIONS = ("1.36", "1.35", "1.34", "1.33", "1.32", "1.31", "1.30", "1.29", "1.28", "1.27", "1.26")
-"""The minor releases that kschedx emulates and was measured against, newest first."""
+"""The minor versions that kschedx emulates and was tested against, newest first."""
 
 PUBLISHED = ("1.38", "1.37")
-"""Releases of which no more is known than what was published: the gates, and what the notes say; of one that is still
-to come, the gates that enhancement documents plan to be stable. All else is taken to be as in the release before."""
+"""Versions that were not tested: kschedx knows their published gates and release notes. For a future version, it knows
+the gates that enhancement documents plan to be stable. Everything else is taken to be as in the version before."""
 
 EMULATED = (*PUBLISHED, *VERSIONS)
-"""Every release with the framework, newest first."""
+"""All versions with the scheduling framework, newest first."""
 
 
 def resolve(version: str | None = None, feature_gates: Mapping[str, bool] | None = None) -> Release:
-    """The release `version` (`1.36`, `v1.36.2`; default: the newest that was measured) with `feature_gates` set.
+    """Return the release `version` (`1.36`, `v1.36.2`; by default the newest tested one) with `feature_gates` set.
 
-    ConfigError for a release that kschedx does not know, and for gates that kube-scheduler would refuse.
+    Raises `ConfigError` for an unknown version, and for gates that kube-scheduler would refuse.
     """
     name = _known(version) if version is not None else VERSIONS[0]
     if name in legacy.VERSIONS:
@@ -86,7 +86,7 @@ def resolve(version: str | None = None, feature_gates: Mapping[str, bool] | None
 
 
 def _known(version: str) -> str:
-    """`1.36` of `v1.36.2-gke.100`."""
+    """Return `1.36` for `v1.36.2-gke.100`."""
     match = re.match(r"v?(\d+\.\d+)(?:[.+-]|$)", version, re.ASCII)
     every = (*EMULATED, *legacy.VERSIONS)
     if match and match[1] in every:

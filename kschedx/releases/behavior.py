@@ -1,7 +1,7 @@
-"""What kube-scheduler does in some releases and not in others, a claim each. A line's date is all there is to edit.
+"""The differences between versions of kube-scheduler, one fact for each.
 
-Feature gates have their own dates (`feature_gates.py`); here is what changed without one. Upstream: the files named
-with a claim's group, at the release of its date.
+To correct a fact, edit its version. Feature gates have their own versions (`gates.py`); this module lists the changes
+without a gate. Upstream: the files named in the heading of a fact's group, in that version.
 """
 
 from __future__ import annotations
@@ -10,142 +10,146 @@ from kschedx.releases.dates import DatedFacts, between, dated, only_in, since, u
 
 
 class Behaviour(DatedFacts):
-    """The claims that hold in one release."""
+    """The behavior of one version."""
 
     # --- the cycle (pkg/scheduler/schedule_one.go, pkg/scheduler/framework/runtime/framework.go)
 
     single_node_is_scored: bool = up_to("1.5")
-    """A node that is the only feasible one; later it is taken unscored."""
+    """The only feasible node is scored; later, it is used without scoring."""
     best_nodes_take_turns: bool = up_to("1.13")
-    """Of several nodes with the highest total; later one of them is drawn."""
+    """Nodes with the highest total are used in turn; later, one of them is drawn at random."""
     pre_filter_stops_at_any_rejection: bool = up_to("1.29")
     """Unschedulable ends the PreFilter phase; later only UnschedulableAndUnresolvable does."""
     empty_node_set_is_unresolvable: bool = since("1.30")
-    """PreFilter plugins that leave no node: UnschedulableAndUnresolvable, before that Unschedulable."""
+    """If PreFilter plugins leave no node, the status is UnschedulableAndUnresolvable; before, Unschedulable."""
     pre_filter_rejection_is_each_nodes_status: bool = since("1.28")
-    """PostFilter sees a rejection by PreFilter on every node; before, it sees nodes without a status."""
+    """PostFilter gets PreFilter's rejection as the status of every node; before, the nodes have no status."""
     unknown_node_name_is_an_error: bool = up_to("1.29")
-    """A PreFilter plugin that names a node which does not exist ends the cycle."""
+    """If a PreFilter plugin names a node that does not exist, the cycle ends."""
     node_left_out_is_not_nominated: bool = only_in("1.30")
-    """A node that PreFilter leaves out has the status of such nodes, even the nominated one, which was tried before."""
+    """A node that PreFilter excludes has the status of excluded nodes, even the nominated node, which was tried
+    before."""
     gated_nominations_count: bool = up_to("1.36")
-    """The nomination of a pod that its gates hold keeps others from the room that it was promised."""
+    """The nomination of a pod with scheduling gates reserves its resources against other pods."""
     panics_without_nodes_left: bool = only_in("1.30")
-    """kube-scheduler divides by zero where PreFilter plugins name only nodes that do not exist."""
+    """kube-scheduler divides by zero if PreFilter plugins name only nodes that do not exist."""
     post_filter_error_is_reported: bool = since("1.27")
-    """The event's text has PostFilter's message even where PostFilter failed."""
+    """The event includes PostFilter's message even if PostFilter failed."""
     post_filter_part_gets_full_stop: bool = up_to("1.28")
-    """After a message that ends in one already."""
+    """PostFilter's message gets a full stop even if it already ends with one."""
 
     finished_pods_are_counted: bool = between("1.13", "1.35")
-    """Pods that have succeeded or failed count on their nodes like others, where kube-scheduler is given them.
+    """Pods that succeeded or failed count on their nodes like others, if kube-scheduler sees them.
 
-    All releases leave it to the API server to omit them when it lists pods. The decisions recorded of these releases
-    were taken on objects that had gone through none, so this holds only for pods without a creation timestamp.
+    All versions rely on the API server to omit such pods from its lists. The decisions recorded for these versions used
+    objects that no API server had handled. So this applies only to pods without a creation timestamp.
     """
 
     # --- preemption (pkg/scheduler/framework/preemption, plugins/defaultpreemption)
 
     preemption_tries_nodes_without_status: bool = up_to("1.30")
-    """Only an UnschedulableAndUnresolvable node is passed over; later a node has to be Unschedulable to be tried."""
+    """Preemption skips only UnschedulableAndUnresolvable nodes; later, it tries only Unschedulable ones."""
     preemption_awaits_only_its_victims: bool = since("1.27")
     """With the gate PodDisruptionConditions, a terminating pod counts only if a scheduler preempted it."""
     empty_budget_selector_covers_every_pod: bool = since("1.38")
-    """A disruption budget with `selector: {}` counts; before, preemption ignores it."""
+    """A disruption budget with `selector: {}` covers every pod; before, preemption ignores it."""
     groups_are_queued: bool = since("1.37")
-    """A pod group is in the queue as one, by its own priority; before, its first pod brings the others along."""
+    """The queue holds a pod group as one entry with its own priority; before, the group's first pod adds the others."""
     group_members_preempt: bool = up_to("1.36")
-    """In a group's cycle each member preempts pods for itself; later only the group as a whole does."""
+    """In a group's cycle, each member preempts pods for itself; later, only the group as a whole does."""
     groups_preempt_for_every_member: bool = since("1.37")
-    """A pod is not spared where fewer members of the group that preempts it would find a node."""
+    """A pod is not spared if fewer members of the preempting group would then have a node."""
     group_members_are_preempted_together: bool = since("1.37")
-    """A victim's PodGroup decides whether preemption for a single pod takes all pods of the group."""
+    """A victim's PodGroup decides whether preemption for a single pod evicts all pods of the group."""
     victims_are_ordered_by_importance: bool = since("1.32")
-    """Those that violate a disruption budget no longer come first, so that the first is the most important."""
+    """Victims that violate a disruption budget no longer come first; the first victim is the most important one."""
 
-    # --- what pods ask for (pkg/scheduler/framework/types.go, component-helpers/resource/helpers.go)
+    # --- requests of pods (pkg/scheduler/framework/types.go, component-helpers/resource/helpers.go)
 
     sidecars_are_known: bool = since("1.28")
-    """Restartable init containers count as running; before, as init containers."""
+    """Restartable init containers count as running; before, they count as init containers."""
     requests_are_rounded_by_container: bool = up_to("1.26")
-    """Each container's request is rounded up before the sum, which matters below a milli-cpu or a byte."""
+    """Each container's request is rounded up before the sum. This affects requests below a milli-cpu or a byte."""
     assumed_requests_are_counted_by_kind: bool = up_to("1.31")
-    """The requests that scores assume for pods on nodes: the sum over the containers or the largest init container,
-    whichever is larger; sidecars are in neither sum."""
+    """The requests that scores assume for assigned pods are the larger of two values: the sum over the containers, and
+    the largest init container. Sidecars are in neither."""
     scores_round_overhead_to_units: bool = up_to("1.26")
-    """Scores add a pod's cpu overhead in whole cpus, but as if they were milli-cpus."""
+    """Scores add a pod's cpu overhead in whole cpus, as if they were milli-cpus."""
 
     # --- NodeResourcesFit and NodeResourcesBalancedAllocation (plugins/noderesources)
 
     zero_requests_can_be_short: bool = up_to("1.27")
-    """Cpu, memory and ephemeral storage are compared as soon as the pod asks for anything at all."""
+    """Cpu, memory, and ephemeral storage are compared if the pod requests any resource at all."""
     oversized_requests_are_unresolvable: bool = since("1.34")
-    """A request beyond the node's whole allocatable is UnschedulableAndUnresolvable."""
+    """A request above the node's total allocatable is UnschedulableAndUnresolvable."""
     sidecars_are_refused_node_by_node: bool = between("1.28", "1.29")
-    """With the gate SidecarContainers off; later PreFilter refuses them."""
+    """Without the gate SidecarContainers, Filter rejects pods with sidecars on each node; later, PreFilter does."""
     fit_scores_honor_gates: bool = up_to("1.32")
-    """NodeResourcesFit's score counts the pod's request with the gates of in-place resize and pod-level resources."""
+    """NodeResourcesFit's score applies the gates of in-place resize and pod-level resources to the pod's request."""
     devices_replace_resources_offered_as_zero: bool = since("1.35")
-    """DRAExtendedResource: also where the node offers none of a resource, and not only where it does not name it."""
+    """DRAExtendedResource also applies if the node's allocatable has 0 of the resource, not only if it lacks the
+    resource."""
     devices_are_scored: bool = since("1.35")
-    """With DRAExtendedResource, where a node offers none of a resource itself, scores count the devices for it."""
+    """With DRAExtendedResource, scores count the devices for a resource of which the node itself has none."""
     balance_is_compared_with_before: bool = since("1.36")
-    """NodeResourcesBalancedAllocation scores what the pod changes; before, how balanced the node is with it."""
+    """NodeResourcesBalancedAllocation scores how the pod changes the balance; before, the balance with the pod."""
 
     # --- devices (dynamicresources, dynamic-resource-allocation/structured)
 
     devices_are_allocated_from_slices: bool = since("1.34")
-    """DynamicResources as resource.k8s.io/v1 has it; before, behind its gate, it was another in each release."""
+    """DynamicResources implements resource.k8s.io/v1; before, behind its gate, each version had a different
+    implementation."""
     missing_attributes_have_a_hint: bool = since("1.37")
-    """The error of a device selector that reads an attribute which the device lacks says how to avoid it."""
+    """If a device selector reads an attribute that the device lacks, the error suggests how to avoid it."""
     rule_without_selector_taints_every_device: bool = up_to("1.37")
-    """A DeviceTaintRule without `deviceSelector`; later it taints none."""
+    """A DeviceTaintRule without `deviceSelector` taints every device; later, none."""
     broken_pools_fail_requests_for_all: bool = up_to("1.37")
-    """An incomplete or invalid pool is an error for requests for all devices; later only its node is rejected."""
+    """An incomplete or invalid pool is an error for requests for all devices; later, only its node is rejected."""
     shared_devices_can_become_exclusive: bool = up_to("1.37")
-    """A device of which claims have shares, after its slice forbids that, can be allocated as a whole."""
+    """A device with shares in claims can be allocated as a whole, after its slice forbids shares."""
     capacities_are_named_as_published: bool = up_to("1.37")
-    """A request names a capacity with the driver's domain, or without, as the slice does; later either is right."""
+    """A request must name a capacity as the slice does, with or without the driver's domain; later, both are valid."""
 
     # --- other plugins
 
     init_images_are_scored: bool = since("1.30")
-    """ImageLocality counts the images of init containers, and a larger sum for them is needed."""
+    """ImageLocality counts the images of init containers, which raises the sum needed for the highest score."""
     image_volumes_are_scored: bool = since("1.36")
-    """ImageLocality counts the images that volumes mount."""
+    """ImageLocality counts the images that image volumes mount."""
     contradictory_term_rejects: bool = up_to("1.26")
-    """NodeAffinity: a term that names no node ends PreFilter, although another term may name some."""
+    """NodeAffinity: a term that no node name can satisfy ends PreFilter, even if another term names nodes."""
     empty_selector_counts_every_pod: bool = dated({"1.0": True, "1.27": False, "1.38": True})
-    """PodTopologySpread: in between such a constraint counts none."""
+    """PodTopologySpread: a constraint with an empty selector counts every pod; between these versions, none."""
     sidecar_ports_are_occupied: bool = since("1.34")
     """NodePorts counts the host ports of restartable init containers."""
     user_namespace_on_host_network_is_inferred: bool = since("1.36")
-    """NodeDeclaredFeatures asks for the feature that such a pod needs."""
+    """NodeDeclaredFeatures requires the feature that such a pod needs."""
     declared_features_are_read_in_order: bool = since("1.36")
-    """NodeDeclaredFeatures overlooks a feature that follows one which sorts after it."""
+    """NodeDeclaredFeatures overlooks a feature that is listed after one that sorts after it."""
     nodes_may_be_silent_longer: bool = since("1.32")
-    """The node lifecycle controller waits 50 seconds for a node, and not 40 (--node-monitor-grace-period)."""
+    """The node lifecycle controller waits 50 seconds for a node, instead of 40 (--node-monitor-grace-period)."""
     gangs_are_of_workloads: bool = up_to("1.35")
-    """GangScheduling looks for a pod's group in the Workload that the pod names."""
+    """GangScheduling reads a pod's group from the Workload that the pod names."""
 
     # --- volumes
 
     zone_labels_decide_before_claims: bool = up_to("1.26")
-    """VolumeZone has only Filter, and does not look at the claims where the node has no zone or region label."""
+    """VolumeZone has only Filter, and ignores the claims if the node has no zone or region label."""
     zone_labels_of_both_generations_agree: bool = since("1.29")
-    """VolumeZone holds a volume's beta label against the node's newer label where the node lacks the beta one."""
+    """VolumeZone compares a volume's beta label with the node's newer label if the node lacks the beta label."""
     local_volumes_name_their_nodes: bool = between("1.27", "1.31")
-    """VolumeBinding's PreFilter leaves only the nodes that bound volumes name by hostname."""
+    """VolumeBinding's PreFilter keeps only the nodes that bound volumes name by hostname."""
     attachments_count: bool = since("1.32")
-    """NodeVolumeLimits counts what VolumeAttachments have attached to the node beside its pods' volumes."""
+    """NodeVolumeLimits counts the volumes that VolumeAttachments attach to the node, in addition to its pods'
+    volumes."""
     allocatable_limits_volumes: bool = up_to("1.31")
-    """NodeVolumeLimits takes a limit also from the node's allocatable `attachable-volumes-csi-*`."""
+    """NodeVolumeLimits also reads a limit from the node's allocatable `attachable-volumes-csi-*`."""
     csi_nodes_name_migrated_plugins: bool = up_to("1.35")
-    """NodeVolumeLimits counts an in-tree volume only on nodes whose CSINode lists its plugin as migrated; later on
-    every node that has a CSINode."""
+    """NodeVolumeLimits counts an in-tree volume only on nodes whose CSINode lists its plugin as migrated; later, on
+    every node with a CSINode."""
     missing_claim_is_unresolvable: bool = since("1.30")
-    """NodeVolumeLimits: a claim that does not exist rejects the pod; before, it is an internal error."""
+    """NodeVolumeLimits rejects a pod with a claim that does not exist; before, this is an internal error."""
     provisioned_volumes_are_scored: bool = since("1.33")
-    """VolumeBinding's score counts volumes to be made where there are none to be bound."""
+    """VolumeBinding's score counts volumes to provision if there are none to bind."""
     drivers_ask_to_be_installed: bool = since("1.36")
-    """With VolumeLimitScaling, a missing driver rejects only if its CSIDriver asks for that."""
+    """With VolumeLimitScaling, a missing driver rejects the node only if its CSIDriver requires that."""

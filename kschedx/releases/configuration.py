@@ -1,4 +1,5 @@
-"""KubeSchedulerConfiguration from release to release: its versions, their fields, defaults and checks of arguments.
+"""KubeSchedulerConfiguration by Kubernetes version: its API versions, their fields, and the defaults and checks of
+arguments.
 
 Upstream: staging/src/k8s.io/kube-scheduler/config, pkg/scheduler/apis/config and its validation.
 """
@@ -16,23 +17,24 @@ V1BETA3 = "kubescheduler.config.k8s.io/v1beta3"
 V1BETA2 = "kubescheduler.config.k8s.io/v1beta2"
 
 _VERSIONS = ((V1, ""), (V1BETA3, "1.28"), (V1BETA2, "1.27"))
-"""apiVersion to the last release that reads it, newest first."""
+"""Each apiVersion with the last Kubernetes version that reads it, newest first."""
 
 CONFIG_VERSIONS = tuple(version for version, _ in _VERSIONS)
 
 
 def last_to_read(api_version: object) -> str:
-    """The last release that reads a version of the configuration; empty where the newest does, or none is known."""
+    """Return the last Kubernetes version that reads this apiVersion. It is empty if the newest version reads it, or if
+    it is unknown."""
     return dict(_VERSIONS).get(str(api_version), "")
 
 
 class Field(Struct, frozen=True, kw_only=True):
-    """A field that not every version has."""
+    """A field that only some versions have."""
 
     path: str
-    """`[]` stands for every element of a list, `{Plugin}` for the element of pluginConfig with that name."""
+    """`[]` stands for every element of a list, and `{Plugin}` for the element of pluginConfig with that name."""
     first: str = ""
-    """The release that brought it."""
+    """The first Kubernetes version with the field."""
     versions: tuple[str, ...] = (V1, V1BETA3, V1BETA2)
     """The apiVersions that have it."""
 
@@ -54,17 +56,17 @@ FIELDS = (
 
 
 class Arguments(DatedFacts):
-    """Defaults and checks of plugin arguments in one release."""
+    """Defaults and checks of plugin arguments in one version."""
 
     storage_scoring_gate: str = dated({"1.26": "VolumeCapacityPriority", "1.33": "StorageCapacityScoring"})
     """The feature gate without which VolumeBindingArgs has no `shape`."""
     storage_scoring_shape: tuple[tuple[int, int], ...] = dated(
         {"1.26": ((0, 0), (100, 10)), "1.33": ((0, 10), (100, 0))}
     )
-    """Its default: utilization and score of each point."""
+    """The default `shape`: utilization and score of each point."""
     dynamic_resources_take_arguments: bool = since("1.34")
     ratio_must_fit_strategy: bool = since("1.36")
-    """Only a scoring strategy of that type may have `requestedToCapacityRatio`."""
+    """Only a scoring strategy of type RequestedToCapacityRatio may have `requestedToCapacityRatio`."""
     unsorted_shape: str = dated(
         {
             "1.26": "utilization values must be sorted in increasing order",
@@ -85,5 +87,6 @@ def versions_in(release: Minor) -> tuple[str, ...]:
 
 
 def missing_fields(api_version: str, release: Minor) -> Iterator[str]:
-    """Paths of the fields that a version does not have in a release, though a later or an earlier one does."""
+    """Yield the paths of the fields that an apiVersion lacks in this Kubernetes version, but has in an earlier or later
+    one."""
     return (field.path for field in FIELDS if not field.is_in(api_version, release))

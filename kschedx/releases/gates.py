@@ -1,8 +1,9 @@
-"""Every feature gate that kube-scheduler knew since 1.26: its stages by release, and the gates it depends on.
+"""Every feature gate that kube-scheduler has had since 1.26: its stages by version, and the gates on which it depends.
 
-A stage is `since stage default`, with `locked` where the default can no longer be changed, or `since removed`. A
-release takes the last stage that is not newer than itself. From pkg/features, client-go/features and the feature files
-of the other components that kube-scheduler is linked with, in each release; of those before 1.26 what these still have.
+A stage is `since stage default`, with `locked` if the default can no longer be changed, or `since removed`. A version
+has the last stage that is not newer than the version. Sources: pkg/features, client-go/features, and the feature files
+of the other components linked into kube-scheduler, in each version; stages before 1.26 are those that these files still
+list.
 """
 
 from __future__ import annotations
@@ -452,28 +453,29 @@ DEPENDENCIES: Mapping[str, tuple[str, ...]] = {
     "WorkloadAwarePreemption": ("GangScheduling",),
     "WorkloadWithJob": ("GenericWorkload",),
 }
-"""Gate to the gates that must be on wherever it is on."""
+"""Each gate with the gates that must be on if it is on."""
 
 MERGED: Mapping[str, tuple[str, str]] = {
     "GangScheduling": ("GenericWorkload", "1.37"),
     "WorkloadAwarePreemption": ("GenericWorkload", "1.37"),
 }
-"""Gate to the one that it became a part of, and since when: from then on it is what that one is."""
+"""Each merged gate with the gate that replaces it, and since which version: from then on, it has the value of that
+gate."""
 
 DEPENDENCIES_SINCE = "1.35"
-"""The first release that checks them."""
+"""The first version that checks dependencies."""
 
 
-# Feature gates of a release, with what the user set (component-base/featuregate/feature_gate.go).
+# Feature gates of a version, with the user's settings (component-base/featuregate/feature_gate.go).
 
 GROUPS = {"AllAlpha": "alpha", "AllBeta": "beta"}
-"""Gates that stand for every gate of a stage that is not set by name."""
+"""Gates that stand for all gates of a stage, except for those set by name."""
 
 REMOVED = "removed"
 
 
 class GateSpec(Struct, frozen=True, kw_only=True):
-    """A gate's stage in one release."""
+    """A gate's stage in one version."""
 
     stage: str
     default: bool
@@ -481,13 +483,13 @@ class GateSpec(Struct, frozen=True, kw_only=True):
 
 
 def specs(version: str) -> dict[str, GateSpec]:
-    """The gates that exist in a minor release."""
+    """Return the gates that exist in a minor version."""
     return {gate: spec for gate, spec in _ever(version).items() if spec.stage != REMOVED}
 
 
 @cache
 def _ever(version: str) -> dict[str, GateSpec]:
-    """The gates of a minor release and of those before it; a removed one keeps the default that it had last."""
+    """Return the gates of a minor version and of earlier ones; a removed gate keeps its last default."""
     at = minor(version)
     known: dict[str, GateSpec] = {}
     for gate, history in HISTORY.items():
@@ -501,10 +503,10 @@ def _ever(version: str) -> dict[str, GateSpec]:
 
 
 def resolve_gates(version: str, wanted: Mapping[str, bool]) -> dict[str, bool]:
-    """Every gate of the release with its value, and the removed ones with what they became.
+    """Return the value of every gate of the version, and of removed gates.
 
-    A gate by name counts before AllAlpha and AllBeta. ConfigError for a gate that is unknown or locked to the other
-    value, and for one that is on while a gate that it depends on is off.
+    A gate set by name overrides AllAlpha and AllBeta. Raises `ConfigError` for an unknown gate, for a gate that is
+    locked to the other value, and for a gate that is on although a gate on which it depends is off.
     """
     known = specs(version)
     for gate, value in wanted.items():

@@ -1,6 +1,7 @@
-"""What Karpenter does in some versions and not in others. Upstream: kubernetes-sigs/karpenter.
+"""The differences between versions of Karpenter.
 
-1.13 was run on random clusters (tests/karpenter/README.md); 1.14 is read from its code.
+Upstream: kubernetes-sigs/karpenter. 1.13 was tested on random clusters (tests/karpenter/README.md); 1.14 is read from
+its code.
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ FIRST_WITH_BALANCED = "1.14"
 
 
 class KarpenterBehaviour(DatedFacts):
-    """The claims that hold in one version."""
+    """The behavior of one version."""
 
     # --- provisioning (pkg/controllers/provisioning/scheduling, pkg/utils/pod)
 
     claims_of_pods_count: bool = since("1.14")
-    """A pod that names a ResourceClaim requests devices, even if none of its containers does."""
+    """A pod with a ResourceClaim requests devices, even if none of its containers uses the claim."""
     allocates_devices: bool = since("1.14")
-    """With --ignore-dra-requests=false; before, the claims of such pods are passed over."""
+    """With --ignore-dra-requests=false, devices are allocated; before, claims are ignored."""
     daemons_depend_on_type: bool = since("1.14")
-    """Which DaemonSets run on a new node depends on its instance type. A host port that one of them takes excludes the
-    types on which it runs; before, it excludes the pool."""
+    """The DaemonSets on a new node depend on its instance type. A host port of a DaemonSet excludes the instance types
+    on which the DaemonSet runs; before, it excludes the whole NodePool."""
     new_nodes_are_initialized: bool = since("1.14")
-    """New nodes count as registered and initialized, by their labels."""
+    """The labels of new nodes mark them as registered and initialized."""
 
     knows_buffers: bool = since("1.14")
-    """CapacityBuffers, with the feature gate of the same name."""
+    """CapacityBuffers, behind the feature gate of the same name."""
 
     # --- disruption (pkg/controllers/disruption)
 
@@ -41,9 +42,9 @@ class KarpenterBehaviour(DatedFacts):
         }
     )
     cheap_pods_leave_nodes_empty: bool = since("1.14")
-    """A node is empty if evicting its pods costs nothing: their deletion cost or priority is very low."""
+    """A node is empty if evicting its pods costs nothing, because their deletion cost or priority is very low."""
     moves_are_balanced: bool = since("1.14")
-    """consolidationPolicy: Balanced."""
+    """`consolidationPolicy: Balanced`."""
 
 
 @lru_cache
@@ -52,5 +53,5 @@ def karpenter_behaviour(version: str) -> KarpenterBehaviour:
 
 
 def karpenter_title(version: str) -> str:
-    """`1.14, as published and not measured`."""
+    """Return the version's title, such as `1.14, as published and not measured`."""
     return version if version in MEASURED else f"{version}, as published and not measured"

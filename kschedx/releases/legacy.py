@@ -1,4 +1,5 @@
-"""The two schedulers before the framework as releases, which is to say their gates; all else is in `legacy`."""
+"""The versions of the two schedulers before the framework, as their gates; everything else is in the package
+`legacy`."""
 
 from __future__ import annotations
 
@@ -16,16 +17,16 @@ GATES: Mapping[str, Mapping[str, bool]] = {
     "1.13": {"PodPriority": True, "ResourceLimitsPriorityFunction": False, "TaintNodesByCondition": True},
     "1.5": {},
 }
-"""The gates that decide something in scheduling, with their defaults."""
+"""The gates that affect scheduling, with their defaults."""
 
 VERSIONS = tuple(GATES)
 
 _OLDEST_WITH_DATES = "1.26"
-"""Texts and arguments of plugins are known from here on. No predicate has them."""
+"""The first version with dated texts and plugin arguments. Predicates use neither."""
 
 
 def resolve(version: str, feature_gates: Mapping[str, bool]) -> Release:
-    """The release with `feature_gates` set. Raises `ConfigError` for a gate that decides nothing there."""
+    """Return the release with `feature_gates` set. Raises `ConfigError` for a gate that affects nothing there."""
     known = GATES[version]
     for gate in feature_gates:
         if gate not in known:

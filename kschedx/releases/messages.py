@@ -1,4 +1,4 @@
-"""Texts that kube-scheduler words differently from release to release; what never changed stays beside its plugin."""
+"""Texts of kube-scheduler that differ between versions. Texts that never changed are next to their plugins."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kschedx.releases.dates import DatedFacts, dated, values_of
 
 
 class Messages(DatedFacts):
-    """Texts of one release. Names in braces are filled in with `format`."""
+    """The texts of one version. Names in braces are filled in with `format`."""
 
     node_left_out: str = dated(
         {
@@ -16,7 +16,8 @@ class Messages(DatedFacts):
             "1.32": "node(s) didn't satisfy plugin(s) [{plugins}]",
         }
     )
-    """Why a node is left out that PreFilter plugins did not name. Empty: it has no status and is not reported."""
+    """The reason of a node that PreFilter plugins did not name. If it is empty, the node has no status and is not
+    reported."""
     untolerated_taint: str = dated(
         {"1.26": "node(s) had untolerated taint {{{key}: {value}}}", "1.35": "node(s) had untolerated taint(s)"}
     )
@@ -60,9 +61,9 @@ class Messages(DatedFacts):
             "{scheduled} scheduled, {remaining} remaining",
         }
     )
-    """The message of a gang's member that found a node, while too few others did."""
+    """The message of a gang member that found a node while too few others did."""
 
 
 def in_every_release(name: str) -> tuple[str, ...]:
-    """A text of `Messages` as it has been, oldest first."""
+    """Return all values of a text of `Messages`, oldest first."""
     return tuple(str(text) for text in values_of(Messages, name) if text)

@@ -1,10 +1,11 @@
-"""The table of plugins: a row each, with its module, its extension points and the releases that have it.
+"""The table of plugins: one row each, with its module, its extension points, and its Kubernetes versions.
 
-The rows stand in the order of the default profile, which decides which reason a node gets. Upstream:
-pkg/scheduler/apis/config/*/default_plugins.go, pkg/scheduler/framework/plugins/registry.go and the interfaces that each
-plugin asserts.
+The rows are in the order of the default profile, which decides which reason a node gets. Upstream:
+pkg/scheduler/apis/config/*/default_plugins.go, pkg/scheduler/framework/plugins/registry.go, and the interfaces that
+each plugin asserts.
 
-Releases are written `1.28..` (from that one on), `..1.31` (up to it), `1.26..1.28`, and nothing where all are meant.
+Ranges of versions are written `1.28..` (from this version on), `..1.31` (up to it), and `1.26..1.28`. An empty string
+is every version.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ class Default(Struct, frozen=True, kw_only=True):
     """How a default profile enables a plugin."""
 
     weight: int = 0
-    """0 where upstream sets none; a score plugin then counts once."""
+    """0 if upstream sets none; a score plugin then has weight 1."""
     gate: str | None = None
     """The feature gate without which the entry is absent."""
     releases: str = ""
     at_end: bool = False
-    """The entry follows all others, whatever the place of the row."""
+    """The entry follows all others, whatever the position of the row."""
 
 
 class DefaultPlugin(Default, frozen=True, kw_only=True):
-    """The same with the plugin's name, where it does not stand in a row."""
+    """An entry with the plugin's name, for lists outside a row."""
 
     name: str
 
@@ -44,47 +45,47 @@ SCHEDULER_PLUGINS = "scheduler-plugins"
 
 
 class Trait(Flag):
-    """What holds of a plugin and decides what else can be said of its rejections."""
+    """A property of a plugin that decides what else can be concluded from its rejections."""
 
     ABOUT_THE_NODE = auto()
-    """It rejects a node for what the node is or has left: another node may pass."""
+    """It rejects a node because of the node's properties or free resources: another node may pass."""
     ABOUT_OTHER_NODES = auto()
     """Whether it rejects a node depends on other nodes."""
     ABOUT_LABELS_AND_TAINTS = auto()
-    """The labels and taints of a new node can satisfy it."""
+    """The labels and taints of a new node can satisfy the plugin."""
     SAME_ON_NEW_NODES = auto()
-    """It says the same of every new node of a group, or what it says can be counted, for a pod without volumes, claims,
-    and host ports."""
+    """It gives every new node of a group the same result, or a result that can be counted, for a pod without volumes,
+    claims, and host ports."""
     DAEMON_SET_CONTROLLER = auto()
-    """The DaemonSet controller applies the rule too: it creates no pod for a node that the plugin rejects."""
+    """The DaemonSet controller also applies the rule: it creates no pod for a node that the plugin rejects."""
     KUBELET = auto()
-    """The kubelet applies the rule too, when the pod arrives (pkg/kubelet/lifecycle/predicate.go)."""
+    """The kubelet also applies the rule, when the pod arrives (pkg/kubelet/lifecycle/predicate.go)."""
     FILTERS_ALONE = auto()
-    """Filter works out itself what PreFilter would have prepared; without the trait it fails."""
+    """Filter computes what PreFilter would have prepared; without this trait, it fails."""
     SCORES_ALONE = auto()
-    """The same for PreScore and Score."""
+    """Score computes what PreScore would have prepared."""
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """A plugin. One of another project than Kubernetes takes part only where a configuration names it."""
+    """A plugin. A plugin of a project other than Kubernetes runs only if a configuration names it."""
 
     name: str
     project: str = KUBERNETES
     follows: str = ""
-    """The version of another project that the module is read from."""
+    """The version of another project that the module follows."""
     lacks: str = ""
-    """The extension points at which kschedx does not have it."""
+    """The extension points that kschedx does not implement."""
     points: str
-    """Its extension points, each with the releases in which it takes part: `preFilter 1.28.., filter`."""
+    """Its extension points, each with the versions in which it runs there: `preFilter 1.28.., filter`."""
     module: str = ""
-    """In `kschedx.plugins`, where it is not the name in snake_case; `none` where kschedx has none."""
+    """The module in `kschedx.plugins`, if it is not the name in snake_case; `none` if kschedx has none."""
     releases: str = ""
     default: tuple[Default, ...] = ()
     """Its entries in the default MultiPoint list of v1 and v1beta3."""
     filter_can_skip: str = ""
-    """The releases in which its PreFilter has a Skip. In others Filter is called for every pod, and says Success."""
+    """The versions in which its PreFilter may return Skip. In others, Filter runs for every pod and returns Success."""
     score_can_skip: str = ""
-    """The same for PreScore. In others a plugin with nothing to say scores all the same."""
+    """The versions in which its PreScore may return Skip. In others, the plugin scores every pod."""
     refused_in_v1: str | None = None
     """The versions in which a v1 configuration may not name the plugin."""
     traits: Trait = Trait(0)
@@ -279,11 +280,12 @@ OF_KOORDINATOR = frozenset({
     "DefaultPreBind", "DeviceShare", "ElasticQuota", "LoadAwareScheduling", "NodeNUMAResource", "NodeResourcesFitPlus",
     "Reservation", "ScarceResourceAvoidance",
 })  # fmt: skip
-"""Plugins of Koordinator, whose Coscheduling is another one than that of scheduler-plugins."""
+"""Plugins of Koordinator. Its Coscheduling differs from that of scheduler-plugins."""
 
 
 def _entries(names: str) -> tuple[DefaultPlugin, ...]:
-    """Plugins as text, each with its weight where upstream sets one: `ImageLocality 1, PodTopologySpread 2`."""
+    """Return the plugins in a text, each with its weight if upstream sets one: `ImageLocality 1, PodTopologySpread
+    2`."""
     pairs = (named.partition(" ") for named in names.split(", "))
     return tuple(DefaultPlugin(name=name, weight=int(weight or 0)) for name, _, weight in pairs)
 
@@ -317,16 +319,16 @@ V1BETA2_DEFAULT_PLUGINS: Mapping[str, tuple[DefaultPlugin, ...]] = {
     "preBind": _entries("VolumeBinding"),
     "bind": _entries("DefaultBinder"),
 }
-"""v1beta2 has no MultiPoint: a list for each extension point."""
+"""The default plugins of v1beta2, which has no MultiPoint: one list for each extension point."""
 
 
 def plugins_with(trait: Trait) -> frozenset[str]:
-    """The names of the plugins, of whatever release."""
+    """Return the names of the plugins with this trait, in any version."""
     return frozenset(row.name for row in PLUGINS if trait in row.traits)
 
 
 def default_plugins(release: Minor) -> tuple[DefaultPlugin, ...]:
-    """The MultiPoint list of v1 and v1beta3 in order, those of gates included."""
+    """Return the MultiPoint list of v1 and v1beta3 in order, including entries behind gates."""
     entries = [(row.name, entry) for row in PLUGINS for entry in row.default if within(release, row.releases)]
     entries.sort(key=lambda named: named[1].at_end)
     return tuple(
@@ -337,7 +339,7 @@ def default_plugins(release: Minor) -> tuple[DefaultPlugin, ...]:
 
 
 def points_of(release: Minor) -> dict[str, frozenset[str]]:
-    """The plugins that a release has, each with its extension points."""
+    """Return the plugins of a version, each with its extension points."""
     return {
         row.name: points_in(row, release)
         for row in PLUGINS
@@ -346,6 +348,6 @@ def points_of(release: Minor) -> dict[str, frozenset[str]]:
 
 
 def points_in(row: Row, release: Minor) -> frozenset[str]:
-    """The extension points of a plugin in a release that has it."""
+    """Return the extension points of a plugin in a version that has it."""
     dated = (point.partition(" ") for point in row.points.split(", "))
     return frozenset(point for point, _, releases in dated if within(release, releases))

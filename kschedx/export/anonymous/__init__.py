@@ -14,7 +14,7 @@ from kschedx.export.anonymous.replacements import Book, Collected
 from kschedx.export.anonymous.values import Json, Names, Replacement, change_configuration, version
 from kschedx.kube.snapshot_header import SnapshotHeader
 
-# Objects as lines of JSON. A hundred thousand of them may be pods, which have most of their parts in common.
+# Objects as lines of JSON. A hundred thousand of them may be pods, which share most of their parts.
 
 Parts = dict[str, Raw]
 
@@ -27,14 +27,14 @@ class _Pod(Struct, tag_field="kind", tag="Pod", rename="camel"):
 
 
 class Lines:
-    """Changes lines, and keeps what it has made of lists and maps."""
+    """Anonymizes lines, and caches the results for lists and maps."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
         self._known: dict[tuple[Replacement, bytes], Raw] = {}
 
     def changed(self, line: bytes) -> bytes | None:
-        """An object with its names replaced; None for one that scheduling does not read."""
+        """Return an object with its names replaced; None for one that scheduling does not read."""
         try:
             pod = _PODS.decode(line)
         except msgspec.ValidationError:
@@ -67,20 +67,20 @@ _ENCODER = msgspec.json.Encoder()
 _PODS = msgspec.json.Decoder(_Pod)
 
 
-# A cluster with its names, labels and images replaced, in which kube-scheduler decides the same.
+# A cluster with its names, labels, and images replaced, in which kube-scheduler decides the same.
 #
-# A name is replaced word by word, everywhere alike: the claim `web-0-data` of the pod `web-0` and its volume `data`
-# stays one, the image `team/app` stays that of the nodes that hold it, and two zones of a region still look it. Words
-# of Kubernetes' own vocabulary stay (`vocabulary`), names keep their order (`tokens`), and what is no name is kept,
-# checked or left out (`fields`). Equal input gives equal output; nothing is left to chance.
+# A name is replaced word by word, and everywhere in the same way. So the claim `web-0-data` still belongs to the pod
+# `web-0` and its volume `data`, the image `team/app` is still on the same nodes, and two zones of a region still share
+# a prefix. Words of Kubernetes' own vocabulary stay (`vocabulary`), and names keep their order (`tokens`). Values that
+# are not names are kept, checked, or omitted (`fields`). The result is deterministic.
 
 _SHOWN = 3
 SOURCE = "an anonymized cluster"
-"""What such a cluster is called."""
+"""The source in the header of an anonymized cluster."""
 
 
 class Anonymous:
-    """What replaces what, for the names in some objects."""
+    """Replacements for the names in some objects."""
 
     def __init__(self, collected: Collected) -> None:
         self._book = Book(collected)
@@ -94,10 +94,10 @@ class Anonymous:
         config: Mapping[str, object] | None = None,
         keep_selectors: bool = False,
     ) -> Anonymous:
-        """`objects` are manifests, and `config` is the scheduler's configuration.
+        """Collect the names in `objects`, which are manifests, and in `config`, the scheduler's configuration.
 
-        Raises `InputError` for a device selector that looks into a text, unless such ones are kept, with every word in
-        them wherever it is.
+        Raises `InputError` for a device selector that depends on a text's content. With `keep_selectors`,
+        such selectors are kept, and every word in them stays everywhere.
         """
         collected = Collected()
         for item in objects:
@@ -108,7 +108,8 @@ class Anonymous:
     def of_lines(
         cls, lines: Iterable[bytes], *, config: Mapping[str, object] | None = None, keep_selectors: bool = False
     ) -> Anonymous:
-        """`lines` are a JSON object each, as `slim.Slim` makes them: faster, since a pod template is read once."""
+        """Collect the names in `lines`, one JSON object each, as `slim.Slim` writes them. This is faster, since a pod
+        template is read once."""
         collected = Collected()
         reading = Lines(collected)
         for line in lines:
@@ -130,27 +131,28 @@ class Anonymous:
         return cls(collected)
 
     def configuration(self, config: Mapping[str, object]) -> Json:
-        """The scheduler's configuration for the anonymized cluster."""
+        """Return the scheduler's configuration for the anonymized cluster."""
         return change_configuration(config, self._book)
 
     def replaced(self, item: Mapping[str, object]) -> Json | None:
-        """One of the objects; None for one of a kind that scheduling does not read, which is left out."""
+        """Return one of the objects, anonymized; None for a kind that scheduling does not read, which is omitted."""
         return change_object(item, self._book)
 
     def line(self, line: bytes) -> bytes | None:
-        """`replaced`, of and as JSON."""
+        """Return `replaced` for an object in JSON, also as JSON."""
         return self._lines.changed(line)
 
     def name(self, text: str) -> str:
-        """What a name, or `namespace/name`, is called now. Raises KeyError for one that is in none of the objects."""
+        """Return the replacement of a name, or of `namespace/name`. Raises KeyError for a name that is in none of the
+        objects."""
         return self._book.name(text) if text in self._book else "/".join(map(self._book.name, text.split("/")))
 
     def text(self, text: str) -> str:
-        """What is said about the cluster, such as an event's text, with the names that are in the objects replaced."""
+        """Return a message about the cluster, such as an event's, with the names of the objects replaced."""
         return self._book.message(text)
 
     def header(self, header: SnapshotHeader) -> SnapshotHeader:
-        """What the file of these objects says of itself: without where they came from."""
+        """Return the header of the anonymized file: without the source of the objects."""
         return replace(
             header,
             source=SOURCE,
@@ -160,11 +162,12 @@ class Anonymous:
         )
 
     def mapping(self) -> dict[str, str]:
-        """Words, addresses and long names to what replaced them, sorted; uids, which reveal nothing, are not in it."""
+        """Return words, addresses, and long names with their replacements, sorted. Uids are omitted, since they reveal
+        nothing."""
         return self._book.mapping()
 
 
 def anonymize(objects: Sequence[Mapping[str, object]], *, keep_selectors: bool = False) -> list[Json]:
-    """The objects, in their order, with everything replaced that could identify their owner."""
+    """Return the objects, in their order, with everything replaced that could identify their owner."""
     anonymous = Anonymous.of(objects, keep_selectors=keep_selectors)
     return [found for item in objects if (found := anonymous.replaced(item)) is not None]

@@ -1,6 +1,7 @@
-"""Which field holds what: a name, an amount, a time, ... Made from the records of `api`, so that none is forgotten.
+"""What each field holds: a name, an amount, a time, and so on.
 
-A field that no table here names is a name, and is replaced; one that no record has is left out.
+The tables derive from the records of `api`, so no field is forgotten. A field in none of the tables is a name, and is
+replaced; a field in no record is omitted.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ BY_FIELD: Mapping[str, Replacement] = {
     "unhealthy_pod_eviction_policy": _policy,
     "start": changes.ordinal,
     "disrupted_pods": changes.times,
-    # numbers of pods, or shares of them
+    # numbers of pods, or percentages of them
     "min_available": _share,
     "max_unavailable": _share,
     "max_surge": _share,
@@ -121,7 +122,7 @@ BY_FIELD: Mapping[str, Replacement] = {
     "distinct_attribute": _key,
     "capacity_key": _key,
     "share_id": _uid,
-    # how long, and when
+    # durations, or `Never`
     "expire_after": _lasting,
     "consolidate_after": _lasting,
     "termination_grace_period": _lasting,
@@ -147,7 +148,7 @@ BY_FIELD: Mapping[str, Replacement] = {
     "levels": changes.list_of(_key),
     "match_label_keys": changes.list_of(_key),
     "mismatch_label_keys": changes.list_of(_key),
-    # what a scheduler said, and under which name
+    # a scheduler's messages, and its name
     "message": _message,
     # a ConfigMap's
     "data": yunikorn.config_map,
@@ -158,8 +159,8 @@ BY_FIELD: Mapping[str, Replacement] = {
     "reporting_controller": _kept,
     "component": _kept,
 }
-"""The fields that hold no plain name, whichever record they are in. A scheduler's name stays: the configuration that
-names it is not in the snapshot."""
+"""Fields that hold no plain name, in any record. A scheduler's name stays, since the configuration with that name is
+not in the snapshot."""
 
 NAMES: Mapping[type[Struct], Replacement] = {
     types.Container: _dns_label,
@@ -168,10 +169,10 @@ NAMES: Mapping[type[Struct], Replacement] = {
     types.ContainerPort: changes.name(changes.PORT_NAME),
     pod_volumes.Volume: _dns_label,
 }
-"""The records whose `name` has to be shorter than others."""
+"""Records whose `name` has a shorter maximum length than other names."""
 
 OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
-    # what others say in sentences of their own cannot be taken apart: none of it is kept
+    # messages of other programs have no known form, so they are omitted
     (kueue.Condition, "message"): lambda _value, _names: None,
     (kueue.AdmissionCheckState, "message"): lambda _value, _names: None,
     (types.ContainerStateWaiting, "message"): lambda _value, _names: None,
@@ -186,7 +187,7 @@ OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
     (karpenter.CapacityReservation, "reservation_type"): _value_of(f"{karpenter.AWS}/capacity-reservation-type"),
     (karpenter.CapacityReservation, "instance_type"): _value_of("node.kubernetes.io/instance-type"),
     (karpenter.CapacityReservation, "availability_zone"): _value_of(_ZONE),
-    # prices are confidential, and decide only the order of types
+    # prices are confidential, and decide only the order of instance types
     (karpenter.NodeOverlaySpec, "price"): lambda _value, _names: None,
     (karpenter.NodeOverlaySpec, "price_adjustment"): lambda _value, _names: None,
     (other_schedulers.SchedulerConfigSpec, "default_node_selector"): changes.text(changes.label_pairs),
@@ -196,7 +197,7 @@ OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
     (kueue.QueueResourceQuota, "name"): changes.text(changes.resource),
     (kueue.ResourceGroup, "covered_resources"): changes.list_of(changes.text(changes.resource)),
 }
-"""The fields that mean something else in one record than in others."""
+"""Fields that have another meaning in one record than elsewhere."""
 
 WRAPPED: Mapping[type[Struct], Callable[[Mapping[str, Replacement]], Replacement]] = {
     types.Taint: changes.requirement,
@@ -210,7 +211,7 @@ WRAPPED: Mapping[type[Struct], Callable[[Mapping[str, Replacement]], Replacement
     devices.DeviceTaint: changes.requirement,
     devices.DeviceToleration: changes.requirement,
 }
-"""The records of which one field says how to read another."""
+"""Records in which one field decides how another is read."""
 
 
 def _of_record(kind: type[Struct]) -> dict[str, Replacement]:
@@ -263,7 +264,7 @@ class _Avoided(Struct, frozen=True, rename="camel"):
 
 
 def _placed(written: str, names: Names) -> str:
-    """The level of a topology, or `true` for an unconstrained one."""
+    """Return the level of a topology, or `true` for an unconstrained one."""
     return written if written in ("true", "false") else changes.label_key(written, names)
 
 
@@ -308,14 +309,14 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     **dict.fromkeys(MAINTENANCE_ANNOTATIONS, _message),
     **dict.fromkeys((scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY, scheduler_plugins.TOLERATION_SECONDS), _number),
 }
-"""The annotations that are read; no other is kept."""
+"""The annotations that are read; all others are omitted."""
 
 
 # --- kinds
 
 
 _CLUSTER_API = frozenset(key for key, kind in KINDS.items() if kind.addon == "Cluster API")
-"""Their templates are a provider's own."""
+"""Kinds whose templates are a provider's own."""
 
 
 def _records() -> dict[str, Record]:
@@ -335,7 +336,7 @@ def _records() -> dict[str, Record]:
 
 
 RECORDS: Mapping[str, Record] = _records()
-"""Kind to what its objects hold."""
+"""The fields of a kind's objects, by kind."""
 POD: Mapping[str, Record] = {key: part for key, part in RECORDS["Pod"].fields.items() if isinstance(part, Record)}
 """The parts of a pod."""
 
@@ -343,7 +344,7 @@ _API_VERSION = re.compile(r"|v[0-9]+(?:(?:alpha|beta)[0-9]+)?")
 
 
 def change_object(item: Mapping[str, object], names: Names) -> Json | None:
-    """The object; None for one that scheduling does not read."""
+    """Return the object with its names replaced; None for one that scheduling does not read."""
     kind, written = item.get("kind"), item.get("apiVersion") or ""
     if not isinstance(kind, str) or not isinstance(written, str):
         return None
@@ -362,7 +363,8 @@ def change_object(item: Mapping[str, object], names: Names) -> Json | None:
 
 
 def _is_read(event: Mapping[str, object], group: str) -> bool:
-    """Of a text that was cut, the last name may be half a name, and none can be known again."""
+    """Return whether an event is kept. A truncated message is omitted: its last name may be incomplete, and cannot be
+    found again."""
     if group not in events.GROUPS or event.get("reason") not in events.REASONS - events.OF_CLAIMS:
         return False
     texts = (event.get("message"), event.get("note"))

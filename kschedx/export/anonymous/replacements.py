@@ -1,4 +1,4 @@
-"""What replaces what in an anonymized cluster: one pass finds the words, another makes their replacements."""
+"""Replacements in an anonymized cluster: the first pass collects the words, the second one replaces them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from kschedx.export.anonymous.vocabulary import VOCABULARY, WORD
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.storage import CSI_PREFIX, csi_limit_key
 
-# The first pass over a cluster: everything that has to be replaced.
+# The first pass over a cluster: it collects everything that is replaced.
 
 
 class Collected:
-    """`changes.Names` that keeps what it sees."""
+    """An implementation of `changes.Names` that records what it is called with."""
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
-        """Name to the bytes that it may have at most, wherever it was seen."""
+        """The maximum length in bytes by name; the smallest if a name occurs in several places."""
         self.values: defaultdict[str, set[str]] = defaultdict(set)
-        """Label or taint to its values."""
+        """Values by key of a label or taint."""
         self.compared_keys: set[str] = set()
         self.ordinals: set[str] = set()
         self.kept: set[str] = set()
@@ -33,7 +33,7 @@ class Collected:
         self.ips: set[str] = set()
         self.messages: set[str] = set()
         self.looking: dict[str, str] = {}
-        """Object to how it looks into texts."""
+        """The operation by which an object's selector depends on a text's content, by object."""
         self._owner = ""
 
     def name(self, text: str, limit: int = DNS_SUBDOMAIN) -> str:
@@ -77,22 +77,23 @@ class Collected:
         return text
 
 
-# Replacements for words, so that names keep their order.
+# Replacements for words, which keep the order of names.
 
 _REGIONS = (*digits, "A", "a")
-"""A word that begins with a digit, or with a capital letter, is replaced by one that does."""
+"""The replacement of a word that begins with a digit or a capital letter begins with one, too."""
 _LETTERS = "".join(sorted(set(ascii_lowercase) - set("cmrt")))
-"""How a prefix ends, if it can. With digits behind them, the letters left out might read as an EC2 instance type."""
+"""The last letters of prefixes, if one of them fits. Followed by digits, the omitted letters could read as an EC2
+instance type."""
 _NO_ROOM = "t"
-"""Ends the prefix of words such as 100 between 10 and 1000: being distinct matters more than their order."""
+"""The end of a prefix for words such as 100, between 10 and 1000. Distinct replacements matter more than order."""
 _LAST = chr(0x10FFFF)
 
 
 def tokens(words: Iterable[str], kept: Collection[str]) -> dict[str, str]:
-    """Each word to another one, such that all of them, with the kept ones in between, sort as before.
+    """Return a replacement for each word, such that all of them sort as before, also among the kept words.
 
-    A token is a letter or two that put it between its kept neighbours, and a number of fixed width. Names made of such
-    words with `-`, `.` and `/` in between then sort as before, too.
+    A token is a prefix that sorts it between the neighboring kept words, and a number of fixed width. So names that
+    join such words with `-`, `.`, and `/` sort as before, too.
     """
     bounds = sorted({*kept, *_REGIONS})
     gaps: dict[int, list[str]] = {}
@@ -107,45 +108,45 @@ def tokens(words: Iterable[str], kept: Collection[str]) -> dict[str, str]:
 
 
 def _between(low: str, high: str) -> str:
-    """The shortest text that sorts with all its continuations after `low` and before `high`."""
+    """Return the shortest text that sorts, with all its continuations, after `low` and before `high`."""
     prefixes = (
         low[:length] + letter for letters in (_LETTERS, digits) for length in range(len(low) + 1) for letter in letters
     )
     return next((prefix for prefix in prefixes if prefix >= low and prefix + _LAST < high), low + _NO_ROOM)
 
 
-# The second pass over a cluster: what replaces what.
+# The second pass over a cluster: it replaces names.
 
 INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _EC2 = re.compile(
     r"[a-z]{1,3}-?[0-9][a-z0-9-]{0,8}\.(?:nano|micro|small|medium|large|metal|[0-9]{0,3}xlarge|metal-[0-9]{1,2}xl)"
 )
-"""What EC2 calls its machines: how many volumes one can attach depends on it."""
+"""EC2's instance types: they decide how many volumes can be attached."""
 
 _EC2_PARTS = ("karpenter.k8s.aws/instance-family", "karpenter.k8s.aws/instance-size")
 _EC2_PART = re.compile(
     r"[a-z]{1,3}-?[0-9][a-z0-9-]{0,8}|nano|micro|small|medium|large|metal|[0-9]{0,3}xlarge|metal-[0-9]{1,2}xl"
 )
-"""What those names are made of."""
+"""The family or size in an instance type."""
 
 _EC2_FACTS = "karpenter.k8s.aws/instance-"
-"""Labels that say what such a machine has: amounts, and which category."""
+"""The prefix of labels with facts of an instance type: amounts, and its category."""
 _EC2_FACT = re.compile(r"[0-9]{1,9}|a|c|d|dl|f|g|gr|h|hpc|i|im|inf|is|m|mac|p|r|t|trn|u|vt|x|z")
 
 _CHUNK = re.compile(r"""[^\s"'()\[\]{},;]+""")
 _COUNT = re.compile(r"[0-9]{1,6}(?:/[0-9]{1,6})?[.:]?", re.ASCII)
-"""`3`, `0/6`: in a message, a number is no name."""
+"""`3`, `0/6`: a number in a message is not a name."""
 
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _ADDRESS = re.compile(rf"(?<![0-9A-Za-z]){_OCTET}([.-])(?:{_OCTET}\1){{2}}{_OCTET}(?![0-9A-Za-z]|[.-][0-9])", re.ASCII)
-"""Of IPv4, in a name: `10.6.5.4`, or `10-6-5-4` as in many a node's."""
+"""An IPv4 address in a name: `10.6.5.4`, or `10-6-5-4` as in many node names."""
 
 _IPV4, _IPV6 = int(ipaddress.IPv4Address("198.18.0.0")), int(ipaddress.IPv6Address("2001:db8::"))
 """Addresses reserved for tests and documentation (RFC 2544, RFC 3849)."""
 
 
 class Book:
-    """`changes.Names` that replaces what was collected. Raises KeyError for a name that was not."""
+    """An implementation of `changes.Names` that replaces what was collected. Raises KeyError for any other name."""
 
     def __init__(self, seen: Collected) -> None:
         self._values: dict[tuple[str, str], str] = {}
@@ -173,7 +174,7 @@ class Book:
         self._messages: dict[str, str] = {}
 
     def _by_words(self, text: str) -> str:
-        """Word by word; an address, with dots or dashes, as a whole."""
+        """Replace every word. An address, with dots or dashes, is replaced as a whole."""
         parts: list[str] = []
         end = 0
         for found in _ADDRESS.finditer(text):
@@ -187,7 +188,7 @@ class Book:
         return self._tokens.get(found[0], found[0])
 
     def _shortened(self, names: dict[str, int]) -> dict[str, str]:
-        """Names that grew beyond what is allowed, as one word, behind the domain of a key."""
+        """Return replacements for names that became too long: one word, after the domain if the name has one."""
         grown = [text for text, limit in names.items() if _is_long(self._names[text], limit) > _is_long(text, limit)]
         return {
             text: "/".join(filter(None, (self._names[text].rpartition("/")[0], f"long{number}x")))
@@ -195,7 +196,8 @@ class Book:
         }
 
     def _attach_limits(self) -> dict[str, str]:
-        """Resources that are named after a driver in a way of their own."""
+        """Return replacements for the attach limits of CSI drivers, whose resource names derive from the driver's
+        name."""
         limits = {text for text in self._names if text.startswith(CSI_PREFIX)}
         drivers = self._names.items() if limits else ()
         return {limit: csi_limit_key(new) for old, new in drivers if (limit := csi_limit_key(old)) in limits}
@@ -256,12 +258,12 @@ def _dotted(address: re.Match[str]) -> str:
 
 
 def _names_in(message: str) -> Iterable[str]:
-    """The parts of a message that may be names."""
+    """Return the parts of a message that may be names."""
     return (chunk for chunk in _CHUNK.findall(message) if not _COUNT.fullmatch(chunk))
 
 
 def _stays(key: str, value: str, compared: bool) -> bool:
-    """Whether a rule looks into the value."""
+    """Return whether the value stays because a rule parses it."""
     if key in _EC2_PARTS:
         return _EC2_PART.fullmatch(value) is not None
     if key.startswith(_EC2_FACTS) and _EC2_FACT.fullmatch(value):
@@ -272,12 +274,12 @@ def _stays(key: str, value: str, compared: bool) -> bool:
 
 
 def _is_long(text: str, limit: int) -> bool:
-    """Of a key, what follows the domain counts."""
+    """Return whether a name is too long. For a key, only the part after the domain counts."""
     return len(text.rpartition("/")[2].encode(errors="surrogatepass")) > limit
 
 
 def _addresses(texts: Iterable[str]) -> Iterable[tuple[str, str]]:
-    """Every address as another one; special addresses stay, and what is no address gets a number."""
+    """Yield each address with its replacement. Special addresses stay, and a text that is no address gets a number."""
     for number, text in enumerate(texts, start=1):
         try:
             address = ipaddress.ip_address(text)

@@ -1,4 +1,4 @@
-"""How a value is changed, by what it holds: names, flags, devices, queues, configurations."""
+"""How a value is anonymized, depending on what it holds: names, flags, devices, queues, configurations."""
 
 from __future__ import annotations
 
@@ -17,47 +17,47 @@ from kschedx.kube.other_schedulers import QUEUES_FILE
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import Operator
 
-# How a value is changed: what is a name in it, and what is not.
+# How a value is anonymized: which parts of it are names.
 
 DNS_SUBDOMAIN = 253
 DNS_LABEL = 63
 LABEL_VALUE = 63
 PORT_NAME = 15
-"""Bytes that a name may have."""
+"""The maximum length of a port's name in bytes."""
 ANY_LENGTH = 2**31
 
 
 class Names(Protocol):
-    """Collects names, or replaces them."""
+    """Collects or replaces names."""
 
     def name(self, text: str, limit: int = DNS_SUBDOMAIN) -> str:
-        """What is compared with other names, whole or as the part of one, and may be `limit` bytes long."""
+        """Replace a text of at most `limit` bytes that is compared with other names, as a whole or as a part."""
         ...
 
     def value(self, key: str, text: str) -> str:
-        """The value of a label or taint of this key."""
+        """Replace the value of a label or taint with this key."""
         ...
 
     def compared(self, key: str) -> None:
-        """The values of labels or taints of this key are compared as numbers."""
+        """Note that values of labels or taints with this key are compared as numbers."""
         ...
 
     def ordinal(self, number: int) -> None:
-        """A name with this number behind it will be made from another one."""
+        """Note that a name with this number at its end will be formed from another name."""
         ...
 
     def keep(self, text: str) -> None:
-        """Every word of the text stays, wherever it is."""
+        """Keep every word of the text, wherever it occurs."""
         ...
 
     def is_kept(self, text: str) -> bool: ...
 
     def begin(self, owner: str) -> None:
-        """What comes next is of this object."""
+        """Begin an object: the following calls belong to it."""
         ...
 
     def look_into(self, why: str) -> None:
-        """The object looks into texts, so that none can stand for another there."""
+        """Note the operation by which the object's selector depends on a text's content."""
         ...
 
     def uid(self, text: str) -> str: ...
@@ -65,24 +65,25 @@ class Names(Protocol):
     def ip(self, text: str) -> str: ...
 
     def message(self, text: str) -> str:
-        """A text of kube-scheduler's, with names in it."""
+        """Replace the names in a message of kube-scheduler."""
         ...
 
 
 Json = dict[str, object]
 Replacement = Callable[[object, Names], object]
-"""A field's value with its names replaced; None where there is nothing to keep."""
+"""Returns a field's value with its names replaced, or None to omit it."""
 
 
 def is_map(value: object) -> TypeGuard[Mapping[str, object]]:
     return isinstance(value, dict)
 
 
-# --- texts
+# --- strings
 
 
 def text(change: Callable[[str, Names], str | None]) -> Replacement:
-    """For strings; what is of another type is left out. An empty one may say something: no storage class at all."""
+    """Return the replacement for strings; other types are omitted. An empty string may have a meaning, such as no
+    storage class."""
 
     def changed(value: object, names: Names) -> object:
         if not isinstance(value, str):
@@ -101,7 +102,7 @@ def as_written(written: str, _: Names) -> str:
 
 
 def label_key(written: str, names: Names) -> str:
-    """A label's or taint's key, or the name of a resource: `name` or `example.com/name`."""
+    """Replace the key of a label or taint, or the name of a resource: `name` or `example.com/name`."""
     return names.name(written, DNS_LABEL)
 
 
@@ -113,7 +114,7 @@ def resource(written: str, names: Names) -> str:
 
 
 def time(written: str, _: Names) -> str | None:
-    """Times stay: which pod started first decides about victims, and which event came last about notes."""
+    """Keep a time: start times decide which pods become victims, and times of events decide which note is last."""
     try:
         nanoseconds(written)
     except InputError:
@@ -125,7 +126,7 @@ _VERSION = re.compile(r"v?[0-9]+\.[0-9]+(?:\.[0-9]+)?(?![0-9])", re.ASCII)
 
 
 def version(written: str, _: Names) -> str | None:
-    """`v1.36.2` of `v1.36.2-gke.1282001`: the release, without who built it."""
+    """Return `v1.36.2` for `v1.36.2-gke.1282001`: the version without its vendor."""
     found = _VERSION.match(written)
     return found[0] if found else None
 
@@ -134,7 +135,7 @@ _CORE = re.compile(r"[0-9]{1,20}\.[0-9]{1,20}\.[0-9]{1,20}(?![0-9.])", re.ASCII)
 
 
 def semver(written: str, names: Names) -> str:
-    """`1.2.3-a1+b1` of `1.2.3-acme+rack`: a device's version keeps its numbers."""
+    """Return `1.2.3-a1+b1` for `1.2.3-acme+rack`: a device's version keeps its numbers."""
     core = _CORE.match(written)
     if core is None:
         return names.name(written, ANY_LENGTH)
@@ -147,12 +148,12 @@ def semver(written: str, names: Names) -> str:
 
 
 def revision(written: str, _: Names) -> str | None:
-    """A number in a string."""
+    """Keep a number in a string."""
     return written if written.isascii() and written.isdigit() and len(written) < 10 else None
 
 
 def label_pairs(written: str, names: Names) -> str:
-    """`key=value,other=value`"""
+    """Replace the names in `key=value,other=value`."""
     pairs = [[part.strip() for part in pair.split("=")] for pair in written.split(",")]
     return ",".join(
         f"{label_key(pair[0], names)}={names.value(pair[0], pair[1])}" if len(pair) == 2 else names.name("=".join(pair))
@@ -161,7 +162,7 @@ def label_pairs(written: str, names: Names) -> str:
 
 
 def taint_list(written: str, names: Names) -> str:
-    """`key=value:effect,key:effect`"""
+    """Replace the names in `key=value:effect,key:effect`."""
 
     def one(text: str) -> str:
         named, colon, effect = text.partition(":")
@@ -177,7 +178,7 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def encoded(change: Replacement) -> Replacement:
-    """For JSON in a string; what is none is left out."""
+    """Return the replacement for JSON in a string; invalid JSON is omitted."""
 
     def changed(written: str, names: Names) -> str | None:
         try:
@@ -219,7 +220,7 @@ def list_of(change: Replacement) -> Replacement:
 
 
 class ListOf:
-    """A list of which each item is changed alike."""
+    """The replacement for a list, all of whose items have the same form."""
 
     def __init__(self, item: Replacement) -> None:
         self.item = item
@@ -242,26 +243,26 @@ _STANDARD = re.compile(r"v1\.[0-9]{1,3}")
 
 
 def _label_value(key: str, value: str, names: Names) -> str:
-    """Of a Pod Security Standard the version stays."""
+    """Replace the value of a label. The version of a Pod Security Standard stays."""
     return value if key.startswith(PREFIX) and _STANDARD.fullmatch(value) else names.value(key, value)
 
 
 def texts(value: object, names: Names) -> object:
-    """Keys, which are names too, to texts with names in them."""
+    """Replace a map of names to texts with names in them."""
     if not is_map(value):
         return None
     return {label_key(key, names): names.message(item) for key, item in value.items() if isinstance(item, str)}
 
 
 def amounts(value: object, names: Names) -> object:
-    """Resources to quantities."""
+    """Replace a map of resources to quantities."""
     if not is_map(value):
         return None
     return {resource(key, names): quantity(amount, names) for key, amount in value.items()}
 
 
 def by_name(change: Replacement) -> Replacement:
-    """Qualified names to records."""
+    """Return the replacement for a map of qualified names to records."""
 
     def changed(value: object, names: Names) -> object:
         if not is_map(value):
@@ -273,14 +274,14 @@ def by_name(change: Replacement) -> Replacement:
 
 
 def times(value: object, names: Names) -> object:
-    """Names to times."""
+    """Replace a map of names to times."""
     if not is_map(value):
         return None
     return {names.name(key): time(item, names) or "" for key, item in value.items() if isinstance(item, str)}
 
 
 class Record:
-    """A map with known fields."""
+    """The replacement for a map with known fields."""
 
     def __init__(self, fields: Mapping[str, Replacement]) -> None:
         self.fields = dict(fields)
@@ -296,7 +297,7 @@ class Record:
         return found
 
     def both(self, other: Mapping[str, Replacement]) -> Record:
-        """With the fields of another one too."""
+        """Return a record with the fields of both."""
         fields = dict(self.fields)
         for key, change in other.items():
             own = fields.get(key)
@@ -305,7 +306,7 @@ class Record:
 
 
 def _both(one: Replacement, other: Replacement) -> Replacement:
-    """The fields of either record, or of the records of either list; else the other."""
+    """Merge the fields of two records, or of the records in two lists. Otherwise return the other replacement."""
     if isinstance(one, Record) and isinstance(other, Record):
         return one.both(other.fields)
     if isinstance(one, ListOf) and isinstance(other, ListOf):
@@ -314,11 +315,11 @@ def _both(one: Replacement, other: Replacement) -> Replacement:
 
 
 _BOUNDS = (Operator.GT, Operator.LT, "Gte", "Lte")
-"""Operators for which a value is a number; the last two are Karpenter's."""
+"""Operators that compare numbers; the last two are Karpenter's."""
 
 
 def requirement(fields: Mapping[str, Replacement]) -> Replacement:
-    """A condition on a label, a taint or a toleration: what its value is like depends on its key."""
+    """Return the replacement for a requirement, taint, or toleration: its key decides how its value is replaced."""
     record = Record({key: change for key, change in fields.items() if key not in ("value", "values")})
 
     def changed(value: object, names: Names) -> object:
@@ -340,7 +341,8 @@ def requirement(fields: Mapping[str, Replacement]) -> Replacement:
 
 
 def condition(fields: Mapping[str, Replacement]) -> Replacement:
-    """A pod's condition. Only what kube-scheduler says of it is read; others' texts may hold anything."""
+    """Return the replacement for a pod's condition. Only kube-scheduler's message is kept, since others may hold
+    anything."""
     record = Record(fields)
     silent = Record({key: change for key, change in fields.items() if key != "message"})
 
@@ -351,19 +353,20 @@ def condition(fields: Mapping[str, Replacement]) -> Replacement:
     return changed
 
 
-# The flags of cluster-autoscaler's Deployment: keys in them are replaced as everywhere, what could be a name goes.
+# The flags of cluster-autoscaler's Deployment. Keys in them are replaced as everywhere; anything else that could be a
+# name is omitted.
 
 _KEYS = frozenset({"balancing-label", "balancing-ignore-label", "startup-taint", "ignore-taint", "status-taint"})
 """Flags whose value is the key of a label or taint."""
 _KEPT_FLAGS = frozenset({"bypassed-scheduler-names", "allowed-scheduler-names", "cloud-provider", "expander"})
-"""Flags whose names stay, as a scheduler's does everywhere."""
+"""Flags whose names stay; schedulers' names stay everywhere."""
 _SOME_FILE = "scheduler.yaml"
-"""Stands for the path of a file, which could name something."""
+"""Replaces the path of a file, which could contain a name."""
 _AMOUNT = re.compile(r"[0-9.:+-]+(?:ns|us|ms|[smh0-9.])*|true|false")
 
 
 def keep_flags(deployment: Mapping[str, object], changed: Json, names: Names) -> None:
-    """Gives an anonymized Deployment that runs cluster-autoscaler its flags."""
+    """Add the flags to an anonymized Deployment that runs cluster-autoscaler."""
     for position, flags in autoscaler_command.flags_of_containers(deployment):
         at: object = changed
         for part in ("spec", "template", "spec", "containers"):
@@ -385,7 +388,7 @@ def _values(name: str, values: list[str], names: Names) -> Iterator[str]:
 
 # Attributes of devices.
 #
-# They are replaced as names are, but for those that a selector looks into, where it is kept as it is (`selectors`).
+# They are replaced like names, except those whose content a kept selector depends on (`selectors`).
 
 _VALUES: dict[str, Replacement] = {
     "int": number,
@@ -401,7 +404,7 @@ _KEPT_ATTRIBUTES: dict[str, Replacement] = _VALUES | {"string": text(as_written)
 
 
 def attributes(value: object, names: Names) -> object:
-    """By qualified name."""
+    """Replace a map of qualified names to attributes."""
     if not is_map(value):
         return None
     found: Json = {}
@@ -413,7 +416,7 @@ def attributes(value: object, names: Names) -> object:
     return found
 
 
-# What ConfigMaps hold in YAML: YuniKorn's queues with what they may use at most, and Kueue's Configuration.
+# YAML in ConfigMaps: YuniKorn's queues with their maximum resources, and Kueue's Configuration.
 
 _MOST_LEVELS = 12
 
@@ -424,7 +427,7 @@ def _queues(levels: int) -> Replacement:
 
 
 _SETTING = re.compile(r"[A-Z][A-Za-z]+|[0-9.]+(?:ms|[hms])(?:[0-9]+[hms])*")
-"""A name of an enumeration, or a duration."""
+"""The name of an enumeration's value, or a duration."""
 
 
 def _setting(value: object, _: Names) -> object:
@@ -433,7 +436,7 @@ def _setting(value: object, _: Names) -> object:
 
 
 def _settings(value: object, names: Names) -> object:
-    """Names of gates to settings."""
+    """Replace a map of gates to settings."""
     return (
         {key: _setting(item, names) for key, item in value.items() if _SETTING.fullmatch(key)}
         if is_map(value)
@@ -466,11 +469,11 @@ _DOCUMENTS: Mapping[str, Record] = {
         }
     ),
 }
-"""The name of a file, or what a text has in it, to what of it stays."""
+"""The kept fields of a document, by the name of its file or by a text that it contains."""
 
 
 def config_map(value: object, names: Names) -> object:
-    """The data of a ConfigMap: texts with names in them, but for documents that are known."""
+    """Replace the data of a ConfigMap: texts with names in them, and known documents."""
     if not is_map(value):
         return None
     found: Json = {}
@@ -491,9 +494,8 @@ def _document(written: str, record: Record, names: Names) -> str:
     return msgspec.json.encode(record(document, names) or {}).decode()
 
 
-# The scheduler's configuration: labels and resources that it names are replaced as those of the cluster are.
-#
-# Plugins, profiles and everything else that is Kubernetes' own stay; what scheduling does not read is left out.
+# The scheduler's configuration. Its labels and resources are replaced like those of the cluster. Plugins, profiles, and
+# everything else that Kubernetes defines stay; what scheduling does not read is omitted.
 
 _LEFT_OUT = frozenset(
     {
@@ -515,14 +517,14 @@ _BY_KEY: Mapping[str, _Change] = {
     "label": label_key,
     "urlPrefix": lambda _, __: "https://extender.invalid",
 }
-"""A text of one of these keys."""
+"""Replacements for strings, by their key."""
 _IN_LIST: Mapping[str, _Change] = {
     "labels": label_key,
     "matchLabelKeys": label_key,
     "ignoredResources": _resource,
     "ignoredResourceGroups": lambda written, names: names.name(written),
 }
-"""The texts in a list of one of these keys."""
+"""Replacements for the strings in a list, by the key of the list."""
 _OF_RESOURCES = ("resources", "managedResources")
 
 
@@ -559,7 +561,7 @@ def _of_resource(value: object, names: Names) -> object:
 
 
 def _requirement(value: Mapping[str, object], names: Names) -> Json:
-    """Of labels, or of a node's name."""
+    """Replace a requirement on labels, or on a node's name."""
     key, listed = str(value["key"]), value.get("values")
     values = listed if isinstance(listed, list) else []
     if key == "metadata.name":

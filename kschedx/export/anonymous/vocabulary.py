@@ -1,7 +1,7 @@
 """The words that stay in an anonymized cluster: Kubernetes' own, and public ones that a rule reads by name.
 
-A name is replaced word by word, so it stays where all of its words are in here. No decision may depend on a word that
-is not: the tests hold every recorded decision against it.
+A name is replaced word by word, so it stays if all of its words are listed here. No decision may depend on a word that
+is not listed; the tests check every recorded decision.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from kschedx.kube.kinds import KINDS
 
 WORD = re.compile("[0-9A-Za-z\x80-\U0010ffff]+")
-"""What a name consists of, between `-`, `.`, `/`, `_`, `:` and whatever else is neither letter nor digit."""
+"""A word of a name, between `-`, `.`, `/`, `_`, `:`, and any other character that is neither a letter nor a digit."""
 
 _LABELS = """
 kubernetes.io/hostname kubernetes.io/os kubernetes.io/arch beta.kubernetes.io/os beta.kubernetes.io/arch
@@ -53,7 +53,7 @@ yunikorn.apache.org/queue yunikorn.apache.org/app-id queue applicationId spark-a
 yunikorn-configs queues.yaml vcore
 UnschedulableOnNodePool OverLimit NonPreemptibleOverQuota Available Succeeded Failed Expired Running Aborted
 """
-"""States, and keys of labels and annotations."""
+"""States, and keys of labels and annotations, of other schedulers."""
 
 _TAINTS = """
 node.kubernetes.io/not-ready node.kubernetes.io/unreachable node.kubernetes.io/unschedulable
@@ -90,7 +90,7 @@ topology.disk.csi.azure.com/zone
 projects/UNSPECIFIED/zones/regions/disks aws://vol
 Managed managed Dedicated dedicated Shared shared
 """
-"""Translated volumes are compared with others by handles that are put together from these."""
+"""Handles of translated volumes are compared with others, and consist of these words."""
 
 _VALUES = """
 In NotIn Exists DoesNotExist Gt Lt Equal
@@ -114,7 +114,7 @@ Container
 ExtendWebSocketsToKubelet InPlacePodLevelResourcesVerticalScaling InPlacePodVerticalScalingInitContainers
 RestartAllContainersOnContainerExits UserNamespacesHostNetworkSupport
 """
-"""Of fields that take one of a few: operators, effects, phases, conditions, features that kube-scheduler knows."""
+"""Values of enumerations: operators, effects, phases, conditions, and features that kube-scheduler knows."""
 
 _DEVICES = """
 device driver attributes capacity allowMultipleAllocations has in true false null cel bind dyn type optional of none
@@ -124,13 +124,13 @@ isSorted sets contains equivalent intersects int uint double bool string bytes l
 All ExactCount FromClass FromClaim pods podgroups resource.kubernetes.io resource.k8s.io v1beta2 v1alpha3 deviceclass
 claim container request extended resources
 """
-"""Of CEL, and of what kube-scheduler names itself."""
+"""Words of CEL, and names that kube-scheduler itself defines."""
 
 _KINDS = " ".join((
     "Pod Node PersistentVolumeClaim PodGroup v1 v1beta1 policy/v1 scheduling.k8s.io",
     *(f"{kind.name} {kind.api_version}" for kind in KINDS.values() if kind.template),
 ))  # fmt: skip
-"""Owners of pods among them."""
+"""Kinds, among them owners of pods."""
 
 _MESSAGES = """
 0 nodes are available: Insufficient cpu, Too many pods. node(s) were unschedulable, had untolerated taint {}, that the
@@ -160,7 +160,7 @@ resource pool is currently being updated. deallocation deletion of ResourceClaim
 preemption: not eligible due to preemptionPolicy=Never. Preemption is not helpful for scheduling. No preemption
 victims found for incoming pod. on node. no nodes available to schedule pods. node(s) had
 """
-"""kube-scheduler's texts are replaced word by word too: what is not a name in them must stay."""
+"""kube-scheduler's messages are replaced word by word, too: words in them that are not names must stay."""
 
 _AUTOSCALER = """
 cluster-autoscaler-status cluster-autoscaler-priority-expander status priorities cluster-autoscaler.kubernetes.io
@@ -197,7 +197,7 @@ WhenEmpty WhenUnderutilized WhenEmptyOrUnderutilized Underutilized Empty Drifted
 ValidationSucceeded NodeClassReady NodeRegistrationHealthy Launched Registered Initialized Consolidatable
 InstanceTerminating Drained VolumesDetached Unconsolidatable DisruptionBlocked
 """
-"""Labels, conditions, and values of fields that take one of a few."""
+"""Karpenter's labels, conditions, and values of enumerations."""
 
 _KARPENTER_MESSAGES = """
 Failed to schedule pod, did not tolerate taint (taint=) all available instance types exceed limits for nodepool
@@ -210,14 +210,14 @@ considered unbound because it define a storage class
 """
 
 _SET_REQUESTS = "LimitRanger plugin set Pod resources updated by container init request limit"
-"""In the annotations of a LimitRange and of a VerticalPodAutoscaler."""
+"""Words in the annotations of a LimitRange and of a VerticalPodAutoscaler."""
 
 _FACTS_OF_NODES = """
 ai alibabacloud aliyun amazon cast cattle cilium civo confidentialcontainers dev digitalocean exoscale gvisor hetzner
 huawei ibm k3s katacontainers kubevirt linode mellanox microsoft nutanix oraclecloud ovh qualcomm rke scaleway spotinst
 talos vultr xilinx accelerators architecture datacenter gpus kernel lifecycle machine model provider rack ssd
 """
-"""In labels that state facts, which no fix sets."""
+"""Words in labels that state facts, which no fix sets."""
 
 VOCABULARY: frozenset[str] = frozenset(
     WORD.findall(
@@ -243,4 +243,5 @@ VOCABULARY: frozenset[str] = frozenset(
         )
     )
 ) | frozenset("0123456789")
-"""Numbers of one digit reveal nothing, and a StatefulSet's first pod is number 0."""
+"""All words that stay, among them numbers of one digit: these reveal nothing, and a StatefulSet's first pod is number
+0."""
