@@ -1,4 +1,4 @@
-"""The DaemonSet controller: its rolling update, and the pods that it makes for the nodes that the template allows."""
+"""The DaemonSet controller: its rolling update, and the pods that it creates for the nodes that the template allows."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
-# The DaemonSet controller's rolling update: which old pods it deletes and where it creates new ones next.
-#
-# One call is one sync of the controller. Upstream: pkg/controller/daemon/update.go. The controller goes through nodes
-# in random order; here it is the order of `nodes`.
+# The DaemonSet controller's rolling update: which old pods it deletes and where it creates new ones next. One call is
+# one sync of the controller. Upstream: pkg/controller/daemon/update.go. The controller goes through nodes in random
+# order; here it is the order of `nodes`.
 
 
 class PodState(Enum):
-    """A pod on a node, or waiting for it."""
+    """The state of a pod that is on a node or pending for it."""
 
     AVAILABLE = "available"
     UNAVAILABLE = "unavailable"
@@ -38,7 +37,7 @@ class NodePods(Struct, frozen=True, kw_only=True):
 
 
 class DaemonSetSpec(Struct, frozen=True, kw_only=True):
-    """What the controller reads of a DaemonSet's update strategy, as numbers of nodes."""
+    """The fields of a DaemonSet's update strategy that the controller reads, as numbers of nodes."""
 
     max_unavailable: int
     max_surge: int = 0
@@ -46,14 +45,14 @@ class DaemonSetSpec(Struct, frozen=True, kw_only=True):
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """Nodes whose old pod one sync deletes, and nodes on which it creates a new one."""
+    """The nodes whose old pod one sync deletes, and the nodes on which it creates a new one."""
 
     delete: tuple[str, ...] = ()
     create: tuple[str, ...] = ()
 
 
 def sync(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> Step:
-    """What one sync changes; `nodes` are all that should have a pod."""
+    """Return what one sync changes; `nodes` are all that should have a pod."""
     missing = tuple(name for name, pods in nodes.items() if pods.old is None and pods.new is None)
     if missing or spec.is_on_delete:
         return Step(create=missing)
@@ -61,7 +60,7 @@ def sync(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> Step:
 
 
 def _in_place(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> Step:
-    """Old pods that are not available go at once, others as long as few enough pods are away."""
+    """Delete old pods that are not available at once, and others as long as few enough pods are missing."""
     broken = [name for name, pods in nodes.items() if pods.old is PodState.UNAVAILABLE and pods.new is None]
     away = len(broken) + sum(pods.new is PodState.UNAVAILABLE for pods in nodes.values())
     candidates = [name for name, pods in nodes.items() if pods.old is PodState.AVAILABLE and pods.new is None]
@@ -69,7 +68,7 @@ def _in_place(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> Step:
 
 
 def _with_surge(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> Step:
-    """An old pod that is ready stays until the new one beside it is available."""
+    """Keep an old pod that is ready until the new one on its node is available."""
     waiting = sum(pods.old is not None and pods.new is PodState.UNAVAILABLE for pods in nodes.values())
     replaced = [
         name
@@ -81,14 +80,14 @@ def _with_surge(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> Step:
     return Step(delete=tuple(replaced), create=(*broken, *candidates[: max(spec.max_surge - waiting, 0)]))
 
 
-# The pods that a DaemonSet's controller makes: one for each node that its template allows.
+# The pods that a DaemonSet's controller creates: one for each node that its template allows.
 
 
 def pods_for(
     snapshot: Snapshot, setup: Setup, manifest: Manifest, is_wanted: Callable[[str], bool]
 ) -> tuple[Snapshot, list[Pod]]:
-    """The pods, which wait, for nodes by their names, as far as the template allows them, and the cluster with what is
-    made for them. Raises `InputError` with the DaemonSet."""
+    """Return the cluster with the objects that are created for the pods, and the pending pods for the wanted nodes that
+    the template allows. `is_wanted` takes a node's name. Raises `InputError` with the DaemonSet."""
     made = made_of(manifest)
     subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=made.others, maker=manifest)
     others = {node.name for node in snapshot.cluster.nodes if not is_wanted(node.name)}
@@ -97,8 +96,8 @@ def pods_for(
 
 
 def pinned_for(snapshot: Snapshot, setup: Setup, like: Pod, others: Collection[str]) -> tuple[Snapshot, list[Pod]]:
-    """The pods, which wait, for every node that the template of one allows, but for `others`; and the cluster with the
-    claims that each has for itself."""
+    """Return the cluster with the pods' own claims, and a pending pod for every node that the template of `like`
+    allows, except `others`."""
     comparison = compares_taints(setup)
     nodes = snapshot.cluster.nodes
     names = [node.name for node in nodes if node.name not in others and runs_on(like.spec, node, comparison=comparison)]
@@ -107,8 +106,8 @@ def pinned_for(snapshot: Snapshot, setup: Setup, like: Pod, others: Collection[s
 
 
 def nodes_of_daemon_set(snapshot: Snapshot, setup: Setup, manifest: Manifest) -> tuple[list[str], frozenset[str]]:
-    """The nodes for which its controller creates a pod, in their order, and those on which a pod that is there may
-    stay. Raises `InputError`."""
+    """Return the nodes for which the controller creates a pod, in their order, and the nodes on which an existing pod
+    may stay. Raises `InputError`."""
     spec = admitted(snapshot, made_of(manifest).pod, setup, title=title(manifest), maker=manifest).pod.spec
     comparison = compares_taints(setup)
     nodes = snapshot.cluster.nodes
@@ -117,23 +116,23 @@ def nodes_of_daemon_set(snapshot: Snapshot, setup: Setup, manifest: Manifest) ->
 
 
 def home_node(pods: PodTable, row: int) -> str:
-    """The node of a DaemonSet's pod; of one that waits, the node that it waits for."""
+    """Return the node of a DaemonSet's pod; for a pending pod, the node to which it is pinned."""
     return pods.node_names[row] or pinned_to(pods.specs[row])
 
 
 class DaemonSetReaction(Struct, frozen=True, kw_only=True):
-    """What DaemonSets do about nodes that have changed."""
+    """The reaction of DaemonSets to changed nodes."""
 
     snapshot: Snapshot
-    """With what is made for the new pods, and not yet with them."""
+    """The cluster with the objects that are created for the new pods, but without these pods."""
     made: tuple[Pod, ...]
-    """Pods that wait, for nodes that are theirs only now."""
+    """Pending pods for nodes that the template allows only now."""
     gone: tuple[int, ...]
-    """Rows of pods whose nodes are theirs no longer."""
+    """Rows of pods on nodes that the template no longer allows."""
 
 
 def react_to_nodes(snapshot: Snapshot, setup: Setup, changed: Iterable[tuple[Node, Node]]) -> DaemonSetReaction:
-    """What controllers do where nodes, as they were and as they are now, have other labels and taints."""
+    """Return the controllers' reaction to nodes with other labels and taints; each pair is a node before and after."""
     comparison = compares_taints(setup)
     changed = list(changed)
     made: list[Pod] = []
@@ -154,7 +153,7 @@ def react_to_nodes(snapshot: Snapshot, setup: Setup, changed: Iterable[tuple[Nod
 
 
 def _on_nodes(snapshot: Snapshot, like: Pod, names: Collection[str]) -> Mapping[str, list[int]]:
-    """Rows of a DaemonSet's pods, by their home."""
+    """Return the rows of a DaemonSet's pods, by their `home_node`."""
     pods = snapshot.pods
     owner = next((one.name for one in like.metadata.owner_references if one.controller), "")
     found: dict[str, list[int]] = {}
@@ -169,8 +168,7 @@ def _on_nodes(snapshot: Snapshot, like: Pod, names: Collection[str]) -> Mapping[
 
 
 def daemons_on(snapshot: Snapshot, setup: Setup, nodes: Collection[Node]) -> tuple[Snapshot, list[Pod]]:
-    """The pods of the cluster's DaemonSets on nodes that have been added, and the cluster with what is made for
-    them."""
+    """Return the cluster with the objects that are created for the pods, and the pods of DaemonSets on added nodes."""
     daemons = daemon_pods(snapshot, setup.scheduler.nodes.options)
     comparison = compares_taints(setup)
     made: list[Pod] = []
@@ -183,13 +181,13 @@ def daemons_on(snapshot: Snapshot, setup: Setup, nodes: Collection[Node]) -> tup
 
 
 def compares_taints(setup: Setup) -> bool:
-    """Whether taints and tolerations know `Lt` and `Gt`."""
+    """Whether taints and tolerations support `Lt` and `Gt`."""
     return setup.release.enabled("TaintTolerationComparisonOperators")
 
 
 def agents_down(snapshot: Snapshot, node: str) -> tuple[str, ...]:
-    """Pods of DaemonSets, `namespace/name`, that are pending for the node or not ready on it: what they set up there,
-    such as a network or a storage driver, may be missing."""
+    """Return the pods of DaemonSets, `namespace/name`, that are pending for the node or not ready on it. What they set
+    up there, such as a network or a storage driver, may be missing."""
     pods, row = snapshot.pods, snapshot.cluster.index.get(node)
     waiting = (one for one in pods.pending if is_of_daemon_set(pods.owners[one]) and pinned_to(pods.specs[one]) == node)
     there = () if row is None else pods.on_node(row).tolist()
@@ -198,7 +196,7 @@ def agents_down(snapshot: Snapshot, node: str) -> tuple[str, ...]:
 
 
 def is_running(pods: PodTable, row: int) -> bool:
-    """On a node, ready as far as its conditions say, and with no container that waits."""
+    """Whether the pod is on a node, ready according to its conditions, and without a waiting container."""
     status = pods.statuses[row]
     return (
         bool(pods.node_names[row])

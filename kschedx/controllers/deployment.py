@@ -1,8 +1,8 @@
 """The Deployment controller: how many pods each ReplicaSet of a Deployment gets next.
 
-Everything here is arithmetic on the sizes of ReplicaSets. One call is one sync of the controller, so that a caller
-creates, deletes, and schedules pods in between. Upstream: pkg/controller/deployment (rolling.go, recreate.go, sync.go)
-and pkg/controller/deployment/util.
+Everything here is arithmetic on the sizes of ReplicaSets. One call is one sync of the controller; the caller creates,
+deletes, and schedules pods in between. Upstream: pkg/controller/deployment (rolling.go, recreate.go, sync.go) and
+pkg/controller/deployment/util.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 Sizes = Mapping[str, int]
-"""Names of ReplicaSets to their new number of pods; only those that change."""
+"""New number of pods by the name of the ReplicaSet; only ReplicaSets that change."""
 
 
 class ReplicaSetSize(Struct, frozen=True, kw_only=True):
-    """One ReplicaSet of a Deployment, in pods."""
+    """The size of one ReplicaSet of a Deployment, in pods."""
 
     name: str
     replicas: int
     available: int
     created: str = ""
-    """creationTimestamp; empty for one that is made now, which is the newest."""
+    """creationTimestamp; empty for a ReplicaSet that is created now, which is the newest."""
 
     @property
     def age_key(self) -> tuple[bool, str, str]:
-        """Sorts the oldest first (ReplicaSetsByCreationTimestamp)."""
+        """The key that sorts the oldest first (ReplicaSetsByCreationTimestamp)."""
         return (not self.created, self.created, self.name)
 
 
 class DeploymentSpec(Struct, frozen=True, kw_only=True):
-    """What the controller reads of a Deployment."""
+    """The fields of a Deployment that the controller reads."""
 
     replicas: int
     max_surge: int
@@ -45,7 +45,7 @@ class DeploymentSpec(Struct, frozen=True, kw_only=True):
 
 
 def sync(deployment: DeploymentSpec, new: ReplicaSetSize | None, old: Sequence[ReplicaSetSize]) -> Sizes:
-    """What one sync of a rollout changes; empty when it is complete or stalls.
+    """Return what one sync of a rollout changes; empty if the rollout is complete or stalls.
 
     `new` is the ReplicaSet of the current template; a paused Deployment may have none.
     """
@@ -62,8 +62,8 @@ def scale(
     old: Sequence[ReplicaSetSize],
     before: DeploymentSpec,
 ) -> Sizes:
-    """What the controller does when `replicas` changes: proportional scaling of all active ReplicaSets during a
-    rollout. `before` is the Deployment when its ReplicaSets were last scaled."""
+    """Return what the controller changes when `replicas` changes: proportional scaling of all active ReplicaSets during
+    a rollout. `before` is the Deployment when its ReplicaSets were last scaled."""
     every = [*old, *([new] if new is not None else [])]
     active = [one for one in every if one.replicas]
     if not every:
@@ -90,7 +90,7 @@ def _scale_up_new(deployment: DeploymentSpec, new: ReplicaSetSize, old: Sequence
 
 
 def _scale_down_old(deployment: DeploymentSpec, new: ReplicaSetSize, old: Sequence[ReplicaSetSize]) -> Sizes:
-    """reconcileOldReplicaSets: pods that are not available go first, then as many as availability allows."""
+    """reconcileOldReplicaSets: scale down pods that are not available first, then as many as availability allows."""
     most = _total([new, *old]) - deployment.min_available - (new.replicas - new.available)
     if most <= 0:
         return {}
@@ -111,7 +111,8 @@ def _scale_down_old(deployment: DeploymentSpec, new: ReplicaSetSize, old: Sequen
 def _proportions(
     deployment: DeploymentSpec, active: Sequence[ReplicaSetSize], most: int, most_before: int
 ) -> dict[str, int]:
-    """Each ReplicaSet's share of the pods that are added or removed; the largest takes what rounding leaves."""
+    """Return each ReplicaSet's share of the pods that are added or removed; the largest gets the remainder of
+    rounding."""
     to_add = most - _total(active)
     newest_first = sorted(active, key=lambda one: one.age_key, reverse=to_add > 0)
     ordered = sorted(newest_first, key=lambda one: -one.replicas)
@@ -130,7 +131,7 @@ def _proportions(
 
 
 def _fraction(deployment: DeploymentSpec, one: ReplicaSetSize, most_before: int) -> int:
-    """getReplicaSetFraction: how many pods the ReplicaSet gains if it keeps its share."""
+    """getReplicaSetFraction: return how many pods the ReplicaSet gains if it keeps its share."""
     if not deployment.replicas:
         return -one.replicas
     if not most_before:

@@ -1,10 +1,9 @@
-"""Which evictions PodDisruptionBudgets allow while pods come and go.
+"""The evictions that PodDisruptionBudgets allow while pods are created and deleted.
 
-A budget's status is what its controller made of the cluster as it was read. From then on the healthy pods that are
-lost, those that are scheduled and assumed ready, and changed replicas move it, as the controller does when it syncs
-again. A budget without a status is computed here.
-
-Sources of the rules: pkg/controller/disruption/disruption.go, and pkg/registry/core/pod/storage/eviction.go.
+A budget's status is what its controller computed from the cluster as it was read. Later changes adjust it, as the
+controller does on its next sync: healthy pods that are lost, pods that are scheduled and assumed ready, and changed
+replicas. A budget without a status is computed here. Upstream: pkg/controller/disruption/disruption.go and
+pkg/registry/core/pod/storage/eviction.go.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 ALWAYS = "AlwaysAllow"
-"""spec.unhealthyPodEvictionPolicy under which a pod that is not ready goes at any time."""
+"""The spec.unhealthyPodEvictionPolicy that always allows the eviction of a pod that is not ready."""
 SYNC_FAILED = "SyncFailed"
-"""Why the condition DisruptionAllowed is False where the controllers of the pods have no scale subresource."""
+"""The reason of the condition DisruptionAllowed=False if the pods' controllers have no scale subresource."""
 
 
 class BudgetStatus(Struct, frozen=True, kw_only=True):
@@ -36,20 +35,20 @@ class BudgetStatus(Struct, frozen=True, kw_only=True):
     healthy: int
     needed: int
     allowed: int
-    """How many more may go; below 0 where that many are missing."""
+    """The number of further evictions that are allowed; negative if that many healthy pods are missing."""
     unready: tuple[str, ...] = ()
     """Pods, `namespace/name`, that do not count as healthy."""
     pending: tuple[str, ...] = ()
-    """Those of them without a node."""
+    """The unready pods without a node."""
     failure: str = ""
-    """Why its controller cannot count the pods that there should be, so that it allows no disruption."""
+    """Why the controller cannot count the expected pods, so that it allows no disruption."""
 
 
 class DisruptionBudget:
-    """One budget of a cluster that moves."""
+    """A PodDisruptionBudget of a moving cluster."""
 
     def __init__(self, budget: PodDisruptionBudget, selector: Selector, base: Snapshot) -> None:
-        """`base` is the cluster of which the status was made."""
+        """`base` is the cluster from which the status was computed."""
         metadata = budget.metadata
         self.name = f"{metadata.namespace}/{metadata.name}"
         self._namespace = metadata.namespace
@@ -63,14 +62,15 @@ class DisruptionBudget:
 
     @property
     def frees_unhealthy(self) -> bool:
-        """A pod that is not ready goes whatever the budget says."""
+        """Whether a pod that is not ready may be evicted whatever the budget allows."""
         return self._budget.spec.unhealthy_pod_eviction_policy == ALWAYS
 
     def covers(self, pods: PodTable, row: int) -> bool:
         return pods.namespaces[row] == self._namespace and self._selector.matches(pods.labels[row])
 
     def standing(self, snapshot: Snapshot, pods: PodTable, fresh: Collection[int]) -> BudgetStatus:
-        """As the cluster stands, of which `pods` are the pods; those in the rows `fresh` have been recreated."""
+        """Return the current status in a cluster with these `pods`; the pods in the rows `fresh` have been
+        recreated."""
         now, first, status = self._counted(snapshot, pods, fresh), self._at_first, self._budget.status
         failure = next((one.message for one in status.conditions if one.reason == SYNC_FAILED), "")
         is_number = isinstance(self._budget.spec.min_available, int) and self._budget.spec.max_unavailable is None
@@ -93,7 +93,7 @@ class DisruptionBudget:
         return BudgetStatus(healthy=healthy, needed=needed, allowed=allowed, unready=now.unready, pending=now.pending)
 
     def _counted(self, snapshot: Snapshot, pods: PodTable, fresh: Collection[int]) -> BudgetStatus:
-        """As the controller counts, of pods that run and are ready."""
+        """Return the status that the controller would compute: running and ready pods are healthy."""
         mask = pods.namespaces.where(lambda name: name == self._namespace)
         mask &= pods.labels.where(self._selector.matches)
         mask &= ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
@@ -108,7 +108,7 @@ class DisruptionBudget:
         return BudgetStatus(healthy=healthy, needed=needed, allowed=healthy - needed, unready=unready, pending=pending)
 
     def _needed(self, snapshot: Snapshot, pods: PodTable, rows: list[int]) -> int:
-        """getExpectedPodCount: of how many there should be, the number that has to stay."""
+        """Return how many of the expected pods have to stay healthy (getExpectedPodCount)."""
         spec = self._budget.spec
         if spec.max_unavailable is not None:
             expected = _expected(snapshot, pods, rows)
@@ -119,8 +119,8 @@ class DisruptionBudget:
 
 
 def budgets_of(snapshot: Snapshot, base: Snapshot) -> Iterator[DisruptionBudget]:
-    """Those with a selector that can be read, in their order; an empty one covers its whole namespace. `base` is the
-    cluster of which their status was made."""
+    """Yield the budgets with a valid selector, in their order; an empty selector covers the whole namespace. `base` is
+    the cluster from which their status was computed."""
     for budget in snapshot.disruption_budgets:
         try:
             yield DisruptionBudget(budget, compile_selector(budget.spec.selector), base)
@@ -129,7 +129,7 @@ def budgets_of(snapshot: Snapshot, base: Snapshot) -> Iterator[DisruptionBudget]
 
 
 def is_ready(pods: PodTable, row: int) -> bool:
-    """What its kubelet says; a pod of which nothing is said is taken for ready."""
+    """Whether the kubelet reports the pod as ready; a pod without a report counts as ready."""
     return is_status_ready(pods.statuses[row])
 
 
@@ -139,7 +139,7 @@ def is_status_ready(status: PodStatus) -> bool:
 
 
 def _expected(snapshot: Snapshot, pods: PodTable, rows: list[int]) -> int:
-    """How many pods their controllers want."""
+    """Return how many pods their controllers want."""
     owners = Owners(snapshot)
     members: dict[workloads.Workload, int] = {}
     for row in rows:

@@ -1,9 +1,9 @@
-"""The workload controllers on a cluster that moves: they create and delete pods until every workload is as its manifest
-says, or until something keeps them from it.
+"""The workload controllers on a moving cluster: they create and delete pods until every workload matches its manifest,
+or until something prevents it.
 
-One `Manager` stands for what `why FILE`, `simulate`, and `drain` assume of controllers. It takes the decisions of
-`deployment`, `stateful_set`, and `daemon_set`, and carries them out. Only workloads that a change or an eviction
-concerns are synced: everything else stays as it was read.
+One `Manager` is what `why FILE`, `simulate`, and `drain` assume about controllers. It carries out the decisions of
+`deployment`, `stateful_set`, and `daemon_set`. It syncs only workloads that a change or an eviction concerns; all
+others stay as they were read.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 FEW_PODS = 10_000
-"""Up to so many are created, even if the nodes do not allow them."""
+"""The number of pods that may be created even if the nodes do not allow them."""
 OF_CONTROLLERS = ("StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController")
-"""Workloads of which `Manager.recreate` may take evicted pods over."""
+"""The kinds of workloads whose evicted pods `Manager.recreate` may take over."""
 TEMPLATE_GENERATION = "pod-template-generation"
-"""The label of a DaemonSet's pod with the number of its template, and below the DaemonSet's annotation."""
+"""The label of a DaemonSet's pod with the number of its template; below it, the DaemonSet's annotation."""
 GENERATION_OF_TEMPLATE = "deprecated.daemonset.template.generation"
 
 
 class Cluster(Protocol):
-    """What controllers see of a cluster that moves, and what they may do there."""
+    """A moving cluster as controllers read and change it."""
 
     @property
     def snapshot(self) -> Snapshot:
-        """The cluster as it stands, as a value."""
+        """The current cluster, as a value."""
         ...
 
     @property
@@ -64,12 +64,12 @@ class Cluster(Protocol):
 
     @property
     def workloads(self) -> Mapping[tuple[str, str, str], bytes]:
-        """The manifests of `snapshot`, which need not be made for them."""
+        """The manifests of `snapshot`, available without computing it."""
         ...
 
     @property
     def deleted(self) -> AbstractSet[int]:
-        """Rows of pods that are gone for good."""
+        """Rows of permanently deleted pods."""
         ...
 
     def is_available(self, row: int) -> bool:
@@ -77,14 +77,14 @@ class Cluster(Protocol):
         ...
 
     def create(self, cluster: Snapshot, pods: Sequence[Pod]) -> list[int]:
-        """Rows of new pods, which wait unless they name their node; `cluster` is `snapshot` with what is made for
-        them."""
+        """Create pods and return their rows. They are pending unless they name their node. `cluster` is `snapshot` with
+        the objects that are created for them."""
         ...
 
     def delete(self, row: int) -> None: ...
 
     def put(self, snapshot: Snapshot) -> None:
-        """`snapshot` with other objects than pods, nodes, and storage."""
+        """Replace objects other than pods, nodes, and storage with those of `snapshot`."""
         ...
 
 
@@ -93,13 +93,13 @@ class RolloutDocument(Document, frozen=True, omit_defaults=True):
 
     reference: str = field(name="workload")
     old: int
-    """Pods of older templates when it began, those that keep theirs not counted."""
+    """Pods of older templates when the rollout began, without pods that keep their template."""
     replaced: int
     waiting: int
-    """Pods of the new template without a node."""
+    """Pending pods of the new template."""
     is_done: bool = field(name="done")
     refusal: str = ""
-    """Why the API server takes no more pods, in the words of their controller."""
+    """Why the API server admits no more pods, in their controller's message."""
 
 
 class Rollout(Struct, kw_only=True):
@@ -128,27 +128,27 @@ class Managed(Struct, kw_only=True):
 
     workload: Workload
     outdated: set[int] = field(default_factory=set)
-    """Rows of pods that have an older template."""
+    """Rows of pods with an older template."""
     before: Manifest | None = None
     """The manifest with the older template."""
     scaled_from: deployment.DeploymentSpec | None = None
-    """A Deployment before its number of replicas changed, as long as its controller has not scaled it."""
+    """A Deployment before its number of replicas changed; kept until its controller has scaled it."""
     count: int | None = None
-    """Replicas of a workload whose manifest is not known."""
+    """Replicas of a workload whose manifest is unknown."""
     like: Pod | None = None
-    """The pod of the template, where it is admitted already."""
+    """The pod of the template, if it was admitted before."""
     base: Pod | None = None
-    """The pod of the template, once it has been admitted here."""
+    """The pod of the template, once it is admitted here."""
     rollout: Rollout | None = None
     replaced_rows: set[int] = field(default_factory=set)
     """The rows that the rollout replaces."""
     created: list[int] = field(default_factory=list)
     refused: int = 0
-    """Pods that a Deployment's new ReplicaSet should have and the API server refuses: the Deployment counts them."""
+    """Pods of a Deployment's new ReplicaSet that the API server refuses; the Deployment counts them."""
 
 
 class State(Struct, kw_only=True):
-    """What a manager remembers."""
+    """The saved state of a manager."""
 
     managed: dict[Workload, Managed]
     ended: list[Rollout]
@@ -156,7 +156,7 @@ class State(Struct, kw_only=True):
 
 
 class Manager:
-    """The controllers of the workloads that something has touched."""
+    """The controllers of the workloads that changes or evictions concern."""
 
     def __init__(
         self,
@@ -166,8 +166,8 @@ class Manager:
         known: Mapping[Workload, Manifest] = {},
         held: Collection[Workload] = (),
     ) -> None:
-        """`known` are manifests before others were applied, of workloads of which the cluster has the others already.
-        The controllers of workloads that are `held` do nothing."""
+        """`known` are earlier manifests of workloads whose newer manifests the cluster has already. The controllers of
+        workloads that are `held` do nothing."""
         self._held = held
         self._cluster = cluster
         self._setup = setup
@@ -177,21 +177,21 @@ class Manager:
         self._ended: list[Rollout] = []
         self._ended_rows: list[set[int]] = []
         self.refused: dict[Workload, RefusedReplicas] = {}
-        """Replicas that the API server does not take."""
+        """Replicas that the API server refuses."""
         self.open_counts: dict[Workload, str] = {}
-        """Custom resources that may have more pods than are here, or pods that need more, to why."""
+        """Custom resources that may have more pods than are here, or pods that need more, and why."""
         self.refused_claims: dict[str, tuple[str, str]] = {}
-        """Pods that wait for a claim that the API server does not take, to the claim and why."""
+        """Pods that are pending because the API server refuses a claim; the value is the claim and the reason."""
         self.choices: dict[str, None] = {}
-        """What controllers pick by times that are not known here, or at random."""
+        """Choices that controllers make at random, or by times that are unknown here."""
         self.left_nodes: list[int] = []
-        """Rows of pods whose DaemonSets have left their nodes."""
+        """Rows of pods on nodes that their DaemonSets no longer allow."""
 
-    # --- what is asked of them
+    # --- state
 
     @property
     def rollouts(self) -> list[Rollout]:
-        """In the order in which they began, as they stand."""
+        """The current state of all rollouts, in the order in which they began."""
         return [*self._ended, *(one.rollout for one in self._managed.values() if one.rollout is not None)]
 
     @property
@@ -199,7 +199,7 @@ class Manager:
         return any(one.rollout is not None for one in self._managed.values())
 
     def rollout_rows(self) -> list[set[int]]:
-        """Rows of the pods that each rollout created."""
+        """Return the rows of the pods that each rollout created."""
         return [{*one.created} for one in self._managed.values() if one.rollout is not None] + self._ended_rows
 
     def rollout_of(self, workload: Workload) -> Rollout | None:
@@ -207,12 +207,12 @@ class Manager:
         return None if managed is None else managed.rollout
 
     def outdated(self, workload: Workload) -> list[int]:
-        """Rows of its pods that still have an older template."""
+        """Return the rows of the workload's pods that still have an older template."""
         managed = self._managed.get(workload)
         return [] if managed is None else sorted(managed.outdated - self._cluster.deleted)
 
     def members(self, workload: Workload) -> list[int]:
-        """Rows of its pods that have not finished."""
+        """Return the rows of the workload's pods that have not finished."""
         return self.owners.members(self._cluster.pods, workload)
 
     def workload_of(self, row: int) -> Workload:
@@ -220,14 +220,14 @@ class Manager:
 
     @property
     def owners(self) -> Owners:
-        """The workloads of pods, by the stored manifests."""
+        """The workloads of pods, according to the stored manifests."""
         stored = self._cluster.workloads
         if self._owners is None or self._owners[0] is not stored:
             self._owners = stored, Owners(self._cluster.snapshot)
         return self._owners[1]
 
     def saved(self) -> State:
-        """The state of the controllers, for `restore`."""
+        """Return the state of the controllers, for `restore`."""
         return copy.deepcopy(State(managed=self._managed, ended=self._ended, refused=self.refused))
 
     def restore(self, state: State) -> None:
@@ -235,7 +235,7 @@ class Manager:
         self._managed, self._ended, self.refused = state.managed, state.ended, state.refused
 
     def end_rollouts(self) -> None:
-        """What rolled out so far is over; another change begins."""
+        """End all rollouts before another change begins."""
         for managed in self._managed.values():
             if managed.rollout is not None:
                 self._ended.append(managed.rollout)
@@ -246,7 +246,7 @@ class Manager:
 
     def apply(self, manifest: Manifest, *, like: Pod | None = None) -> None:
         """Store a workload's manifest; its controller acts on it from the next sync on. `like` is the pod of its
-        template, where it is admitted already. Raises `InputError`."""
+        template, if it was admitted before. Raises `InputError`."""
         workload = workloads.workload_of(manifest)
         known = self._known.get(workload) or workloads.stored_manifest(self._cluster.snapshot, workload)
         rows = [] if workload.kind == "CronJob" else self._active(workload)
@@ -277,7 +277,7 @@ class Manager:
             self._begin(managed, strategy_of(manifest, max(wanted, 0), known))
 
     def scale(self, workload: Workload, replicas: int) -> None:
-        """Raises `InputError`."""
+        """Set the number of replicas. Raises `InputError`."""
         manifest = workloads.manifest_of(self._cluster.snapshot, workload)
         if manifest is not None and (owner := _owner_of(manifest)):
             raise InputError(f"{workload.title} belongs to {owner}, which sets its replicas", hint=f"scale {owner}")
@@ -287,13 +287,13 @@ class Manager:
             self._manage(workload, None).count = replicas
 
     def forget(self, workload: Workload) -> None:
-        """The workload is deleted."""
+        """Stop managing a deleted workload."""
         self._managed.pop(workload, None)
         self.refused.pop(workload, None)
 
     def recreate(self, row: int) -> bool:
-        """Take an evicted pod over, if its controller does not create it again at once or with the same template.
-        False for one that comes back as it was."""
+        """Take over an evicted pod if its controller does not recreate it at once or with the same template. Returns
+        False for a pod that is recreated unchanged."""
         workload = self.workload_of(row)
         if workload.kind not in OF_CONTROLLERS:
             return False
@@ -315,7 +315,7 @@ class Manager:
         return is_outdated
 
     def create_rest(self, workload: Workload, count: int) -> None:
-        """Create pods that the controller of a workload creates only after others are ready, as they will be."""
+        """Create pods that the workload's controller creates only once others are ready."""
         managed, snapshot = self._managed[workload], self._cluster.snapshot
         manifest = workloads.manifest_of(snapshot, workload)
         if manifest is None:
@@ -333,7 +333,7 @@ class Manager:
     # --- syncs
 
     def sync(self) -> bool:
-        """One sync of every controller. False if none changed anything."""
+        """Sync every controller once. Returns False if none changes anything."""
         moved = [self._sync(managed) for managed in [*self._managed.values()]]
         return any(moved)
 
@@ -357,7 +357,7 @@ class Manager:
         return has_moved
 
     def _sync_count(self, managed: Managed, manifest: Manifest | None, wanted: int | None) -> bool:
-        """ReplicaSets, ReplicationControllers, Jobs, and what has no manifest here."""
+        """Sync a ReplicaSet, ReplicationController, Job, or workload without a manifest here."""
         rows = self._active(managed.workload)
         return wanted is not None and self._resize(managed, rows, wanted, self._more_of(managed, manifest, rows))
 
@@ -462,7 +462,7 @@ class Manager:
         return has_moved or bool(step.delete) or made
 
     def _states(self, rows: Mapping[bool, int]) -> daemon_set.NodePods:
-        """`rows` are those of the old pod (True) and of the new one on a node."""
+        """Return the states of a node's pods; `rows` has the old pod under True and the new one under False."""
         state = {
             is_old: daemon_set.PodState.AVAILABLE
             if self._cluster.is_available(row)
@@ -484,7 +484,7 @@ class Manager:
         return managed
 
     def _begin(self, managed: Managed, strategy: UpdateStrategy) -> None:
-        """A rollout of what is outdated."""
+        """Begin a rollout that replaces the outdated pods."""
         pods = self._cluster.pods
         replaced = managed.outdated - self._cluster.deleted
         if isinstance(strategy, NoRollout):
@@ -509,12 +509,12 @@ class Manager:
             rollout.waiting = sum(bool(node[row] < 0) and row not in deleted for row in managed.created)
 
     def measure(self) -> None:
-        """Bring `rollouts` up to date with what the queue did."""
+        """Update `rollouts` with the decisions of the queue."""
         for managed in self._managed.values():
             self._measure(managed)
 
     def _behind(self, workload: Workload, manifest: Manifest) -> set[int]:
-        """Rows of pods that a rollout which is under way has still to replace."""
+        """Return the rows of pods that a rollout in progress still has to replace."""
         rows = self.members(workload)
         if workload.kind == "Deployment":
             if len({self._owner(row) for row in rows}) < 1:
@@ -534,19 +534,19 @@ class Manager:
         return {row for row, label in labels.items() if updated and label and label != updated}
 
     def _newest(self, rows: Sequence[int]) -> str:
-        """The ReplicaSet of the youngest pod."""
+        """Return the ReplicaSet of the youngest pod."""
         created = self._cluster.pods.creation_timestamps
         return self._owner(max(rows, key=lambda row: (created[row] or "9999", row)))
 
     def _with_template(self, workload: Workload, manifest: Manifest) -> set[int]:
-        """Rows of pods that have the template already, as after a rollback."""
+        """Return the rows of pods that have the template already, as after a rollback."""
         if workload.kind != "Deployment":
             return set()
         current = self._replica_set(manifest)
         return {row for row in self.members(workload) if current is not None and self._owner(row) == current}
 
     def _replica_set(self, manifest: Manifest) -> str | None:
-        """The ReplicaSet that has a Deployment's template."""
+        """Return the ReplicaSet with the Deployment's template."""
         found = workloads.current_replica_set_of(self._cluster.snapshot, manifest)
         return None if found is None else workloads.name_of(found)
 
@@ -568,7 +568,7 @@ class Manager:
         return {*runs} <= homes and homes <= {*goes_on}
 
     def _active(self, workload: Workload) -> list[int]:
-        """Rows of its pods that are not being deleted."""
+        """Return the rows of the workload's pods that are not terminating."""
         stamps = self._cluster.pods.deletion_timestamps
         return [row for row in self.members(workload) if not stamps[row]]
 
@@ -586,7 +586,7 @@ class Manager:
     def _more_of(
         self, managed: Managed, manifest: Manifest | None, rows: Sequence[int]
     ) -> Callable[[Snapshot, int], tuple[Snapshot, Sequence[Pod]]]:
-        """Makes more pods of a manifest, or without one more like those that are there."""
+        """Return a function that creates more pods of a manifest; without one, more copies of existing pods."""
 
         def make(snapshot: Snapshot, count: int) -> tuple[Snapshot, Sequence[Pod]]:
             if manifest is not None and managed.like is not None:
@@ -609,7 +609,7 @@ class Manager:
         *,
         is_outdated: bool = False,
     ) -> bool:
-        """Bring a set of equal pods to its size. False if nothing changed."""
+        """Scale a set of identical pods to its size. Returns False if nothing changes."""
         fewer = len(rows) - size
         if 0 < fewer < len(rows) and managed.workload.kind != "StatefulSet":
             self.choices[f"which pods of {managed.workload.reference} are deleted first"] = None
@@ -628,8 +628,8 @@ class Manager:
         *,
         is_outdated: bool = False,
     ) -> bool:
-        """Create pods as far as the API server takes them. False if it takes none. Raises `InputError` for more than
-        all nodes together allow."""
+        """Create the pods that the API server admits. Returns False if it admits none. Raises `InputError` for more
+        pods than all nodes together allow."""
         snapshot = self._cluster.snapshot
         allowed = int(snapshot.cluster.allowed_pods.sum())
         if count > max(allowed, FEW_PODS):
@@ -660,14 +660,15 @@ class Manager:
             self.refused[workload] = refused
 
     def _refuse_rest(self, managed: Managed, ordinals: Sequence[int]) -> None:
-        """A StatefulSet's controller creates no pod after one that is refused."""
+        """Count the remaining pods as refused: a StatefulSet's controller creates no pod after a refused one."""
         refused = self.refused.get(managed.workload)
         if refused is not None:
             pods = tuple(f"{managed.workload.key}-{ordinal}" for ordinal in ordinals)
             self.refused[managed.workload] = replace(refused, number=len(pods), pods=pods)
 
     def _admitted(self, cluster: Snapshot, made: Sequence[Pod], before: Snapshot) -> AdmittedPods:
-        """The pods that ResourceQuotas, LimitRanges, and Pod Security let in, in a cluster whose quotas count them."""
+        """Return the pods that ResourceQuotas, LimitRanges, and Pod Security admit, in a cluster whose quotas count
+        them."""
         if not self._is_ruled(made):
             return AdmittedPods(snapshot=cluster, made=made)
         quotas = Ledger(cluster, self._setup.release)
@@ -675,8 +676,8 @@ class Manager:
         return replace(found, snapshot=quotas.on(found.snapshot))
 
     def add(self, workload: Workload, cluster: Snapshot, made: Sequence[Pod]) -> None:
-        """Create pods of a workload beside its syncs, as far as the API server takes them; `cluster` has what is made
-        for them."""
+        """Create the pods of a workload that the API server admits, outside of its syncs. `cluster` has the objects
+        that are created for them."""
         found = self._admitted(cluster, made, self._cluster.snapshot)
         self._cluster.create(found.snapshot, found.made)
         if found.refused:
@@ -690,7 +691,7 @@ class Manager:
         return bool(ruled) and any(pod.metadata.namespace in ruled for pod in pods)
 
     def delete_pod(self, row: int) -> None:
-        """Delete a pod; quotas count it no more."""
+        """Delete a pod; quotas stop counting it."""
         snapshot = self._cluster.snapshot
         if snapshot.of(ResourceQuota):
             quotas = Ledger(snapshot, self._setup.release)
@@ -699,15 +700,14 @@ class Manager:
         self._cluster.delete(row)
 
     def keep_manifest(self, workload: Workload, manifest: Manifest) -> None:
-        """Store a workload's manifest; its pods stay as they are."""
+        """Store a workload's manifest without changing its pods."""
         snapshot = self._cluster.snapshot
         key = (workload.kind, workload.namespace, workload.name)
         stored = {**snapshot.workloads, key: msgspec.json.encode(manifest)}
         self._cluster.put(replace(snapshot, workloads=stored))
 
     def _lets_in(self, workload: Workload, manifest: Manifest, wanted: int) -> bool:
-        """Whether quotas take a new workload, and the ReplicaSet that stands for a Deployment; they count what they
-        take."""
+        """Whether quotas admit a new workload and the ReplicaSet of a Deployment; they count what they admit."""
         snapshot = self._cluster.snapshot
         if not any(quota.metadata.namespace == workload.namespace for quota in snapshot.of(ResourceQuota)):
             return True
@@ -729,7 +729,7 @@ class Manager:
         return False
 
 
-# --- what controllers read of manifests
+# --- the fields of manifests that controllers read
 
 
 def deployment_spec(manifest: Manifest, wanted: int) -> deployment.DeploymentSpec:
@@ -744,7 +744,7 @@ def deployment_spec(manifest: Manifest, wanted: int) -> deployment.DeploymentSpe
 
 
 def stateful_set_spec(manifest: Manifest, before: Manifest | None) -> stateful_set.StatefulSetSpec:
-    """`before` is the manifest as the API server stored it, where this one is as the user wrote it."""
+    """`before` is the manifest as the API server stored it, if `manifest` is as the user wrote it."""
     wanted = workloads.wanted_replicas(manifest)
     strategy = strategy_of(manifest, wanted, before or manifest)
     rolling = strategy if isinstance(strategy, StatefulSetUpdate) else None
@@ -760,7 +760,7 @@ def stateful_set_spec(manifest: Manifest, before: Manifest | None) -> stateful_s
 
 
 def _owner_of(manifest: Manifest) -> str:
-    """`deploy/web`, whose controller decides about a ReplicaSet; empty for what no Deployment owns."""
+    """Return the Deployment that controls a ReplicaSet, such as `deploy/web`; empty if no Deployment owns it."""
     owners = map_at(manifest, "metadata").get("ownerReferences")
     for one in owners if isinstance(owners, Sequence) else ():
         if isinstance(one, Mapping) and one.get("controller") is True and one.get("kind") == "Deployment":
@@ -769,8 +769,8 @@ def _owner_of(manifest: Manifest) -> str:
 
 
 def wanted_at_a_time(manifest: Manifest) -> int:
-    """How many pods a workload should have now: none for a suspended Job, and of others no more than it has still to
-    complete."""
+    """Return how many pods a workload should have now: 0 for a suspended Job, and for other Jobs at most the
+    completions that are missing."""
     wanted = workloads.wanted_replicas(manifest)
     if manifest.get("kind") != "Job":
         return wanted
@@ -784,8 +784,8 @@ def wanted_at_a_time(manifest: Manifest) -> int:
 
 
 def _completed(manifest: Manifest, known: Manifest | None, running: int) -> Manifest:
-    """The manifest with what the API server keeps when it is applied: status, identity, and replicas that it does not
-    mention."""
+    """Return the manifest with the fields that the API server keeps when it is applied: status, identity, and replicas
+    that it does not mention."""
     completed = dict(manifest)
     if known is not None:
         completed["metadata"] = {**map_at(known, "metadata"), **map_at(manifest, "metadata")}

@@ -1,9 +1,7 @@
-"""When the node lifecycle controller evicts the pods of nodes that stop answering, and when it stops evicting.
+"""When the node lifecycle controller evicts the pods of nodes that stop reporting, and when it stops evicting.
 
-It taints a node NoExecute, one after the other and at a rate for each zone, and the taint eviction controller deletes
-each pod once its toleration is over.
-
-Sources of the rules: ComputeZoneState, handleDisruption, setLimiterInZone, and ReducedQPSFunc in
+It taints nodes NoExecute one after the other, at a rate for each zone. The taint eviction controller then deletes each
+pod when its toleration expires. Upstream: ComputeZoneState, handleDisruption, setLimiterInZone, and ReducedQPSFunc in
 pkg/controller/nodelifecycle/node_lifecycle_controller.go, the defaults in its config/v1alpha1/defaults.go, and
 getMinTolerationTime in pkg/controller/tainteviction/taint_eviction.go.
 """
@@ -21,17 +19,17 @@ from kschedx.kube.tolerations import NO_EXECUTE, tolerates
 from kschedx.kube.types import Node, Taint, Toleration
 
 EVICTION_RATE = 0.1
-"""--node-eviction-rate: nodes a second."""
+"""--node-eviction-rate: nodes per second."""
 SECONDARY_RATE = 0.01
 """--secondary-node-eviction-rate."""
 LARGE_ZONE = 50
-"""--large-cluster-size-threshold: nodes up to which a partly disrupted zone has no evictions."""
+"""--large-cluster-size-threshold: a partly disrupted zone with up to this many nodes has no evictions."""
 UNHEALTHY_SHARE = 0.55
 """--unhealthy-zone-threshold."""
 FEWEST_UNHEALTHY = 3
-"""Nodes that are not ready, below which a zone is in no partial disruption."""
+"""A zone with fewer nodes that are not ready is in no partial disruption."""
 GRACE, GRACE_BEFORE = 50, 40
-"""--node-monitor-grace-period, in seconds, and before Kubernetes 1.32."""
+"""--node-monitor-grace-period, in seconds: from Kubernetes 1.32 on, and before."""
 EXCLUDED = "node.kubernetes.io/exclude-disruption"
 UNREACHABLE = Taint(key="node.kubernetes.io/unreachable", effect=NO_EXECUTE)
 
@@ -53,20 +51,20 @@ class ZoneEvictionsDocument(Document, frozen=True):
 
 
 class ZoneEvictions(Struct, frozen=True, kw_only=True):
-    """What the controller does in one zone."""
+    """The evictions of the controller in one zone."""
 
     zone: str
     """Empty for nodes without a zone."""
     nodes: int
     lost: tuple[str, ...]
-    """Those that stop answering, by name: the controller taints them in an order that is chance."""
+    """Nodes that stop reporting, by name; the controller taints them in random order."""
     state: ZoneState
     rate: float
-    """Nodes tainted a second; 0 where it stops."""
+    """Nodes tainted per second; 0 if the controller stops."""
     grace: int = GRACE
 
     def tainted_after(self, place: int) -> int | None:
-        """Seconds until the node at this place is tainted; None where it never is."""
+        """Return the seconds until the node at this position is tainted; None if it never is."""
         return None if not self.rate else self.grace + round(place / self.rate)
 
     @property
@@ -87,7 +85,7 @@ class ZoneEvictions(Struct, frozen=True, kw_only=True):
 
 
 def zone_evictions(nodes: Sequence[Node], lost: Collection[str], grace: int = GRACE) -> tuple[ZoneEvictions, ...]:
-    """The zones with nodes that stop answering. Nodes that are not ready already count as well."""
+    """Return the zones with nodes that stop reporting. Nodes that were not ready before count as well."""
     zones: dict[tuple[str, str], list[Node]] = {}
     for node in nodes:
         if EXCLUDED not in node.metadata.labels:
@@ -107,12 +105,13 @@ def zone_evictions(nodes: Sequence[Node], lost: Collection[str], grace: int = GR
 
 
 def zone_of(node: Node) -> tuple[str, str]:
-    """Region and zone; the controller counts nodes by both."""
+    """Return region and zone; the controller counts nodes by both."""
     return first_label(node.metadata.labels, REGION_LABELS), first_label(node.metadata.labels, ZONE_LABELS)
 
 
 def is_ready(node: Node) -> bool:
-    """What its condition says, and its taints, since a snapshot may have been cut down to what scheduling reads."""
+    """Whether a node is ready by its condition and its taints, since a snapshot may be reduced to what scheduling
+    reads."""
     if any(one.type == "Ready" and one.status != "True" for one in node.status.conditions):
         return False
     return not any(
@@ -130,14 +129,14 @@ def zone_state(ready: int, unready: int) -> ZoneState:
 
 
 def eviction_rate(state: ZoneState, nodes: int) -> float:
-    """Nodes a second, where at least one zone of the cluster is in no full disruption."""
+    """Return the evicted nodes per second, if at least one zone of the cluster is in no full disruption."""
     if state is ZoneState.PARTIAL:
         return SECONDARY_RATE if nodes > LARGE_ZONE else 0.0
     return EVICTION_RATE
 
 
 def toleration_seconds(tolerations: Sequence[Toleration], *, comparison: bool) -> int | None:
-    """How long a pod stays on a node that is unreachable; None where it tolerates that for ever."""
+    """Return how many seconds a pod stays on an unreachable node; None if it tolerates the taint forever."""
     used = [one for one in tolerations if tolerates(one, UNREACHABLE, comparison=comparison)]
     if not used:
         return 0

@@ -1,4 +1,4 @@
-"""New pods of a controller that ResourceQuotas and LimitRanges let in, one after the other."""
+"""New pods of a controller that ResourceQuotas and LimitRanges admit, one after the other."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class AdmittedPods(Struct, frozen=True, kw_only=True):
     """The outcome of identical new pods."""
 
     snapshot: Snapshot
-    """Without the claims that are refused, or whose pods are."""
+    """The cluster without claims that are refused, and without claims of refused pods."""
     made: Sequence[Pod]
     refused: Sequence[Pod] = ()
     refusal: str = ""
-    """Why the first of them is, in its controller's words."""
+    """Why the first refused pod is refused, in its controller's message."""
     claims: Mapping[str, tuple[str, str]] = {}
-    """Pods that wait for an ephemeral volume's claim, to the claim and why it is refused."""
+    """Pods that are pending for an ephemeral volume's claim; the value is the claim and why it is refused."""
 
 
 class RefusedReplicas(Struct, frozen=True, kw_only=True):
@@ -36,17 +36,18 @@ class RefusedReplicas(Struct, frozen=True, kw_only=True):
     workload: Workload
     number: int
     refusal: str
-    """Why the first of them is refused, in its controller's words."""
+    """Why the first of them is refused, in its controller's message."""
     pods: tuple[str, ...] = ()
-    """`namespace/name`, as far as they have names."""
+    """The pods with names, `namespace/name`."""
 
 
 def admit_pods(
     snapshot: Snapshot, quotas: Ledger, pods: Sequence[Pod], known: Mapping[str, PersistentVolumeClaim]
 ) -> AdmittedPods:
-    """The quotas count what they let in. `snapshot` has the claims of the pods, `known` are those of before."""
+    """Return the admitted pods, which the quotas count from now on. `snapshot` has the claims of the pods, `known` are
+    the claims from before."""
     if isinstance(pods, PodCopies) and pods and not snapshot.of(ResourceQuota):
-        words = quotas.take(pods[0])  # what is said of one without claims is said of all
+        words = quotas.take(pods[0])  # the result for one pod without claims holds for all
         refusal = "" if words is None else not_created(pods[0], words)
         return AdmittedPods(
             snapshot=snapshot, made=pods[:0] if refusal else pods, refused=pods if refusal else (), refusal=refusal
@@ -62,7 +63,7 @@ def admit_pods(
             if not is_ephemeral:
                 refusal = claim_not_created(claim, pod, words)
                 break
-            snapshot = without_claims(snapshot, [key])  # the pod is there, and waits for it
+            snapshot = without_claims(snapshot, [key])  # the pod exists, and is pending for the claim
             waits[pod.key] = key, words
         if not refusal:
             words = quotas.take(pod)
@@ -75,12 +76,9 @@ def admit_pods(
 
 
 def without_claims(snapshot: Snapshot, claims: Iterable[str]) -> Snapshot:
-    """`claims` are `namespace/name`."""
+    """Return the cluster without these claims, `namespace/name`."""
     storage, gone = snapshot.storage, frozenset(claims)
     if not gone:
         return snapshot
     left = {key: claim for key, claim in storage.claims.items() if key not in gone}
     return snapshot.with_storage(replace(storage, claims=left))
-
-
-# A cluster whose pods are changed by hand: they are made, go, and give way to others as controllers see to it.

@@ -1,4 +1,4 @@
-"""The StatefulSet controller: which ordinals it creates and deletes next, and which one the others wait for.
+"""The StatefulSet controller: which ordinals it creates and deletes next, and which ordinal blocks the others.
 
 One call is one sync of the controller. Upstream: pkg/controller/statefulset/stateful_set_control.go.
 """
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 
 class StatefulSetSpec(Struct, frozen=True, kw_only=True):
-    """What the controller reads of a StatefulSet."""
+    """The fields of a StatefulSet that the controller reads."""
 
     replicas: int
     start: int = 0
@@ -19,9 +19,9 @@ class StatefulSetSpec(Struct, frozen=True, kw_only=True):
     """podManagementPolicy OrderedReady."""
     is_on_delete: bool = False
     partition: int = 0
-    """Replicas below it, counted from 0, keep the template that they have."""
+    """Replicas below it, counted from 0, keep their template."""
     max_unavailable: int | None = None
-    """None without the feature gate MaxUnavailableStatefulSet, under which the update goes on past pods that are not
+    """None without the feature gate MaxUnavailableStatefulSet, with which the update continues past pods that are not
     available."""
 
     @property
@@ -30,12 +30,12 @@ class StatefulSetSpec(Struct, frozen=True, kw_only=True):
 
 
 class OrdinalPod(Struct, frozen=True, kw_only=True):
-    """A pod of a StatefulSet, as its controller sees it."""
+    """A pod of a StatefulSet, as its controller reads it."""
 
     is_available: bool
-    """Running and ready for minReadySeconds."""
+    """Whether the pod has been running and ready for minReadySeconds."""
     is_updated: bool = True
-    """It has the template of the update revision."""
+    """Whether the pod has the template of the update revision."""
     is_terminating: bool = False
 
 
@@ -50,7 +50,7 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 def sync(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> Step:
-    """What one sync changes; `pods` are those that exist, by ordinal."""
+    """Return what one sync changes; `pods` are the existing pods by ordinal."""
     missing = tuple(ordinal for ordinal in spec.ordinals if ordinal not in pods)
     condemned = sorted((ordinal for ordinal in pods if ordinal not in spec.ordinals), reverse=True)
     if not spec.is_ordered:
@@ -65,8 +65,7 @@ def sync(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> Step:
 
 
 def blocking_ordinal(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod], ordinal: int) -> int | None:
-    """The lowest ordinal before this one that OrderedReady waits for; None if nothing keeps the controller from
-    creating the pod."""
+    """Return the lowest earlier ordinal that OrderedReady waits for; None if nothing prevents the pod's creation."""
     if not spec.is_ordered:
         return None
     before = (one for one in spec.ordinals if one < ordinal)
@@ -78,7 +77,8 @@ def _blocks(pod: OrdinalPod) -> bool:
 
 
 def _scale_down(pods: Mapping[int, OrdinalPod], condemned: list[int]) -> Step:
-    """One at a time from the highest; only the lowest pod that is not available may go before it is."""
+    """Delete one pod at a time from the highest; only the lowest pod that is not available may be deleted before it
+    is."""
     highest = condemned[0]
     unavailable = min((one for one in condemned if not pods[one].is_available), default=None)
     if pods[highest].is_terminating or (not pods[highest].is_available and highest != unavailable):
@@ -87,14 +87,14 @@ def _scale_down(pods: Mapping[int, OrdinalPod], condemned: list[int]) -> Step:
 
 
 def _update(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> Step:
-    """From the highest ordinal down to the partition."""
+    """Update from the highest ordinal down to the partition."""
     if spec.is_on_delete:
         return Step()
     return Step(delete=tuple(_outdated(spec, pods)))
 
 
 def _outdated(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> Iterator[int]:
-    """The pods that one sync deletes because of their template."""
+    """Yield the pods that one sync deletes because of their template."""
     descending = [one for one in reversed(spec.ordinals) if one in pods]
     updated = [one for one in descending if one - spec.start >= spec.partition]
     if spec.max_unavailable is None:

@@ -1,7 +1,7 @@
-"""How a workload's pods of one template give way to those of another, as its manifest says.
+"""How a workload's pods of one template are replaced by pods of another, according to its manifest.
 
-Sources of the rules: the defaults in pkg/apis/apps/v1/defaults.go; MaxUnavailable and MaxSurge in
-pkg/controller/deployment/util, UnavailableCount and SurgeCount in pkg/controller/daemon/util.
+Upstream: the defaults in pkg/apis/apps/v1/defaults.go; MaxUnavailable and MaxSurge in pkg/controller/deployment/util,
+UnavailableCount and SurgeCount in pkg/controller/daemon/util.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _QUARTER = "25%"
 
 
 class RollingUpdate(Struct, frozen=True, kw_only=True):
-    """A Deployment's: how many pods there may be too many, and too few."""
+    """The strategy of a Deployment: how many pods may exist above the replicas, and how many may be unavailable."""
 
     surge: int
     unavailable: int
@@ -27,7 +27,7 @@ class RollingUpdate(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, manifest: Manifest, wanted: int) -> RollingUpdate:
-        """`Recreate` is a rollout in which all pods may be missing and none may be too many."""
+        """Return the strategy of a manifest. `Recreate` is a rollout with all pods unavailable and no surge."""
         written = map_at(manifest, "spec", "strategy")
         if written.get("type") == "Recreate":
             return cls(surge=0, unavailable=wanted, is_recreate=True)
@@ -38,24 +38,25 @@ class RollingUpdate(Struct, frozen=True, kw_only=True):
 
 
 class StatefulSetUpdate(Struct, frozen=True, kw_only=True):
-    """A StatefulSet's: from the highest ordinal down, each under its old name once the one before has a node."""
+    """The strategy of a StatefulSet: from the highest ordinal down, each pod under its old name once the one before has
+    a node."""
 
     partition: int
     """Pods with a lower ordinal keep their template."""
     unavailable: int
     is_ordered: bool
-    """Nothing is replaced while a pod has no node (OrderedReady)."""
+    """Whether nothing is replaced while a pod has no node (OrderedReady)."""
 
 
 class DaemonSetUpdate(Struct, frozen=True, kw_only=True):
-    """A DaemonSet's: on so many nodes at a time a pod is missing, or one too many."""
+    """The strategy of a DaemonSet: on how many nodes at a time a pod is missing, or there is one more."""
 
     surge: int
     unavailable: int
 
 
 class NoRolloutReason(StrEnum):
-    """What keeps pods from being replaced."""
+    """The reason why pods are not replaced."""
 
     ON_DELETE = "OnDelete"
     PAUSED = "paused"
@@ -64,7 +65,7 @@ class NoRolloutReason(StrEnum):
 
 
 class NoRollout(Struct, frozen=True, kw_only=True):
-    """Pods keep their template; only those that are made from now on have the new one."""
+    """A strategy that replaces no pods: they keep their template, and only pods created later have the new one."""
 
     why: NoRolloutReason
 
@@ -73,7 +74,8 @@ UpdateStrategy: TypeAlias = "RollingUpdate | StatefulSetUpdate | DaemonSetUpdate
 
 
 def strategy_of(manifest: Manifest, wanted: int, before: Manifest | None) -> UpdateStrategy:
-    """Of a manifest whose template differs from the one `before`. `wanted` are its pods, or a DaemonSet's nodes."""
+    """Return the strategy of a manifest whose template differs from the one `before`. `wanted` is the number of its
+    pods, or of a DaemonSet's nodes."""
     spec = map_at(manifest, "spec")
     update = map_at(spec, "updateStrategy")
     rolling = map_at(update, "rollingUpdate")
@@ -88,7 +90,7 @@ def strategy_of(manifest: Manifest, wanted: int, before: Manifest | None) -> Upd
             return NoRollout(why=NoRolloutReason.ON_DELETE)
         case "StatefulSet":
             partition = rolling.get("partition")
-            # API servers store maxUnavailable where the gate MaxUnavailableStatefulSet is on, and drop it elsewhere
+            # API servers store maxUnavailable if the gate MaxUnavailableStatefulSet is on, and drop it otherwise
             stored = map_at(before or {}, "spec", "updateStrategy", "rollingUpdate").get("maxUnavailable")
             several = _share(rolling.get("maxUnavailable"), wanted, "1", is_up=True) if stored is not None else 1
             return StatefulSetUpdate(
@@ -105,7 +107,7 @@ def strategy_of(manifest: Manifest, wanted: int, before: Manifest | None) -> Upd
 
 
 def _share(value: object, whole: int, default: str, *, is_up: bool) -> int:
-    """A number, or a percentage of the whole, rounded as said; the default where it is neither."""
+    """Return a number, or a percentage of the whole, rounded up if `is_up`; the default if the value is neither."""
     found = scaled(value, whole, is_up=is_up) if isinstance(value, int | str) else None
     if found is None:
         found = scaled(default, whole, is_up=is_up) or 0

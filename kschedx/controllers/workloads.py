@@ -1,4 +1,4 @@
-"""Whose pods they are, the pods that a workload would make next, and what follows a pod's deletion."""
+"""The workload of each pod, the pods that a workload would create next, and what follows a pod's deletion."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from kschedx.snapshot.pods import PodCopies, PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import StorageChange
 
-# Claims that a pod has for itself: of generic ephemeral volumes, and of devices by a template.
+# A pod's own claims: of generic ephemeral volumes, and of devices by a template.
 
 
 def with_own_claims(snapshot: Snapshot, like: Pod, pod: Pod) -> tuple[Snapshot, Pod]:
-    """The cluster with the claims of a new pod that is like another one, and the pod, whose status names them."""
+    """Return the cluster with the claims of a new copy of the pod `like`, and the new pod, whose status names them."""
     made: dict[str, PersistentVolumeClaim] = {}
     for volume in pod.spec.volumes:
         if volume.ephemeral is not None:
@@ -67,7 +67,7 @@ def has_ephemeral_claims(spec: PodSpec) -> bool:
 
 
 def create(run: Run, pods: Sequence[Pod]) -> list[int]:
-    """Add pods; those that name their node are there."""
+    """Add pods and return their rows; pods that name their node are assigned to it."""
     cluster = run.cluster
     rows = cluster.add_pods(pods)
     if isinstance(pods, PodCopies):
@@ -79,8 +79,7 @@ def create(run: Run, pods: Sequence[Pod]) -> list[int]:
 
 
 def evict(run: Run, row: int, *, waits: bool) -> None:
-    """Take a pod away, with what claims it has for itself. `waits`: its controller makes another one, which has others
-    of the same names."""
+    """Evict a pod and its own claims. If it `waits`, its controller recreates it, with new claims of the same names."""
     if not waits:
         run.delete(row)
         return
@@ -95,7 +94,7 @@ def evict(run: Run, row: int, *, waits: bool) -> None:
         run.cluster.set_storage(StorageChange(claims={claim.key: _unbound(claim, pod, claim.name) for claim in its}))
 
 
-# What happens after a pod is deleted: its controller recreates it, or it stays away.
+# What happens after a pod is deleted: its controller recreates it, or it stays deleted.
 
 
 def is_controlled(owners: Iterable[OwnerReference]) -> bool:
@@ -104,14 +103,14 @@ def is_controlled(owners: Iterable[OwnerReference]) -> bool:
 
 
 def is_of_daemon_set(owners: Iterable[OwnerReference]) -> bool:
-    """Whether the controller is a DaemonSet of Kubernetes' own, not one of that name in another API group."""
+    """Whether the controller is a DaemonSet of Kubernetes itself, not a kind of that name in another API group."""
     return any(
         owner.controller and owner.kind == "DaemonSet" and owner.api_version in ("", "apps/v1") for owner in owners
     )
 
 
 def is_mirror_pod(pods: PodTable, row: int) -> bool:
-    """A static pod, which the API server only mirrors: the annotation says so, or the node owns it."""
+    """Whether the pod is the mirror of a static pod: it has the annotation, or the node owns it."""
     return MIRROR in pods.annotations[row] or any(owner.kind == "Node" for owner in pods.owners[row])
 
 
@@ -121,14 +120,14 @@ def stays_with_node(pods: PodTable, row: int) -> bool:
 
 
 def staying_with_nodes(pods: PodTable) -> BoolArray:
-    """(pod,) `stays_with_node` of each."""
+    """Return `stays_with_node` of each pod, `(pod,)`."""
     is_mirror = pods.annotations.where(lambda annotations: MIRROR in annotations)
     return is_mirror | pods.owners.where(
         lambda owners: is_of_daemon_set(owners) or any(owner.kind == "Node" for owner in owners)
     )
 
 
-# Whose pods they are, and the pods that a workload would make next.
+# The workload of each pod, and the pods that a workload would create next.
 
 Manifest = Mapping[str, object]
 
@@ -136,11 +135,11 @@ TEMPLATE_HASH = "pod-template-hash"
 SCALED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job")
 """The kinds with a number of replicas."""
 MOST_PODS = 1_000_000
-"""That are placed for one workload."""
+"""The largest number of pods that are placed for one workload."""
 
 
 class Workload(Struct, frozen=True):
-    """What makes pods: by its kind, namespace and name; a pod that nothing made stands for itself."""
+    """What creates pods, by kind, namespace, and name; a pod without a controller is its own workload."""
 
     kind: str
     namespace: str
@@ -164,7 +163,7 @@ class Workload(Struct, frozen=True):
 
 
 class OfWorkload:
-    """What is about one workload, and named by it."""
+    """Base of classes about one workload, which gives them its kind, namespace, and name."""
 
     __slots__ = ()
     workload: Workload
@@ -183,7 +182,8 @@ class OfWorkload:
 
 
 class Owners:
-    """The workload of each pod of a table; a Deployment's where its ReplicaSet says so, by owner or by name."""
+    """The workload of each pod of a table; the Deployment if the pod's ReplicaSet belongs to one, by owner or by
+    name."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._stored = snapshot.workloads
@@ -213,14 +213,14 @@ class Owners:
             if deployment is None and template and owner.name.endswith(f"-{template}"):
                 guess = owner.name.removesuffix(f"-{template}")
                 is_stored = ("ReplicaSet", namespace, owner.name) in self._stored
-                if not is_stored or ("Deployment", namespace, guess) in self._stored:  # which adopts it
+                if not is_stored or ("Deployment", namespace, guess) in self._stored:  # the Deployment adopts it
                     deployment = guess
             if deployment:
                 return Workload("Deployment", namespace, deployment)
         return Workload(owner.kind, namespace, owner.name)
 
     def _may_belong_to(self, owner: OwnerReference, workload: Workload) -> bool:
-        """Whether pods of this owner may be the workload's: those of a Deployment belong to its ReplicaSets."""
+        """Whether pods of this owner may belong to the workload: a Deployment's pods belong to its ReplicaSets."""
         if not owner.controller:
             return False
         if workload.kind != "Deployment":
@@ -231,7 +231,7 @@ class Owners:
         return owner.kind == "ReplicaSet" and deployment == workload.name
 
     def members(self, pods: PodTable, workload: Workload) -> list[int]:
-        """Rows of its pods that have not finished."""
+        """Return the rows of the workload's pods that have not finished."""
         unfinished = ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
         inside = unfinished & pods.namespaces.where(lambda name: name == workload.namespace)
         if workload.kind != "Pod":
@@ -240,7 +240,7 @@ class Owners:
         return rows
 
     def rows_by_workload(self, pods: PodTable, rows: IntArray) -> dict[Workload, IntArray]:
-        """The workloads of these pods, in the order in which they come, to the rows of each."""
+        """Return the rows of these pods by workload, in the order of each workload's first pod."""
         key = paired(paired(pods.namespaces.codes[rows], pods.owners.codes[rows]), pods.labels.codes[rows])
         order, start = rows_by_group(key, int(key.max(initial=-1)) + 1)
         groups = [order[first:last] for first, last in itertools.pairwise(start.tolist()) if first < last]
@@ -260,7 +260,8 @@ _NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 
 
 def _deployments(snapshot: Snapshot) -> Iterator[tuple[tuple[str, str], str]]:
-    """ReplicaSets that have a controller, by namespace and name, to the Deployment that it is; "" for another kind."""
+    """Yield the ReplicaSets that have a controller, by namespace and name, with the Deployment that controls them; ""
+    if another kind does."""
     for (kind, namespace, name), raw in snapshot.workloads.items():
         if kind == "ReplicaSet":
             owners = map_at(msgspec.json.decode(raw), "metadata").get("ownerReferences")
@@ -272,7 +273,8 @@ def _deployments(snapshot: Snapshot) -> Iterator[tuple[tuple[str, str], str]]:
 
 
 def wanted_replicas(manifest: Manifest, before: Manifest | None = None) -> int:
-    """How many pods the workload asks for at a time; what it does not say stays as it was `before`, else it is 1."""
+    """Return how many pods the workload wants at a time. A field that the manifest lacks keeps its value from `before`;
+    the default is 1."""
     spec, old = map_at(manifest, "spec"), {} if before is None else map_at(before, "spec")
     if manifest.get("kind") == "CronJob":
         spec, old = map_at(spec, "jobTemplate", "spec"), map_at(old, "jobTemplate", "spec")
@@ -286,14 +288,14 @@ def wanted_replicas(manifest: Manifest, before: Manifest | None = None) -> int:
 
 
 def has_replicas(manifest: Manifest) -> bool:
-    """Whether it creates a number of identical pods."""
+    """Whether the workload creates a number of identical pods."""
     kind = KINDS.get(str(manifest.get("kind")))
     group = str(manifest.get("apiVersion") or "").rpartition("/")[0]
     return kind is not None and kind.name in (*SCALED, "CronJob") and group in ("", kind.group, *kind.former_groups)
 
 
 def says_replicas(manifest: Manifest) -> bool:
-    """Whether the manifest has the number; one of a snapshot that was cut down may not."""
+    """Whether the manifest has the number of replicas; a manifest of a reduced snapshot may lack it."""
     return manifest.get("kind") in ("Job", "CronJob") or isinstance(map_at(manifest, "spec").get("replicas"), int)
 
 
@@ -303,7 +305,7 @@ def with_replicas(manifest: Manifest, replicas: int) -> Manifest:
 
 
 def has_new_template(snapshot: Snapshot, manifest: Manifest) -> bool:
-    """Whether the cluster's pods of this workload, if any, are of another template than the manifest's."""
+    """Whether the cluster's pods of this workload, if any, have another template than the manifest."""
     before = stored_manifest(snapshot, workload_of(manifest))
     if before is None:
         return False
@@ -313,10 +315,9 @@ def has_new_template(snapshot: Snapshot, manifest: Manifest) -> bool:
 def new_pods(
     snapshot: Snapshot, setup: Setup, manifest: Manifest, count: int, taken: Iterable[str] = ()
 ) -> tuple[Snapshot, Sequence[Pod]]:
-    """The next pods of a workload as the API server would store them, and the cluster with what is made for them.
-
-    `taken` are the names of pods that the workload has. Raises `InputError` with the workload.
-    """
+    """Return the cluster with the objects that are created for the pods, and the next pods of a workload as the API
+    server would store them. `taken` are the names of existing pods of the workload. Raises `InputError` with the
+    workload."""
     if not count:
         return snapshot, []
     if manifest.get("kind") == "StatefulSet":
@@ -327,16 +328,15 @@ def new_pods(
 
 
 def template_pod(snapshot: Snapshot, setup: Setup, manifest: Manifest) -> tuple[Snapshot, Pod]:
-    """The pod of a workload's template as the API server would store it, and the cluster with what is made for it.
-    Raises `InputError` with the workload."""
+    """Return the cluster with the objects that are created for the pod, and the pod of a workload's template as the API
+    server would store it. Raises `InputError` with the workload."""
     made = made_of(manifest, replica_set=current_replica_set_of(snapshot, manifest))
     subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=made.others, maker=manifest)
     return subject.snapshot, subject.pod
 
 
 def copy_pod(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, Sequence[Pod]]:
-    """More pods of the same template, which wait, under names that are not taken, and the cluster with the claims that
-    each has for itself."""
+    """Return the cluster with the pods' own claims, and more pending pods of the same template, under unused names."""
     prefix = f"{pod.metadata.name.removesuffix('-new')}-new"
     taken, numbers = snapshot.pods.rows, itertools.count(1)
     free = (number for number in numbers if f"{pod.metadata.namespace}/{prefix}{number}" not in taken)
@@ -356,7 +356,7 @@ def copy_pod(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, Sequen
 
 
 def one_or_copies(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, Sequence[Pod]]:
-    """The pod itself where one is wanted and its name is not taken, else copies of it. The cluster has its claims."""
+    """Return the pod itself if `count` is 1 and its name is unused, else copies of it. The cluster has their claims."""
     if count == 1 and pod.key not in snapshot.pods.rows:
         return snapshot, [pod]
     return copy_pod(snapshot, pod, count)
@@ -367,7 +367,7 @@ def name_of(manifest: Manifest) -> str:
 
 
 def first_ordinal(manifest: Manifest) -> int:
-    """Of a StatefulSet."""
+    """Return the first ordinal of a StatefulSet."""
     start = map_at(manifest, "spec", "ordinals").get("start")
     return start if isinstance(start, int) else 0
 
@@ -375,7 +375,7 @@ def first_ordinal(manifest: Manifest) -> int:
 def pods_of_ordinals(
     snapshot: Snapshot, setup: Setup, manifest: Manifest, ordinals: Iterable[int]
 ) -> tuple[Snapshot, list[Pod]]:
-    """A StatefulSet's pods of these ordinals, and the cluster with the claims of their templates."""
+    """Return the cluster with the claims of the volume claim templates, and a StatefulSet's pods of these ordinals."""
     made: list[Pod] = []
     for ordinal in ordinals:
         spec = {**map_at(manifest, "spec"), "ordinals": {"start": ordinal}}
@@ -388,7 +388,8 @@ def pods_of_ordinals(
 
 
 def with_template_claims(snapshot: Snapshot, manifest: Manifest, pod: Pod) -> Snapshot:
-    """The claims that the StatefulSet's controller makes for a pod, where it has none of that name yet."""
+    """Return the cluster with the claims that the StatefulSet's controller creates for a pod, if they do not exist
+    yet."""
     made: dict[str, PersistentVolumeClaim] = {}
     for written in claims_for(manifest, pod.metadata.name):
         claim = msgspec.convert(written, PersistentVolumeClaim)
@@ -398,9 +399,13 @@ def with_template_claims(snapshot: Snapshot, manifest: Manifest, pod: Pod) -> Sn
 
 
 def deletion_order(snapshot: Snapshot, workload: Workload, rows: Sequence[int]) -> list[int]:
-    """Rows in the order in which a controller deletes pods: of a StatefulSet the highest ordinal first; else those
-    without a node, then those that are not ready, those with the lowest pod-deletion-cost, those that share a node
-    with most others, and the youngest (ActivePodsWithRanks in pkg/controller/controller_utils.go)."""
+    """Return the rows in the order in which a controller deletes pods. A StatefulSet's pods are deleted from the
+    highest ordinal down.
+
+    Other pods are deleted in this order: pods without a node, pods that are not ready, those with the lowest
+    pod-deletion-cost, those that share a node with the most others, and the youngest (ActivePodsWithRanks in
+    pkg/controller/controller_utils.go).
+    """
     pods = snapshot.pods
     if workload.kind == "StatefulSet":
         return sorted(rows, key=lambda row: -ordinal_of(pods.names[row]))
@@ -424,20 +429,21 @@ def _deletion_cost(pods: PodTable, row: int) -> int:
 
 
 def ordinal_of(name: str) -> int:
-    """Of a StatefulSet's pod, by its name."""
+    """Return the ordinal of a StatefulSet's pod, from its name."""
     digits = name.rpartition("-")[2]
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else 0
 
 
 def current_replica_set_of(snapshot: Snapshot, manifest: Manifest) -> dict[str, object] | None:
-    """The ReplicaSet of the cluster that has a Deployment's template; None for other kinds and for a new template."""
+    """Return the cluster's ReplicaSet with a Deployment's template; None for other kinds and for a new template."""
     if manifest.get("kind") != "Deployment":
         return None
     return current_replica_set(manifest, replica_sets(snapshot, workload_of(manifest).namespace))
 
 
 def replica_sets(snapshot: Snapshot, namespace: str) -> list[dict[str, object]]:
-    """The ReplicaSets that the cluster has stored; one that a new Deployment stands for here has no pod spec."""
+    """Return the stored ReplicaSets of a namespace; the placeholder of a new Deployment has no pod spec and is left
+    out."""
     every: list[dict[str, object]] = [
         msgspec.json.decode(raw)
         for (kind, space, _), raw in snapshot.workloads.items()
@@ -447,13 +453,14 @@ def replica_sets(snapshot: Snapshot, namespace: str) -> list[dict[str, object]]:
 
 
 def manifest_of(snapshot: Snapshot, workload: Workload) -> dict[str, object] | None:
-    """What is known of it, None where the snapshot has pods of it at most."""
+    """Return the manifest of a workload; None if the snapshot has at most its pods."""
     raw = snapshot.workloads.get((workload.kind, workload.namespace, workload.name))
     return None if raw is None else cast("dict[str, object]", msgspec.json.decode(raw))
 
 
 def stored_manifest(snapshot: Snapshot, workload: Workload) -> dict[str, object] | None:
-    """Like `manifest_of`; a Deployment that the snapshot lacks has the template of its newest ReplicaSet."""
+    """Return the same as `manifest_of`; a Deployment that the snapshot lacks has the template of its newest
+    ReplicaSet."""
     found = manifest_of(snapshot, workload)
     if found is not None or workload.kind != "Deployment":
         return found
@@ -462,7 +469,7 @@ def stored_manifest(snapshot: Snapshot, workload: Workload) -> dict[str, object]
 
 
 def workload_of(manifest: Manifest) -> Workload:
-    """Who a manifest with a namespace is about."""
+    """Return the workload of a manifest with a namespace."""
     metadata = map_at(manifest, "metadata")
     namespace = str(metadata.get("namespace") or "default")
     return Workload(str(manifest.get("kind")), namespace, str(metadata.get("name") or ""))
@@ -474,17 +481,18 @@ def title(manifest: Manifest) -> str:
 
 
 def makes_pods(kind: str) -> bool:
-    """A pod stands for itself."""
+    """Whether the kind creates pods; a pod counts as its own workload."""
     return kind == "Pod" or kind in MAKING_PODS
 
 
 def is_namespaced(manifest: Manifest) -> bool:
-    """As far as the kind is known; the answer does not matter for kinds that are not read."""
+    """Whether the kind has namespaces, as far as it is known; for kinds that are not read, the result does not
+    matter."""
     kind = KINDS.get(str(manifest.get("kind")))
     return kind is None or kind.is_namespaced
 
 
 def require_scalable(kind: str) -> None:
-    """Raises `InputError` for a kind without a number of replicas."""
+    """Raise `InputError` for a kind without a number of replicas."""
     if kind not in SCALED:
         raise InputError(f'"{kind}" does not scale', hint=f"kinds that do: {', '.join(SCALED)}")

@@ -1,8 +1,8 @@
-"""Arguments of the in-tree plugins: what `pluginConfig[].args` holds, under Kubernetes' own names.
+"""Arguments of the in-tree plugins: the values of `pluginConfig[].args`, under Kubernetes' own names.
 
-The field defaults here are those of the wire format. A profile holds them after kube-scheduler's defaulting and
-validation (`framework/config/arguments.py`), so a plugin finds `NodeResourcesFitArgs.scoring_strategy` set, resource
-weights from 1 to 100, shapes sorted, and so on.
+The field defaults here are those of the wire format. A profile holds the arguments after kube-scheduler's defaulting
+and validation (`framework/config/arguments.py`). A plugin therefore finds `NodeResourcesFitArgs.scoring_strategy` set,
+resource weights from 1 to 100, sorted shapes, and so on.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class ResourceSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class UtilizationShapePoint(Struct, frozen=True, kw_only=True, rename="camel"):
-    """`score` (0 to 10) at a `utilization` (0 to 100)."""
+    """A `score` (0 to 10) at a `utilization` (0 to 100)."""
 
     utilization: Int32 = 0
     score: Int32 = 0
@@ -43,7 +43,7 @@ class ScoringStrategy(Struct, frozen=True, kw_only=True, rename="camel"):
     type: str = ""
     resources: tuple[ResourceSpec, ...] = ()
     requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
-    """Set for that type, and only for it."""
+    """Set if and only if `type` is RequestedToCapacityRatio."""
 
 
 class DefaultPreemptionArgs(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -71,21 +71,21 @@ class NodeResourcesBalancedAllocationArgs(Struct, frozen=True, kw_only=True, ren
 
 class NodeResourcesFitArgs(Struct, frozen=True, kw_only=True, rename="camel"):
     ignored_resources: tuple[str, ...] = ()
-    """Also the resources that an extender manages and kube-scheduler ignores: they take the place of the configured."""
+    """If an extender manages resources that kube-scheduler ignores, these replace the configured ones."""
     ignored_resource_groups: tuple[str, ...] = ()
     scoring_strategy: ScoringStrategy = ScoringStrategy(type=LEAST_ALLOCATED)
 
 
 class PodTopologySpreadArgs(Struct, frozen=True, kw_only=True, rename="camel"):
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
-    """Empty with the `System` defaulting type, whose constraints the plugin knows."""
+    """Empty for the defaulting type `System`: the plugin has those constraints itself."""
     defaulting_type: str = ""
 
 
 class VolumeBindingArgs(Struct, frozen=True, kw_only=True, rename="camel"):
     bind_timeout_seconds: Int64 = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
-    """None unless the gate StorageCapacityScoring is on."""
+    """None unless the feature gate StorageCapacityScoring is enabled."""
 
 
 InTreeArgs: TypeAlias = (
@@ -100,16 +100,16 @@ InTreeArgs: TypeAlias = (
 )
 
 PluginArgs: TypeAlias = InTreeArgs | Mapping[str, object]
-"""A plugin that is not in-tree gets what the configuration holds, undecoded."""
+"""Arguments of a plugin. One that is not in-tree gets the configured value, undecoded."""
 
 ARGS_TYPES: Mapping[str, type[InTreeArgs]] = {kind.__name__.removesuffix("Args"): kind for kind in get_args(InTreeArgs)}
-"""In-tree plugin to its type of arguments; the others take none."""
+"""In-tree plugin to the type of its arguments; the others take none."""
 
 S = TypeVar("S", bound=Struct)
 
 
 def args_of_another_project(args: object, kind: type[S], plugin: str) -> S:
-    """What a plugin of another project reads of its arguments, and nothing else of them. Raises `ConfigError`."""
+    """Return the arguments that a plugin of another project reads, without all others. Raises `ConfigError`."""
     if isinstance(args, kind):
         return args
     known = kind.__struct_encode_fields__
@@ -121,8 +121,7 @@ def args_of_another_project(args: object, kind: type[S], plugin: str) -> S:
 
 
 # Arguments of the plugins of scheduler-plugins (apis/config/v1/types.go, as of August 2026), with all their fields.
-#
-# kschedx does not read all of them; they are here so that a misspelled one is known.
+# kschedx does not read all of them; they are listed so that a misspelled field is found.
 
 
 class CoschedulingArgs(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -1,6 +1,6 @@
-"""Columns: what Filter and Score plugins say of the nodes for a class of pods, kept as long as it is true.
+"""Columns: the results of Filter and Score plugins on all nodes for a class of pods, kept as long as they are valid.
 
-Arrays are (node,) over the nodes that PreFilter leaves in unless they say otherwise.
+Unless stated otherwise, arrays are (node,) over the nodes that PreFilter returns.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from kschedx.snapshot.nodes import NodeTable, PodRows
 
 
 class FilterColumn:
-    """A Filter plugin's verdicts on the nodes that PreFilter leaves in, in a few bytes per node."""
+    """A Filter plugin's verdicts on the nodes that PreFilter returns, in a few bytes per node."""
 
     def __init__(self, plugin: FilterPlugin, touch: Touch, *, explains: bool) -> None:
-        """`explains`: the plugin's explanations are kept as long as its verdicts are."""
+        """If `explains`, the plugin's explanations are kept as long as its verdicts."""
         self.plugin = plugin
         self.touch = touch
         self.runs = True
@@ -55,14 +55,14 @@ class FilterColumn:
         self._verdicts: Verdicts | None = None
 
     def copy(self) -> FilterColumn:
-        """The same, to be changed by itself."""
+        """Return an independent copy."""
         other = copy(self)
         other.codes, other.reason = self.codes.copy(), self.reason.copy()
         other.reasons, other._number = list(self.reasons), dict(self._number)
         return other
 
     def put(self, verdicts: Verdicts) -> None:
-        """The verdicts on all nodes."""
+        """Set the verdicts on all nodes."""
         self._verdicts = verdicts if self._explains else None
         self.codes = verdicts.codes.astype(np.int8)
         self.reasons = list(verdicts.reasons.values)
@@ -70,14 +70,14 @@ class FilterColumn:
         self._number = {}
 
     def put_success(self, count: int) -> None:
-        """No node is rejected, since the plugin does not run."""
+        """Pass all nodes, because the plugin does not run."""
         self._verdicts = None
         self.codes = np.broadcast_to(np.int8(Code.SUCCESS), count)
         self.reason = np.broadcast_to(np.int32(0), count)
         self.reasons, self._number = [()], {}
 
     def put_rows(self, rows: TableRows, verdicts: Verdicts) -> bool:
-        """The verdicts on some nodes. Whether any of them changes."""
+        """Set the verdicts on some nodes, and return whether any of them changes."""
         if not self._number:
             self._number = {reasons: number for number, reasons in enumerate(self.reasons)}
         own = verdicts.reasons
@@ -99,7 +99,7 @@ class FilterColumn:
 
     @property
     def verdicts(self) -> Verdicts:
-        """As the plugin gave them; the same object while nothing changes."""
+        """The verdicts as the plugin returned them; the same object as long as nothing changes."""
         if self._verdicts is None:
             reasons = Column(self.reason.astype(np.int64), list(self.reasons))
             self._verdicts = Verdicts(codes=self.codes.astype(np.int64), reasons=reasons)
@@ -116,21 +116,21 @@ class ScoreColumn:
         self.skipped = False
         normalizes = type(plugin).normalize_score is not ScorePlugin.normalize_score
         self.is_sum = not normalizes and touch is not Touch.CLUSTER
-        """A node's part is its raw score times the weight, whatever other nodes have."""
+        """Whether a node's part is its raw score times the weight, independent of other nodes."""
         self.raw: IntArray = np.zeros(0, dtype=np.int64)
-        """(node,) of the nodes that PreFilter leaves in; (feasible node,) of a plugin that every move touches."""
+        """(node,) for the nodes that PreFilter returns; (feasible node,) for a plugin that every move affects."""
         self.weighted: IntArray | None = None
-        """(feasible node,); None where it has to be worked out."""
+        """(feasible node,); None if it has to be computed."""
 
     def copy(self) -> ScoreColumn:
-        """The same, to be changed by itself; `weighted` is never changed in place."""
+        """Return an independent copy; `weighted` is shared, since it never changes in place."""
         other = copy(self)
         other.raw = self.raw.copy()
         return other
 
 
 class Filtering:
-    """Which nodes the pods of a class fit on."""
+    """The nodes that the pods of a class fit."""
 
     def __init__(
         self,
@@ -140,26 +140,26 @@ class Filtering:
         explains: bool,
         placement: ClusterRows | None = None,
     ) -> None:
-        """`placement`: the only nodes that are evaluated, ascending; None for all."""
+        """`placement` are the only nodes to evaluate, ascending; None for all."""
         self._framework = framework
         self._placement = placement
         self._pre_filters = {p.name: touch(p) for p in framework.plugins("preFilter", PreFilterPlugin)}
         self.columns = [FilterColumn(p, touch(p), explains=explains) for p in framework.plugins("filter", FilterPlugin)]
         self.pre_filter = PreFilterOutcome()
         self._left: ClusterRows | None = None
-        """The nodes that PreFilter leaves in, ascending; None for all."""
+        """The nodes that PreFilter returns, ascending; None for all."""
         self.rejections = np.zeros(0, dtype=np.int16)
-        """How many plugins reject a node."""
+        """The number of plugins that reject a node."""
         self._outcome: FilterOutcome | None = None
         self._refused: dict[ClusterRow, Status] = {}
-        """The nodes that would do but for pods that are nominated for them, with why."""
+        """Nodes that pass only without the pods nominated for them, with the status."""
         self._may_fail = False
-        """A plugin has failed on some node, or did before it changed its mind."""
+        """Whether a plugin fails on some node, or failed before it was evaluated again."""
         self.feasible = cluster_rows([])
         """(feasible node,)"""
 
     def copy(self) -> Filtering:
-        """The same, to be changed by itself."""
+        """Return an independent copy."""
         other = copy(self)
         other._pre_filters = dict(self._pre_filters)
         other.columns = [one.copy() for one in self.columns]
@@ -169,16 +169,16 @@ class Filtering:
 
     @property
     def reads_only_own_pods(self) -> bool:
-        """What Filter says of a node has to do with no other node's pods."""
+        """Whether Filter's verdict on a node is independent of the pods on other nodes."""
         return all(one.touch is not Touch.CLUSTER for one in self.columns)
 
     @property
     def nodes(self) -> NodeTable:
-        """Those that PreFilter leaves in."""
+        """The nodes that PreFilter returns."""
         return self._framework.nodes if self._left is None else self._framework.nodes.at(self._left)
 
     def positions(self, rows: ClusterRows) -> tuple[TableRows, ClusterRows]:
-        """Those of the rows that PreFilter leaves in: their place among `nodes`, and themselves."""
+        """Return the rows that PreFilter returns: their positions in `nodes`, and the rows themselves."""
         if self._left is None:
             return TableRows(rows), rows
         place = np.searchsorted(self._left, rows)
@@ -190,19 +190,19 @@ class Filtering:
         return self._left is None or bool(len(self.positions(cluster_rows([node]))[0]))
 
     def passes(self, node: ClusterRow) -> bool:
-        """Every Filter plugin passes a node that is left in."""
+        """Return whether every Filter plugin passes a node that PreFilter returns."""
         place, _ = self.positions(cluster_rows([node]))
         return not self.rejections[place[0]] and node not in self._refused
 
     @property
     def is_plain(self) -> bool:
-        """PreFilter leaves nodes in, all of which exist, and no plugin fails."""
+        """Whether PreFilter returns nodes that all exist, and no plugin fails."""
         found = self.pre_filter
         named = found.nodes is None or (self._left is not None and len(self._left) == len(found.nodes))
         return found.status.is_success and named and not self._may_fail
 
     def outcome(self) -> FilterOutcome:
-        """On `nodes`; the same object as long as no verdict changes."""
+        """Return the outcome on `nodes`; without nominated pods, the same object as long as no verdict changes."""
         if self._outcome is None:
             verdicts = {one.plugin.name: one.verdicts for one in self.columns if one.runs}
             self._outcome = FilterOutcome.of(verdicts, len(self.rejections))
@@ -215,7 +215,7 @@ class Filtering:
         return list(zip(each_row(places), self._refused.values(), strict=True))
 
     def error(self) -> str:
-        """The message of the first node on which a plugin fails; empty where none does."""
+        """Return the message of the first node on which a plugin fails; empty if there is none."""
         if not self._may_fail:
             return ""
         outcome = self.outcome()
@@ -225,10 +225,10 @@ class Filtering:
         status = outcome.status(first)
         return f'running "{status.plugin}" filter plugin: {status.message}'
 
-    # --- what has moved
+    # --- evaluation after moves
 
     def evaluate(self, state: CycleState, pod: Pod) -> None:
-        """Everything, for the first time."""
+        """Evaluate everything, for the first time."""
         framework = self._framework
         self.pre_filter = framework.run_pre_filter(state, pod)
         self._left = self._placement
@@ -248,7 +248,7 @@ class Filtering:
     def evaluate_plugins(
         self, state: CycleState, pod: Pod, plugins: Collection[str], touch: Callable[[Plugin], Touch]
     ) -> bool:
-        """What these plugins say of a pod of another class. False where PreFilter leaves other nodes in."""
+        """Evaluate these plugins for a pod of another class. Return False if PreFilter returns other nodes."""
         for plugin in self._framework.plugins("preFilter", PreFilterPlugin):
             if plugin.name in plugins:
                 self._pre_filters[plugin.name] = touch(plugin)
@@ -263,10 +263,11 @@ class Filtering:
         return True
 
     def evaluate_touched(self, state: CycleState, pod: Pod, rows: ClusterRows, *, nodes_too: bool) -> bool:
-        """What pods that came to these nodes or left them can have changed. False where PreFilter leaves other nodes
-        in now, so that all is to be evaluated.
+        """Evaluate again what may have changed because pods were added to these nodes or removed from them. Return
+        False if PreFilter now returns other nodes; then everything must be evaluated.
 
-        `nodes_too`: the nodes themselves may have changed, which every plugin may read, each node's row its own node.
+        If `nodes_too`, the nodes themselves may have changed. Every plugin may read them, but each row depends only on
+        its own node.
         """
         of_cluster = [name for name, touch in self._pre_filters.items() if touch is Touch.CLUSTER]
         if of_cluster and not self._pre_filter_again(state, pod, of_cluster):
@@ -293,7 +294,7 @@ class Filtering:
         return True
 
     def _pre_filter_again(self, state: CycleState, pod: Pod, plugins: Collection[str]) -> bool:
-        """Whether the same nodes are left in when these plugins have run again."""
+        """Run these plugins again, and return whether PreFilter returns the same nodes."""
         known: Mapping[str, PreFilterStep] = {
             step.status.plugin: step for step in self.pre_filter.steps if step.status.plugin not in plugins
         }
@@ -306,7 +307,7 @@ class Filtering:
         self.rejections += one.codes != 0
 
     def _filter(self, one: FilterColumn, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
-        """On all nodes that are left in."""
+        """Run the plugin on all nodes that PreFilter returns."""
         self._outcome = None
         one.runs = one.plugin.name not in state.skip_filter
         if not one.runs:
@@ -326,7 +327,8 @@ class Filtering:
     # --- nominated pods
 
     def count_nominated(self, state: CycleState, pod: Pod, counted: PodRows) -> None:
-        """A node that pods are nominated for, which count against this one, has to do with them and without."""
+        """Filter the nodes with nominated pods again: such a node must pass both with the `counted` pods and without
+        them."""
         refused: Mapping[ClusterRow, Status] = {}
         _, named = self.positions(ClusterRows(distinct(counted.nodes)))
         if len(named):
@@ -341,7 +343,7 @@ class Filtering:
 
 
 class ScoreFailedError(Exception):
-    """A plugin fails: `status` ends the cycle."""
+    """A plugin fails; `status` ends the cycle."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status.message)
@@ -349,7 +351,7 @@ class ScoreFailedError(Exception):
 
 
 class Scoring:
-    """What the plugins give the nodes for the pods of a class."""
+    """The scores of the nodes for the pods of a class."""
 
     def __init__(self, framework: Framework, touch: Callable[[Plugin], Touch]) -> None:
         self._framework = framework
@@ -357,19 +359,20 @@ class Scoring:
         self._pre_scores = [(p, touch(p)) for p in framework.plugins("preScore", PreScorePlugin)]
         self.columns = [ScoreColumn(p, touch(p), weights[p.name]) for p in framework.plugins("score", ScorePlugin)]
         self.sums: IntArray = np.zeros(0, dtype=np.int64)
-        """(node,) what the scores that are plain sums come to, of the nodes that PreFilter leaves in."""
+        """(node,) the sum of the scores that are plain sums, for the nodes that PreFilter returns."""
         self._touched: list[tuple[TableRows, ClusterRows, bool]] = []
-        """Nodes to which pods came, or that pods left, since the scores were asked for, and whether nodes changed."""
+        """Nodes with pods that were added or removed since scores were last computed, and whether the nodes changed."""
         self._feasible = TableRows(np.zeros(0, dtype=np.int64))
         self._nodes: NodeTable | None = None
-        """The feasible nodes, with what their pods request at some time."""
+        """The feasible nodes, possibly with outdated requests of their pods."""
         self._skipped: frozenset[str] = frozenset()
-        """Plugins that do not score, whatever moves."""
+        """Plugins that do not score, independent of moves."""
         self._skipped_now: frozenset[str] | None = None
-        """Of the plugins that every move touches those that did not score last; None for other feasible nodes."""
+        """Plugins that every move affects and that did not score the last time; None if the feasible nodes have
+        changed."""
 
     def copy(self) -> Scoring:
-        """The same, to be changed by itself."""
+        """Return an independent copy."""
         other = copy(self)
         other.columns = [one.copy() for one in self.columns]
         other.sums = self.sums.copy()
@@ -377,7 +380,7 @@ class Scoring:
         return other
 
     def scores(self, nodes: Callable[[], NodeTable]) -> Scores:
-        """What the last totals are made of; `nodes` makes the table of the same nodes."""
+        """Return the scores of which the last totals consist; `nodes` builds the table of the same nodes."""
         if self._nodes is None:
             self._nodes = nodes()
         skipped = self._skipped | (self._skipped_now or frozenset())
@@ -403,9 +406,9 @@ class Scoring:
         )
 
     def totals(self, state: CycleState, pod: Pod, nodes: Callable[[], NodeTable], feasible: TableRows) -> IntArray:
-        """(feasible node,) of the feasible nodes, which are those rows of the nodes that PreFilter leaves in.
+        """Return (feasible node,) totals. `feasible` are rows of the nodes that PreFilter returns.
 
-        `nodes` makes their table. Raises `ScoreFailedError`.
+        `nodes` builds the table of the feasible nodes. Raises `ScoreFailedError`.
         """
         if self._touched:
             self._evaluate_touched(state, pod)
@@ -439,10 +442,11 @@ class Scoring:
                 totals += score.weighted
         return totals
 
-    # --- what has moved
+    # --- evaluation after moves
 
     def evaluate(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
-        """Everything, for the first time; `nodes` are those that PreFilter leaves in. Raises `ScoreFailedError`."""
+        """Evaluate everything, for the first time; `nodes` are those that PreFilter returns. Raises
+        `ScoreFailedError`."""
         self._touched = []
         self._nodes = None
         self.sums = np.zeros(len(nodes), dtype=np.int64)
@@ -456,7 +460,7 @@ class Scoring:
         plugins: Collection[str],
         touch: Callable[[Plugin], Touch],
     ) -> None:
-        """What these plugins say of a pod of another class. Raises `ScoreFailedError`."""
+        """Evaluate these plugins for a pod of another class. Raises `ScoreFailedError`."""
         anew = []
         for place, one in enumerate(self.columns):
             if one.plugin.name in plugins:
@@ -470,13 +474,14 @@ class Scoring:
         self._evaluate(state, pod, nodes, anew, [plugin for plugin, _ in self._pre_scores if plugin.name in plugins])
 
     def touch(self, places: TableRows, rows: ClusterRows, *, nodes_too: bool) -> None:
-        """As `evaluate_touched` of `Filtering`, when the scores are asked for; `places` are those of the rows."""
+        """Note nodes to evaluate again, as in `Filtering.evaluate_touched`, when scores are next computed. `places` are
+        the positions of the rows."""
         self._touched.append((places, rows, nodes_too))
 
     def _evaluate_touched(self, state: CycleState, pod: Pod) -> None:
         nodes_too = any(of_nodes for _, _, of_nodes in self._touched)
         places, rows, _ = self._touched[0]
-        if len(self._touched) > 1:  # the places are ascending as the rows are
+        if len(self._touched) > 1:  # the positions are ascending, as the rows are
             places = TableRows(distinct(np.concatenate([places for places, _, _ in self._touched])))
             rows = ClusterRows(distinct(np.concatenate([rows for _, rows, _ in self._touched])))
         part = self._framework.nodes.at(rows)
@@ -501,7 +506,7 @@ class Scoring:
         columns: Collection[ScoreColumn],
         pre_scores: Collection[PreScorePlugin],
     ) -> None:
-        """All nodes again, except for plugins of which every move touches all."""
+        """Evaluate all nodes again, except for plugins that every move affects."""
         asked = [plugin for plugin, touch in self._pre_scores if plugin in pre_scores and touch is not Touch.CLUSTER]
         skipped = self._pre_score(state, pod, nodes, asked)
         self._skipped = self._skipped.difference(plugin.name for plugin in pre_scores) | skipped
@@ -520,7 +525,7 @@ class Scoring:
     def _pre_score(
         self, state: CycleState, pod: Pod, nodes: NodeTable, asked: Collection[PreScorePlugin]
     ) -> frozenset[str]:
-        """Those of the plugins that do not score."""
+        """Run PreScore, and return the plugins that do not score."""
         skipped: set[str] = set()
         for plugin in asked:
             status = self._framework.pre_score(plugin, state, pod, nodes)
@@ -542,7 +547,7 @@ class Scoring:
 
 
 def run_scores(framework: Framework, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
-    """PreScore, Score and NormalizeScore on the feasible nodes. Raises `ScoreFailedError`."""
+    """Run PreScore, Score, and NormalizeScore on the feasible nodes. Raises `ScoreFailedError`."""
     scoring = Scoring(framework, lambda plugin: Touch.CLUSTER)
     scoring.totals(state, pod, lambda: nodes, TableRows(np.arange(len(nodes))))
     return scoring.scores(lambda: nodes)

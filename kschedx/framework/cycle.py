@@ -20,30 +20,30 @@ from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
 
 MAY_REJECT = frozenset({"multiPoint", "preEnqueue", "preFilter", "filter", "reserve", "permit"})
-"""Where a plugin can keep a pod from a node that all others let it have."""
+"""Extension points at which a plugin can reject a node that all other plugins pass."""
 
 MAY_PREFER = frozenset({"preScore", "score"})
-"""Where it can make another of these nodes the best one."""
+"""Extension points at which a plugin can change which of the feasible nodes is best."""
 
 
 class Stake(IntEnum):
-    """What an absent participant could change, the weightiest last."""
+    """What a participant that did not run could change, the least important first."""
 
     NOTHING = 0
-    """Of what kschedx answers."""
+    """It changes nothing that kschedx reports."""
     NODE = 1
-    """Which of the nodes that fit it is."""
+    """It may change which of the feasible nodes is chosen."""
     FIT = 2
-    """Whether the pod fits at all, where everything else lets it through."""
+    """It may change whether the pod fits at all, if everything else passes it."""
 
 
 class UnevaluatedKind(StrEnum):
     PLUGIN = "plugin"
     EXTENDER = "extender"
     OBJECTS = "kind"
-    """Of a kind that a dump lacks."""
+    """Objects of a kind that a dump lacks."""
     SCHEDULER = "scheduler"
-    """The pod is another scheduler's."""
+    """The pod belongs to another scheduler."""
 
 
 class UnevaluatedDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
@@ -59,23 +59,22 @@ class UnevaluatedDocument(Document, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class Unevaluated(Struct, frozen=True, kw_only=True):
-    """A plugin, extender, or predicate that was not run."""
+    """A plugin, extender, or predicate that did not run."""
 
     kind: UnevaluatedKind
     name: str
-    """The plugin's name, the extender's URL, the kind's key, the pod's schedulerName."""
+    """The plugin's name, the extender's URL, the kind's key, or the pod's schedulerName."""
     where: tuple[str, ...]
-    """The extension points or verbs at which it has a say, as the configuration spells them; the plugins that read
-    a kind."""
+    """Its extension points or verbs, as the configuration spells them; for a kind, the plugins that read it."""
     stake: Stake
     is_waived: bool = False
-    """The caller warrants that the decision stands without it."""
+    """Whether the caller asserts that the decision is the same without it."""
     objects: tuple[str, ...] = ()
-    """The objects of a kind that the pod points to."""
+    """The objects of a kind to which the pod refers."""
     lacking: str = ""
-    """What a dump lacks of the kind; empty where it holds none."""
+    """What a dump lacks of the kind; empty if it has no object of it."""
     completed_by: str = ""
-    """A command for a file with what a dump lacks."""
+    """A command that writes what the dump lacks to a file."""
 
     @property
     def document(self) -> UnevaluatedDocument:
@@ -84,11 +83,11 @@ class Unevaluated(Struct, frozen=True, kw_only=True):
 
 
 LEAVES_OPEN = {Stake.NOTHING: None, Stake.NODE: "node", Stake.FIT: "fit"}
-"""As the document words it."""
+"""The stakes as the document spells them."""
 
 
 def unknown_plugins(profile: Profile, config: SchedulerConfig) -> Iterator[Unevaluated]:
-    """The plugins that a profile enables and kschedx does not have."""
+    """Yield the plugins that a profile enables and kschedx does not have."""
     for name, where in profile.unknown.items():
         stake = Stake.FIT if MAY_REJECT & set(where) else Stake.NODE if MAY_PREFER & set(where) else Stake.NOTHING
         yield Unevaluated(
@@ -97,7 +96,8 @@ def unknown_plugins(profile: Profile, config: SchedulerConfig) -> Iterator[Uneva
 
 
 def unasked_extenders(config: SchedulerConfig, pod: Pod) -> Iterator[Unevaluated]:
-    """The extenders of a configuration that would be sent a pod; one that only binds decides nothing."""
+    """Yield the configured extenders that kube-scheduler would call for a pod. An extender that only binds decides
+    nothing and is left out."""
     for index in call_order(config.extenders):
         extender = config.extenders[index]
         verbs = {
@@ -112,11 +112,11 @@ def unasked_extenders(config: SchedulerConfig, pod: Pod) -> Iterator[Unevaluated
 
 
 def open_stake(unheard: Iterable[Unevaluated]) -> Stake:
-    """What is left open by all of them together."""
+    """Return the highest stake of all of them, waived ones excluded."""
     return max((one.stake for one in unheard if not one.is_waived), default=Stake.NOTHING)
 
 
-# A finished scheduling cycle: every step's result, kept.
+# The results of all steps of a finished scheduling cycle.
 
 
 class Outcome(StrEnum):
@@ -125,49 +125,49 @@ class Outcome(StrEnum):
     GATED = "Gated"
     ERROR = "Error"
     UNDECIDED = "Undecided"
-    """All that ran let the pod through, and what did not run could still reject it (`Cycle.unheard`)."""
+    """Everything that ran passes the pod, but what did not run could still reject it (`Cycle.unheard`)."""
 
 
 class PreFilterStep(Struct, frozen=True, kw_only=True):
-    """One plugin's answer in the PreFilter phase."""
+    """One plugin's result in the PreFilter phase."""
 
     status: Status
     nodes: frozenset[str] | None = None
 
 
 class PreFilterOutcome(Struct, frozen=True, kw_only=True):
-    """What the PreFilter phase arrives at."""
+    """The result of the PreFilter phase."""
 
     steps: tuple[PreFilterStep, ...] = ()
     """The plugins that ran, in order."""
     status: Status = SUCCESS
-    """Of the phase as a whole."""
+    """The status of the whole phase."""
     nodes: frozenset[str] | None = None
     """The names of the nodes that can be considered; None for all."""
     naming: tuple[str, ...] = ()
-    """The plugins that named nodes."""
+    """The plugins that returned node names."""
 
 
 class Scores(Struct, frozen=True, kw_only=True):
-    """The score matrices of the feasible nodes; arrays are (node,), in the order of `nodes`."""
+    """The scores of the feasible nodes; arrays are (node,), in the order of `nodes`."""
 
     nodes: NodeTable
     skipped: tuple[str, ...]
     weights: Mapping[str, int]
-    """Plugins that scored, in order, with their weights."""
+    """The plugins that scored, in order, with their weights."""
     raw: Mapping[str, IntArray]
     normalized: Mapping[str, IntArray]
     totals: IntArray
-    """What the plugins give, weighted, and what extenders add."""
+    """The sum of the plugins' weighted scores and the extenders' scores."""
     added: Mapping[str, IntArray] = field(default_factory=dict)
-    """`extender URL` to what it adds."""
+    """`extender URL` to the scores that it adds."""
 
     def weighted(self, plugin: str) -> IntArray:
         return self.normalized[plugin] * self.weights[plugin]
 
 
 class Cycle(Struct, frozen=True, kw_only=True):
-    """What happened to one pod, phase by phase, as far as kube-scheduler would have come."""
+    """The results for one pod, phase by phase, as far as kube-scheduler would get."""
 
     pod: Pod
     snapshot: Snapshot
@@ -176,39 +176,39 @@ class Cycle(Struct, frozen=True, kw_only=True):
     all_nodes: NodeTable
     outcome: Outcome
     message: str = ""
-    """The FailedScheduling event's text, or the internal error."""
+    """The text of the FailedScheduling event, or the internal error."""
     pre_enqueue: tuple[Status, ...] = ()
     pre_filter: tuple[PreFilterStep, ...] = ()
     pre_filter_status: Status = field(default_factory=Status)
-    """What the PreFilter phase as a whole returned."""
+    """The status of the whole PreFilter phase."""
     nodes: NodeTable | None = None
-    """The nodes that PreFilter left in; None where it rejected the pod."""
+    """The nodes that PreFilter returned; None if it rejected the pod."""
     filter_skipped: tuple[str, ...] = ()
     filter: FilterOutcome | None = None
-    """The verdicts on `nodes`; what extenders refused is that of a last plugin, `Extender`."""
+    """The verdicts on `nodes`. Nodes that extenders refused have the verdict of a last plugin, `Extender`."""
     filter_plugins: FilterOutcome | None = None
-    """The same of the plugins alone, where extenders have refused nodes."""
+    """The verdicts of the plugins alone, if extenders refused nodes."""
     nominated: ClusterRow | None = None
-    """The pod's nominated node, where it fits: kube-scheduler tries it first and then looks at no other."""
+    """The pod's nominated node, if the pod fits it: kube-scheduler tries it first and then evaluates no other node."""
     scores: Scores | None = None
     best: tuple[ClusterRow, ...] = ()
     """The nodes that share the highest total."""
     post_filter: PostFilterResult | None = None
     extenders: Trace | None = None
-    """What HTTP extenders said, or would have to be asked; None where the configuration has none."""
+    """What HTTP extenders answered, or which ones would be called; None if none is configured."""
     dry_steps: tuple[tuple[str, Status], ...] = ()
-    """Extension point and status of the steps after the choice of a node, where it is not a matter of chance."""
+    """Extension point and status of the steps after the choice of a node, if that choice is not random."""
     unheard: tuple[Unevaluated, ...] = ()
-    """Participants that did not run. Rejections stand without them, since none can lift another's."""
+    """Participants that did not run. Rejections are valid without them, since no participant can revoke another's."""
 
     @property
     def is_extended(self) -> bool:
-        """Extenders were asked about nodes: about any other, their word is missing."""
+        """Whether extenders were called about nodes. Their answer for any other node is unknown."""
         return self.extenders is not None and bool(self.extenders.filter)
 
     @property
     def refused(self) -> frozenset[str]:
-        """The nodes that passed the plugins and that extenders did not leave."""
+        """The nodes that passed the plugins and that extenders refused."""
         if self.filter is None or self.filter_plugins is None or self.nodes is None:
             return frozenset()
         rows = rows_where(self.filter_plugins.passed & ~self.filter.passed)
@@ -221,11 +221,11 @@ class Cycle(Struct, frozen=True, kw_only=True):
 
     @property
     def has_no_choice(self) -> bool:
-        """The pod can go to one node alone, whatever the scores."""
+        """Whether only one node is possible for the pod, whatever the scores."""
         feasible = self.feasible
         return self.nominated is not None or (feasible is not None and len(feasible) == 1)
 
     @property
     def feasible(self) -> TableRows | None:
-        """Rows of `nodes` that passed."""
+        """The rows of `nodes` that passed."""
         return None if self.filter is None else rows_where(self.filter.passed)

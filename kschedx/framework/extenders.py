@@ -1,8 +1,7 @@
-"""What the framework knows of HTTP extenders: who is asked, what each call said, and who answers for all of them.
+"""HTTP extenders as the framework sees them: the order of the calls, what each call returned, and their interface.
 
-Nodes and pods are named as the requests name them. `extender` is the index in the configuration. The calls
-are made by a satellite, `kschedx.extenders`. Upstream: IsInterested and hasManagedResources in
-pkg/scheduler/extender.go.
+Nodes and pods are named as in the requests. `extender` is the index in the configuration. A satellite,
+`kschedx.extenders`, makes the calls. Upstream: IsInterested and hasManagedResources in pkg/scheduler/extender.go.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ExtenderVerb(StrEnum):
-    """What an extender is asked for; the path of its URL is configured."""
+    """The verbs of an extender; the path of each URL is configured."""
 
     FILTER = "filter"
     PRIORITIZE = "prioritize"
@@ -31,7 +30,7 @@ class ExtenderVerb(StrEnum):
 
 
 def path_of(extender: Extender, verb: ExtenderVerb) -> str:
-    """The verb as it is configured; empty where the extender does not serve it."""
+    """Return the verb as it is configured; empty if the extender does not support it."""
     match verb:
         case ExtenderVerb.FILTER:
             return extender.filter_verb
@@ -44,35 +43,35 @@ def path_of(extender: Extender, verb: ExtenderVerb) -> str:
 
 
 class ExtenderRequest(Struct, frozen=True, kw_only=True):
-    """One request."""
+    """A request to an extender."""
 
     extender: Extender
     index: int
-    """Of the extender in the configuration."""
+    """The index of the extender in the configuration."""
     verb: ExtenderVerb
     url: Url
     pod: str
     """`namespace/name`."""
     about: tuple[str, ...]
-    """What makes it another question than others about this pod: the nodes, and in preemption the victims."""
+    """What distinguishes it from other requests about this pod: the nodes, and for preemption the victims."""
     body: Callable[[], bytes]
-    """The request as it is sent, built when it is sent."""
+    """The body, built when the request is sent."""
 
 
 class ExtenderAnswer(Struct, frozen=True, kw_only=True):
-    """An HTTP answer."""
+    """An HTTP response."""
 
     status: int
     body: bytes = b""
     ended: str = "EOF"
-    """The error with which the body ended, in Go's words; anything else than EOF cut it off."""
+    """The error with which the body ended, in Go's words; anything other than EOF cut it off."""
 
 
 class ExtenderFailure(Struct, frozen=True, kw_only=True):
-    """There was none."""
+    """A request without a response."""
 
     text: str
-    """In the words of Go's HTTP client."""
+    """The error, in the words of Go's HTTP client."""
 
 
 Reply = ExtenderAnswer | ExtenderFailure
@@ -80,7 +79,7 @@ Reply = ExtenderAnswer | ExtenderFailure
 
 class Ask(Protocol):
     def __call__(self, questions: tuple[ExtenderRequest, ...], /) -> tuple[Reply, ...]:
-        """A reply to each question, all asked at the same time. Raises `UndecidableError` where there is none."""
+        """Send all requests at the same time and return a reply to each. Raises `UndecidableError` if there is none."""
         ...
 
 
@@ -89,27 +88,27 @@ class FilterCall(Struct, frozen=True, kw_only=True):
     asked: tuple[str, ...]
     left: tuple[str, ...]
     failed: Mapping[str, str] = field(default_factory=dict)
-    """Node to message, as answered."""
+    """Node to message, as in the response."""
     failed_and_unresolvable: Mapping[str, str] = field(default_factory=dict)
     whole: bool = False
-    """The nodes came back whole: from then on they have no pods and no images."""
+    """Whether the response has whole nodes. From then on they have no pods and no images."""
     error: str = ""
     ignored: bool = False
-    """The extender may fail: `left` is what it was asked about."""
+    """Whether an error was ignored because the extender is `ignorable`; then `left` is the same as `asked`."""
 
 
 class ScoreCall(Struct, frozen=True, kw_only=True):
     extender: int
     weight: int
     raw: tuple[tuple[str, int], ...] = ()
-    """Host and score in the order of the answer."""
+    """Host and score in the order of the response."""
     added: Mapping[str, int] = field(default_factory=dict)
-    """What each node that is left gets: score x weight x 10."""
+    """Node to the score that it adds: score x weight x 10."""
     error: str = ""
 
 
 class Victims(Struct, frozen=True, kw_only=True):
-    """The pods that would have to go from one node."""
+    """The pods that would be evicted from one node."""
 
     pods: tuple[str, ...]
     """`namespace/name`, the most important first."""
@@ -120,40 +119,40 @@ class PreemptCall(Struct, frozen=True, kw_only=True):
     extender: int
     asked: Mapping[str, Victims]
     left: Mapping[str, Victims] | None = None
-    """None where it failed."""
+    """None if the call failed."""
     error: str = ""
     ignored: bool = False
 
 
 class Trace(Struct, frozen=True, kw_only=True):
-    """Everything that extenders had to do with one cycle."""
+    """All that extenders contributed to one cycle."""
 
     order: tuple[int, ...] = ()
-    """Those that are called, in the order of the calls: the ones that may fail come last."""
+    """The configured extenders in the order of the calls: the `ignorable` ones come last."""
     urls: tuple[str, ...] = ()
-    """By index, as they may be shown."""
+    """By index, as they may be printed."""
     interested: tuple[bool, ...] = ()
-    """By index: whether the pod is sent to it at all."""
+    """By index: whether the pod is sent to the extender at all."""
     called: bool = False
-    """They were asked, or their recorded answers read."""
+    """Whether they were called, or their recorded answers were read."""
     passed_plugins: tuple[str, ...] = ()
-    """The nodes that the plugins left."""
+    """The nodes that passed the plugins."""
     filter: tuple[FilterCall, ...] = ()
     left: tuple[str, ...] | None = None
-    """The nodes that the extenders left too; None where they ended the cycle, or none was called."""
+    """The nodes that also passed the extenders; None if an extender ended the cycle, or none was called."""
     statuses: Mapping[str, Status] = field(default_factory=dict)
-    """What the nodes that were refused have as status in the end."""
+    """The final status of each refused node."""
     silent: tuple[str, ...] = ()
-    """Nodes that passed the plugins, are not left, and have no status."""
+    """Nodes that passed the plugins, did not pass the extenders, and have no status."""
     scores: tuple[ScoreCall, ...] = ()
     preempt: tuple[PreemptCall, ...] = ()
     candidates: Mapping[str, Victims] = field(default_factory=dict)
-    """The candidates for preemption after all of them."""
+    """The candidates for preemption that remain after all extenders."""
     candidates_error: str = ""
 
 
 class Preempted(Struct, frozen=True, kw_only=True):
-    """What extenders made of the candidates for preemption."""
+    """The extenders' result for the candidates for preemption."""
 
     calls: tuple[PreemptCall, ...] = ()
     candidates: tuple[Candidate, ...] = ()
@@ -172,7 +171,7 @@ class Extenders(Protocol):
 
 
 def is_interested(extender: Extender, pod: Pod) -> bool:
-    """It manages everything, or a resource that a container names; how much of it does not matter."""
+    """Return whether the extender manages every pod, or a resource that a container names, in whatever amount."""
     managed = {resource.name for resource in extender.managed_resources}
     return not managed or any(
         not managed.isdisjoint(amounts)
@@ -182,5 +181,5 @@ def is_interested(extender: Extender, pod: Pod) -> bool:
 
 
 def call_order(extenders: tuple[Extender, ...]) -> tuple[int, ...]:
-    """Indexes in the configuration: those that may fail (`ignorable`) come last."""
+    """Return indexes in the configuration: extenders that may fail (`ignorable`) come last."""
     return tuple(sorted(range(len(extenders)), key=lambda index: extenders[index].ignorable))

@@ -1,8 +1,8 @@
-"""Which pods would have to go: a dry run of preemption on every node where it could help.
+"""Preemption: a dry run on every node where evicting pods could help, and the choice of the node.
 
-`victims` says whom a node could give up and in which order it would rather not, `dry_run` finds the smallest set on
-each node, and `selection` picks the node. Upstream: pkg/scheduler/framework/preemption, and the parts of
-pkg/scheduler/framework/plugins/defaultpreemption that it calls.
+`potential_victims` lists the pods that each node could give up, in the order in which they are reprieved. `dry_run`
+finds the smallest set of victims on each node, and `best_candidates` picks the node. Upstream:
+pkg/scheduler/framework/preemption, and the parts of pkg/scheduler/framework/plugins/defaultpreemption that it calls.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ from kschedx.snapshot.moving import MovingPods, Steps
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import PodTable
 
-# The pods that each node could give up, in the order in which they are asked whether they may stay.
+# The potential victims on each node, in the order in which they are reprieved.
 #
 # Upstream: SelectVictimsOnNode and filterPodsWithPDBViolation in pkg/scheduler/framework/plugins/defaultpreemption/
 # default_preemption.go, MoreImportantPod in pkg/scheduler/util/utils.go.
 
 FEW = 64
-"""Of up to so many nodes the pods are looked up, rather than those of all nodes sorted out."""
+"""For at most this number of nodes, the pods are looked up node by node; otherwise they are filtered from all pods."""
 
 
 class PotentialVictims(Struct, frozen=True, kw_only=True):
-    """Every pod of lower priority on some nodes, node by node: those of `index` i are `start[i]` to `start[i + 1]`.
+    """All pods of lower priority on some nodes, node by node: those of node i are `start[i]` to `start[i + 1]`.
 
-    On a node, the pods whose eviction a disruption budget forbids come first, then the others, each with the most
-    important first.
+    On each node, the pods whose eviction violates a disruption budget come first, then the others; the most important
+    pod is the first of its part.
     """
 
     pods: IntArray
@@ -63,31 +63,31 @@ class PotentialVictims(Struct, frozen=True, kw_only=True):
     index: IntArray
     """(victim,) the node, as a row of the table."""
     violating: BoolArray
-    """(victim,) whether evicting it, and everything more important on its node, exceeds a disruption budget."""
+    """(victim,) whether evicting the pod, and every more important one on its node, exceeds a disruption budget."""
     start: IntArray
     """(node + 1,)"""
 
     @property
     def count(self) -> IntArray:
-        """(node,) how many pods a node could give up."""
+        """(node,) the number of potential victims on a node."""
         return np.diff(self.start)
 
     def at(self, nodes: TableRows, turn: int) -> IntArray:
-        """(node,) positions of the pods that these nodes are asked about in a turn."""
+        """Return (node,) positions of the pod that each of these nodes tries to reprieve in a turn."""
         return self.start[nodes] + turn
 
     def placed(self, positions: IntArray, nodes: NodeTable) -> PodRows:
-        """These potential victims on their nodes. `nodes` is the table that `index` counts in."""
+        """Return these potential victims with their nodes. `nodes` is the table whose rows are in `index`."""
         return PodRows(pods=self.pods[positions], nodes=ClusterRows(nodes.rows[self.index[positions]]))
 
 
 Violating: TypeAlias = Callable[[PodTable, IntArray, IntArray], BoolArray]
-"""(victim,) whether disruption budgets forbid the eviction, of rows of the PodTable and the node of each, ascending;
-on a node the most important is first."""
+"""Returns (victim,) whether disruption budgets forbid the eviction, for rows of the PodTable and the node of each.
+Nodes are ascending; on each, the most important pod is first."""
 
 
 Exempt: TypeAlias = Callable[[PodTable, IntArray], BoolArray]
-"""(victim,) whether pods of lower priority, rows of the PodTable, are exempt all the same."""
+"""Returns (victim,) whether pods of lower priority, given as rows of the PodTable, are exempt from preemption."""
 
 
 def potential_victims(
@@ -99,8 +99,8 @@ def potential_victims(
     exempt: Exempt | None = None,
     rankings: Rankings | None = None,
 ) -> PotentialVictims:
-    """The pods that run on `nodes` and have a lower priority. Of equal priorities the one that started earlier is more
-    important where they are `ranked_by_start`, otherwise the one that was loaded first."""
+    """Return the pods on `nodes` that have a lower priority. Of pods with equal priority, the one that started earlier
+    is more important if they are `ranked_by_start`, otherwise the one that was loaded first."""
     pods = nodes.pods
     table_row = np.full(len(nodes.cluster.nodes), -1, dtype=np.int64)
     table_row[nodes.rows] = np.arange(len(nodes))
@@ -120,23 +120,25 @@ def potential_victims(
         lower = lower[~nodes.gone[lower]]
     if exempt is not None:
         lower = lower[~exempt(pods, lower)]
-    # load order stands in for that of kube-scheduler's cache
+    # the load order replaces the order in kube-scheduler's cache
     return in_turn(nodes, lower, table_row[pods.node[lower]], violating, ranked_by_start=ranked_by_start)
 
 
 def in_turn(
     nodes: NodeTable, lower: IntArray, index: IntArray, violating: Violating, *, ranked_by_start: bool = True
 ) -> PotentialVictims:
-    """Pods on the nodes `index` (rows of the table) in the order in which they are asked; equals as they are given."""
+    """Return pods on the nodes `index` (rows of the table) in the order in which they are reprieved; equal ones keep
+    their order."""
     order = _by_importance(nodes.pods, lower, index, ranked_by_start=ranked_by_start)
     return _with_budgets(nodes, lower[order], index[order], violating)
 
 
 def _by_importance(pods: PodTable, lower: IntArray, index: IntArray, *, ranked_by_start: bool = True) -> IntArray:
-    """The order of pods on the nodes `index`: by node, and there the most important first."""
+    """Return the order of pods on the nodes `index`: by node, and on each the most important first."""
     started = pods.started[lower] if ranked_by_start else np.zeros(len(lower), dtype=np.int64)
     turn = np.arange(len(lower))
-    # for a pod that has not started kube-scheduler takes the time at which it looks, and so turns their order around
+    # kube-scheduler uses the current time as the start of a pod that has not started, which reverses the order of such
+    # pods
     turn = np.where(started == LATEST, -turn, turn)
     order = np.lexsort((turn, started, -pods.priorities[lower], index))
     if ranked_by_start:
@@ -145,7 +147,7 @@ def _by_importance(pods: PodTable, lower: IntArray, index: IntArray, *, ranked_b
 
 
 def _with_budgets(nodes: NodeTable, lower: IntArray, index: IntArray, violating: Violating) -> PotentialVictims:
-    """Of pods in that order those first that disruption budgets protect."""
+    """Move the pods of each node that disruption budgets protect before the others."""
     protected = violating(nodes.pods, lower, index)
     if protected.any():
         order = np.lexsort((~protected, index))
@@ -155,23 +157,24 @@ def _with_budgets(nodes: NodeTable, lower: IntArray, index: IntArray, violating:
 
 
 class _Ranking(Struct):
-    """Pods of a lower priority on all nodes, by node, and there the most important first."""
+    """Pods of a lower priority on all nodes, by node, and on each the most important first."""
 
     table: PodTable
     seen: int
-    """The moves that count."""
+    """The number of moves that are included."""
     pods: IntArray
     nodes: IntArray
 
 
 class Rankings:
-    """Which pods of the cluster are more important than others, for the price of what has moved since it was asked."""
+    """The pods of the cluster by importance. An update costs only what has moved since the last call."""
 
     def __init__(self) -> None:
         self._known: dict[int, _Ranking] = {}
 
     def below(self, nodes: NodeTable, priority: int) -> tuple[IntArray, IntArray]:
-        """Pods of a lower priority and their nodes, as rows of the cluster, by node, the most important first."""
+        """Return the pods of a lower priority and their nodes, as rows of the cluster: by node, the most important
+        first."""
         pods = nodes.pods
         steps = pods.steps if isinstance(pods, MovingPods) else ()
         known = self._known.get(priority)
@@ -195,7 +198,7 @@ class Rankings:
 
 
 def by_importance(pods: PodTable, victims: Sequence[int]) -> list[int]:
-    """Higher priority first, then earlier start."""
+    """Sort victims by higher priority, then by earlier start."""
     started = pods.started
     keys = [(-int(pods.priorities[row]), int(started[row])) for row in victims]
     places = {key: place for place, key in enumerate(sorted(set(keys)))}
@@ -204,25 +207,27 @@ def by_importance(pods: PodTable, victims: Sequence[int]) -> list[int]:
 
 
 _Importance: TypeAlias = tuple[int, bool]
-"""A pod's place, 0 for the most important and the same for equals, and whether it has not started."""
+"""A pod's rank, 0 for the most important and the same for equals, and whether it has not started."""
 
 
 def _more_important(one: tuple[int, bool, int], other: tuple[int, bool, int]) -> bool:
-    """Of two equals that have not started the one that is evaluated first: each start is the time of the look."""
+    """Return whether the first pod is more important. Of two equal pods that have not started, the one evaluated first
+    is: kube-scheduler uses the time of the evaluation as each start."""
     return one[0] < other[0] or (one[0] == other[0] and one[1])
 
 
 @lru_cache(maxsize=4096)
 def _as_sorted(pods: tuple[_Importance, ...]) -> tuple[int, ...]:
-    """Positions in the order in which kube-scheduler's sort leaves the pods. It is not stable, but always the same."""
+    """Return positions in the order in which kube-scheduler's sort leaves the pods. That sort is not stable, but
+    deterministic."""
     items = [(*importance, position) for position, importance in enumerate(pods)]
     sort_slice(items, _more_important)
     return tuple(position for *_, position in items)
 
 
 def _leave_equals_as_sorted(order: IntArray, index: IntArray, priorities: IntArray, started: IntArray) -> None:
-    """Put equally important pods of a node into kube-scheduler's order, in place, where the node has so many that its
-    sort is no longer an insertion sort. `order` sorts the other three; a lower number was loaded earlier."""
+    """Put equally important pods of a node into kube-scheduler's order, in place, if the node has so many that its sort
+    is no insertion sort. `order` sorts the other three arrays; a lower number was loaded earlier."""
     node, priority, start = index[order], priorities[order], started[order]
     changes = (np.diff(node) != 0) | (np.diff(priority) != 0) | (np.diff(start) != 0)
     first = np.flatnonzero(np.diff(node, prepend=-1))
@@ -247,9 +252,9 @@ def exceeding(
     *,
     empty_counts: bool = False,
 ) -> BoolArray:
-    """`Violating`: whether a budget is exhausted when its pods on one node are evicted in this order.
+    """Return, as `Violating`, whether a budget is exhausted when its pods on one node are evicted in this order.
 
-    Every node counts for itself, since the pod needs only one.
+    Each node is counted separately, since the pod needs only one.
     """
     violating = np.zeros(len(rows), dtype=np.bool_)
     if not budgets:
@@ -266,7 +271,7 @@ def exceeding(
         matching = inside[labels.take(inside).where(partial(covers, selector))]
         disrupted = budget.status.disrupted_pods
         if disrupted:
-            # the API server has counted these already
+            # the API server has already counted these
             fresh = [pods.names[rows[victim]] not in disrupted for victim in matching]
             matching = matching[np.array(fresh, dtype=np.bool_)]
         nodes = index[matching]
@@ -276,13 +281,14 @@ def exceeding(
 
 
 def covers(selector: Selector, labels: dict[str, str]) -> bool:
-    """A pod without labels belongs to no budget, whatever the selector."""
+    """Return whether a budget covers a pod with these labels. A pod without labels belongs to no budget, whatever the
+    selector."""
     return bool(labels) and selector.matches(labels)
 
 
 def budget_selector(budget: PodDisruptionBudget, *, empty_counts: bool = False) -> Selector | None:
-    """The selector of the pods that a budget covers; None where it covers none: the selector is missing, empty, or
-    broken. `empty_counts`: an empty one covers every pod."""
+    """Return the selector of the pods that a budget covers; None if it covers none because the selector is missing,
+    empty, or invalid. With `empty_counts`, an empty one covers every pod."""
     try:
         selector = compile_selector(budget.spec.selector)
     except InputError:
@@ -290,12 +296,12 @@ def budget_selector(budget: PodDisruptionBudget, *, empty_counts: bool = False) 
     return selector if selector.requirements or (empty_counts and budget.spec.selector is not None) else None
 
 
-# The node on which preemption hurts least.
+# The choice of the best candidate.
 #
 # Upstream: pickOneNodeForPreemption in pkg/scheduler/framework/preemption/preemption.go.
 
 _NO_NEGATIVE = 2**31
-"""Added to a priority, an int32, before it is summed: more victims never sum up to less."""
+"""Added to each priority, an int32, before the sum: more victims never have a smaller sum."""
 
 
 def _violations(candidate: Candidate, pods: PodTable) -> int:
@@ -315,7 +321,7 @@ def _number(candidate: Candidate, pods: PodTable) -> int:
 
 
 def _latest_start(candidate: Candidate, pods: PodTable) -> int:
-    """Negated: the earliest start among the victims of the highest priority should be as late as possible."""
+    """Return the earliest start among the victims of the highest priority, negated: the latest one is best."""
     priorities = [int(pods.priorities[victim]) for victim in candidate.victims]
     highest = max(priorities)
     starts = zip(candidate.victims, priorities, strict=True)
@@ -331,10 +337,11 @@ RULES: tuple[Rule, ...] = (
     _number,
     _latest_start,
 )
-"""The lowest number wins; a rule counts only among the candidates that all rules before it leave equal."""
+"""The rules of selection. The lowest number wins; a rule only distinguishes candidates that are equal by all rules
+before it."""
 
 RULES_WITHOUT_START = RULES[:-1]
-"""Those of the scheduler before the framework, which has no use for start times."""
+"""The rules of the scheduler before the framework, which does not use start times."""
 
 
 def best_candidates(
@@ -343,8 +350,8 @@ def best_candidates(
     rules: Sequence[Rule] = RULES,
     ranks: IntArray | None = None,
 ) -> tuple[Candidate, ...]:
-    """The candidates that no rule distinguishes; kube-scheduler takes any of them. `ranks` (rule, candidate) is what
-    the rules say, where that is known."""
+    """Return the candidates that no rule distinguishes; kube-scheduler picks any of them. `ranks` are the (rule,
+    candidate) results of the rules, if known."""
     if ranks is not None:
         rows = np.flatnonzero(ranks[0] == ranks[0].min())
         for numbers in ranks[1:]:
@@ -361,37 +368,37 @@ def best_candidates(
     return left
 
 
-# What dry runs of one kind of pod came to, node by node, kept while the nodes stay as they are.
+# Results of dry runs for one equivalence class of pods, node by node, kept as long as the nodes do not change.
 
 
 MOST_AHEAD = 512
-"""How many nodes are tried ahead at a time."""
+"""The maximum number of nodes that are tried ahead at a time."""
 
 
 class KeptDryRuns:
-    """Arrays are (node,) over the whole cluster. Unlike other values of a CycleState it changes in place: the caller
-    names what changed with `follow` and `forget`.
+    """Kept dry runs; arrays are (node,) over the whole cluster. Unlike other values of a CycleState, this one changes
+    in place: the caller passes what changed to `follow` and `forget`.
 
     While identical pods preempt others one after the other, the nodes that come next are tried ahead, many at once.
     """
 
     def __init__(self, count: int) -> None:
         self._ahead: dict[ClusterRow, tuple[Candidate | None, Status]] = {}
-        """A node's dry run with a pod like `_preemptor` in place of its victims."""
+        """Node to its dry run with a pod identical to `_preemptor` in place of its victims."""
         self._width = 16
-        """How many nodes are tried ahead; none any more once that was of no use."""
+        """The number of nodes to try ahead; 0 after that was of no use."""
         self._tried = self._used = 0
-        """How many nodes were tried ahead last, and how many were of use since."""
+        """How many nodes were last tried ahead, and how many of these results have been used."""
         self._preemptor = -1
-        """The row of the pod that is in place of the victims there."""
+        """The row of the pod that replaces the victims there."""
         self._goes_on = False
-        """All that has moved since a dry run is that a pod came in place of its victims."""
+        """Whether the only move since a dry run is that a pod replaced its victims."""
         self._is_known = np.zeros(count, dtype=np.bool_)
         self._codes: IntArray = np.zeros(count, dtype=np.int64)
         self._reason: IntArray = np.zeros(count, dtype=np.int64)
         self._reasons: list[tuple[str, ...]] = []
         self._candidates = np.full(count, None, dtype=np.object_)
-        """A `Candidate` where the code is Success."""
+        """A `Candidate` if the code is Success."""
         self._ranks: IntArray = np.zeros((len(RULES), count), dtype=np.int64)
 
     def forget(self, nodes: ClusterRows) -> None:
@@ -400,7 +407,7 @@ class KeptDryRuns:
             self._ahead.pop(node, None)
 
     def follow(self, pods: PodTable, moved: IntArray, its: ClusterRows, signs: IntArray) -> None:
-        """Let (move,) pods count that came to one node or left it; `its` is the node's row."""
+        """Update the results after (move,) pods were added to one node or removed from it; `its` is the node's row."""
         node, last = ClusterRow(int(its[0])), int(moved[-1])
         candidate: Candidate | None = self._candidates[node] if self._is_known[node] else None
         ahead = self._ahead.get(node)
@@ -418,7 +425,8 @@ class KeptDryRuns:
             self.put({} if ahead[0] is None else {node: ahead[0]}, {node: ahead[1]}, pods)
 
     def next_ahead(self, nodes: NodeTable, priority: int) -> tuple[PodRows, PodRows]:
-        """The pods that leave the nodes that are tried ahead for a pod of this priority, and those that come."""
+        """Return the pods to remove from the nodes that are tried ahead for a pod of this priority, and the pods to
+        add."""
         likely: list[ClusterRow] = []
         if self._goes_on and nodes.pods.priorities[self._preemptor] >= priority:
             self._width = min(2 * self._width, MOST_AHEAD) if 2 * self._used >= self._tried else self._width // 4
@@ -432,7 +440,7 @@ class KeptDryRuns:
         return PodRows(pods=victims, nodes=ClusterRows(places)), PodRows(pods=coming, nodes=cluster_rows(likely))
 
     def unknown(self, nodes: NodeTable) -> TableRows:
-        """Rows of the table that have to be tried."""
+        """Return the rows of the table that have to be tried."""
         return rows_where(~self._is_known[nodes.rows])
 
     def put(
@@ -442,7 +450,7 @@ class KeptDryRuns:
         pods: PodTable,
         ahead: ClusterRows | None = None,
     ) -> None:
-        """What came of trying some nodes, of which these were tried `ahead`."""
+        """Keep the results of some nodes, of which those in `ahead` were tried ahead."""
         later = frozenset(() if ahead is None else each_cluster_row(ahead))
         for row, status in statuses.items():
             if row in later:
@@ -461,8 +469,8 @@ class KeptDryRuns:
         return self._reasons.index(reasons)
 
     def on(self, nodes: NodeTable, untried: Status) -> tuple[tuple[Candidate, ...], IntArray, Verdicts]:
-        """The candidates among nodes that are all known, in node order, (rule, candidate) what the rules of selection
-        say of each, and the verdicts of the whole cluster, `untried` for all other nodes."""
+        """Return the results for nodes that are all known: the candidates in node order, (rule, candidate) results of
+        the rules of selection, and the verdicts of the whole cluster, with `untried` for all other nodes."""
         if nodes.is_whole:
             codes, reason = self._codes.copy(), self._reason.copy()
         else:
@@ -480,8 +488,8 @@ KEPT: StateKey[KeptDryRuns] = StateKey("KeptDryRuns")
 
 # The smallest set of pods to evict, on all nodes at once.
 #
-# Every node stands in a world of its own, so a wave over all of them costs as much as a single filter run: one wave
-# evicts every pod of lower priority, then the n-th wave asks each node whether its n-th pod may stay.
+# Each node is evaluated independently, so a wave over all nodes costs as much as a single filter run. The first wave
+# evicts every pod of lower priority; then the n-th wave checks on each node whether the n-th pod may stay.
 #
 # Upstream: DryRunPreemption in pkg/scheduler/framework/preemption/preemption.go, SelectVictimsOnNode in
 # pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go.
@@ -493,31 +501,32 @@ NOT_HELPFUL = Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=("Preempt
 
 
 class DryRun(Struct, frozen=True, kw_only=True):
-    """What preemption could do on each node."""
+    """The result of the dry run on each node."""
 
     candidates: tuple[Candidate, ...]
     """In node order."""
     verdicts: Verdicts
-    """(node,) of the whole cluster: Success for a candidate, otherwise why the node is none."""
+    """(node,) for the whole cluster: Success for a candidate, otherwise why the node is none."""
     ranks: IntArray | None = None
-    """(rule, candidate) what the rules of selection say of each, where that is known already."""
+    """(rule, candidate) results of the rules of selection, if known already."""
 
 
 class Bounds(Protocol):
-    """What a plugin holds a node to beside Filter, while pods leave it and come back; it keeps count of them itself.
-    All potential victims have left when it is asked first."""
+    """A plugin's bounds on a node besides Filter, while pods are removed and added back. The plugin counts these pods
+    itself. All potential victims are removed before the first call."""
 
     def refusal(self, node: ClusterRow) -> Status | None:
-        """Why the node is no candidate though the pod fits now."""
+        """Return why the node is no candidate although the pod fits now."""
         ...
 
     def stays(self, node: ClusterRow, pod: int, *, fits: bool) -> bool | Status:
-        """Whether a pod that has come back may stay; `fits`: Filter lets it. A status ends the node's dry run."""
+        """Return whether a pod that was added back may stay; `fits`: whether Filter allows it. A status ends the node's
+        dry run."""
         ...
 
 
 class _Tried(Struct, frozen=True, kw_only=True):
-    """What came of it, node by node."""
+    """The results of trying some nodes."""
 
     candidates: Mapping[ClusterRow, Candidate]
     statuses: Mapping[ClusterRow, Status]
@@ -537,13 +546,12 @@ def dry_run(
     bounds: Bounds | None = None,
     rankings: Rankings | None = None,
 ) -> DryRun:
-    """Evict as few pods as possible from each of `nodes`, which stand as in the cluster, so that `pod` fits there.
+    """Evict as few pods as possible from each of `nodes`, in their current state, so that `pod` fits there.
 
-    Pods that are `exempt` stay whatever their priority is; `nobody` is the status of a node, by name, without any that
-    could go. With `potential` these are the ones that could go, in place of those of lower priority. `rankings` are
-    kept from one dry run to the next.
+    `exempt` pods stay, whatever their priority. `nobody` returns the status of a node, by name, that has no potential
+    victims. `potential` replaces the pods of lower priority. `rankings` are kept from one dry run to the next.
 
-    Where `state` has `KEPT`, only nodes are tried that have changed since; then the verdicts have no findings.
+    If `state` has `KEPT`, only nodes that have changed since are tried; then the verdicts have no findings.
     """
 
     def run(nodes: NodeTable, potential: PotentialVictims | None, state: CycleState) -> _Tried:
@@ -577,7 +585,7 @@ class Evicted(Struct, frozen=True, kw_only=True):
 
     gone: BoolArray
     unfit: BoolArray
-    """Filter does not let the pod in beside these; a disruption budget that this violates counts."""
+    """Whether Filter rejects the preempting pod beside this one. Only then a violated disruption budget counts."""
     failed: Mapping[ClusterRow, Status] = {}
 
     @classmethod
@@ -586,24 +594,25 @@ class Evicted(Struct, frozen=True, kw_only=True):
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """Pods leave the nodes of a table, and come back as long as `pod` fits there beside them."""
+    """A trial in which pods are removed from the nodes of a table, and added back as long as `pod` fits beside them."""
 
     handle: Handle
     state: CycleState
-    """The trial's own: it moves with the pods."""
+    """The trial's own state, which changes with the pods."""
     pod: Pod
     nodes: NodeTable
     potential: PotentialVictims
-    """Those of `nodes`."""
+    """The potential victims on `nodes`."""
     bounds: Bounds | None = None
 
     def without_anybody(self, world: NodeTable) -> NodeTable:
-        """`world`, a part of the nodes, when all potential victims have left. Raises `NotPreparedError`."""
+        """Return `world`, a part of the nodes, without any potential victims. Raises `NotPreparedError`."""
         everyone = self.potential.placed(np.arange(len(self.potential.pods)), self.nodes)
         return self.handle.remove_pods(self.state, self.pod, world, everyone)
 
     def reprieve(self, world: NodeTable, fits: TableRows) -> Evicted:
-        """Which pods must go from the nodes `fits`, rows of `nodes`, that `world` holds without any of theirs."""
+        """Return the victims on the nodes `fits`, rows of `nodes`; `world` has these nodes without any potential
+        victims."""
         potential = self.potential
         gone = np.zeros(len(potential.pods), dtype=np.bool_)
         unfit = gone.copy()
@@ -627,8 +636,8 @@ class Trial(Struct, frozen=True, kw_only=True):
         return Evicted(gone=gone, unfit=unfit, failed=failed)
 
     def candidate(self, row: TableRow, evicted: Evicted, *, by_rank: bool) -> Candidate:
-        """The node in a row of `nodes`. `by_rank`: the most important victim is first even where others violate a
-        disruption budget."""
+        """Return the candidate for a row of `nodes`. If `by_rank`, the most important victim comes first even if others
+        violate a disruption budget."""
         own = slice(int(self.potential.start[row]), int(self.potential.start[row + 1]))
         gone, violating = evicted.gone[own], self.potential.violating[own]
         victims = [int(victim) for victim in self.potential.pods[own][gone]]
@@ -648,7 +657,7 @@ def _tried(trial: Trial, nobody: Callable[[str], Status]) -> _Tried:
     try:
         world = trial.without_anybody(world)
     except NotPreparedError as missing:
-        # PreFilter rejected the pod before a plugin that would have to know who is gone
+        # PreFilter rejected the pod before it called a plugin that needs to know the removed pods
         failed = Status(code=Code.ERROR, reasons=(str(missing),))
         statuses |= dict.fromkeys(each_cluster_row(world.rows), failed)
         return _Tried(candidates={}, statuses=statuses)
@@ -692,9 +701,10 @@ def _tried(trial: Trial, nobody: Callable[[str], Status]) -> _Tried:
 
 
 def _reprieve_by_room(room: Room, fits: TableRows, potential: PotentialVictims) -> BoolArray:
-    """As `Trial.reprieve`, where a pod fits as long as some sums over the pods of its node stay within bounds.
+    """Reprieve as `Trial.reprieve` does, if a pod fits as long as sums over the pods of its node stay within bounds.
+    Return which potential victims are evicted.
 
-    `room` is that of the nodes `fits`.
+    `room` belongs to the nodes `fits`.
     """
     free, count = room.limit - room.used, potential.count[fits]
     if len(fits) <= _FEW_NODES:
@@ -712,7 +722,7 @@ def _reprieve_by_room(room: Room, fits: TableRows, potential: PotentialVictims) 
 
 
 def _reprieve_one_by_one(room: Room, fits: TableRows, potential: PotentialVictims, free: IntArray) -> BoolArray:
-    """The same; for few nodes arrays of one element cost more than the numbers in them."""
+    """Return the same for few nodes, without arrays: those of one element cost more than the numbers in them."""
     evicted = np.zeros(len(potential.pods), dtype=np.bool_)
     for row, left in zip(fits.tolist(), free.tolist(), strict=True):
         first, last = int(potential.start[row]), int(potential.start[row + 1])
@@ -726,7 +736,7 @@ def _reprieve_one_by_one(room: Room, fits: TableRows, potential: PotentialVictim
 
 
 def _verdict(rejected: Rejected) -> Status:
-    """Why the pod does not fit even then; findings are left to `explain`."""
+    """Return why the pod still does not fit; `explain` adds findings."""
     reasons = rejected.reasons
     if not rejected.code.is_rejection:
         reasons = (f'running "{rejected.plugin}" filter plugin: {", ".join(reasons)}',)
@@ -736,7 +746,7 @@ def _verdict(rejected: Rejected) -> Status:
 def _verdicts(
     nodes: NodeTable, statuses: Mapping[ClusterRow, Status], explain: Callable[[ClusterRow], tuple[Finding, ...]]
 ) -> Verdicts:
-    """(node,) of the whole cluster; nodes without a status were not tried."""
+    """Return (node,) verdicts for the whole cluster; nodes without a status were not tried."""
     codes = np.full(len(nodes.cluster.nodes), NOT_HELPFUL.code, dtype=np.int64)
     reason = np.zeros(len(codes), dtype=np.int64)
     number_of = {NOT_HELPFUL.reasons: 0}

@@ -31,7 +31,7 @@ def _module(row: Row) -> str:
 ROWS: Mapping[str, Row] = {row.name: row for row in PLUGINS}
 
 IN_TREE: Mapping[str, str] = {row.name: _module(row) for row in PLUGINS if row.module != "none"}
-"""The name of a plugin that comes with kschedx to the module that holds the class of the same name."""
+"""Names of the plugins in kschedx, each with the module that has the class of the same name."""
 
 ENTRY_POINTS = "kschedx.plugins"
 """The entry point group in which another package registers `Name = module:Class`."""
@@ -50,14 +50,14 @@ POINTS: Mapping[str, type[Plugin]] = {
     "bind": interface.BindPlugin,
     "postBind": interface.PostBindPlugin,
 }
-"""Extension point, as a configuration spells it, to the class that a plugin of it extends."""
+"""Extension point, as a configuration spells it, to the base class of its plugins."""
 
 
 @cache
 def plugin_class(name: str) -> type[Plugin]:
-    """The class of a plugin. Raises `ConfigError` for a name that is not registered, or that cannot be imported."""
+    """Return the class of a plugin. Raises `ConfigError` if the name is not registered or cannot be imported."""
     is_kubernetes = name in ROWS and ROWS[name].project == KUBERNETES
-    if not is_kubernetes and name in third_party():  # who installs a package means its plugin
+    if not is_kubernetes and name in third_party():  # if a package is installed, its plugin is meant
         found = _loaded(third_party()[name])
     elif name in IN_TREE:
         found = getattr(import_module(IN_TREE[name]), name)
@@ -70,20 +70,20 @@ def plugin_class(name: str) -> type[Plugin]:
 
 @cache
 def third_party() -> Mapping[str, EntryPoint]:
-    """The plugins that other packages register, by name; nothing of theirs is imported."""
+    """Return the plugins that other packages register, by name, without importing them."""
     if not any(map(_may_register, sys.path)):
         return {}
-    from importlib.metadata import entry_points  # slow to load, and seldom needed
+    from importlib.metadata import entry_points  # slow to import, and rarely needed
 
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 
 def _may_register(place: str) -> bool:
-    """Whether some package in a place of `sys.path` may have entry points of the group: False only where the files that
-    would say so were all read."""
+    """Return whether a package in a directory of `sys.path` may have entry points of the group. False only if all files
+    that could define them were read."""
     folder = Path(place or ".")
     if not folder.is_dir():
-        return folder.exists()  # a package in an archive
+        return folder.exists()  # packages in an archive
     try:
         files = [found for name in ("*.dist-info", "*.egg-info") for found in folder.glob(f"{name}/entry_points.txt")]
         return any(ENTRY_POINTS.encode() in found.read_bytes() for found in files)
@@ -92,7 +92,7 @@ def _may_register(place: str) -> bool:
 
 
 def _loaded(point: EntryPoint) -> object:
-    """The registered object. An error in importing another package is reported with the plugin's name."""
+    """Return the registered object. An error while importing another package is reported with the plugin's name."""
     try:
         return point.load()
     except Exception as error:
@@ -102,10 +102,10 @@ def _loaded(point: EntryPoint) -> object:
 
 
 def points_of_others(named: Mapping[str, Collection[str]]) -> Mapping[str, frozenset[str]]:
-    """The extension points of those of these plugins that are not Kubernetes' own: of other projects, as far as kschedx
-    has them, and of installed packages. `named` has the points at which a configuration enables each. Raises
-    `ConfigError` for what cannot be imported; what is not named is not imported."""
-    # Koordinator has plugins of the same names that decide otherwise
+    """Return the extension points of these plugins, except Kubernetes' own: plugins of other projects, as far as
+    kschedx has them, and of installed packages. `named` has the points at which a configuration enables each plugin.
+    Raises `ConfigError` if a plugin cannot be imported; only the named ones are imported."""
+    # Koordinator has plugins of the same names that decide differently
     projects = () if OF_KOORDINATOR & named.keys() else (SCHEDULER_PLUGINS,)
     others = {row.name for row in PLUGINS if row.project in projects and row.name in named and _is_meant(row, named)}
     others |= {name for name in named if name in third_party() and name not in ROWS} if named else set()
@@ -113,8 +113,8 @@ def points_of_others(named: Mapping[str, Collection[str]]) -> Mapping[str, froze
 
 
 def _is_meant(row: Row, named: Mapping[str, Collection[str]]) -> bool:
-    """Whether it is this project's plugin of that name: enabled at a point that it lacks, it is another plugin of that
-    name."""
+    """Return whether the name means this project's plugin: if it is enabled at a point that this one lacks, it is
+    another plugin of that name."""
     return row.name in third_party() or set(named[row.name]) <= {*points_in(row, ()), "multiPoint"}
 
 
@@ -125,13 +125,13 @@ def _points_of_other(name: str) -> frozenset[str]:
 
 
 def lacking(name: str) -> frozenset[str]:
-    """The extension points at which a plugin takes part and kschedx does not have it."""
+    """Return the extension points of a plugin that kschedx does not implement."""
     row = ROWS.get(name)
     return frozenset(row.lacks.split(", ")) if row and row.lacks and name not in third_party() else frozenset()
 
 
 def of_packages() -> Iterator[tuple[str, type[Plugin] | ConfigError]]:
-    """The plugins of installed packages by name, with their class or what is wrong with it."""
+    """Yield the plugins of installed packages by name, with their class or the error that prevents its use."""
     for name in sorted(third_party()):
         if name not in ROWS or ROWS[name].project != KUBERNETES:
             try:
@@ -145,16 +145,17 @@ class Known(Struct, frozen=True, kw_only=True):
 
     name: str
     origin: str
-    """Kubernetes with the release, another project or a package with the version."""
+    """Kubernetes, another project, or a package, with the version."""
     points: tuple[str, ...]
     by_default: bool = False
-    """The release's default profile has it."""
+    """Whether the version's default profile enables it."""
     defect: str = ""
-    """Why it cannot be used."""
+    """Why it cannot be used; empty if it can."""
 
 
 def known_plugins(release: Release) -> Iterator[Known]:
-    """Kubernetes' own in the order of the default profile, those of other projects, then those of packages."""
+    """Yield Kubernetes' own plugins in the order of the default profile, those of other projects, then those of
+    packages."""
     defaults = {plugin.name for plugin in release.default_plugins}
     for row in PLUGINS:
         if row.name in third_party() and row.project != KUBERNETES:
@@ -186,7 +187,7 @@ def _ordered(points: frozenset[str]) -> tuple[str, ...]:
 
 
 def at_fault(error: BaseException) -> str:
-    """The plugin of another package in which an exception arose; empty where it was in none."""
+    """Return the plugin of another package in which an exception was raised; empty if there is none."""
     frame, found = error.__traceback__, ""
     while frame is not None:
         itself = frame.tb_frame.f_locals.get("self")
@@ -197,9 +198,9 @@ def at_fault(error: BaseException) -> str:
 
 
 def misnamed(name: str) -> str:
-    """Why a name that a release does not have can be no plugin of another project; empty where it may be one.
+    """Return why a name that a version lacks cannot be a plugin of another project; empty if it may be one.
 
-    It is Kubernetes' own in another release, or a letter away from one.
+    Such a name is Kubernetes' own in another version, or differs from one by a letter.
     """
     for row in PLUGINS:
         if row.name == name and row.project == KUBERNETES:
@@ -211,5 +212,5 @@ def misnamed(name: str) -> str:
 
 
 def points_of(plugin: type[Plugin]) -> frozenset[str]:
-    """The extension points that a class implements."""
+    """Return the extension points that a class implements."""
     return frozenset(point for point, base in POINTS.items() if issubclass(plugin, base))

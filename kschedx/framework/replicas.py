@@ -1,10 +1,10 @@
-"""Replicas: identical pods placed one after the other, while nothing else moves.
+"""Replicas: identical pods that are assigned one after the other, while nothing else moves.
 
-A `Standing` is what plugins say of all nodes that read nothing of other nodes' pods. Pods of many classes share it, and
-it costs what has moved since it was asked for last. Plugins that read nothing but sums (`Plugin.reads_sums`) are asked
-about many nodes at once, each with one replica more, before the nodes take it. `Replicas` adds what the other plugins
-count over the cluster, which each of those follows by itself (`Following`). Whatever cannot be followed ends the
-series, and `EquivalenceClass.decide` goes on.
+A `Standing` holds the results, on all nodes, of plugins that do not read pods on other nodes. Pods of many classes
+share it, and updating it costs only what has moved since its last use. Plugins that read only sums
+(`Plugin.reads_sums`) evaluate many nodes at once, each with one more replica, before the nodes get it. `Replicas` adds
+what the other plugins count over the cluster; each of these follows its own results (`Following`). If a plugin cannot
+be followed, the series ends, and `EquivalenceClass.decide` continues.
 
 Arrays are (node,) over the whole cluster.
 """
@@ -36,26 +36,26 @@ from kschedx.snapshot.moving import Steps
 from kschedx.snapshot.nodes import NodeTable
 
 Pick = Callable[[ClusterRows], ClusterRow]
-"""Takes one of several nodes, given by their rows, that are equally good."""
+"""Picks one of several equally good nodes, given by their rows."""
 DEPTH = 32
-"""With up to so many replicas more a node is evaluated ahead."""
+"""The maximum number of additional replicas with which a node is evaluated ahead."""
 FEW_TIES = 16
-"""With fewer nodes of the highest total, those behind them are evaluated ahead as well."""
+"""If fewer nodes share the highest total, nodes with the next lower totals are evaluated ahead as well."""
 FEW_MOVES = 500
-"""Up to so many, to sort the nodes costs less than to count over all of them."""
+"""Up to this number of moves, sorting their nodes costs less than counting over all nodes."""
 EACH = 1_000
-"""After so many replicas progress is shown."""
-_ERROR = Code.ERROR  # to look a member up takes long
+"""The number of replicas between two updates of the progress."""
+_ERROR = Code.ERROR  # looking up an enum member is slow
 INFEASIBLE = np.int64(-(2**40))
-"""Below every total."""
+"""A number below every total."""
 
 
 class NotFollowedError(Exception):
-    """The next replica has to be decided by itself."""
+    """The next replica must be decided by itself."""
 
 
 class _Normalized(Struct):
-    """Scores of a plugin that no pod changes, normalized over the feasible nodes."""
+    """Scores, normalized over the feasible nodes, of a plugin whose raw scores no pod changes."""
 
     plugin: ScorePlugin
     weight: int
@@ -66,7 +66,7 @@ class _Normalized(Struct):
 
 
 class _Followed(Struct):
-    """A plugin that says what each replica changes."""
+    """A plugin that follows its own results from replica to replica."""
 
     following: Following
     filters: bool = False
@@ -74,19 +74,19 @@ class _Followed(Struct):
 
 
 class _Ahead:
-    """What the plugins that read sums say of nodes with one replica more."""
+    """The results of the plugins that read sums, for nodes with one more replica."""
 
     def __init__(self, count: int) -> None:
         self.is_known = np.zeros(count, dtype=np.bool_)
         self.is_full = np.zeros(count, dtype=np.bool_)
         self.score = np.zeros(count, dtype=np.int64)
         self.later: dict[ClusterRow, list[tuple[bool, int]]] = {}
-        """The same with two replicas more, and three; the last one first."""
+        """The results with two more replicas, three, and so on; the highest number comes first."""
         self.depth: dict[ClusterRow, int] = {}
 
 
 class Standing:
-    """What plugins that read no other node's pods say of the pods of a class, and of others that they read alike."""
+    """The results of plugins that do not read other nodes' pods, for all pods that these plugins do not distinguish."""
 
     def __init__(
         self,
@@ -98,27 +98,27 @@ class Standing:
         scoring: Scoring,
         seen: int,
     ) -> None:
-        """`row` is the pod's in the PodTable; it was decided after so many moves, fits, and is on no node yet. Raises
-        `NotFollowedError`."""
+        """`row` is the pod's row in the PodTable. The pod was decided after `seen` moves, fits, and is on no node yet.
+        Raises `NotFollowedError`."""
         count = len(framework.nodes)
         self.framework, self._pod, self._row, self.state = framework, pod, row, state.clone()
         self._rows = filtering.nodes.rows
         self._filters: list[tuple[FilterPlugin, Room | None]] = []
         self._scores: list[tuple[Callable[[NodeTable], IntArray], int]] = []
-        """Filter plugins, and the scores of Score plugins with their weights, that read sums."""
+        """Score functions that read sums, with their weights; `_filters` are the Filter plugins that do."""
         self.fixed: list[_Normalized] = []
         self.is_refused = np.ones(count, dtype=np.bool_)
-        """A plugin rejects the node, whatever comes."""
+        """Whether a plugin rejects the node regardless of moves."""
         self.is_full = np.zeros(count, dtype=np.bool_)
-        """A plugin that reads sums rejects the node."""
+        """Whether a plugin that reads sums rejects the node."""
         self._score = np.zeros(count, dtype=np.int64)
-        """What plugins score that read sums."""
+        """The weighted scores of plugins that read sums."""
         self.sum = np.zeros(count, dtype=np.int64)
-        """The same with what other plugins score that does not depend on other nodes."""
+        """These scores and those of other plugins that do not depend on other nodes."""
         self.seen = seen
-        """The moves that count."""
+        """The number of moves that are included."""
         self.taken = np.zeros(count, dtype=np.int64)
-        """(node,) replicas that count and are not in the table of nodes yet."""
+        """(node,) replicas that are counted and not yet in the table of nodes."""
         self._ahead = _Ahead(count)
         self._read_filters(filtering)
         self._read_scores(scoring)
@@ -154,7 +154,7 @@ class Standing:
                 self.fixed.append(_Normalized(column.plugin, column.weight, raw, raw))
 
     def catch_up(self, steps: Steps) -> None:
-        """Let pods count that came or left. Raises `NotFollowedError` where a node has changed."""
+        """Include the moves since the last update. Raises `NotFollowedError` if a node has changed."""
         if self.seen == len(steps):
             return
         _, nodes, signs = steps.since(self.seen)
@@ -174,8 +174,8 @@ class Standing:
         self.seen = len(steps)
 
     def place(self, node: ClusterRow, totals: IntArray) -> tuple[bool, int]:
-        """A replica is on the node now: whether that changes if it is full, and by how much what it scores. `totals`
-        tell which nodes may come next."""
+        """Count a replica on the node. Return whether that changes if it is full, and the change of its score. `totals`
+        show which nodes may be next."""
         is_full, score = self._evaluated(node, totals)
         changed, change = is_full != bool(self.is_full[node]), score - int(self._score[node])
         self.is_full[node], self._score[node] = is_full, score
@@ -203,7 +203,7 @@ class Standing:
     # --- plugins that read sums
 
     def _evaluated(self, node: ClusterRow, totals: IntArray) -> tuple[bool, int]:
-        """Whether a node is full that has just taken a replica, and what it scores."""
+        """Return whether a node that has just got a replica is full, and its score."""
         ahead = self._ahead
         if not ahead.is_known[node]:
             self._look_ahead(node, totals)
@@ -216,7 +216,7 @@ class Standing:
         return found
 
     def _look_ahead(self, node: ClusterRow, totals: IntArray) -> None:
-        """Evaluate the node as it is and with more replicas, and with one more those that may take the next ones."""
+        """Evaluate the node as it is and with more replicas, and the nodes that may get the next ones with one more."""
         ahead = self._ahead
         depth = ahead.depth[node] = min(2 * ahead.depth.get(node, 1), DEPTH)
         highest, margin = totals.max(), 0
@@ -234,7 +234,7 @@ class Standing:
         ahead.later[node] = [(bool(is_full[at]), int(score[at])) for at in range(depth - 1, 0, -1)]
 
     def _with_more(self, rows: ClusterRows, more: IntArray | None = None) -> tuple[BoolArray, IntArray]:
-        """(row,) whether these nodes are full with so many replicas more than they have, and what they score."""
+        """Return (row,) whether these nodes are full with `more` additional replicas, and their scores."""
         nodes = self.framework.nodes.at(rows)
         if more is not None:
             requests = nodes.requests
@@ -242,12 +242,12 @@ class Standing:
                 (nodes.requested, requests.matrix[self._row]),
                 (nodes.nonzero_requested, requests.nonzero[self._row]),
             ):
-                sums += more[:, None] * each  # the part's own
+                sums += more[:, None] * each  # arrays of this part alone
             nodes.pod_count[...] += more
         is_full, score = np.zeros(len(rows), dtype=np.bool_), np.zeros(len(rows), dtype=np.int64)
         for plugin, room in self._filters:
             if room is not None:
-                for column in (room.sums(nodes) > room.limit.take(rows, axis=0)).T:  # as `any`, in half of the time
+                for column in (room.sums(nodes) > room.limit.take(rows, axis=0)).T:  # like `any`, in half the time
                     is_full |= column
                 continue
             codes = verdicts_of(plugin, self.state, self._pod, nodes).codes
@@ -263,17 +263,17 @@ class Standing:
 
 
 class Replicas:
-    """Identical pods that come after each other."""
+    """A series of identical pods."""
 
     def __init__(self, standing: Standing, pod: Pod, row: int, concerned: Collection[Plugin]) -> None:
-        """`row` is the first one's in the PodTable; it is on no node yet. `concerned` are the plugins that every move
-        touches. Raises `NotFollowedError`."""
+        """`row` is the first pod's row in the PodTable; that pod is on no node yet. `concerned` are the plugins that
+        every move affects. Raises `NotFollowedError`."""
         self._standing, self._framework = standing, standing.framework
         self._following: list[_Followed] = []
         self._feasible = ClusterRows(np.zeros(0, dtype=np.int64))
         self._base = self._totals = standing.sum
         self._ties: ClusterRows | None = None
-        """The nodes of the highest total, where they are known."""
+        """The nodes with the highest total, if known."""
         if concerned:
             self._follow(pod, row, [plugin.name for plugin in concerned if type(plugin).follow is not Plugin.follow])
             if len(self._following) < len(concerned):
@@ -281,7 +281,7 @@ class Replicas:
         self._find_feasible()
 
     def _follow(self, pod: Pod, row: int, names: Collection[str]) -> None:
-        """Filter and score as these plugins do for the first pod, and follow them from there."""
+        """Filter and score the first pod with these plugins, and follow their results from there."""
         framework, standing = self._framework, self._standing
         state = standing.state.clone()
         skipped = set(state.skip_filter.difference(names))
@@ -320,7 +320,7 @@ class Replicas:
     # --- one replica after the other
 
     def best(self) -> ClusterRows | None:
-        """The nodes that share the highest total; None where the next replica has to be decided by itself."""
+        """Return the nodes that share the highest total; None if the next replica must be decided by itself."""
         if not len(self._feasible):
             return None
         if self._ties is not None:
@@ -343,7 +343,7 @@ class Replicas:
         return self._ties
 
     def place(self, node: ClusterRow) -> bool:
-        """A replica is on the node now. False where the next one has to be decided by itself."""
+        """Count a replica on the node. Return False if the next one must be decided by itself."""
         try:
             changed, change = self._standing.place(node, self._totals)
             self._base[node] += change
@@ -361,9 +361,9 @@ class Replicas:
     def place_many(
         self, count: int, pick: Pick, ties: list[ClusterRows] | None, seen: Callable[[int], None]
     ) -> tuple[ClusterRows, bool]:
-        """Place up to `count` replicas, none of which is in the table of nodes before the last. Returns their nodes,
-        and False where the next one has to be decided by itself. `ties` gets the nodes that share the highest
-        total, of which `pick` takes one; `seen` gets how many replicas there are so far."""
+        """Place up to `count` replicas, which are in the table of nodes only after the last. Return their nodes, and
+        False if the next one must be decided by itself. `ties` gets the nodes that share the highest total, of which
+        `pick` picks one; `seen` gets the number of replicas so far."""
         nodes, placed, goes_on = np.empty(count, dtype=np.int64), 0, True
         taken = self._standing.taken
         while goes_on and placed < count:
@@ -381,10 +381,10 @@ class Replicas:
             if placed % EACH == 0:
                 seen(placed)
         taken[:] = 0
-        return ClusterRows(nodes[:placed].copy()), goes_on  # what is left of the room is free again
+        return ClusterRows(nodes[:placed].copy()), goes_on  # the copy frees the unused rest
 
     def _drop(self, node: ClusterRow) -> bool:
-        """The node is full now, and nothing else changes with that. False where it may."""
+        """Remove a full node from the feasible ones, if nothing else changes; otherwise return False."""
         standing = self._standing
         if self._following or not standing.is_full[node] or len(self._feasible) < 2:
             return False

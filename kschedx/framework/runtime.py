@@ -1,6 +1,6 @@
-"""The runner: a profile's plugins, run over a pod in the order of the framework.
+"""The runner: runs a profile's plugins on a pod in the order of the framework.
 
-Sources of the rules: pkg/scheduler/framework/runtime/framework.go and pkg/scheduler/schedule_one.go.
+Upstream: pkg/scheduler/framework/runtime/framework.go and pkg/scheduler/schedule_one.go.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ P = TypeVar("P", bound=Plugin)
 
 
 def request_options(release: Release) -> RequestOptions:
-    """How pods' requests are counted under a release's gates."""
+    """Return how pods' requests are counted with a version's feature gates."""
     return RequestOptions(
         use_status_resources=release.enabled("InPlacePodVerticalScaling"),
         pod_level_resources=release.enabled("PodLevelResources"),
@@ -60,12 +60,12 @@ def request_options(release: Release) -> RequestOptions:
 
 
 def seen_by(release: Release, snapshot: Snapshot) -> Snapshot:
-    """The cluster as kube-scheduler has it in its cache."""
+    """Return the cluster as kube-scheduler has it in its cache."""
     return snapshot.with_finished_pods if release.behaviour.finished_pods_are_counted else snapshot
 
 
 class Framework:
-    """One profile on one snapshot. It is the `Handle` that its plugins hold."""
+    """One profile on one snapshot; the `Handle` of its plugins."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Framework:
         release: Release,
         ask: Ask | None = None,
     ) -> None:
-        """`ask` calls the extenders of the configuration; without it, they are not called."""
+        """`ask` calls the configured extenders; without it, they are not called."""
         self.profile = profile
         self.config = config
         self.snapshot = seen_by(release, snapshot)
@@ -86,11 +86,11 @@ class Framework:
         self.extenders = _extenders(config, ask, self.snapshot)
 
     def on(self, snapshot: Snapshot) -> Self:
-        """The same profile on another snapshot. Extenders are not called there, since it is only a trial."""
+        """Return the same profile on another snapshot. It is only a trial, so extenders are not called there."""
         return type(self)(self.profile, self.config, snapshot, self.release)
 
     def plugins(self, point: str, kind: type[P]) -> tuple[P, ...]:
-        """The plugins of an extension point in order."""
+        """Return the plugins of an extension point in order."""
         found = self._by_point.get((point, kind))
         if found is None:
             every = tuple(self._plugin(name) for name in self.profile.points[point])
@@ -104,7 +104,7 @@ class Framework:
 
     @property
     def nominated(self) -> Mapping[ClusterRow, tuple[int, ...]]:
-        """Node to rows of the pods nominated for it, in load order; pods of other schedulers are not known here."""
+        """Node to rows of the pods nominated for it, in load order. Pods of other schedulers are left out."""
         pods = self.snapshot.pods
         if not pods.nominated:
             return {}
@@ -121,7 +121,8 @@ class Framework:
     # --- PreEnqueue
 
     def run_pre_enqueue(self, pod: Pod) -> tuple[Status, ...]:
-        """Every plugin's status. kube-scheduler stops at the first that is not Success; a reader wants them all."""
+        """Return every plugin's status. kube-scheduler stops at the first that is not Success, but users want to see
+        all."""
         return tuple(plugin.pre_enqueue(pod).by(plugin.name) for plugin in self.plugins("preEnqueue", PreEnqueuePlugin))
 
     # --- PreFilter
@@ -129,8 +130,8 @@ class Framework:
     def run_pre_filter(
         self, state: CycleState, pod: Pod, known: Mapping[str, PreFilterStep] = MappingProxyType({})
     ) -> PreFilterOutcome:
-        """PreFilter plugins in order, until one ends the phase. `known` plugins have run on `state`: their steps count
-        as they are."""
+        """Run PreFilter plugins in order, until one ends the phase. `known` plugins have already run on `state`; their
+        steps are used unchanged."""
         steps: list[PreFilterStep] = []
         naming: list[str] = []
         left: frozenset[str] | None = None
@@ -143,7 +144,7 @@ class Framework:
                 if status.is_skip:
                     continue
                 if status.code is Code.UNSCHEDULABLE and not self.release.behaviour.pre_filter_stops_at_any_rejection:
-                    rejection = status  # the other plugins still run: preemption will need their state
+                    rejection = status  # the other plugins still run: preemption needs their state
                 elif status.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
                     return PreFilterOutcome(steps=tuple(steps), status=status)
                 elif not status.is_success:
@@ -162,7 +163,7 @@ class Framework:
         )
 
     def pre_filter(self, plugin: PreFilterPlugin, state: CycleState, pod: Pod) -> PreFilterStep:
-        """One plugin's PreFilter; Skip is Success where the release does not let the plugin skip."""
+        """Run one plugin's PreFilter. Skip becomes Success if the version does not let the plugin skip."""
         result = plugin.pre_filter(state, pod, self.nodes)
         status = result.status.by(plugin.name)
         if status.is_skip and plugin.name in self.release.never_skips_filter:
@@ -172,7 +173,8 @@ class Framework:
     # --- Filter
 
     def run_filters(self, state: CycleState, pod: Pod, nodes: NodeTable) -> FilterOutcome:
-        """Every Filter plugin on every node; the first that rejects a node is its verdict. No nominated pods."""
+        """Run every Filter plugin on every node, without nominated pods. A node's verdict is that of the first plugin
+        that rejects it."""
         return FilterOutcome.of(
             {
                 plugin.name: verdicts_of(plugin, state, pod, nodes)
@@ -183,7 +185,8 @@ class Framework:
         )
 
     def room(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Room | None:
-        """What pods of a node change about whether `pod` passes there, as bounds on sums; None where it is more."""
+        """Return, as bounds on sums, how the pods of a node determine whether `pod` passes there; None if it cannot be
+        expressed so."""
         rooms: list[Room] = []
         for plugin in self.plugins("filter", FilterPlugin):
             if plugin.name in state.skip_filter or plugin.touches(pod) is Touch.NOTHING:
@@ -195,8 +198,8 @@ class Framework:
         return rooms[0] if len(rooms) == 1 and not self.nominated else None
 
     def passes_filters(self, state: CycleState, pod: Pod, nodes: NodeTable) -> FilterOutcome:
-        """RunFilterPluginsWithNominatedPods: where pods of equal or higher priority are nominated for a node, it must
-        pass with them and without them."""
+        """Run RunFilterPluginsWithNominatedPods: a node for which pods of equal or higher priority are nominated must
+        pass both with and without them."""
         outcome = self.run_filters(state, pod, nodes)
         change = self.nominated_change(pod, nodes)
         if not len(change):
@@ -206,13 +209,13 @@ class Framework:
         return outcome.overruled({TableRow(int(rows[index])): status for index, status in refused.items()})
 
     def refused_beside(self, change: PodRows, state: CycleState, pod: Pod, nodes: NodeTable) -> dict[TableRow, Status]:
-        """Which of `nodes` do not pass with these nominated pods on them, and why."""
+        """Return which of `nodes` do not pass with these nominated pods on them, and why."""
         clone = state.clone()
         first_pass = self.run_filters(clone, pod, self.add_pods(clone, pod, nodes, change))
         return {row: first_pass.status(row) for row in each_row(rows_where(~first_pass.passed))}
 
     def nominated_change(self, pod: Pod, nodes: NodeTable) -> PodRows:
-        """The nominated pods that count against `pod`, on the nodes of this table."""
+        """Return the nominated pods that count against `pod`, on the nodes of this table."""
         pods: list[int] = []
         places: list[ClusterRow] = []
         for node, rows in self.nominated.items():
@@ -228,7 +231,7 @@ class Framework:
         return PodRows(pods=count.pods[here], nodes=ClusterRows(count.nodes[here]))
 
     def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
-        """Put pods on their nodes and inform every PreFilter plugin, which updates `state`."""
+        """Add pods to their nodes and call every PreFilter plugin, which updates `state`."""
         for plugin in self.plugins("preFilter", PreFilterPlugin):
             if plugin.name not in state.skip_filter:
                 try:
@@ -238,7 +241,7 @@ class Framework:
         return nodes.add_pods(change)
 
     def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
-        """Remove pods from their nodes and inform every PreFilter plugin, which updates `state`."""
+        """Remove pods from their nodes and call every PreFilter plugin, which updates `state`."""
         for plugin in self.plugins("preFilter", PreFilterPlugin):
             if plugin.name not in state.skip_filter:
                 try:
@@ -254,7 +257,8 @@ class Framework:
     def run_post_filter(
         self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status
     ) -> PostFilterResult | None:
-        """The plugins in order until one succeeds or settles it, with the reasons of those before. None without any."""
+        """Run the plugins in order until one succeeds or ends the phase; otherwise return the reasons of all. None if
+        there are no plugins."""
         plugins = self.plugins("postFilter", PostFilterPlugin)
         reasons: tuple[str, ...] = ()
         released: dict[str, ResourceClaim | None] = {}
@@ -278,7 +282,7 @@ class Framework:
     # --- Score
 
     def pre_score(self, plugin: PreScorePlugin, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
-        """One plugin's PreScore on the feasible nodes: Success, Skip, or the error that ends the cycle."""
+        """Run one plugin's PreScore on the feasible nodes. Return Success, Skip, or the error that ends the cycle."""
         try:
             status = plugin.pre_score(state, pod, nodes)
         except NotPreparedError as missing:
@@ -291,12 +295,12 @@ class Framework:
 
 
 def is_out_of_bounds(lowest: int, highest: int) -> bool:
-    """Whether scores between these are an error."""
+    """Return whether scores between these are an error."""
     return lowest < MIN_NODE_SCORE or highest > MAX_NODE_SCORE
 
 
 def score_error(plugin: str, scores: IntArray) -> Status | None:
-    """The error that ends the cycle where a score, normalized, is out of bounds."""
+    """Return the error that ends the cycle if a normalized score is out of bounds."""
     if not len(scores) or not is_out_of_bounds(int(scores.min()), int(scores.max())):
         return None
     outside = next(score for score in scores.tolist() if is_out_of_bounds(score, score))
@@ -314,7 +318,7 @@ def _extenders(config: SchedulerConfig, ask: Ask | None, snapshot: Snapshot) -> 
 
 
 def verdicts_of(plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-    """The plugin's verdicts; an internal error on every node where PreFilter has not prepared it."""
+    """Return the plugin's verdicts; an internal error on every node if PreFilter has not prepared it."""
     try:
         return plugin.filter(state, pod, nodes)
     except NotPreparedError as missing:
@@ -324,7 +328,7 @@ def verdicts_of(plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeTa
 
 
 def _nothing_left(naming: list[str], release: Release) -> Status:
-    """The nodes that the plugins named have none in common."""
+    """Return the status for node names from PreFilter plugins that have no node in common."""
     if len(naming) == 1:
         text = f"node(s) didn't satisfy plugin {naming[0]}"
     else:

@@ -1,13 +1,13 @@
-"""A pod, or a class of them, through the whole framework.
+"""The scheduling of a pod, or of an equivalence class of pods, through the whole framework.
 
-An equivalence class is the pods that are equal in everything that scheduling reads, name and uid aside. A class of one
-pod, on a cluster that stands still, runs every phase and keeps all of it: that is `schedule`. On a cluster that moves,
-a class keeps what each plugin says, and after a move only what the move touches is evaluated again (`Plugin.touches`).
-The few cases that the pods of a class do not share (an internal error, a PreFilter that rejects, a gate) are decided by
-a class of the pod's own.
+An equivalence class has the pods that are equal in everything that scheduling reads, except name and uid. A class of
+one pod, on a cluster that does not change, runs every phase and keeps all results: that is `schedule`. On a moving
+cluster, a class keeps the results of each plugin, and after a move evaluates again only what the move affects
+(`Plugin.touches`). In a few cases, the pods of a class do not share the result: an internal error, a PreFilter that
+rejects, a gate. Then each pod is decided by a class of its own.
 
-Sources of the rules: pkg/scheduler/schedule_one.go, pkg/scheduler/framework/runtime/framework.go, and for the event's
-text FitError in pkg/scheduler/framework/types.go.
+Upstream: pkg/scheduler/schedule_one.go, pkg/scheduler/framework/runtime/framework.go, and for the event's text FitError
+in pkg/scheduler/framework/types.go.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ from kschedx.snapshot.nodes import NodeTable, PodRows
 NO_NODES = "no nodes available to schedule pods"
 
 _Counted = tuple[tuple[int, ...], tuple[int, ...]]
-"""Nominated pods that count, and their nodes."""
+"""The nominated pods that count, and their nodes."""
 
 _POINTS = ("preFilter", "filter", "postFilter", "preScore", "score")
 
@@ -83,7 +83,7 @@ class Decision(Struct, frozen=True, kw_only=True, gc=False):
     best: ClusterRows = field(default_factory=lambda: cluster_rows([]))
     """(tie,) the nodes that share the highest total."""
     nominated: ClusterRow | None = None
-    """The pod's nominated node, where it fits: kube-scheduler then looks at no other."""
+    """The pod's nominated node, if the pod fits it: kube-scheduler then evaluates no other."""
     post_filter: PostFilterResult | None = None
 
     @classmethod
@@ -103,57 +103,58 @@ class Decision(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ExtendedCycle(Protocol):
-    """The extenders' part of one cycle, filled step by step as the cycle goes on."""
+    """The extenders' part of one cycle, filled step by step during the cycle."""
 
     error: str
 
     @property
     def left(self) -> Sequence[object] | None:
-        """What the extenders left of the nodes that passed the plugins; None where none was called."""
+        """The nodes that passed the plugins and the extenders; None if no extender was called."""
         ...
 
     def pass_nominated(self, node: ClusterRow) -> bool:
-        """Whether the extenders leave the nominated node, which is tried alone, before all others."""
+        """Return whether the extenders pass the nominated node, which is tried alone, before all others."""
         ...
 
     def filter(self, feasible: NodeTable) -> None:
-        """Ask about the nodes that passed the plugins."""
+        """Call the extenders about the nodes that passed the plugins."""
         ...
 
     def score(self, state: CycleState) -> tuple[Decision, Scores | None]:
-        """The cycle's end where nodes are left: scores on what the extenders answered, and theirs on top."""
+        """Return the end of the cycle if nodes are left: plugins score the nodes that the extenders returned, and the
+        extenders' scores are added."""
         ...
 
     def diagnosed(self, nodes: NodeTable, outcome: FilterOutcome) -> tuple[FilterOutcome, Counter[str], int]:
-        """The outcome as PostFilter sees it, how many nodes each reason was given for, and how many names have a status
-        at all. `outcome` is the plugins' on `nodes`."""
+        """Return the outcome as PostFilter sees it, the number of nodes for each reason, and the number of node names
+        that have a status at all. `outcome` is the plugins' on `nodes`."""
         ...
 
     def judged(self, cycle: Cycle) -> Cycle:
-        """The finished cycle with the extenders' part."""
+        """Return the finished cycle with the extenders' part."""
         ...
 
 
 class _NotSharedError(Exception):
-    """The pods of a class do not share what comes next."""
+    """The pods of a class do not share the next result."""
 
 
 class EquivalenceClass:
-    """One class of pods under one profile."""
+    """An equivalence class of pods under one profile."""
 
     def __init__(
         self, framework: Framework, pod: Pod, steps: Steps | None = None, placement: ClusterRows | None = None
     ) -> None:
-        """`steps` are those of the cluster that moves; without them the class is the pod's own, and explains.
-        `placement`: the only nodes on which a pod group is tried, ascending; None for all."""
+        """`steps` are the moves of a moving cluster. Without them, the class has only this pod, and its verdicts have
+        explanations. `placement` are the only nodes on which a pod group is tried, ascending; None for all."""
         self._framework = framework
         self._steps = steps
         self._placement = placement
         self._seen = -1
         self.is_shared = False
-        """Whether others of the class get the decision of the pod that was decided last, while nothing moves."""
+        """Whether others of the class get the last pod's decision, as long as nothing moves."""
         self._gates = framework.plugins("preEnqueue", PreEnqueuePlugin)
-        """The PreEnqueue plugins that are asked again about every pod, once all have been asked about one."""
+        """The PreEnqueue plugins that run for every pod, after all of them have run for one."""
         self._entered: tuple[Status, ...] = ()
         self._state = CycleState()
         touch = self._touch(pod)
@@ -162,15 +163,16 @@ class EquivalenceClass:
         self._counted: _Counted = ((), ())
         self._decision: Decision | None = None
         self._decided_for = ""
-        """The nominated node of the pod that `_decision` is about."""
+        """The nominated node of the pod of `_decision`."""
         self._scored: ClusterRows | Scores | None = None
-        """The nodes whose scores `_decision` rests on, or what came of extenders; None where nothing was scored."""
+        """The nodes whose scores led to `_decision`, or the scores with extenders; None if nothing was scored."""
         self._extended: ExtendedCycle | None = None
         self._beyond: tuple[NodeTable, FilterOutcome] | None = None
-        """The nodes that PreFilter leaves in and the nominated one, where that is another."""
+        """The nodes that PreFilter returns and the nominated one, if that is not among them."""
 
     def _touch(self, pod: Pod) -> Callable[[Plugin], Touch]:
-        """A class of its own evaluates everything, as kube-scheduler does it, and nothing again."""
+        """Return how far moves affect each plugin. The class of a single pod evaluates everything, as kube-scheduler
+        does, and nothing twice."""
         if self._steps is None:
             return lambda plugin: Touch.CLUSTER
         known: dict[str, Touch] = {}
@@ -183,7 +185,8 @@ class EquivalenceClass:
         return touch
 
     def like(self, pod: Pod, plugins: Collection[str]) -> EquivalenceClass | None:
-        """A class that differs from this one in what these plugins say; None where it has to begin by itself."""
+        """Return a class that differs from this one only in the results of these plugins; None if it must be evaluated
+        from the start."""
         if self._seen < 0 or not self._filtering.is_plain:
             return None
         other = copy(self)
@@ -204,7 +207,7 @@ class EquivalenceClass:
     # --- the outcome of a pod
 
     def decide(self, pod: Pod) -> Decision:
-        """The outcome of a pod of this class now."""
+        """Return the current outcome of a pod of this class."""
         self.is_shared = False
         try:
             decision = self._shared_decision(pod)
@@ -215,12 +218,13 @@ class EquivalenceClass:
 
     @property
     def keeps_dry_runs(self) -> bool:
-        """Whether the pod that `decide` was just asked about may preempt pods, which concerns their own nodes alone."""
+        """Whether dry runs of preemption are kept for the pod of the last `decide`: each depends only on its own node's
+        pods."""
         return self.is_shared and KEPT in self._state
 
     def standing(self, row: int) -> Standing | None:
-        """What this class shares with others, after a pod, a row of the PodTable, that fits, that `decide` was just
-        asked about, and that has not been placed yet. None where each has to be decided by itself."""
+        """Return the results that this class shares with others, right after `decide` for a pod that fits and is not on
+        its node yet. `row` is its row in the PodTable. None if each pod must be decided by itself."""
         decision = self._decision
         if self._steps is None or self._seen != len(self._steps) or not self.is_shared or decision is None:
             return None
@@ -236,8 +240,8 @@ class EquivalenceClass:
             return None
 
     def cycle(self, pod: Pod) -> Cycle:
-        """The decision about a pod of this class with verdicts and scores. Findings, what has not been asked, and the
-        steps after the choice come with a class of its own alone."""
+        """Return the decision about a pod of this class with verdicts and scores. Only the class of a single pod has
+        findings and the steps after the choice."""
         try:
             decision = self._shared_decision(pod)
         except _NotSharedError:
@@ -316,8 +320,8 @@ class EquivalenceClass:
             raise _NotSharedError
 
     def _decide(self, pod: Pod) -> Decision:
-        """kube-scheduler never looks at a gated pod; what would follow is there all the same, an internal error first
-        of all."""
+        """Return the outcome, with what would follow for a gated pod, which kube-scheduler never evaluates. An internal
+        error takes precedence over the gate."""
         decision = self._conclude(pod)
         if self._steps is not None:
             return decision
@@ -362,7 +366,7 @@ class EquivalenceClass:
         return self._best(pod, feasible, None) if len(feasible) else self._nothing_fits(pod)
 
     def _nominated(self, pod: Pod) -> ClusterRow | None:
-        """The node that the pod is nominated for, if it fits there: then no other node is evaluated."""
+        """Return the node for which the pod is nominated, if it fits there: then no other node is evaluated."""
         row = self._framework.snapshot.cluster.index.get(pod.status.nominated_node_name)
         if row is None:
             return None
@@ -378,7 +382,7 @@ class EquivalenceClass:
         return row if outcome.passed[more.rows == row].all() else None
 
     def _broken_node_set(self) -> str:
-        """What releases make of names, given by PreFilter plugins, that no node has; empty where that does no harm."""
+        """Return the version's error about names from PreFilter plugins that no node has; empty if they cause none."""
         names, behaviour = self._filtering.pre_filter.nodes, self._framework.release.behaviour
         unknown = sorted((names or frozenset()) - self._framework.snapshot.cluster.index.keys())
         if unknown and behaviour.unknown_node_name_is_an_error:
@@ -393,7 +397,7 @@ class EquivalenceClass:
             totals = self._scoring.totals(self._state, pod, partial(self._table, feasible), places)
         except ScoreFailedError as failed:
             self._require_own()
-            # a nominated node that fits, or the only one that does, is never scored, so nothing can fail
+            # a nominated node that fits, or the only feasible one, is never scored, so no score can fail
             alone = ClusterRow(int(feasible[0])) if len(feasible) == 1 else nominated
             if alone is None:
                 return Decision(outcome=Outcome.ERROR, message=failed.status.message)
@@ -404,23 +408,24 @@ class EquivalenceClass:
 
     @property
     def _node_count(self) -> int:
-        """How many nodes there are to look at."""
+        """The number of nodes to evaluate."""
         return len(self._framework.nodes) if self._placement is None else len(self._placement)
 
     def _table(self, rows: ClusterRows) -> NodeTable:
         nodes = self._framework.nodes
         return nodes if len(rows) == len(nodes) else nodes.at(rows)
 
-    # --- where no node is feasible
+    # --- no feasible node
 
     def _nothing_fits(self, pod: Pod) -> Decision:
         framework, filtering, extended = self._framework, self._filtering, self._extended
         if self._steps is not None and filtering.reads_only_own_pods and KEPT not in self._state:
-            # what a node would have to give up is its own affair; most classes never need to know
+            # each node's victims depend on that node alone; most classes never need dry runs
             self._state[KEPT] = KeptDryRuns(len(framework.nodes))
         nodes, outcome = filtering.nodes, filtering.outcome()
         if self._beyond is not None and not framework.release.behaviour.node_left_out_is_not_nominated:
-            # the nominated node was tried first, whatever PreFilter says; an error there is logged and leaves no status
+            # the nominated node was tried first, whatever PreFilter returns; an error there is logged and leaves no
+            # status
             more, diagnosed = self._beyond
             nodes, outcome = (nodes, outcome) if (diagnosed.codes == Code.ERROR).any() else (more, diagnosed)
         reasons, explicit = outcome.count_reasons(), len(nodes)
@@ -435,7 +440,7 @@ class EquivalenceClass:
         return self._post_filter(pod, nodes, outcome, f" {told}." if told else "")
 
     def _post_filter(self, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status, told: str) -> Decision:
-        """PostFilter, and the event's text: what rejected the nodes, then what PostFilter says."""
+        """Run PostFilter, and build the event's text: what rejected the nodes, then PostFilter's message."""
         result = self._framework.run_post_filter(self._state, pod, nodes, outcome)
         behaviour = self._framework.release.behaviour
         message = f"0/{self._node_count} nodes are available:{told}"
@@ -446,7 +451,7 @@ class EquivalenceClass:
                 message += "."
         return Decision(outcome=Outcome.UNSCHEDULABLE, message=message, post_filter=result)
 
-    # --- what has moved
+    # --- evaluation after moves
 
     def _catch_up(self, pod: Pod) -> None:
         """Bring the columns up to date."""
@@ -461,7 +466,7 @@ class EquivalenceClass:
                 self._evaluate(pod)
             else:
                 moved, touched, signs = steps.since(self._seen)
-                # nodes that came and are no more have rows behind the others
+                # nodes that were added and deleted again have rows behind the others
                 count = len(self._framework.nodes)
                 rows = distinct(touched) if len(touched) < count else np.flatnonzero(np.bincount(touched))
                 rows = rows[rows < count]
@@ -478,7 +483,7 @@ class EquivalenceClass:
             raise _NotSharedError
 
     def _evaluate(self, pod: Pod) -> None:
-        """Everything, for the first time."""
+        """Evaluate everything, for the first time."""
         self._state = CycleState()
         self._counted = ((), ())
         self._filtering.evaluate(self._state, pod)
@@ -489,8 +494,9 @@ class EquivalenceClass:
                 raise _NotSharedError from None
 
     def _evaluate_touched(self, pod: Pod, rows: ClusterRows, *, nodes_too: bool) -> None:
-        """What pods that came to these nodes or left them can have changed. `nodes_too`: so have the nodes."""
-        # where volumes can be reached is worked out ahead, for all nodes
+        """Evaluate again what may have changed because pods were added to these nodes or removed from them. If
+        `nodes_too`, the nodes have changed as well."""
+        # which nodes can reach volumes is computed ahead, for all nodes
         far = nodes_too and pod.spec.mounts_storage
         if far or not self._filtering.evaluate_touched(self._state, pod, rows, nodes_too=nodes_too):
             self._evaluate(pod)
@@ -498,7 +504,7 @@ class EquivalenceClass:
         self._scoring.touch(*self._filtering.positions(rows), nodes_too=nodes_too)
 
     def _count_nominated(self, pod: Pod) -> None:
-        """Let the pods count that are nominated now."""
+        """Update the verdicts for the pods that are nominated now."""
         framework = self._framework
         if not self._filtering.pre_filter.status.is_success:
             return
@@ -529,7 +535,8 @@ def _unevaluated(framework: Framework, pod: Pod) -> tuple[Unevaluated, ...]:
 
 
 def _rejector_of_nominated(pod: Pod, nodes: NodeTable, outcome: FilterOutcome) -> tuple[str, ...]:
-    """The plugin that rejects the nominated node: kube-scheduler counts it among those that named nodes."""
+    """Return the plugin that rejects the nominated node, if any: kube-scheduler counts it among those that returned
+    node names."""
     row = nodes.cluster.index.get(pod.status.nominated_node_name)
     if row is None:
         return ()
@@ -537,12 +544,13 @@ def _rejector_of_nominated(pod: Pod, nodes: NodeTable, outcome: FilterOutcome) -
 
 
 def _may_read_nominations(plugin: Plugin) -> bool:
-    """A plugin that says nothing of what it reads may read who is nominated, in whichever way it likes."""
+    """Return whether the plugin may read nominated pods: one that does not declare what it `touches` may read
+    anything."""
     return type(plugin).touches is Plugin.touches
 
 
 def schedule(framework: Framework, pod: Pod) -> Cycle:
-    """Run a pod through every phase. Nothing is left to chance: where kube-scheduler draws lots, `best` has several."""
+    """Run a pod through every phase. Nothing is random: if kube-scheduler picks at random, `best` has several nodes."""
     return EquivalenceClass(framework, pod).cycle(pod)
 
 
@@ -550,7 +558,7 @@ def schedule(framework: Framework, pod: Pod) -> Cycle:
 
 
 def after_binding(framework: Framework, pod: Pod, node: ClusterRow) -> Iterator[BindingEffect]:
-    """What is bound and allocated beside the pod when that is bound to a node that it fits on."""
+    """Yield what is bound and allocated besides the pod when the pod is bound to a node that it fits."""
     binding = [one for one in framework.plugins("reserve", ReservePlugin) if type(one).bound is not ReservePlugin.bound]
     if not binding:
         return
@@ -566,7 +574,7 @@ def after_binding(framework: Framework, pod: Pod, node: ClusterRow) -> Iterator[
 def run_dry_steps(
     framework: Framework, state: CycleState, pod: Pod, node: ClusterRow
 ) -> tuple[tuple[str, Status], ...]:
-    """Reserve, Permit, PreBind, Bind and PostBind on the chosen node: what each would do; nothing changes."""
+    """Return what Reserve, Permit, PreBind, Bind, and PostBind would do on the chosen node; nothing changes."""
     steps: list[tuple[str, Status]] = []
     reserved: list[ReservePlugin] = []
 

@@ -1,7 +1,6 @@
-"""What a scheduler is to everything above it, and the scheduler of the scheduling framework.
+"""The interface of a scheduler, and the scheduler of the scheduling framework.
 
-The other implementation is `legacy.scheduler`. `kschedx.schedulers` picks the one that a version has; no other module
-asks.
+The other implementation is `legacy.scheduler`. `kschedx.schedulers` picks the one for a version; no other module does.
 """
 
 from __future__ import annotations
@@ -30,64 +29,65 @@ if TYPE_CHECKING:
 
 
 class Filtered(Struct, frozen=True, kw_only=True):
-    """Which nodes a pod fits on, and nothing that comes after."""
+    """The nodes that a pod fits, without the later phases."""
 
     status: Status
-    """What the PreFilter phase as a whole returned."""
+    """The status of the whole PreFilter phase."""
     nodes: NodeTable
-    """The nodes that PreFilter left in: none where it rejected the pod."""
+    """The nodes that PreFilter returned; none if it rejected the pod."""
     outcome: FilterOutcome
-    """Filter's, on `nodes`."""
+    """Filter's outcome on `nodes`."""
 
 
 class Scheduler(Protocol):
-    """A release of kube-scheduler, configured, on one cluster. Only `schedule` asks extenders, where it may."""
+    """A configured kube-scheduler of one version, on one cluster. Only `schedule` calls extenders, if it may."""
 
     @property
     def release(self) -> Release: ...
 
     @property
     def config(self) -> SchedulerConfig:
-        """Its profiles, and what they share."""
+        """Its profiles, and the settings that they share."""
         ...
 
     @property
     def snapshot(self) -> Snapshot:
-        """The cluster as this scheduler has it in its cache, which may be less than what was loaded."""
+        """The cluster as in this scheduler's cache, which may be less than what was loaded."""
         ...
 
     @property
     def nodes(self) -> NodeTable:
-        """All nodes, with what the pods on them request as this scheduler counts it."""
+        """All nodes, with the requests of their pods as this scheduler counts them."""
         ...
 
     def on_cluster(self, snapshot: Snapshot) -> Self:
-        """The same scheduler on a cluster as it was loaded."""
+        """Return the same scheduler on a cluster as it was loaded."""
         ...
 
     def on(self, snapshot: Snapshot) -> Self:
-        """The same scheduler on a change of its own `snapshot`."""
+        """Return the same scheduler on a changed copy of its own `snapshot`."""
         ...
 
     def without_unknown_plugins(self) -> Self:
-        """The same scheduler, as if plugins that kschedx lacks decided nothing; the caller warrants that."""
+        """Return the same scheduler, as if plugins that kschedx lacks decided nothing; the caller asserts that."""
         ...
 
     def framework(self, profile: Profile) -> Framework | None:
-        """The profile's plugins on the snapshot; None for a scheduler that was before there were plugins."""
+        """Return the profile's plugins on the snapshot; None for a scheduler from before the scheduling framework."""
         ...
 
     def filter(self, pod: Pod, profile: Profile | None = None) -> Filtered:
-        """PreFilter and Filter. `profile` is by default the one that the pod names; ConfigError where none has it."""
+        """Run PreFilter and Filter. `profile` defaults to the one that the pod names. Raises `ConfigError` if there is
+        none of that name."""
         ...
 
     def schedule(self, pod: Pod, profile: Profile | None = None) -> Cycle:
-        """The pod through every phase. `profile` as above."""
+        """Run the pod through every phase. `profile` as above."""
         ...
 
 
 class FrameworkScheduler:
-    """The scheduling framework: a `Framework` for each profile, made when a pod asks for it."""
+    """The scheduler of the scheduling framework: a `Framework` for each profile, created when a pod first needs it."""
 
     def __init__(self, config: SchedulerConfig, release: Release, snapshot: Snapshot, ask: Ask | None = None) -> None:
         self.config = config
@@ -105,7 +105,8 @@ class FrameworkScheduler:
     def of(
         cls, config: Mapping[str, object] | None, release: Release, snapshot: Snapshot, ask: Ask | None = None
     ) -> Self:
-        """With a KubeSchedulerConfiguration as parsed from YAML or JSON; None is the default. Raises `ConfigError`."""
+        """Return a scheduler with a KubeSchedulerConfiguration, as parsed from YAML or JSON; None is the default.
+        Raises `ConfigError`."""
         return cls(load_profiles(config, release), release, snapshot, ask)
 
     def without_unknown_plugins(self) -> Self:
@@ -133,15 +134,16 @@ class FrameworkScheduler:
 
 
 def queue_order(scheduler: Scheduler) -> Callable[[Pod, str], tuple[object, ...]] | None:
-    """The `sort_key` of the QueueSort plugin, which all profiles share; None where it is by priority and time alone: of
-    PrioritySort, where kschedx does not have the plugin, and in the schedulers before there were plugins."""
+    """Return the `sort_key` of the QueueSort plugin, which all profiles share. None if the order is by priority and
+    time alone: for PrioritySort, for a plugin that kschedx does not have, and for schedulers from before the
+    framework."""
     framework = scheduler.framework(scheduler.config.profiles[0])
     found = () if framework is None else framework.plugins("queueSort", QueueSortPlugin)
     return found[0].sort_key if found and not found[0].is_by_priority else None
 
 
 def filtered(framework: Framework, pod: Pod) -> Filtered:
-    """PreFilter and Filter on all nodes."""
+    """Run PreFilter and Filter on all nodes."""
     state = CycleState()
     found = framework.run_pre_filter(state, pod)
     if not found.status.is_success:

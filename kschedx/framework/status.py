@@ -49,7 +49,7 @@ class StatusDocument(Document, frozen=True):
 
 
 class Status(Struct, frozen=True, kw_only=True):
-    """What a plugin says about the pod as a whole, or about one node."""
+    """A plugin's result for the pod as a whole, or for one node."""
 
     code: Code = Code.SUCCESS
     reasons: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class Status(Struct, frozen=True, kw_only=True):
         return StatusDocument(self.code.text, self.reasons, tuple(found.to_dict() for found in self.findings))
 
     def by(self, plugin: str) -> Status:
-        """The same of a plugin, as the framework sets its name."""
+        """Return the same status with the plugin's name, unless it has one; the framework sets it this way."""
         if self.plugin or (self.is_success and not self.findings):
             return self if self.plugin else Status(plugin=plugin)
         return Status(code=self.code, reasons=self.reasons, plugin=plugin, findings=self.findings)
@@ -89,12 +89,12 @@ SKIP = Status(code=Code.SKIP)
 
 
 def error(text: str, plugin: str = "") -> Status:
-    """An internal error, which ends the cycle without a verdict."""
+    """Return an internal error, which ends the cycle without a verdict."""
     return Status(code=Code.ERROR, reasons=(text,), plugin=plugin)
 
 
 Explain = Callable[[TableRow], tuple[Finding, ...]]
-"""Row of the table that was filtered to the findings there; called only for rows whose code is not Success."""
+"""Returns the findings of a row of the filtered table; called only for rows whose code is not Success."""
 
 
 def _nothing(_: TableRow) -> tuple[Finding, ...]:
@@ -104,7 +104,7 @@ def _nothing(_: TableRow) -> tuple[Finding, ...]:
 class Verdicts(Struct, frozen=True, kw_only=True):
     """One plugin's Filter status on every node of a table.
 
-    `codes` is (node,) of Code numbers, `reasons` the strings of the same rows, `explain` builds a row's findings on
+    `codes` are (node,) Code numbers, `reasons` the strings of the same rows. `explain` builds a row's findings on
     demand.
     """
 
@@ -112,27 +112,27 @@ class Verdicts(Struct, frozen=True, kw_only=True):
     reasons: Column[tuple[str, ...]]
     explain: Explain = field(default=_nothing)
     alike: Callable[[], IntArray] | None = None
-    """(node,) codes that are equal only where findings share a headline (`same_as`) and nodes are equally far from
-    passing. For plugins whose findings cost much and are few."""
+    """Returns (node,) codes that are equal only for nodes whose findings share a headline (`same_as`) and that are
+    equally far from passing. For plugins whose findings are few and expensive."""
 
     def __len__(self) -> int:
         return len(self.codes)
 
     @property
     def rejected(self) -> BoolArray:
-        """(node,) whether the code is anything but Success."""
+        """(node,) whether the code is not Success."""
         rejected: BoolArray = self.codes != Code.SUCCESS
         return rejected
 
     def status(self, row: TableRow, plugin: str = "") -> Status:
-        """A row's status with its findings."""
+        """Return a row's status with its findings."""
         code = Code(int(self.codes[row]))
         if code is Code.SUCCESS:
             return SUCCESS
         return Status(code=code, reasons=self.reasons[row], plugin=plugin, findings=self.explain(row))
 
     def count_reasons(self, rows: BoolArray) -> Counter[str]:
-        """How many nodes each reason is given for, among those where the mask (node,) holds."""
+        """Return the number of nodes for each reason, among the nodes in the mask (node,)."""
         counts: Counter[str] = Counter()
         times = np.bincount(self.reasons.codes[rows], minlength=len(self.reasons.values))
         for code in np.flatnonzero(times).tolist():
@@ -142,7 +142,7 @@ class Verdicts(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def success(cls, count: int) -> Self:
-        """Every node passes."""
+        """Return verdicts that pass every node."""
         return cls.first_of(count=count)
 
     @classmethod
@@ -153,9 +153,9 @@ class Verdicts(Struct, frozen=True, kw_only=True):
         explain: Explain = _nothing,
         alike: Callable[[], IntArray] | None = None,
     ) -> Self:
-        """Each node's status is the first case whose mask (node,) holds there, else Success.
+        """Return, for each node, the status of the first case whose mask (node,) includes it, else Success.
 
-        A case is (mask, code, reason). `count` is needed only where there is no case.
+        A case is (mask, code, reason). `count` is needed only if there are no cases.
         """
         size = len(cases[0][0]) if cases else count or 0
         case = np.zeros(size, dtype=np.int64)
@@ -167,7 +167,7 @@ class Verdicts(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of_rows(cls, statuses: list[Status]) -> Self:
-        """From a status per node, for rules that are written node by node."""
+        """Return the verdicts with these statuses, one per node, for rules that are written node by node."""
         return cls(
             codes=np.array([status.code for status in statuses], dtype=np.int64),
             reasons=Column.of(status.reasons for status in statuses),
@@ -175,18 +175,18 @@ class Verdicts(Struct, frozen=True, kw_only=True):
         )
 
 
-# What Filter, extenders and preemption arrive at, node by node.
+# Results of Filter, extenders, and preemption, node by node.
 
 MAX_NODE_SCORE = 100
 MIN_NODE_SCORE = 0
 
 
 class ByExtenders(Struct, frozen=True, kw_only=True):
-    """What extenders left of the plugins' verdicts."""
+    """The extenders' changes to the plugins' verdicts."""
 
     statuses: Mapping[ClusterRow, Status]
     silent: tuple[ClusterRow, ...]
-    """Nodes that passed the plugins, are not left, and have no status."""
+    """Nodes that passed the plugins, did not pass the extenders, and have no status."""
 
 
 class Rejected(Struct, frozen=True):
@@ -198,9 +198,9 @@ class Rejected(Struct, frozen=True):
 
 
 class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
-    """What kube-scheduler itself arrives at on each node: the first plugin that rejects it, in order.
+    """kube-scheduler's verdict on each node: that of the first plugin, in order, that rejects it.
 
-    All arrays are (node,). `plugin` is an index into `plugins`, -1 where the node passes.
+    All arrays are (node,). `plugin` is an index into `plugins`, -1 if the node passes.
     """
 
     plugins: tuple[str, ...]
@@ -209,13 +209,13 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
     codes: IntArray
     plugin: IntArray
     with_nominated: Mapping[TableRow, Status] = field(default_factory=dict)
-    """Rows whose verdict comes from the first pass, in which nominated pods count, with that status."""
+    """Rows whose verdict comes from the first pass, which counts nominated pods, with the status of that pass."""
     by_extenders: ByExtenders | None = None
-    """PostFilter sees this too."""
+    """The extenders' changes, which PostFilter sees as well."""
 
     @classmethod
     def of(cls, verdicts: Mapping[str, Verdicts], count: int) -> Self:
-        """From each plugin's verdicts on `count` nodes, in order."""
+        """Return the outcome of each plugin's verdicts on `count` nodes, in order."""
         codes = np.zeros(count, dtype=np.int64)
         first = np.full(count, -1, dtype=np.int64)
         for number, answer in enumerate(verdicts.values()):
@@ -228,7 +228,7 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
         return cls(plugins=tuple(verdicts), verdicts=tuple(verdicts.values()), codes=codes, plugin=first)
 
     def overruled(self, with_nominated: Mapping[TableRow, Status]) -> Self:
-        """With the verdicts of the first pass in some rows."""
+        """Return the outcome with the verdicts of the first pass in some rows."""
         codes, plugin = self.codes.copy(), self.plugin.copy()
         for row, status in with_nominated.items():
             codes[row] = status.code
@@ -241,7 +241,7 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
         return passed
 
     def status(self, row: TableRow) -> Status:
-        """The verdict on a node."""
+        """Return the verdict on a node."""
         nominated = self.with_nominated.get(row)
         if nominated is not None:
             return nominated
@@ -250,7 +250,7 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def rejections(self) -> tuple[IntArray, tuple[Rejected, ...]]:
-        """(node,) indices into what rejects nodes, -1 where one passes; and that, each once."""
+        """(node,) indices into the distinct rejections, -1 for a node that passes; and these rejections."""
         numbers = np.full(len(self.codes), -1, dtype=np.int64)
         number_of: dict[Rejected, int] = {}
         by_plugins = np.ones(len(self.codes), dtype=np.bool_)
@@ -272,7 +272,7 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
         return numbers, tuple(number_of)
 
     def count_reasons(self, among: BoolArray | None = None) -> Counter[str]:
-        """How many nodes each reason was given for, verdicts only; `among` (node,) leaves the other nodes out."""
+        """Return the number of nodes for each reason of the verdicts; with `among` (node,), only for these nodes."""
         return self._counted.copy() if among is None else self._count(among.copy())
 
     @cached_property
@@ -292,7 +292,7 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """A node on which preemption would make room."""
+    """A node on which preemption would make room for the pod."""
 
     node: ClusterRow
     victims: tuple[int, ...]

@@ -1,8 +1,7 @@
-"""kube-scheduler before the scheduling framework: predicates that a node must pass, priorities that rank those that do.
+"""kube-scheduler before the scheduling framework: predicates filter nodes, and priorities score the feasible ones.
 
-Two designs, each with the release that it is read from: 1.13 and 1.5 (`providers`). They are configured by a Policy
-(`policy`), read manifests as an API server of their time stored them (`stored`), and end in the same `Cycle` as the
-framework: predicates take the place of Filter plugins, priorities that of Score plugins.
-
-Where a rule has not changed since, a predicate asks the plugin that has it today.
+There are two designs, each modeled on one version: 1.13 and 1.5 (`providers`). A Policy configures them (`policy`), and
+they read manifests as an API server of that time stored them (`stored`). Both return the same `Cycle` as the framework,
+with predicates in place of Filter plugins and priorities in place of Score plugins. If a rule has not changed since,
+the predicate calls the plugin that has it now.
 """

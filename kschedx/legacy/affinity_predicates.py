@@ -1,4 +1,4 @@
-"""The predicates about other pods: MatchInterPodAffinity of 1.13 and 1.5, and CheckServiceAffinity."""
+"""Predicates about other pods: MatchInterPodAffinity of 1.13 and 1.5, and CheckServiceAffinity."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import Numbers, Tally
 from kschedx.snapshot.snapshot import Snapshot
 
-# Services and controllers that a pod belongs to by its labels.
+# Services and controllers that select a pod.
 
 
 def services_of(pod: Pod, snapshot: Snapshot) -> tuple[Service, ...]:
-    """In load order; kube-scheduler's own is that of a map."""
+    """Return the services that select the pod, in load order; kube-scheduler uses the order of a map."""
     return tuple(
         service
         for service in snapshot.services
@@ -50,7 +50,8 @@ def service_selectors(pod: Pod, snapshot: Snapshot) -> Iterator[Selector]:
 
 
 def controller_selectors(pod: Pod, snapshot: Snapshot, *, stateful_sets: bool) -> Iterator[Selector]:
-    """Of the ReplicationControllers, ReplicaSets and, where they count, StatefulSets of the pod."""
+    """Yield the selectors of the ReplicationControllers, ReplicaSets, and with `stateful_sets` StatefulSets of the
+    pod."""
     labels, namespace = pod.metadata.labels, pod.metadata.namespace
     if not labels:
         return
@@ -69,7 +70,7 @@ def controller_selectors(pod: Pod, snapshot: Snapshot, *, stateful_sets: bool) -
 
 
 def _compiled(selector: LabelSelector | None) -> Selector | None:
-    """None for a selector that picks nothing: absent, empty or wrong."""
+    """Return None for a selector that selects nothing: absent, empty, or invalid."""
     try:
         compiled = compile_selector(selector)
     except InputError:
@@ -81,16 +82,16 @@ def _compiled(selector: LabelSelector | None) -> Selector | None:
 
 
 class Rules(Struct, frozen=True, kw_only=True):
-    """The incoming pod's required terms, and what the pods that exist are to them."""
+    """The incoming pod's required terms, and how existing pods relate to them."""
 
     affinity: tuple[AffinityTerm, ...]
     anti_affinity: tuple[AffinityTerm, ...]
     accounts: FilterState
-    """The same counted as the plugin of today does, to explain rejections."""
+    """The same counts as in the current plugin, to explain rejections."""
 
     @classmethod
     def of(cls, pod: Pod, existing: ExistingTerms, nodes: NodeTable) -> Rules:
-        """Raises `InputError` for a selector that is wrong."""
+        """Compute the rules. Raises `InputError` for an invalid selector."""
         terms = PodTerms.of_incoming(pod, {})
         return cls(
             affinity=terms.required_affinity,
@@ -102,7 +103,8 @@ class Rules(Struct, frozen=True, kw_only=True):
         return replace(self, accounts=self.accounts.after(nodes, change, sign))
 
     def explain(self, pod: Pod, nodes: NodeTable, reason: str) -> Callable[[TableRow], tuple[Finding, ...]]:
-        """The account of a row; where it was another rule than today's that decided, the reason alone."""
+        """Return a function that explains a row: the current plugin's findings, or the reason alone if a different rule
+        decides."""
         accounts = Accounts(self.accounts, pod, nodes)
         return lambda row: accounts(row) or (PluginMessage(text=reason),)
 
@@ -117,18 +119,18 @@ class _State(Struct, frozen=True, kw_only=True):
     avoided: BoolArray
     """(pod,) pods that any anti-affinity term of the incoming pod matches."""
     returned: BoolArray
-    """(pod,) pods that were put back on their node. They then count under every key that the anti-affinity terms have,
-    not only under those of the terms that match them."""
+    """(pod,) pods that were added back to their node. They then count under every topology key of the anti-affinity
+    terms, not only under the keys of the terms that match them."""
 
 
 class MatchInterPodAffinity(Predicate):
     """Required pod affinity and anti-affinity, in both directions: existing pods' rules first, then the pod's own.
 
-    Every rejection has two reasons: that it is about other pods, and which rule it was.
+    Every rejection has two reasons: a general one for pod affinity, and one for the rule.
     """
 
     _key: StateKey[_State | str] = StateKey("MatchInterPodAffinity")
-    """The counts, or what is wrong with the pod's own terms."""
+    """The counts, or the error about an invalid selector."""
 
     @cached_property
     def _existing(self) -> ExistingTerms:
@@ -165,7 +167,7 @@ class MatchInterPodAffinity(Predicate):
         now = state[self._key]
         if isinstance(now, str):
             return
-        # a nominated pod has no node yet, so the incoming pod's own rules do not see it
+        # a nominated pod has no node yet, so the incoming pod's own rules do not count it
         running = nodes.pods.node[change.pods] >= 0
         own = PodRows(pods=change.pods[running], nodes=ClusterRows(change.nodes[running]))
         returned = now.returned.copy()
@@ -200,7 +202,8 @@ def _tallies(per_pod: Mapping[str, IntArray | BoolArray]) -> dict[str, Tally]:
 
 
 def _changed(now: _State, nodes: NodeTable, own: PodRows, every: PodRows, sign: int) -> _State:
-    """`own` are the pods that the incoming pod's own rules see."""
+    """Return the state after pods are added (`sign` 1) or removed (-1). `own` are the pods that the incoming pod's own
+    rules count."""
     fresh = ~now.returned[own.pods]
     first = PodRows(pods=own.pods[fresh], nodes=ClusterRows(own.nodes[fresh]))
     again = PodRows(pods=own.pods[~fresh], nodes=ClusterRows(own.nodes[~fresh]))
@@ -219,8 +222,11 @@ def _changed(now: _State, nodes: NodeTable, own: PodRows, every: PodRows, sign: 
 
 
 def _lacks_affinity(now: _State, pod: Pod, nodes: NodeTable) -> BoolArray:
-    """A domain of every term must hold a pod that satisfies all of them; who could be the first such pod goes anywhere,
-    even where a node lacks the labels."""
+    """Return (node,) whether the node fails the pod's required affinity.
+
+    For every term, the node's domain must have a pod that satisfies all terms. A pod that could itself be the first
+    such pod fits any node, even a node without the labels.
+    """
     terms = now.rules.affinity
     if not terms:
         return np.zeros(len(nodes), dtype=np.bool_)
@@ -232,23 +238,24 @@ def _lacks_affinity(now: _State, pod: Pod, nodes: NodeTable) -> BoolArray:
     return ~satisfied
 
 
-# --- the rules of pods that exist
+# --- the rules of existing pods
 
 
 KeysOf = Callable[[tuple[PodAffinityTerm, ...], Callable[[PodAffinityTerm], bool]], Iterable[str]]
-"""The keys under which a pod keeps the incoming one away, from its anti-affinity terms and which of them match."""
+"""Returns the topology keys under which a pod rejects the incoming pod. Arguments: its anti-affinity terms, and whether
+a term matches."""
 
 
 def matching_keys(terms: tuple[PodAffinityTerm, ...], matches: Callable[[PodAffinityTerm], bool]) -> Iterable[str]:
-    """Those of the terms that match."""
+    """Return the topology keys of the terms that match."""
     return (term.topology_key for term in terms if matches(term))
 
 
 def repelling_pods(pod: Pod, nodes: NodeTable, keys_of: KeysOf, *, in_own_namespace: bool) -> Mapping[str, IntArray]:
-    """Topology key to (pod,) 1 for the pods that keep the incoming one away from their domain.
+    """Return topology key to (pod,) 1 for the pods that keep the incoming pod out of their domain.
 
-    A term that names no namespaces is about its own pod's; without `in_own_namespace` it is about all of them. Raises
-    `InputError` for a selector that is wrong.
+    A term without namespaces applies to its own pod's namespace, or to all namespaces without `in_own_namespace`.
+    Raises `InputError` for an invalid selector.
     """
     pods = nodes.pods
     keys = {term.topology_key for spec in pods.specs.values for term in anti_affinity_terms(spec)}
@@ -283,10 +290,11 @@ class _TermState(Struct, frozen=True, kw_only=True):
 
 
 class MatchInterPodAffinityByTerm(Predicate):
-    """Each affinity term looks for a pod of its own, and each may be the first of its kind.
+    """Required pod affinity and anti-affinity of 1.5, in which a different pod may satisfy each affinity term.
 
-    Of a running pod with several anti-affinity terms, one that matches has the topology key of the last one: upstream
-    remembers the terms by the address of its loop variable. And one that names no namespaces is about all of them.
+    A pod that itself matches a term satisfies it if no other pod does. If a running pod has several anti-affinity
+    terms, a term that matches gets the topology key of the last one: upstream stores the terms by the address of its
+    loop variable. A running pod's term without namespaces applies to all namespaces.
     """
 
     _key: StateKey[_TermState | str] = StateKey("MatchInterPodAffinityByTerm")
@@ -333,7 +341,7 @@ def last_key_if_any_matches(
 
 
 def _neighbours(term: AffinityTerm, nodes: NodeTable) -> tuple[BoolArray, bool]:
-    """(node,) whether a pod that the term matches is in the node's domain, and whether one is anywhere."""
+    """Return (node,) whether the node's domain has a pod that the term matches, and whether any node has one."""
     matching = term.matching(nodes.pods)
     sums = DomainSums.of(nodes, {term.topology_key: Numbers(matching.astype(np.int64))}).sums[term.topology_key]
     near: BoolArray = _labelled(term.topology_key, nodes) & (sums[nodes.rows] > 0)
@@ -341,7 +349,7 @@ def _neighbours(term: AffinityTerm, nodes: NodeTable) -> tuple[BoolArray, bool]:
 
 
 def _labelled(key: str, nodes: NodeTable) -> BoolArray:
-    """(node,) a label without a value is none."""
+    """Return (node,) whether the node has the label; a label without a value does not count."""
     return nodes.label(key).where(bool)
 
 
@@ -355,11 +363,10 @@ class ServiceAffinityArgument(Struct, frozen=True, kw_only=True):
 
 
 class CheckServiceAffinity(Predicate):
-    """Pods of a service stay where its first pod is, as far as some labels of nodes go; its argument is a
-    `ServiceAffinityArgument`.
+    """The pods of a service share the values of some node labels; its argument is a `ServiceAffinityArgument`.
 
-    What the pod's own nodeSelector says of these labels comes first; the rest is read off the node of the first pod
-    with all labels of this one. Which pod is first is a matter of chance in kube-scheduler; here it is load order.
+    The pod's own nodeSelector determines these labels first; the node of the first pod with all labels of this one
+    determines the rest. Which pod is first is arbitrary in kube-scheduler; here it is the first in load order.
     """
 
     def __init__(self, context: Context, argument: object = None) -> None:
@@ -367,7 +374,7 @@ class CheckServiceAffinity(Predicate):
         assert isinstance(argument, ServiceAffinityArgument)
         self._labels = argument.labels
         self._peers: StateKey[IntArray | None] = StateKey(type(self).__name__)
-        """Rows of the pods with all labels of this one; None where no service selects it."""
+        """Rows of the pods with all labels of this one; None if no service selects it."""
 
     def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
         if not services_of(pod, self.context.snapshot):
@@ -407,7 +414,7 @@ class CheckServiceAffinity(Predicate):
         )
 
     def _completed(self, given: Labels, first: IntArray, nodes: NodeTable) -> Labels:
-        """With the labels that the first peer's node has."""
+        """Return `given` with the missing labels from the first peer's node."""
         if not len(first):
             return given
         labels = nodes.cluster.nodes[int(nodes.pods.node[int(first[0])])].metadata.labels

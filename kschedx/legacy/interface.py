@@ -1,4 +1,4 @@
-"""What the two schedulers before the framework share: predicates, priorities, and providers that name them."""
+"""What the two schedulers before the framework share: predicates, priorities, and the providers that list them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from kschedx.legacy.stored import Schema
 from kschedx.snapshot.columns import Column, IntArray, TableRow, TableRows, each_row
 from kschedx.snapshot.nodes import NodeTable, PodRows
 
-# What one of the two schedulers knows and says, as a frozen value.
+# The rules and texts of one of the two schedulers, as a frozen value.
 
 
 class Texts(Struct, frozen=True, kw_only=True):
-    """Reasons: sentences in 1.13, names in 1.5. An insufficient resource is worded alike in both."""
+    """Reasons: sentences in 1.13, names in 1.5. The reason for an insufficient resource is the same in both."""
 
     host_name: str
     host_ports: str
@@ -35,7 +35,7 @@ class Texts(Struct, frozen=True, kw_only=True):
     volume_node_affinity: str = ""
     service_affinity: str
     pod_affinity: str
-    """Stands before the three that follow, where they are set."""
+    """Precedes the three that follow, if they are set."""
     own_affinity: str = ""
     own_anti_affinity: str = ""
     existing_anti_affinity: str = ""
@@ -52,42 +52,45 @@ class Era(Struct, frozen=True, kw_only=True):
     """One of the two schedulers, with its feature gates resolved."""
 
     order: tuple[str, ...] | None
-    """The order of evaluation, which leaves out what it does not name; None where all are run in no order."""
+    """The order of evaluation, without predicates that never run; None if all run in no particular order."""
     schema: Schema
-    """What its API kept of a manifest."""
+    """The parts of a manifest that its API stored."""
     texts: Texts
     fills_in_lists: bool
-    """A Policy without a list gets that of the default provider; otherwise it has none."""
+    """Whether a Policy without a list gets that of the default provider; otherwise it has none."""
     reads_policy_settings: bool
-    """hardPodAffinitySymmetricWeight and alwaysCheckAllPredicates of a Policy, and its extenders' managed resources."""
+    """Whether it reads hardPodAffinitySymmetricWeight and alwaysCheckAllPredicates of a Policy, and its extenders'
+    managed resources."""
     has_ratio_argument: bool
-    """A priority can be given a shape to score the requested share of a node by."""
+    """Whether a Policy can give a priority a shape that scores the requested share of a node."""
     checks_claims_first: bool
-    """A claim that is missing or being deleted is an error before any node is evaluated."""
+    """Whether a missing or terminating claim is an error before any node is evaluated."""
     lists_usable_nodes: bool
-    """Nodes that are cordoned, not ready, out of disk or without a network are left out before any predicate."""
+    """Whether nodes that are cordoned, not ready, out of disk, or without a network are excluded before any
+    predicate."""
     preempts: bool
     percentage_of_nodes_to_score: int
     maximum_weight: int
 
     @property
     def unresolvable(self) -> Code:
-        """The status of a rejection that no eviction can lift: who never evicts makes no difference."""
+        """The status of a rejection that no eviction can resolve. A scheduler without preemption does not distinguish
+        it."""
         return Code.UNSCHEDULABLE_AND_UNRESOLVABLE if self.preempts else Code.UNSCHEDULABLE
 
 
-# What a predicate is, and how the answers of several are put together.
+# Predicates, and how the verdicts of several are joined.
 
 
 class Context(Handle, Protocol):
-    """What predicates and priorities may ask of the scheduler."""
+    """What predicates and priorities read from the scheduler."""
 
     @property
     def era(self) -> Era: ...
 
     @property
     def hard_pod_affinity_weight(self) -> int:
-        """What a required affinity of a pod that runs is worth to a pod that it matches."""
+        """The weight of a running pod's required affinity for a pod that it matches."""
         ...
 
     @property
@@ -97,20 +100,20 @@ class Context(Handle, Protocol):
 
 
 class Told:
-    """What a predicate gets before and between its checks; most need none of it."""
+    """Hooks that run before and between a predicate's checks; most predicates need none."""
 
     def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
-        """Called once per cycle with all nodes of the cluster (upstream's predicate metadata)."""
+        """Prepare for a cycle with all nodes of the cluster, once per cycle (upstream's predicate metadata)."""
 
     def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
-        """`change` has been added to `nodes`, each pod seen by its own node alone: write to `state` what follows."""
+        """Update `state` after `change` is added to `nodes`; each pod counts only on its own node."""
 
     def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
-        """The reverse of `add_pods`."""
+        """Reverse `add_pods`."""
 
 
 class Predicate(Told, ABC):
-    """A rule about nodes. `argument` is what a Policy gives to a predicate of its own; most have none."""
+    """A rule about nodes. `argument` comes from a Policy that defines its own predicate; most predicates have none."""
 
     def __init__(self, context: Context, argument: object = None) -> None:
         self.context = context
@@ -118,11 +121,11 @@ class Predicate(Told, ABC):
 
     @abstractmethod
     def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-        """A status for each row of `nodes`."""
+        """Return a status for each row of `nodes`."""
 
 
 class PluginPredicate(Predicate):
-    """A predicate whose rule a Filter plugin still has, with a reason of its own."""
+    """A predicate whose rule a Filter plugin still has, with the predicate's own reason."""
 
     plugin_class: ClassVar[type[FilterPlugin]]
     text: ClassVar[str]
@@ -133,7 +136,7 @@ class PluginPredicate(Predicate):
         super().__init__(context, argument)
         self._plugin = self.plugin_class(None, context)
         self._state: StateKey[CycleState | None] = StateKey(type(self).__name__)
-        """What the plugin remembers, for this predicate alone; None where it has nothing to check."""
+        """The plugin's state, for this predicate alone; None if the plugin has nothing to check."""
 
     def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
         own = CycleState()
@@ -163,8 +166,8 @@ class PluginPredicate(Predicate):
 
 
 def joined(parts: Sequence[Verdicts]) -> Verdicts:
-    """All reasons of several checks in their order. One that cannot be lifted makes the whole so, and the first error
-    hides everything else."""
+    """Return all reasons of several checks, in order. One unresolvable rejection makes the whole unresolvable, and the
+    first error hides everything else."""
     codes = np.column_stack([part.codes for part in parts])
     failed = codes == Code.ERROR
     told = np.column_stack([codes, *(part.reasons.codes for part in parts)])
@@ -188,13 +191,13 @@ def joined(parts: Sequence[Verdicts]) -> Verdicts:
     )
 
 
-# What a priority is.
+# Priorities.
 
 MAX_PRIORITY = 10
 
 
 class Priority(ABC):
-    """A score for nodes. `argument` is what a Policy gives to a priority of its own; most have none."""
+    """A score for nodes. `argument` comes from a Policy that defines its own priority; most priorities have none."""
 
     def __init__(self, context: Context, argument: object = None) -> None:
         self.context = context
@@ -202,15 +205,15 @@ class Priority(ABC):
 
     @abstractmethod
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
-        """(node,) int64 for the feasible nodes."""
+        """Return (node,) int64 for the feasible nodes."""
 
     def reduce(self, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
-        """(node,) int64 from 0 to 10, once all nodes have a score."""
+        """Return (node,) int64 from 0 to 10, after all nodes have a score."""
         return scores
 
 
 def scaled(scores: IntArray, *, reverse: bool = False) -> IntArray:
-    """The highest score becomes 10; `reverse` makes it 0, and zero 10 (NormalizeReduce)."""
+    """Scale the highest score to 10; with `reverse`, the highest becomes 0, and zero becomes 10 (NormalizeReduce)."""
     highest = max(int(scores.max(initial=0)), 0)
     if highest == 0:
         return np.full_like(scores, MAX_PRIORITY) if reverse else scores
@@ -222,15 +225,15 @@ def scaled(scores: IntArray, *, reverse: bool = False) -> IntArray:
 
 
 class Provider(Era, frozen=True, kw_only=True):
-    """What a Policy chooses from, and what there is without one."""
+    """What a Policy can choose from, and the defaults without a Policy."""
 
     predicates: Mapping[str, type[Predicate]]
-    """What a Policy may name, to the class."""
+    """Names that a Policy may use, with their classes."""
     priorities: Mapping[str, type[Priority]]
     default_predicates: tuple[str, ...]
     default_priorities: Mapping[str, int]
     """Priority to weight."""
     mandatory_predicates: tuple[str, ...]
-    """Added to every configuration."""
+    """Predicates that every configuration has."""
     service_anti_affinity: type[Priority]
-    """What a Policy's argument of that name makes."""
+    """The priority for a Policy's argument of that name."""

@@ -1,4 +1,4 @@
-"""Predicates: whether a node can take the pod, and if not, why."""
+"""Predicates about a node: whether it fits the pod, and if not, why."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from kschedx.snapshot.columns import BoolArray, IntArray, TableRow
 from kschedx.snapshot.node_selection import where_required
 from kschedx.snapshot.nodes import NodeTable, PodRows
 
-# Predicates about a node itself: its name, labels, cordon, and what it reports of its state.
+# Predicates about a node itself: its name, labels, cordon, and reported conditions.
 
 
 class HostName(PluginPredicate):
-    """spec.nodeName, where a pod that is not bound names one."""
+    """The node in spec.nodeName, if an unbound pod has one."""
 
     plugin_class = NodeName
     text = "host_name"
 
 
 class CheckNodeUnschedulable(PluginPredicate):
-    """Cordoned nodes, unless the pod tolerates the taint that cordoning sets."""
+    """Rejection of cordoned nodes, unless the pod tolerates the taint that cordoning sets."""
 
     plugin_class = NodeUnschedulable
     text = "unschedulable"
@@ -65,12 +65,12 @@ class MatchNodeSelector(Predicate):
         )
 
     def readable(self, selector: CompiledNodeSelector) -> CompiledNodeSelector:
-        """The terms that count: one that is wrong matches nothing."""
+        """Return the terms that count; an invalid term matches nothing."""
         return selector
 
 
 class MatchNodeSelectorUpToError(MatchNodeSelector):
-    """The same, where a term that is wrong also hides those after it."""
+    """MatchNodeSelector of 1.5, in which an invalid term also hides the terms after it."""
 
     def readable(self, selector: CompiledNodeSelector) -> CompiledNodeSelector:
         wrong = [number for number, term in enumerate(selector.terms) if term.errors]
@@ -85,7 +85,7 @@ class LabelsPresence(Struct, frozen=True, kw_only=True):
 
 
 class CheckNodeLabelPresence(Predicate):
-    """Labels that a Policy asks for or forbids; its argument is a `LabelsPresence`."""
+    """Labels that a Policy requires or forbids; its argument is a `LabelsPresence`."""
 
     def __init__(self, context: Context, argument: object = None) -> None:
         super().__init__(context, argument)
@@ -108,11 +108,11 @@ class CheckNodeLabelPresence(Predicate):
         )
 
 
-# --- what a node reports
+# --- reported conditions
 
 
 class _Pressure(Predicate):
-    """A condition that keeps pods away while it is True."""
+    """A condition that keeps pods off the node while it is True."""
 
     condition: str
     text: str
@@ -135,7 +135,7 @@ class _Pressure(Predicate):
 
 
 class CheckNodeMemoryPressure(_Pressure):
-    """Keeps away pods that name neither requests nor limits."""
+    """MemoryPressure, which rejects only BestEffort pods."""
 
     condition = "MemoryPressure"
     text = "memory_pressure"
@@ -155,18 +155,18 @@ class CheckNodePIDPressure(_Pressure):
 
 
 USABLE = {"Ready": "True", "OutOfDisk": "False", "NetworkUnavailable": "False"}
-"""Condition to the status that it must have where a node reports it."""
+"""Condition to the status that it must have if a node reports it."""
 
 
 def unusable(node: Node) -> Iterator[str]:
-    """The conditions that keep a node from being used."""
+    """Yield the conditions that make a node unusable."""
     for condition in node.status.conditions:
         if USABLE.get(condition.type, condition.status) != condition.status:
             yield condition.type
 
 
 class CheckNodeCondition(Predicate):
-    """Nodes that are cordoned, not ready, out of disk or without a network."""
+    """Rejection of nodes that are cordoned, not ready, out of disk, or without a network."""
 
     def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         texts, code = self.context.era.texts, self.context.era.unresolvable
@@ -198,7 +198,8 @@ class PodToleratesNodeTaints(PluginPredicate):
 
 
 class PodToleratesNodeTaintsByKey(Predicate):
-    """Tolerations that must name the key. Who has none at all is kept away by any taint, be it PreferNoSchedule."""
+    """PodToleratesNodeTaints of 1.5: a toleration must name the key. Any taint, even PreferNoSchedule, rejects a pod
+    without tolerations."""
 
     def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         tolerations = pod.spec.tolerations
@@ -224,7 +225,7 @@ def tolerates_by_key(toleration: Toleration, taint: Taint) -> bool:
 
 
 def _first(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
-    """The first taint that keeps the pod away."""
+    """Return the first taint that rejects the pod."""
     for taint in taints:
         if not tolerations:
             return taint
@@ -263,10 +264,10 @@ class _Shortage(Struct, frozen=True, kw_only=True):
 
 
 class PodFitsResources(Predicate):
-    """What the pod asks for against what is left.
+    """The pod's requests against the node's free resources.
 
-    A pod that asks for anything is held against cpu, memory and ephemeral storage even where it asks for none of that:
-    a node that is overcommitted already rejects it.
+    If a pod requests anything, its CPU, memory, and ephemeral storage are checked even if it requests none of them. A
+    node that is already overcommitted rejects it.
     """
 
     def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
@@ -304,7 +305,7 @@ def _verdicts(shortage: _Shortage) -> Verdicts:
     )
 
 
-# Host ports, and GeneralPredicates, which stands for four predicates.
+# Host ports, and GeneralPredicates, which combines four predicates.
 
 
 class PodFitsHostPorts(PluginPredicate):
@@ -314,7 +315,7 @@ class PodFitsHostPorts(PluginPredicate):
 
 
 class GeneralPredicates(Predicate):
-    """What every component of Kubernetes that places pods checks, with all reasons."""
+    """The predicates that every component of Kubernetes that places pods checks, with all reasons."""
 
     parts: ClassVar[tuple[type[Predicate], ...]] = (PodFitsResources, HostName, PodFitsHostPorts, MatchNodeSelector)
 

@@ -1,5 +1,7 @@
-"""A Policy file: which predicates and priorities a scheduler has (pkg/scheduler/api/v1/types.go and validation.go,
-CreateFromConfig in pkg/scheduler/factory/factory.go)."""
+"""A Policy file: the predicates and priorities of a scheduler.
+
+Upstream: pkg/scheduler/api/v1/types.go and validation.go, CreateFromConfig in pkg/scheduler/factory/factory.go.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +37,12 @@ NAME = re.compile(r"[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])")
 
 TLS_FIELDS = {name[0].upper() + name[1:]: name for name in (one.encode_name for one in fields(ExtenderTLSConfig))}
 TLS_FIELDS["CAFile"], TLS_FIELDS["CAData"] = TLS_FIELDS.pop("CaFile"), TLS_FIELDS.pop("CaData")
-"""How rest.TLSClientConfig, which has no names for JSON, calls its fields, and how later releases do."""
+"""Field names of rest.TLSClientConfig, which has none for JSON, with their names in later versions."""
 
 T = TypeVar("T")
 
 
-# --- as it is written
+# --- the file as written
 
 
 class PredicateArgument(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -85,7 +87,7 @@ class PolicyExtender(Struct, frozen=True, kw_only=True, rename="camel"):
     ignorable: bool = False
 
     def is_interested(self, pod: Pod) -> bool:
-        """It manages something that the pod names, or nothing in particular."""
+        """Return whether it manages no particular resource, or one in the pod's requests or limits."""
         managed = {resource.name for resource in self.managed_resources}
         containers = (*pod.spec.containers, *pod.spec.init_containers)
         named = (container.resources.requests.keys() | container.resources.limits.keys() for container in containers)
@@ -102,26 +104,26 @@ class PolicyDocument(Struct, frozen=True, kw_only=True, rename="camel"):
     always_check_all_predicates: bool = False
 
 
-# --- as it is meant
+# --- the resulting configuration
 
 
 class SchedulingPolicy(Struct, frozen=True, kw_only=True):
-    """A scheduler's configuration, with the default provider's part where the file leaves that out."""
+    """A scheduler's configuration, with the default provider's part if the file omits that."""
 
     predicates: Mapping[str, tuple[type[Predicate], object]]
     """Name to class and argument, in the order of evaluation."""
     never_run: tuple[str, ...]
-    """Predicates that the file names and the order of evaluation does not."""
+    """Predicates that the file names and that are missing from the order of evaluation."""
     priorities: Mapping[str, tuple[type[Priority], object]]
     weights: Mapping[str, int]
     extenders: tuple[PolicyExtender, ...]
     hard_pod_affinity_weight: int
     stops_at_first: bool
-    """A node's first predicate that fails decides; otherwise all are reported."""
+    """Whether a node's first failed predicate decides; otherwise all are reported."""
 
 
 def load_policy(config: Mapping[str, object] | None, provider: Provider) -> SchedulingPolicy:
-    """The configuration of `config`, a Policy as parsed from YAML or JSON; None is the default provider.
+    """Return the configuration of `config`, a Policy as parsed from YAML or JSON; None is the default provider.
 
     Raises `ConfigError` with the field's path for what kube-scheduler would refuse.
     """
@@ -197,7 +199,7 @@ def _extender_errors(document: PolicyDocument) -> Iterator[ConfigError]:
 
 
 def _tls_errors(config: Mapping[str, object], path: str) -> Iterator[ConfigError]:
-    """A field may be written in Go's way or in the later one."""
+    """Yield errors; a field may have Go's name or the later one."""
     for key, value in config.items():
         name = TLS_FIELDS.get(key, key)
         if name not in TLS_FIELDS.values():
@@ -214,7 +216,7 @@ def _tls_errors(config: Mapping[str, object], path: str) -> Iterator[ConfigError
 
 
 def _with_provider(document: PolicyDocument, provider: Provider) -> PolicyDocument:
-    """The lists that are absent are those of the default provider."""
+    """Replace absent lists with those of the default provider."""
     if document.predicates is None:
         document = replace(
             document, predicates=tuple(PredicatePolicy(name=name) for name in provider.default_predicates)
@@ -247,7 +249,7 @@ def _predicate(written: PredicatePolicy, path: str, provider: Provider) -> tuple
 def _priorities(
     document: PolicyDocument, provider: Provider
 ) -> tuple[dict[str, tuple[type[Priority], object]], dict[str, int]]:
-    """In the order of their names."""
+    """Return the priorities and their weights, in the order of their names."""
     chosen: dict[str, tuple[type[Priority], object]] = {}
     weights: dict[str, int] = {}
     for i, written in enumerate(document.priorities or ()):

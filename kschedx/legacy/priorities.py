@@ -1,4 +1,4 @@
-"""Priorities: how much a node that passed is worth, from 0 to 10."""
+"""Priorities: scores from 0 to 10 for feasible nodes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
 from kschedx.snapshot.node_selection import preferred_weights
 from kschedx.snapshot.nodes import NodeTable
 
-# ImageLocalityPriority (image_locality.go of both releases).
+# ImageLocalityPriority (image_locality.go of both versions).
 
 _MIB = 1024 * 1024
 SMALLEST = 23 * _MIB
@@ -37,7 +37,7 @@ LARGEST = 1000 * _MIB
 
 
 class ImageLocalityPriority(Priority):
-    """Images that the node has, by size and by how many nodes have them."""
+    """Images that the node has, by size and by the number of nodes that have them."""
 
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
         held = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)
@@ -51,7 +51,7 @@ class ImageLocalityPriority(Priority):
 
 
 class EarlyImageLocalityPriority(Priority):
-    """As 1.5 has it: images by the name that the pod writes and the size that the node reports, in ten steps."""
+    """ImageLocalityPriority of 1.5: images by the name in the pod and the size that the node reports, in ten steps."""
 
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
         held = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)
@@ -68,10 +68,10 @@ class EarlyImageLocalityPriority(Priority):
 
 
 class InterPodAffinityPriority(Priority):
-    """Preferred terms of the pod and of those that run, and the required ones of those that run.
+    """Preferred terms of the pod and of running pods, and required terms of running pods.
 
-    It is one function over all nodes, so that there is nothing to reduce. Unlike today, the range starts at zero: where
-    all nodes have the same positive sum, all get 10.
+    It is one function over all nodes, so there is nothing to reduce. Unlike in the current plugin, the range starts at
+    zero: if all nodes have the same positive sum, all get 10.
     """
 
     @cached_property
@@ -92,12 +92,12 @@ class InterPodAffinityPriority(Priority):
         return (float(MAX_PRIORITY) * share).astype(np.int64)
 
 
-# Priorities by what pods and nodes say that they prefer (node_affinity.go, taint_toleration.go, node_label.go,
+# Priorities by preferences of pods and nodes (node_affinity.go, taint_toleration.go, node_label.go,
 # node_prefer_avoid_pods.go).
 
 
 class EqualPriority(Priority):
-    """The same for every node."""
+    """The same score for every node."""
 
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
         return np.ones(len(nodes), dtype=np.int64)
@@ -118,7 +118,7 @@ class NodeAffinityPriority(Priority):
 
 
 class EarlyNodeAffinityPriority(NodeAffinityPriority):
-    """The same, rounded as in 1.5."""
+    """NodeAffinityPriority, rounded as in 1.5."""
 
     def reduce(self, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
         highest = int(scores.max(initial=0))
@@ -126,7 +126,7 @@ class EarlyNodeAffinityPriority(NodeAffinityPriority):
 
 
 class TaintTolerationPriority(Priority):
-    """The fewer PreferNoSchedule taints the pod does not tolerate, the better."""
+    """A higher score for fewer PreferNoSchedule taints that the pod does not tolerate."""
 
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
         tolerations = [one for one in pod.spec.tolerations if one.effect in ("", PREFER_NO_SCHEDULE)]
@@ -145,7 +145,7 @@ class TaintTolerationPriority(Priority):
 
 
 class EarlyTaintTolerationPriority(TaintTolerationPriority):
-    """With the tolerations of 1.5, which must name the key, and rounded as there."""
+    """TaintTolerationPriority of 1.5: tolerations must name the key, and scores are rounded as in that version."""
 
     def tolerates(self, toleration: Toleration, taint: Taint) -> bool:
         return tolerates_by_key(toleration, taint)
@@ -165,7 +165,7 @@ class LabelPreference(Struct, frozen=True, kw_only=True):
 
 
 class NodeLabelPriority(Priority):
-    """All or nothing by a label; its argument is a `LabelPreference`."""
+    """The highest score or 0, depending on a label; its argument is a `LabelPreference`."""
 
     def __init__(self, context: Context, argument: object = None) -> None:
         super().__init__(context, argument)
@@ -177,7 +177,7 @@ class NodeLabelPriority(Priority):
         return MAX_PRIORITY * wanted.astype(np.int64)
 
 
-# --- pods that a node would rather not have
+# --- pods that a node prefers to avoid
 
 
 class _Controller(Struct, frozen=True, kw_only=True):
@@ -198,7 +198,7 @@ class _AvoidPods(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class NodePreferAvoidPodsPriority(Priority):
-    """Nothing for a node whose annotation names the pod's ReplicationController or ReplicaSet."""
+    """0 for a node whose annotation names the pod's ReplicationController or ReplicaSet."""
 
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
         scores = np.full(len(nodes), MAX_PRIORITY, dtype=np.int64)
@@ -214,7 +214,7 @@ class NodePreferAvoidPodsPriority(Priority):
 
 
 def _avoided(annotation: str) -> tuple[_Controller, ...]:
-    """None where the annotation cannot be read."""
+    """Return the controllers that an annotation names; empty if it is invalid."""
     try:
         found = msgspec.json.decode(annotation, type=_AvoidPods)
     except (msgspec.DecodeError, UnicodeError):
@@ -227,7 +227,7 @@ def _avoided(annotation: str) -> tuple[_Controller, ...]:
 
 
 class _Allocation(Priority):
-    """cpu and memory with the pod on the node, against what the node offers."""
+    """CPU and memory requests with the pod on the node, against the node's allocatable."""
 
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
         asked = scored_request(pod.spec)
@@ -238,11 +238,11 @@ class _Allocation(Priority):
 
     @abstractmethod
     def score(self, cpu: IntArray, cpu_capacity: IntArray, memory: IntArray, memory_capacity: IntArray) -> IntArray:
-        """(node,) from what is requested and offered."""
+        """Return (node,) scores from requests and allocatable."""
 
 
 class LeastRequestedPriority(_Allocation):
-    """The mean share that stays free."""
+    """The mean share of CPU and memory that stays free."""
 
     def score(self, cpu: IntArray, cpu_capacity: IntArray, memory: IntArray, memory_capacity: IntArray) -> IntArray:
         return (
@@ -251,14 +251,14 @@ class LeastRequestedPriority(_Allocation):
 
 
 class MostRequestedPriority(_Allocation):
-    """The mean share that is taken."""
+    """The mean share of CPU and memory that is requested."""
 
     def score(self, cpu: IntArray, cpu_capacity: IntArray, memory: IntArray, memory_capacity: IntArray) -> IntArray:
         return (_share(cpu, cpu, cpu_capacity) + _share(memory, memory, memory_capacity)) // 2
 
 
 def _share(part: IntArray, requested: IntArray, capacity: IntArray) -> IntArray:
-    """Tenths of the capacity; 0 where there is none or not enough of it."""
+    """Return tenths of the capacity; 0 if the capacity is zero or exceeded."""
     tenths = truncated(part * MAX_PRIORITY, np.maximum(capacity, 1))
     return np.where((capacity == 0) | (requested > capacity), 0, tenths)
 
@@ -268,7 +268,7 @@ def _fraction(requested: IntArray, capacity: IntArray) -> FloatArray:
 
 
 class BalancedResourceAllocation(_Allocation):
-    """How alike the shares of cpu and memory are; nothing where either is used up."""
+    """The similarity of the requested shares of CPU and memory; 0 if either is used up."""
 
     def score(self, cpu: IntArray, cpu_capacity: IntArray, memory: IntArray, memory_capacity: IntArray) -> IntArray:
         cpu_share, memory_share = _fraction(cpu, cpu_capacity), _fraction(memory, memory_capacity)
@@ -280,7 +280,7 @@ class BalancedResourceAllocation(_Allocation):
 
 
 class EarlyBalancedResourceAllocation(BalancedResourceAllocation):
-    """The same, rounded as in 1.5."""
+    """BalancedResourceAllocation, rounded as in 1.5."""
 
     def of_difference(self, difference: FloatArray) -> FloatArray:
         return 10 - difference * 10
@@ -329,7 +329,7 @@ def _on_shape(points: Sequence[PolicyShapePoint], percent: int) -> int:
 
 
 class ResourceLimitsPriority(Priority):
-    """1 for a node that could hold the pod's limit of cpu or of memory (gate ResourceLimitsPriorityFunction)."""
+    """1 for a node whose allocatable covers the pod's limit of CPU or memory (gate ResourceLimitsPriorityFunction)."""
 
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
         limits = incoming_limits(pod.spec)
@@ -341,14 +341,15 @@ class ResourceLimitsPriority(Priority):
         return holds.astype(np.int64)
 
 
-# Priorities that spread the pods of a service or controller (selector_spreading.go of both releases).
+# Priorities that spread the pods of a service or controller (selector_spreading.go of both versions).
 
 ZONE_WEIGHTING = 2.0 / 3.0
 _NO_ZONE = -1
 
 
 class SelectorSpreadPriority(Priority):
-    """The fewer pods of the same service or controller a node and its zone have, the better. The zone weighs twice."""
+    """A higher score for fewer pods of the same service or controller on the node and in its zone. The zone counts
+    twice."""
 
     def selectors(self, pod: Pod) -> Sequence[Selector]:
         snapshot = self.context.snapshot
@@ -375,16 +376,16 @@ class SelectorSpreadPriority(Priority):
 
 
 class ServiceSpreadingPriority(SelectorSpreadPriority):
-    """The same for services alone."""
+    """SelectorSpreadPriority for services alone."""
 
     def selectors(self, pod: Pod) -> Sequence[Selector]:
         return tuple(service_selectors(pod, self.context.snapshot))
 
 
 class EarlySelectorSpreadPriority(SelectorSpreadPriority):
-    """As 1.5 has it: in single precision, all at once, and without StatefulSets.
+    """SelectorSpreadPriority of 1.5: in single precision, in one step, and without StatefulSets.
 
-    Where no zone has any such pod, upstream divides zero by zero, and the score becomes the smallest integer.
+    If no zone has such a pod, upstream divides zero by zero, and the score becomes the smallest integer.
     """
 
     def selectors(self, pod: Pod) -> Sequence[Selector]:
@@ -415,14 +416,14 @@ class EarlySelectorSpreadPriority(SelectorSpreadPriority):
 
 
 class EarlyServiceSpreadingPriority(EarlySelectorSpreadPriority):
-    """The same for services alone."""
+    """SelectorSpreadPriority of 1.5 for services alone."""
 
     def selectors(self, pod: Pod) -> Sequence[Selector]:
         return tuple(service_selectors(pod, self.context.snapshot))
 
 
 def _count(pod: Pod, nodes: NodeTable, selectors: Sequence[Selector]) -> IntArray:
-    """(node,) pods of the namespace that any selector picks; those that are being deleted do not count."""
+    """Return (node,) the number of the namespace's pods that any selector matches, without terminating pods."""
     if not selectors:
         return np.zeros(len(nodes), dtype=np.int64)
     return nodes.count_where(_peers(pod, nodes, selectors))
@@ -435,7 +436,7 @@ def _peers(pod: Pod, nodes: NodeTable, selectors: Sequence[Selector]) -> BoolArr
 
 
 def _by_zone(counts: IntArray, nodes: NodeTable) -> tuple[IntArray, IntArray]:
-    """(node,) the node's zone as a number, and (zone,) the sum of the counts in it."""
+    """Return (node,) the node's zone as a number, and (zone,) the sum of the counts in it."""
     names: dict[tuple[str, str], int] = {}
     zone = np.full(len(nodes), _NO_ZONE, dtype=np.int64)
     for row in nodes.each():
@@ -448,7 +449,7 @@ def _by_zone(counts: IntArray, nodes: NodeTable) -> tuple[IntArray, IntArray]:
     return zone, sums
 
 
-# --- by a label of the Policy's choice
+# --- by a label that the Policy chooses
 
 
 class ServiceAntiAffinityArgument(Struct, frozen=True, kw_only=True):
@@ -458,8 +459,10 @@ class ServiceAntiAffinityArgument(Struct, frozen=True, kw_only=True):
 
 
 class ServiceAntiAffinity(Priority):
-    """Spreads the pods of the first service that selects the pod; its argument is a `ServiceAntiAffinityArgument`.
-    Which service is first is a matter of chance in kube-scheduler; here it is load order."""
+    """Spreading of the pods of the first service that selects the pod; its argument is a `ServiceAntiAffinityArgument`.
+
+    Which service is first is arbitrary in kube-scheduler; here it is the first in load order.
+    """
 
     def __init__(self, context: Context, argument: object = None) -> None:
         super().__init__(context, argument)
@@ -477,7 +480,8 @@ class ServiceAntiAffinity(Priority):
         return self._shares(nodes, scores, int(scores.sum())).astype(np.int64)
 
     def _shares(self, nodes: NodeTable, scores: IntArray, total: int) -> FloatArray:
-        """(node,) how few of all pods are under the node's value of the label; 0 without it."""
+        """Return (node,) scores, higher for fewer pods on nodes with the same value of the label; 0 without the
+        label."""
         column = nodes.label(self._label)
         labelled = column.where(lambda value: value is not None)
         per_value = np.zeros(len(column.values), dtype=np.int64)
@@ -489,7 +493,7 @@ class ServiceAntiAffinity(Priority):
 
 
 class EarlyServiceAntiAffinity(ServiceAntiAffinity):
-    """As 1.5 has it: in single precision, over the service's pods on all nodes, those that are being deleted too."""
+    """ServiceAntiAffinity of 1.5: in single precision, over the service's pods on all nodes, with terminating pods."""
 
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
         selectors = self.first_service(pod)

@@ -24,7 +24,7 @@ def _named(*classes: type[T]) -> dict[str, type[T]]:
     return {one.__name__: one for one in classes}
 
 
-# What both have.
+# Common to both versions.
 
 NOT_BY_DEFAULT = frozenset({"HostName", "PodFitsHostPorts", "PodFitsPorts", "MatchNodeSelector", "PodFitsResources"})
 _PREDICATES: Mapping[str, type[Predicate]] = {
@@ -60,7 +60,7 @@ _BY_TAINTS = _named(nodes.CheckNodeUnschedulable)
 _BY_CONDITIONS = _named(
     nodes.CheckNodeCondition, nodes.CheckNodeMemoryPressure, nodes.CheckNodePIDPressure, nodes.CheckNodeDiskPressure
 )
-"""Without it."""
+"""Conditions without TaintNodesByCondition."""
 
 
 _SENTENCES = Texts(
@@ -90,7 +90,7 @@ _SENTENCES = Texts(
 
 
 def v1_13(release: Release) -> Provider:
-    """The scheduler with the gates of a release."""
+    """Return the scheduler of 1.13 with the gates of a release."""
     by_taints = release.enabled("TaintNodesByCondition")
     predicates: dict[str, type[Predicate]] = {
         **_PREDICATES,
@@ -160,7 +160,7 @@ _NAMES = Texts(
 
 
 def v1_5(release: Release) -> Provider:
-    """The scheduler; it has no gate that decides anything."""
+    """Return the scheduler of 1.5, in which no gate affects decisions."""
     predicates: dict[str, type[Predicate]] = {
         **_PREDICATES,
         **_named(nodes.CheckNodeDiskPressure, nodes.CheckNodeMemoryPressure),
@@ -208,4 +208,4 @@ def v1_5(release: Release) -> Provider:
 
 
 PROVIDERS: Mapping[str, Callable[[Release], Provider]] = {"1.13": v1_13, "1.5": v1_5}
-"""By the release that each is read from."""
+"""Providers by the version that each is modeled on."""

@@ -1,6 +1,6 @@
-"""The runner: a Policy's predicates and priorities on a snapshot.
+"""The runner of a Policy's predicates and priorities on a snapshot.
 
-Upstream: podFitsOnNode, addNominatedPods and PrioritizeNodes in pkg/scheduler/core/generic_scheduler.go.
+Upstream: podFitsOnNode, addNominatedPods, and PrioritizeNodes in pkg/scheduler/core/generic_scheduler.go.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 LISTER = "NodeLister"
-"""Who leaves out nodes before any predicate."""
+"""The step that excludes nodes before any predicate."""
 
 
 class JoinedOutcome(FilterOutcome, frozen=True, kw_only=True):
-    """Every predicate is run, and what all of them say is the verdict."""
+    """The outcome if every predicate runs: the verdict has the reasons of all."""
 
     whole: Verdicts
     names_predicate: bool
-    """A verdict has the name of the first predicate that failed; otherwise none."""
+    """Whether a verdict has the name of the first failed predicate; otherwise it has none."""
 
     def status(self, row: TableRow) -> Status:
         nominated = self.with_nominated.get(row)
@@ -68,19 +68,19 @@ class JoinedOutcome(FilterOutcome, frozen=True, kw_only=True):
 
 
 class PredicateRunner(Framework):
-    """What the framework is to its plugins, this is to predicates and priorities."""
+    """The counterpart of the framework for predicates and priorities."""
 
     def __init__(
         self, policy: SchedulingPolicy, era: Era, config: SchedulerConfig, snapshot: Snapshot, release: Release
     ) -> None:
-        """The snapshot is as an API server of the time kept it; `config` has the one profile that the policy makes."""
+        """The snapshot is as an API server of that time stored it; `config` has the policy's only profile."""
         super().__init__(config.profiles[0], config, snapshot, release)
         self.policy = policy
         self.era = era
         self._predicates = {name: make(self, argument) for name, (make, argument) in policy.predicates.items()}
         self._priorities = {name: make(self, argument) for name, (make, argument) in policy.priorities.items()}
 
-    # --- what predicates and priorities may ask
+    # --- what predicates and priorities read
 
     @property
     def hard_pod_affinity_weight(self) -> int:
@@ -100,7 +100,8 @@ class PredicateRunner(Framework):
     def run_pre_filter(
         self, state: CycleState, pod: Pod, known: Mapping[str, PreFilterStep] = MappingProxyType({})
     ) -> PreFilterOutcome:
-        """What comes before predicates: the pod's claims, the nodes that are evaluated, and what predicates count."""
+        """Run the steps before predicates: check the pod's claims, select the nodes to evaluate, and prepare
+        predicates."""
         wrong = _wrong_claim(pod, self.snapshot) if self.era.checks_claims_first else None
         if wrong is not None:
             return PreFilterOutcome(status=wrong)
@@ -121,7 +122,7 @@ class PredicateRunner(Framework):
         )
 
     def run_filters(self, state: CycleState, pod: Pod, nodes: NodeTable) -> FilterOutcome:
-        """Every predicate on every node, for the reader; without nominated pods."""
+        """Run every predicate on every node, for reports, without nominated pods."""
         verdicts = {name: predicate.check(state, pod, nodes) for name, predicate in self._predicates.items()}
         outcome = FilterOutcome.of(verdicts, len(nodes))
         if self.policy.stops_at_first or not verdicts:
@@ -149,7 +150,7 @@ class PredicateRunner(Framework):
     # --- priorities
 
     def run_scores(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores | Status:
-        """Map, reduce and weigh. Without any priority, and without an extender to take its place, all nodes get 1."""
+        """Map, reduce, and weigh. Without priorities and extenders, all nodes get 1."""
         raw: dict[str, IntArray] = {}
         normalized: dict[str, IntArray] = {}
         alone = not self._priorities and not self.policy.extenders
@@ -167,7 +168,7 @@ class PredicateRunner(Framework):
 
 
 def _wrong_claim(pod: Pod, snapshot: Snapshot) -> Status | None:
-    """The error of the first claim that is missing or being deleted (podPassesBasicChecks in generic_scheduler.go)."""
+    """Return the error of the first missing or terminating claim (podPassesBasicChecks in generic_scheduler.go)."""
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is None:
             continue
@@ -188,10 +189,9 @@ def _error(text: str, finding: Finding) -> Status:
     return Status(code=Code.ERROR, reasons=(text,), findings=(finding,))
 
 
-# Preemption in 1.13 (Preempt, selectVictimsOnNode and pickOneNodeForPreemption in generic_runner.go).
-#
-# As in `framework.preemption`, a wave over all nodes costs what a single run of the predicates costs: one evicts every
-# pod of lower priority, then the n-th asks each node whether its n-th pod may stay.
+# Preemption in 1.13 (Preempt, selectVictimsOnNode, and pickOneNodeForPreemption in generic_scheduler.go). As in
+# `framework.preemption`, a wave over all nodes costs a single run of the predicates: the first evicts every pod of
+# lower priority, then the n-th checks on each node whether its n-th pod may stay.
 
 NOT_ELIGIBLE = Status(code=Code.UNSCHEDULABLE, reasons=("a pod on the nominated node is terminating",))
 UNSCHEDULABLE = Status(code=Code.UNSCHEDULABLE)
@@ -200,7 +200,7 @@ UNSCHEDULABLE = Status(code=Code.UNSCHEDULABLE)
 def preempt(
     runner: PredicateRunner, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome
 ) -> PostFilterResult:
-    """The node on which it hurts least to make room. Nothing of it shows in the event's text."""
+    """Return the node on which preemption does the least harm. The event's message does not mention preemption."""
     if _awaits_victims(runner, pod):
         return PostFilterResult(status=NOT_ELIGIBLE)
     able = nodes.take(rows_where(outcome.codes == Code.UNSCHEDULABLE))
@@ -219,7 +219,7 @@ def preempt(
 
 
 def _awaits_victims(runner: PredicateRunner, pod: Pod) -> bool:
-    """A less important pod on the nominated node is being deleted already."""
+    """Return whether a pod of lower priority on the nominated node is already terminating."""
     node = runner.snapshot.cluster.index.get(pod.status.nominated_node_name)
     if node is None:
         return False
@@ -242,7 +242,7 @@ def _refuse_to_guess_victims(runner: PredicateRunner, pod: Pod) -> None:
 def _dry_run(
     runner: PredicateRunner, state: CycleState, pod: Pod, nodes: NodeTable
 ) -> tuple[list[Candidate], dict[ClusterRow, Status]]:
-    """The nodes of the table on which evicting pods makes room, and the status of each node of it."""
+    """Return the nodes of the table on which evicting pods makes room, and the status of each node of the table."""
     state = state.clone()
     protected = partial(_protected, runner.snapshot.disruption_budgets)
     potential = potential_victims(nodes, pod.priority, protected, ranked_by_start=False)
@@ -259,7 +259,7 @@ def _dry_run(
 
 
 def _protected(budgets: Sequence[PodDisruptionBudget], pods: PodTable, rows: IntArray, index: IntArray) -> BoolArray:
-    """`Violating`: whether a budget that allows no disruption at all covers the pod."""
+    """Return (victim,) whether a budget that allows no disruptions covers the pod (`Violating`)."""
     protected = np.zeros(len(rows), dtype=np.bool_)
     labels, namespaces = pods.labels.take(rows), pods.namespaces.take(rows)
     for budget in budgets:
@@ -271,16 +271,18 @@ def _protected(budgets: Sequence[PodDisruptionBudget], pods: PodTable, rows: Int
 
 
 def _best(candidates: Sequence[Candidate], pods: PodTable) -> Sequence[Candidate]:
-    """The candidates among which kube-scheduler takes any: no victims, or the least harm rule by rule."""
+    """Return the candidates of which kube-scheduler picks any: without victims, or with the least harm, rule by
+    rule."""
     unharmed = [candidate for candidate in candidates if not candidate.victims]
     return unharmed or best_candidates(candidates, pods, RULES_WITHOUT_START)
 
 
-# One pod through predicates and priorities (pkg/scheduler/core/generic_runner.go).
+# One pod through predicates and priorities (pkg/scheduler/core/generic_scheduler.go).
 
 
 def schedule_with_predicates(runner: PredicateRunner, pod: Pod) -> Cycle:
-    """Run a pod through predicates, priorities and preemption. Several best nodes take turns, so none is chosen."""
+    """Run a pod through predicates, priorities, and preemption. kube-scheduler alternates between several best nodes,
+    so none is chosen."""
     pod = stored_pod(pod, runner.era.schema)
     cycle = Cycle(
         pod=pod,
@@ -310,7 +312,7 @@ def schedule_with_predicates(runner: PredicateRunner, pod: Pod) -> Cycle:
 
 
 def _refuse_to_guess(runner: PredicateRunner, pod: Pod, feasible: NodeTable) -> None:
-    """Raises `UndecidableError` where an extender has a say: about nodes that passed, or about several of them."""
+    """Raise `UndecidableError` if an extender would filter the feasible nodes or score several of them."""
     scored = len(feasible) > 1 or runner.release.behaviour.single_node_is_scored
     for extender in runner.policy.extenders:
         verbs = [extender.filter_verb, extender.prioritize_verb if scored else ""]
@@ -322,11 +324,11 @@ def _refuse_to_guess(runner: PredicateRunner, pod: Pod, feasible: NodeTable) -> 
             )
 
 
-# --- what is reported
+# --- messages
 
 
 def _errors(runner: PredicateRunner, outcome: FilterOutcome) -> str:
-    """The predicates that failed, node by node: reported once with a count in 1.13, each time in 1.5."""
+    """Return the errors of predicates, node by node: each once with a count in 1.13, each time in 1.5."""
     texts = [outcome.status(row).message for row in each_row(rows_where(outcome.codes == Code.ERROR))]
     if runner.era.order is None:
         texts = [f"SchedulerPredicates failed due to {text}, which is unexpected." for text in texts]
@@ -346,7 +348,7 @@ def _message(runner: PredicateRunner, pod: Pod, outcome: FilterOutcome) -> str:
 
 
 def _reasons(outcome: FilterOutcome) -> Iterator[str]:
-    """Every reason as often as it is given; one node can give it several times."""
+    """Yield every reason as often as it occurs; one node can have a reason several times."""
     for row in map(TableRow, range(len(outcome.codes))):
         yield from outcome.status(row).reasons
 
@@ -362,11 +364,11 @@ def _prioritize(runner: PredicateRunner, state: CycleState, pod: Pod, cycle: Cyc
     return replace(cycle, outcome=Outcome.SCHEDULED, scores=scores, best=best)
 
 
-# The `Scheduler` of the releases before the framework, configured by a Policy.
+# The `Scheduler` of versions before the framework, configured by a Policy.
 
 
 class PredicateScheduler:
-    """Predicates and priorities, on the cluster as an API server of the time stored it."""
+    """Predicates and priorities on the cluster as an API server of that time stored it."""
 
     def __init__(self, policy: SchedulingPolicy, era: Era, release: Release, snapshot: Snapshot) -> None:
         """The snapshot is the cluster as it was stored."""
@@ -385,7 +387,8 @@ class PredicateScheduler:
 
     @classmethod
     def of(cls, config: Mapping[str, object] | None, release: Release, snapshot: Snapshot) -> Self:
-        """With a Policy as parsed from YAML or JSON; None is the default provider. Raises `ConfigError`."""
+        """Return a scheduler with a Policy as parsed from YAML or JSON; None is the default provider. Raises
+        `ConfigError`."""
         provider = PROVIDERS[release.version](release)
         policy = load_policy(config, provider)
         return cls(policy, provider, release, stored_snapshot(snapshot, provider.schema))
@@ -397,7 +400,7 @@ class PredicateScheduler:
         return type(self)(self.policy, self.era, self.release, snapshot)
 
     def without_unknown_plugins(self) -> Self:
-        """Itself: a Policy names nothing that is unknown."""
+        """Return the scheduler itself: a Policy cannot name unknown plugins."""
         return self
 
     def framework(self, profile: Profile) -> None:
@@ -412,13 +415,13 @@ class PredicateScheduler:
         return schedule_with_predicates(self._runner, pod)
 
     def _check(self, pod: Pod, profile: Profile | None) -> None:
-        """There is one profile, for the pods that name it."""
+        """Check that the pod names the only profile, unless `profile` is given."""
         if profile is None:
             self.config.profile_for(pod.spec.scheduler_name)
 
 
 def _profile(policy: SchedulingPolicy, era: Era) -> Profile:
-    """The configuration as the document shows it."""
+    """Return the configuration as the document shows it."""
     points = {
         "predicates": tuple(policy.predicates),
         "predicatesNeverRun": policy.never_run,

@@ -1,4 +1,4 @@
-"""A cluster as API servers of the time stored it, and what its pods request as it was counted then."""
+"""A cluster as API servers of that time stored it, and its pods' requests as they were counted then."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from kschedx.snapshot.columns import Column
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import Storage
 
-# What a pod asks for, as it was counted then: the incoming pod with its init containers, a pod that runs without.
+# A pod's requests as they were counted then: with init containers for the incoming pod, without them for a running pod.
 
 
 def whole_units(resources: ResourceList) -> dict[str, int]:
-    """Each amount rounded up on its own: cpu in milli, everything else in units."""
+    """Return each amount, rounded up separately: CPU in thousandths, everything else in units."""
     return {name: milli_value(amount) if name == CPU else value(amount) for name, amount in resources.items()}
 
 
 def incoming_request(spec: PodSpec) -> dict[str, int]:
-    """The sum over the containers, or an init container where it asks for more, resource by resource."""
+    """Return for each resource the sum over the containers, or the request of an init container if that is larger."""
     return _at_most_one_starting(
         [whole_units(container.resources.requests) for container in spec.containers],
         [whole_units(container.resources.requests) for container in spec.init_containers],
@@ -53,7 +53,7 @@ def incoming_request(spec: PodSpec) -> dict[str, int]:
 
 
 def incoming_limits(spec: PodSpec) -> dict[str, int]:
-    """The same of the limits."""
+    """Return the limits, computed like `incoming_request`."""
     return _at_most_one_starting(
         [whole_units(container.resources.limits) for container in spec.containers],
         [whole_units(container.resources.limits) for container in spec.init_containers],
@@ -73,7 +73,7 @@ def _at_most_one_starting(running: list[dict[str, int]], starting: list[dict[str
 
 
 def scored_request(spec: PodSpec) -> Mapping[str, int]:
-    """cpu and memory of the containers for scores, with defaults for those that name no request."""
+    """Return the containers' CPU and memory requests for scores, with defaults for containers without requests."""
     return {
         CPU: sum(_scored(container, CPU, DEFAULT_MILLI_CPU) for container in spec.containers),
         MEMORY: sum(_scored(container, MEMORY, DEFAULT_MEMORY) for container in spec.containers),
@@ -85,7 +85,7 @@ def _scored(container: Container, resource: str, default: int) -> int:
 
 
 def is_best_effort(spec: PodSpec) -> bool:
-    """No container names more than nothing of cpu or memory, be it requested or a limit."""
+    """Return whether no container has a request or limit of CPU or memory above zero."""
     named = (
         amounts.get(resource, 0)
         for container in spec.containers
@@ -95,24 +95,23 @@ def is_best_effort(spec: PodSpec) -> bool:
     return not any(named)
 
 
-# A cluster as API servers of the time stored it: fields of later releases are gone.
-#
-# Where a rule of today is reused, it then finds nothing that it could read and its predecessor could not.
+# A cluster as API servers of that time stored it, without the fields of later versions. If a current rule is reused, it
+# then sees only fields that its predecessor could read.
 
 
 class Schema(Struct, frozen=True, kw_only=True):
-    """What differs between the APIs of the two releases, as far as scheduling reads it."""
+    """The differences between the APIs of the two versions, as far as scheduling reads them."""
 
     counts_every_resource: bool
-    """Otherwise cpu, memory, `gpu` and opaque integer resources are all that is counted."""
+    """Whether all resources count; otherwise only CPU, memory, `gpu`, and opaque integer resources."""
     reads_init_containers: bool
-    """They were an annotation before they became a field."""
+    """Whether init containers are a field; they were an annotation before."""
     reads_node_fields: bool
-    """matchFields of node affinity."""
+    """Whether node affinity has matchFields."""
     reads_port_details: bool
-    """A host port's address and protocol; otherwise the number is all."""
+    """Whether a host port has an address and a protocol; otherwise only the number counts."""
     knows_shared_iscsi: bool
-    """That two pods cannot share an iSCSI disk."""
+    """Whether it knows that two pods cannot share an iSCSI disk."""
 
 
 GPU = "alpha.kubernetes.io/nvidia-gpu"
@@ -120,7 +119,7 @@ OPAQUE_INTEGER = "pod.alpha.kubernetes.io/opaque-int-resource-"
 
 
 def stored_snapshot(snapshot: Snapshot, schema: Schema) -> Snapshot:
-    """The whole cluster. Pods that run are counted without their init containers."""
+    """Return the whole cluster as it was stored. Running pods are counted without their init containers."""
     specs = snapshot.pods.specs
     stored = [replace(stored_spec(spec, schema), init_containers=()) for spec in specs.values]
     pods = replace(snapshot.pods, specs=Column(specs.codes, stored), derived={}, _requests={})
@@ -164,7 +163,7 @@ def _container(container: Container, schema: Schema) -> Container:
 
 
 def _resources(resources: ResourceList, schema: Schema) -> ResourceList:
-    """Amounts in whole units: each was rounded up before they were summed."""
+    """Return amounts in whole units: each was rounded up before they were summed."""
     return {
         name: f"{amount}m" if name == CPU else str(amount)
         for name, amount in whole_units(resources).items()
@@ -194,7 +193,7 @@ def _affinity(affinity: Affinity, schema: Schema) -> Affinity:
 
 
 def _node_affinity(affinity: NodeAffinity, schema: Schema) -> NodeAffinity:
-    """Preferences never looked at fields."""
+    """Return the stored node affinity; preferred terms never used fields."""
     required = affinity.required_during_scheduling_ignored_during_execution
     if required is not None and not schema.reads_node_fields:
         required = NodeSelector(node_selector_terms=tuple(map(_without_fields, required.node_selector_terms)))
@@ -224,7 +223,8 @@ def _pod_affinity(affinity: PodAffinity) -> PodAffinity:
 
 
 def _term(term: PodAffinityTerm) -> PodAffinityTerm:
-    """Without a selector of namespaces, and without the expressions that matchLabelKeys adds to that of pods."""
+    """Return the term without its namespaceSelector, and without the expressions that matchLabelKeys adds to the
+    selector of pods."""
     selector = term.label_selector
     if selector is not None and (term.match_label_keys or term.mismatch_label_keys):
         kept = tuple(one for one in selector.match_expressions if not _is_merged(one, term))
@@ -241,7 +241,8 @@ def _is_merged(expression: LabelSelectorRequirement, term: PodAffinityTerm) -> b
 
 
 def _storage(storage: Storage) -> Storage:
-    """Nothing was known of what drivers say about nodes, of storage capacity or of attributes classes."""
+    """Return the storage without what was unknown then: drivers' data about nodes, storage capacity, and attributes
+    classes."""
     return Storage(
         volumes={name: _persistent_volume(volume) for name, volume in storage.volumes.items()},
         claims=dict(_claims(storage.claims.items())),

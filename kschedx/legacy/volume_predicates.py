@@ -1,4 +1,4 @@
-"""The predicates about volumes: conflicts, binding, limits, and zones."""
+"""Predicates about volumes: conflicts, binding, limits, and zones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from kschedx.snapshot.nodes import NodeTable
 
 
 class NoDiskConflict(PluginPredicate):
-    """Disks that two pods of a node cannot share. Claims that belong to a single pod came later."""
+    """Disks that two pods on a node cannot share. Claims for a single pod came later."""
 
     plugin_class = VolumeRestrictions
     text = "disk_conflict"
@@ -51,9 +51,9 @@ class NoDiskConflict(PluginPredicate):
 
 
 class CheckVolumeBinding(Predicate):
-    """A node must reach the volumes of bound claims, and get one for each claim that waits for its first consumer.
+    """Volumes of bound claims that the node must reach, and volumes for claims that wait for their first consumer.
 
-    A claim that is missing, lost its volume or should be bound already is an error on every node.
+    A claim that is missing, has lost its volume, or should already be bound is an error on every node.
     """
 
     def __init__(self, context: Context, argument: object = None) -> None:
@@ -117,7 +117,8 @@ class CheckVolumeBinding(Predicate):
         return PodClaims(bound=bound, delayed=tuple(unbound)) if claims else None
 
     def _waits(self, claim: PersistentVolumeClaim) -> bool:
-        """It is bound when a node has been chosen. One that names its volume, or was promised to a node, is not."""
+        """Return whether the claim is bound after a node is chosen. A claim with a volume's name or a selected node is
+        not."""
         if claim.spec.volume_name or claim.selected_node is not None:
             return False
         storage_class = self.context.snapshot.storage.classes.get(claim.storage_class)
@@ -129,10 +130,9 @@ class CheckVolumeBinding(Predicate):
         return f'could not find v1.PersistentVolume "{names[0]}"' if names else ""
 
 
-# How many volumes a node can attach: MaxEBSVolumeCount and its like, and MaxCSIVolumeCountPred.
-#
-# Upstream: pkg/scheduler/algorithm/predicates/predicates.go and csi_volume_predicate.go;
-# plugin/pkg/scheduler/algorithm/ predicates/predicates.go of 1.5.
+# How many volumes a node can attach: MaxEBSVolumeCount and similar predicates, and MaxCSIVolumeCountPred. Upstream:
+# pkg/scheduler/algorithm/predicates/predicates.go and csi_volume_predicate.go;
+# plugin/pkg/scheduler/algorithm/predicates/predicates.go of 1.5.
 
 INSTANCE_TYPE = "beta.kubernetes.io/instance-type"
 NITRO = re.compile(r"^[cmr]5.*|t3|z1d")
@@ -140,15 +140,15 @@ NITRO_LIMIT = 25
 
 
 class Disk(Struct, frozen=True, kw_only=True):
-    """A kind of cloud disk and how many of them a node can attach."""
+    """A type of cloud disk, and how many of them a node can attach."""
 
     title: str
-    """As a volume source is called."""
+    """The name of the volume source."""
     limit: int
     limit_resource: str
-    """What a node's allocatable says instead, where it says something."""
+    """The resource whose allocatable replaces the limit, if the node has it."""
     name: Callable[[InTreeVolumeSources], str | None]
-    """The disk of a volume; None for every other kind."""
+    """Returns the disk of a volume; None for every other type."""
 
 
 EBS = Disk(
@@ -172,20 +172,20 @@ AZURE_DISK = Disk(
 
 
 class CountError(Exception):
-    """Why volumes cannot be counted, in upstream's words."""
+    """An error that prevents counting volumes, with upstream's message."""
 
 
 NO_CLAIM_NAME = "PersistentVolumeClaim had no name"
 
 MISSING = "<missing>-"
-"""Begins the name of an unidentified disk."""
+"""The prefix of the name of an unidentified disk."""
 
 
 class _VolumeCount(Predicate):
-    """Counts volumes node by node, and only for pods that bring some."""
+    """A limit of volumes, counted node by node, and only for pods with volumes."""
 
     only_counts_new: ClassVar[bool] = False
-    """A node that has all of the pod's volumes already does, be it over its limit."""
+    """Whether a node that already has all of the pod's volumes passes even above its limit."""
 
     def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         if not pod.spec.volumes:
@@ -200,7 +200,8 @@ class _VolumeCount(Predicate):
         return Verdicts.of_rows([self._on_node(new, holding, nodes, row) for row in nodes.each()])
 
     def _on_node(self, new: dict[str, str], holding: BoolArray, nodes: NodeTable, row: TableRow) -> Status:
-        """`new` are the pod's volumes with their groups, `holding` (pod,) the pods that have volumes at all."""
+        """Return a node's status. `new` are the pod's volumes with their groups, `holding` (pod,) the pods that have
+        any volumes."""
         pods = nodes.pods_on(row)
         held: dict[str, str] = {}
         holders: dict[str, list[str]] = {}
@@ -226,11 +227,11 @@ class _VolumeCount(Predicate):
 
     @abstractmethod
     def volumes(self, volumes: Sequence[Volume], namespace: str) -> Iterator[tuple[str, str]]:
-        """The volumes that count with the group in which they do. Raises `CountError`."""
+        """Yield the volumes that count, each with its group. Raises `CountError`."""
 
     @abstractmethod
     def limit(self, node: Node, nodes: NodeTable, row: TableRow, group: str) -> int | None:
-        """How many of a group the node can attach; None for any number."""
+        """Return how many volumes of a group the node can attach; None for any number."""
 
 
 def _failed(text: str) -> Status:
@@ -256,7 +257,7 @@ def _allocatable(nodes: NodeTable, row: TableRow, resource: str) -> int | None:
 
 
 class _DiskCount(_VolumeCount):
-    """Disks of one kind, by claim or named by the pod itself. A claim with an unknown volume counts too."""
+    """Disks of one type, from a claim or the pod itself. A claim with an unknown volume counts too."""
 
     disk: ClassVar[Disk]
 
@@ -303,7 +304,7 @@ class MaxAzureDiskVolumeCount(_DiskCount):
 
 
 class _StrictDiskCount(_DiskCount):
-    """As 1.5 counts: an unbound claim is an error, and a pod's volumes after one that is missing do not count."""
+    """Disks as 1.5 counts them: an unbound claim is an error, and a pod's volumes after a missing one do not count."""
 
     def __init__(self, context: Context, argument: object = None) -> None:
         super().__init__(context, argument)
@@ -329,7 +330,7 @@ class _StrictDiskCount(_DiskCount):
         return self._unknown_disk() if volume is None else self.disk.name(volume.spec)
 
     def _unknown_disk(self) -> str:
-        """Upstream draws a random name each time it looks, so that no two are the same."""
+        """Return a unique name: upstream draws a random name each time, so no two are the same."""
         return f"{MISSING}{next(self._unknown)}"
 
     def limit(self, node: Node, nodes: NodeTable, row: TableRow, group: str) -> int:
@@ -345,7 +346,7 @@ class StrictMaxGCEPDVolumeCount(_StrictDiskCount):
 
 
 class MaxCSIVolumeCount(_VolumeCount):
-    """Volumes of CSI drivers, where the node's allocatable limits them. Only bound claims are known to be one."""
+    """Volumes of CSI drivers, if the node's allocatable limits them. Only bound claims are known to have one."""
 
     only_counts_new = True
 
@@ -371,8 +372,11 @@ LABELS = (BETA_ZONE, BETA_REGION)
 
 
 class NoVolumeZoneConflict(Predicate):
-    """Bound volumes with a zone or region go to nodes of the same one. Nodes without these labels take everything, be a
-    claim in whatever state; on all others one that cannot be read is an error."""
+    """The zone and region of bound volumes, which the node must share.
+
+    Nodes without these labels accept every claim, whatever its state; on all other nodes, a claim that cannot be read
+    is an error.
+    """
 
     def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         undecided = np.zeros(len(nodes), dtype=np.bool_)
@@ -393,7 +397,7 @@ class NoVolumeZoneConflict(Predicate):
         return joined(parts)
 
     def _volume(self, namespace: str, name: str) -> tuple[PersistentVolumeClaim, PersistentVolume] | str | None:
-        """The claim and its volume; what is wrong with it; None for one that waits for its first consumer."""
+        """Return the claim and its volume, or the error; None for a claim that waits for its first consumer."""
         if not name:
             return "PersistentVolumeClaim had no name"
         storage = self.context.snapshot.storage
@@ -410,7 +414,7 @@ class NoVolumeZoneConflict(Predicate):
         return storage_class is not None and storage_class.waits_for_first_consumer
 
     def zones(self, label: str) -> frozenset[str]:
-        """The zones that a label of a volume names; none where it cannot be read, and then it does not count."""
+        """Return the zones in a volume's label; empty if it is invalid, and then it does not count."""
         zones = frozenset(zone.strip() for zone in label.split(ZONE_DELIMITER))
         return frozenset() if "" in zones else zones
 
@@ -449,7 +453,7 @@ class NoVolumeZoneConflict(Predicate):
 
 
 class StrictNoVolumeZoneConflict(NoVolumeZoneConflict):
-    """As 1.5 reads it: a label is one zone, and no claim waits."""
+    """NoVolumeZoneConflict of 1.5: a label is one zone, and no claim may wait for its first consumer."""
 
     def may_wait(self, claim: PersistentVolumeClaim) -> bool:
         return False

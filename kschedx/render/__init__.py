@@ -1,1 +1,1 @@
-"""."""
+"""Renders answers as screens, pages, and documents."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def autoscaler_decider(explanation: Explanation) -> Decider | None:
-    """What cluster-autoscaler does; None where there is none, or the pod fits a node."""
+    """Return what cluster-autoscaler does; None if there is none, or if the pod fits a node."""
     autoscaler, scaling = explanation.autoscaler, explanation.scaling
     if autoscaler is None or scaling is None:
         return None
@@ -59,7 +59,7 @@ def autoscaler_decider(explanation: Explanation) -> Decider | None:
 
 
 def as_it_runs(explanation: Explanation, sentence: str) -> str:
-    """What an autoscaler does, with why it does not where no pod of it runs."""
+    """Return what an autoscaler does, and that it does not run if none of its pods runs."""
     if (down := explanation.autoscaler_down) is None:
         return sentence
     return f"does not run: {' '.join(filter(None, (down.pods[0], down.state or 'is not ready')))}; otherwise {sentence}"
@@ -82,12 +82,12 @@ def _fixes(explanation: Explanation) -> Iterator[Fix]:
 
 
 MOST_ROWS = 5
-"""Rows of a decider on the first screen."""
+"""The number of rows of a decider on the first screen."""
 _SAME = "the recorded event is the same"
 
 
 def decider_lines(decider: Decider, width: int, limit: int | None = MOST_ROWS) -> list[Text]:
-    """The sentence, why each node group or NodePool does not help, the event, and what makes it help."""
+    """Return the sentence, why each node group or NodePool does not help, the event, and what makes it help."""
     lines = paragraph(decider.sentence, width, first=decider.name.ljust(12))
     for row in decider.rows[:limit]:
         lines += paragraph(row.text, width, first="  ", indent=6)
@@ -106,7 +106,7 @@ def decider_lines(decider: Decider, width: int, limit: int | None = MOST_ROWS) -
 
 
 class _Row(Struct, frozen=True, kw_only=True):
-    """Groups of which the same is to be said."""
+    """Groups with the same text."""
 
     groups: tuple[GroupVerdict, ...]
     told: str
@@ -114,7 +114,7 @@ class _Row(Struct, frozen=True, kw_only=True):
 
 
 def _rows(groups: Sequence[GroupVerdict]) -> list[_Row]:
-    """The nearest first: those that the pod fits, then those with the fewest reasons against it."""
+    """Return the rows, nearest first: groups that the pod fits, then those with the fewest rejections."""
     together: dict[str, list[GroupVerdict]] = {}
     for group in groups:
         together.setdefault(group_headline(group), []).append(group)
@@ -134,7 +134,7 @@ def _row_text(row: _Row) -> str:
 
 
 def _facts(row: _Row) -> Iterator[Fact]:
-    """The numbers behind the first rejection, and what runs on a new node from the start."""
+    """Yield the numbers behind the first rejection, and what runs on a new node from the start."""
     group = row.groups[0]
     if not group.rejections or group.template is None:
         return
@@ -149,11 +149,11 @@ def _facts(row: _Row) -> Iterator[Fact]:
         yield Fact(label="model", items=(text,))
 
 
-# What cluster-autoscaler and Karpenter add for all pods that wait.
+# What cluster-autoscaler and Karpenter add for all pending pods.
 
 
 def growth_texts(growth: AutoscalerGrowth | None, provisioned: Provisioned | None) -> Iterator[str]:
-    """A sentence for each that is there."""
+    """Yield a sentence for each of the two that is present."""
     if growth is not None:
         from kschedx.render.words.autoscaler import node_group_growth_text
 

@@ -1,4 +1,4 @@
-"""Preemption's rules in words."""
+"""The blocks of a screen about rejected nodes and preemption."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from kschedx.render.wording import Fact, balance, brief_text, count, listed
 from kschedx.render.words import describe
 from kschedx.render.words.reasons import reason_page
 
-# Preemption: the nodes where evicting pods makes room, and which of them kube-scheduler takes.
+# Preemption: the nodes where evicting pods makes room, and which of them kube-scheduler selects.
 
 SHOWN = 3
 LINES_OF_BEST = 3
 
 
 def candidates_block(cycle: Cycle, width: int, *, everything: bool = False) -> list[Text]:
-    """Empty where preemption has no candidate."""
+    """Return the block, which is empty if preemption has no candidate."""
     result = cycle.post_filter
     if result is None or not result.candidates:
         return []
@@ -66,10 +66,10 @@ def _row(cycle: Cycle, candidate: Candidate, width: int, *, is_best: bool, every
     return [first, *(line("  ", one) for one in fact_lines(evicts, width - 2, limit))]
 
 
-# What rejects the pod: a block for each group of nodes, and one for what stops the pod as a whole.
+# What rejects the pod: a block for each group of nodes, and one for what rejects the pod as a whole.
 
 NEIGHBOURS = 3
-"""Nodes of a group that are named beside the exemplar, in one line."""
+"""The number of a group's other nodes that are named in one line, besides the exemplar."""
 SHOWN_PODS = 3
 
 
@@ -79,23 +79,24 @@ class Level(IntEnum):
     LINE = 0
     """The verdict's headline, with the number of further blockers."""
     BRIEF = 1
-    """A line for each fact that the numbers are in."""
+    """One line for each fact with numbers."""
     FACTS = 2
     """Every fact, at most two lines each."""
     FULL = 3
     """Every fact, at most four lines each."""
     ALL = 4
-    """Everything, however long."""
+    """Everything, of any length."""
 
 
 _MOST_LINES = {Level.LINE: 0, Level.BRIEF: 1, Level.FACTS: 2, Level.FULL: 4, Level.ALL: None}
-"""Of each fact."""
+"""The maximum number of lines of each fact."""
 
 
 def group_block(
     diagnosis: Diagnosis, group: NodeGroup, width: int, level: Level, *, eviction: bool = True
 ) -> list[Text]:
-    """A group: its exemplar's blockers with the numbers, whether eviction helps, and the nodes next to it."""
+    """Return the block of a group: its exemplar's blockers with numbers, whether eviction helps, and the group's other
+    nodes."""
     detail = diagnosis.detail(group.rows[0])
     nodes = f"({count(group.count, 'node')})" if group.count > 1 else ""
     helped = _helped(diagnosis, group)
@@ -117,7 +118,8 @@ def detail_block(
     eviction: bool = True,
     helped: int = 0,
 ) -> list[Text]:
-    """One node's blockers, the verdict first. `helped`: nodes like it where eviction does help."""
+    """Return one node's blockers, the verdict first. `helped` is the number of the group's other nodes on which
+    eviction helps."""
     lines: list[Text] = []
     limit = _MOST_LINES[level]
     pairs = [(blocker, finding) for blocker in detail.account.blockers for finding in shown_findings(blocker)]
@@ -145,12 +147,12 @@ def detail_block(
 
 
 def _docs(finding: Finding, level: Level) -> tuple[Fact, ...]:
-    """The page about the reason, where everything is shown."""
+    """Return the page about the reason, if everything is shown."""
     return (Fact(label="docs", items=(reason_page(finding.reason),), whole=True),) if level is Level.ALL else ()
 
 
 def _helped(diagnosis: Diagnosis, group: NodeGroup) -> int:
-    """On how many of the other nodes of a group preemption makes room."""
+    """Return the number of the group's other nodes on which preemption makes room."""
     nodes, result = diagnosis.cycle.nodes, diagnosis.cycle.post_filter
     if nodes is None or result is None or not result.candidates:
         return 0
@@ -159,7 +161,7 @@ def _helped(diagnosis: Diagnosis, group: NodeGroup) -> int:
 
 
 def shown_findings(blocker: Blocker) -> tuple[Finding, ...]:
-    """A plugin of another package may reject without any."""
+    """Return the blocker's findings, or a general one: a plugin of another package may reject without any."""
     return blocker.findings or (PluginMessage(text="rejects the node"),)
 
 
@@ -182,7 +184,7 @@ def _also(headline: str, width: int) -> list[Text]:
 
 
 def _where(group: NodeGroup) -> str:
-    """A node, or the domain that its first finding is about."""
+    """Return the name of a node, or the domain of its first finding."""
     finding = next(iter(group.exemplar.findings), None)
     if isinstance(finding, TopologySpreadSkew) and finding.topology_key != HOSTNAME and group.count > 1:
         return f"{finding.topology_key.rpartition('/')[2]} {finding.domain}"
@@ -190,7 +192,7 @@ def _where(group: NodeGroup) -> str:
 
 
 def _others(diagnosis: Diagnosis, group: NodeGroup, level: Level) -> Fact | None:
-    """The other nodes of a group with what differs, nearest first; None where their names would be all."""
+    """Return the other nodes of a group with what differs, nearest first; None if there would be only names."""
     by_domain = _where(group) != group.exemplar.name
     rows = group.rows[0 if by_domain else 1 :]
     shown = rows if level is Level.ALL else rows[:NEIGHBOURS]
@@ -214,7 +216,7 @@ def _others(diagnosis: Diagnosis, group: NodeGroup, level: Level) -> Fact | None
 
 
 def _in_sum(diagnosis: Diagnosis, group: NodeGroup) -> list[Fact]:
-    """What is left on all nodes of the group together, where that would be enough."""
+    """Return the free amount of all nodes of the group together, if that would be enough."""
     finding = next(iter(group.exemplar.findings), None)
     if not isinstance(finding, InsufficientResource) or len(group.exemplar.findings) > 1:
         return []
@@ -236,7 +238,7 @@ def _brief(detail: NodeDetail) -> str:
 
 
 def eviction_facts(detail: NodeDetail, helped: int = 0) -> list[Fact]:
-    """Whether evicting pods could help, and who would make room by leaving."""
+    """Return whether evicting pods could help, and which pods would make room."""
     found = detail.eviction
     items = [_eviction(found, detail)]
     if helped and found.answer is not EvictionVerdict.HELPS:
@@ -259,7 +261,7 @@ def eviction_facts(detail: NodeDetail, helped: int = 0) -> list[Fact]:
 
 
 def _worth_saying(detail: NodeDetail, helped: int) -> list[Fact]:
-    """What neither kube-scheduler's own text nor the fixes show of eviction."""
+    """Return the facts about eviction that neither kube-scheduler's own text nor the fixes show."""
     found = detail.eviction.answer
     if found in (EvictionVerdict.UNRESOLVABLE, EvictionVerdict.NO_LOWER_PRIORITY) and not helped:
         return []
@@ -297,7 +299,7 @@ def pods_text(pods: tuple[Holder, ...], limit: int) -> str:
 
 
 def stop_block(stop: Stop, where: str, width: int, level: Level) -> list[Text]:
-    """What rejects the pod before any node is evaluated."""
+    """Return what rejects the pod before any node is evaluated."""
     lines: list[Text] = []
     aside = "PreFilter: no node is evaluated" if stop.point == "PreFilter" else "PreEnqueue: not in the queue"
     for number, finding in enumerate(_status_findings(stop.status)):
@@ -315,7 +317,7 @@ def _status_findings(status: Status) -> tuple[Finding, ...]:
 
 
 def excluded_block(excluded: Excluded, width: int) -> list[Text]:
-    """The nodes that PreFilter left out, in a line."""
+    """Return one line about the nodes that PreFilter excludes."""
     plugins = ", ".join(excluded.plugins)
     only = f"the pod names only {listed(excluded.names, 3)}" if excluded.names else "the pod names no existing node"
     return _heading(count(excluded.count, "other node"), f"✗ {plugins}: {only}", "PreFilter: not evaluated", width)

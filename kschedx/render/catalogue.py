@@ -1,4 +1,4 @@
-"""The screens of `kschedx profiles`, `plugins`, and `reason`, and other lists of what there is."""
+"""The screens of `kschedx profiles`, `plugins`, and `reason`, and other lists."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from kschedx.render.words.reasons import KUBERNETES_DOCS, Reason, reason_page, r
 
 LONGEST_VALUE = 40
 _GOOD = frozenset({"scale-up"})
-"""Reasons by which a pod gets its node."""
+"""Reasons after which a pod gets a node."""
 
 
 def list_lines(title: str, rows: Sequence[tuple[str, str]], width: int) -> list[Text]:
-    """Names, each with what it is."""
+    """Return a list of names, each with its description."""
     size = max((len(name) for name, _ in rows), default=0) + 2
     lines = [*title_lines(title, Tone.GOOD, width), BLANK]
     return [*lines, *(one for name, told in rows for one in paragraph(told, width, first=name.ljust(size)))]
 
 
 def policy_lines(name: str, version: str, profile: Profile, width: int) -> list[Text]:
-    """The predicates and priorities of a Policy in order, with weights."""
+    """Return the predicates and priorities of a Policy in order, with weights."""
     rows = [("point", "name", "weight")]
     for point, plugins in profile.points.items():
         for number, plugin in enumerate(plugins):
@@ -43,7 +43,7 @@ def policy_lines(name: str, version: str, profile: Profile, width: int) -> list[
 
 
 def profile_lines(name: str, version: str, scheduler: SchedulerConfig, expanded: Expanded, width: int) -> list[Text]:
-    """Point by point, with weights, arguments and where each setting came from."""
+    """Return the plugins by extension point, with weights, arguments, and the source of each setting."""
     skipped = {name for profile in scheduler.profiles for name in profile.unknown}
     title = f"{name} · Kubernetes {version}" + (f" · {count(len(skipped), 'plugin')} not available" if skipped else "")
     lines = title_lines(title, Tone.OPEN if skipped else Tone.GOOD, width)
@@ -75,7 +75,7 @@ def profile_lines(name: str, version: str, scheduler: SchedulerConfig, expanded:
 
 
 def _wrapped(rows: Sequence[Sequence[str]], width: int, right: int | None = None) -> list[Text]:
-    """Columns below their header, of which the last one wraps; that of the number `right` is right-aligned."""
+    """Return columns below their header. The last one wraps; column number `right` is right-aligned."""
     sizes = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     lines: list[Text] = []
     for number, (*cells, last) in enumerate(rows):
@@ -90,7 +90,7 @@ def _wrapped(rows: Sequence[Sequence[str]], width: int, right: int | None = None
 
 
 def _short(source: str, profile: str) -> str:
-    """A path without the prefix that every line shares: `multiPoint.enabled[0]`, `pluginConfig[0]`."""
+    """Return a path without the prefix that all lines share: `multiPoint.enabled[0]`, `pluginConfig[0]`."""
     return source.replace(f"{profile}.", "").replace("plugins.", "").partition(".args.")[0]
 
 
@@ -99,7 +99,7 @@ def _value(value: object) -> str:
 
 
 def _sources(origins: Mapping[str, str], where: str) -> str:
-    """The origin of the plugin, and that of its weight if it differs."""
+    """Return the origin of the plugin, and that of its weight if it differs."""
     plugin, weight = origins[f"{where}.name"], origins.get(f"{where}.weight")
     if weight is None or weight in (plugin, f"{plugin}.weight"):
         return plugin
@@ -107,7 +107,7 @@ def _sources(origins: Mapping[str, str], where: str) -> str:
 
 
 def advice_lines(name: str, version: str, found: Sequence[Advice], width: int) -> list[Text]:
-    """The warnings about a valid configuration."""
+    """Return the warnings about a valid configuration."""
     told = count(len(found), "warning") if found else "no warnings"
     needed = dict.fromkeys(advice.needs for advice in found if advice.needs)
     if needed:
@@ -127,7 +127,7 @@ def advice_lines(name: str, version: str, found: Sequence[Advice], width: int) -
 
 
 def plugins_lines(plugins: Sequence[Known], width: int) -> list[Text]:
-    """A block for each origin; plugins outside the default profile are marked."""
+    """Return a block for each origin; plugins outside the default profile are marked."""
     size = max(len(plugin.name) for plugin in plugins) + 4
     broken = sum(bool(plugin.defect) for plugin in plugins)
     title = count(len(plugins), "plugin") + (f", {broken:,} cannot be loaded" if broken else "")
@@ -141,11 +141,11 @@ def plugins_lines(plugins: Sequence[Known], width: int) -> list[Text]:
     return [*lines, BLANK, *paragraph(told, width)]
 
 
-# The screens of `kschedx reason`: an id, a plugin's reasons, or an event's text taken apart.
+# The screens of `kschedx reason`: an id, a plugin's reasons, or the parts of an event's text.
 
 
 def reason_lines(what: str, width: int) -> list[Text]:
-    """An id, a plugin, or any text of an event. Raises `InputError` where nothing of it is known."""
+    """Return the screen for an id, a plugin, or any text of an event. Raises `InputError` if none of it is known."""
     what = what.strip()
     if what in reasons():
         return id_lines(what, width, everything=True)
@@ -168,7 +168,7 @@ def all_lines(width: int) -> list[Text]:
 
 
 def _their_lines(what: str, width: int) -> list[Text]:
-    """The reasons of plugins of other packages, by the plugin's name or the reason's ID."""
+    """Return the reasons of plugins of other packages, by the plugin's name or the reason's id."""
     lines: list[Text] = []
     for plugin, found in of_packages():
         reasons = {} if isinstance(found, ConfigError) else found.reasons
@@ -182,10 +182,8 @@ def _their_lines(what: str, width: int) -> list[Text]:
 
 
 def id_lines(name: str, width: int, *, everything: bool = False) -> list[Text]:
-    """What an ID means, its usual causes, what fixes it, and its page.
-
-    With `everything` also how to confirm it, what does not help, and where Kubernetes documents it.
-    """
+    """Return what an id means, its usual causes, its fixes, and its page. With `everything`, also how to confirm it,
+    what does not help, and where Kubernetes documents it."""
     reason, page = reasons()[name], reason_page(name)
     lines = _explained(name, reason, width, reason.confirm if everything else ())
     if not everything:
@@ -224,7 +222,7 @@ def _plugin_lines(plugin: str, width: int) -> list[Text]:
 
 
 def event_lines(event: Event, width: int) -> list[Text]:
-    """Each reason with its count, plugin and id, then what the ids mean."""
+    """Return each reason with its count, plugin, and id, then what the ids mean."""
     lines: list[Text] = []
     if event.nodes is not None:
         lines += [*title_lines(f"the pod fits none of {count(event.nodes, 'node')}", Tone.BAD, width), BLANK]

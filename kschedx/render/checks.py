@@ -1,4 +1,4 @@
-"""Answers as checks, in the formats that CI systems read: JUnit's XML, and SARIF 2.1.0 for annotations on a line."""
+"""Answers as checks, in formats that CI systems read: JUnit XML, and SARIF 2.1.0 for annotations on a line."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Result(StrEnum):
 
 
 class Since(StrEnum):
-    """Of a finding, against an earlier run; SARIF's words."""
+    """The state of a finding compared with an earlier run, in SARIF's words."""
 
     NEW = "new"
     UNCHANGED = "unchanged"
 
 
 class Check(Struct, frozen=True, kw_only=True):
-    """One thing that was asked about: a pod, a setting."""
+    """The result for one subject, such as a pod or a setting."""
 
     name: str
     result: Result
@@ -37,15 +37,15 @@ class Check(Struct, frozen=True, kw_only=True):
     text: str = ""
     """Why it failed; may have several lines."""
     place: Place = Place()
-    """Where it is in a file, if it comes from one."""
+    """Its position in a file, if it comes from one."""
     reasons: tuple[str, ...] = ()
     """IDs that `kschedx reason` explains."""
     since: Since | None = None
-    """Whether a baseline has it; None where there is no baseline."""
+    """Whether the baseline has it; None without a baseline."""
 
     @property
     def fingerprint(self) -> str:
-        """The same for the same finding of another run, whatever its words and its line."""
+        """An identifier that is the same in other runs, even if the text or line changes."""
         return f"{self.rule}:{visible(self.name)}"
 
 
@@ -59,14 +59,14 @@ RULES = {
     "not-admitted": "The API server would refuse the object",
     "configuration": "The configuration has a common mistake",
 }
-"""Every rule, and what it means."""
+"""Rules to their meanings."""
 
 
 FINGERPRINT = "kschedx/v1"
 
 
 def junit(checks: Sequence[Check], suite: str) -> str:
-    """A test suite with a case for each check. What cannot be decided is an error, not a failure."""
+    """Return a test suite with a case for each check. A check that cannot be decided is an error, not a failure."""
     known = sum(one.since is Since.UNCHANGED for one in checks)
     new = [one for one in checks if one.since is not Since.UNCHANGED]
     count = {result: sum(one.result is result for one in new) for result in Result}
@@ -99,7 +99,7 @@ def junit(checks: Sequence[Check], suite: str) -> str:
 
 
 def sarif(checks: Sequence[Check], version: str) -> str:
-    """A run of this version of kschedx, with a result for each check that did not pass."""
+    """Return a run of this version of kschedx, with a result for each check that did not pass."""
     amiss = [one for one in checks if one.result is not Result.PASSED]
     rules = sorted({one.rule for one in amiss})
     driver = {

@@ -58,13 +58,13 @@ MOST_CHANGES = 14
 MOST_CHANGE_LINES = 21
 MOST_SCREEN_LINES = 40
 SHOWN = 3
-"""Pods of a group."""
+"""The number of pods shown of a group."""
 MOST_LINES = 2
-"""About one pod, below its first."""
+"""The number of lines about one pod, below its first."""
 
 
 LEAST_ROOM = 28
-"""Columns for what a change does, beside its place."""
+"""The minimum number of columns for what a change does, next to its place."""
 
 
 def comparison_lines(
@@ -76,7 +76,7 @@ def comparison_lines(
     width: int,
     everything: bool = False,
 ) -> list[Text]:
-    """First how the two differ as configuration, then what that does to pods: the largest effect first."""
+    """Return the differences between the configurations, then their effects on pods, largest first."""
     lines = [
         *title_lines(comparison_headline(before, after, changes, summary), comparison_tone(changes, summary), width),
         BLANK,
@@ -133,7 +133,7 @@ def _changes(rows: Sequence[tuple[str, str, str]], width: int, everything: bool)
 
 
 def _in_two_lines(told: str, room: int) -> str:
-    """Of a list as many items as fit, and the number of the others; what is no list is whole."""
+    """Return as many items of a list as fit in two lines, and the number of the others. Any other text is unchanged."""
     items = told.split(", ")
     shorter = (listed(items, most) for most in range(len(items), 0, -1))
     return next((one for one in shorter if len(wrapped(one, room)) <= MOST_LINES), told)
@@ -166,16 +166,16 @@ def _group(group: DifferenceGroup, width: int, everything: bool) -> list[Text]:
     return lines
 
 
-# One pod's two stories side by side; what differs stands out.
+# Two accounts of one pod side by side, with differences marked.
 
 MOST_NODES = 4
-"""Nodes whose scores are shown: the winners of both sides and those behind them."""
+"""The number of nodes whose scores are shown: both sides' winners and the nodes behind them."""
 NOTHING = "–"
 MARK = "≠ "
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """One fact that both stories have; a section's title has no sides."""
+    """One fact of both sides, or a section's title, which has no sides."""
 
     label: str
     before: str = ""
@@ -190,7 +190,7 @@ class Row(Struct, frozen=True, kw_only=True):
 def story_lines(
     before: Story, after: Story, names: tuple[str, str], *, width: int, only_differences: bool = False
 ) -> list[Text]:
-    """`names` are those of the sides."""
+    """Return both sides next to each other. `names` are the names of the sides."""
     if before.nodes != after.nodes:
         nodes = tuple(sorted({*before.nodes, *after.nodes}))
         before, after = before.on(nodes), after.on(nodes)
@@ -234,7 +234,7 @@ def _padded(content: str, size: int) -> str:
     return content + " " * (size - cell_len(visible(content)))
 
 
-# --- what is shown
+# --- rows
 
 
 def _rows(before: Story, after: Story) -> Iterator[Row]:
@@ -265,7 +265,7 @@ def _preemption(story: Story) -> str:
 
 
 def _rejections(before: Story, after: Story) -> Iterator[Row]:
-    """The reasons with their nodes, in the order in which they were met."""
+    """Yield the reasons with their nodes, in the order in which they occur."""
     first, second = _by_reason(before, after), _by_reason(after, before)
     if first or second:
         yield Row(label="rejected", is_title=True)
@@ -275,7 +275,8 @@ def _rejections(before: Story, after: Story) -> Iterator[Row]:
 
 
 def _by_reason(story: Story, other: Story) -> dict[Rejection, str]:
-    """Reasons to the nodes that have them, those first that the other story does not reject so."""
+    """Return reasons to the nodes that have them. Nodes that the other side does not reject for that reason come
+    first."""
     found = dict.fromkeys(story.stops, "before any node")
     for number, rejection in enumerate(story.rejections):
         others = set(other.nodes_of(other.rejections.index(rejection))) if rejection in other.rejections else set()
@@ -298,7 +299,7 @@ def _scores(before: Story, after: Story) -> Iterator[Row]:
 
 
 def _interesting(before: Story, after: Story) -> list[str]:
-    """The winners, then those behind them, then others whose scores differ."""
+    """Return the winners, then the nodes behind them, then others whose scores differ."""
     found = [name for story in (before, after) for name in story.chosen[:1]]
     found += [story.nodes[row] for story in (before, after) if (row := story.runner_up) is not None]
     return list(dict.fromkeys((*found, *rescored_nodes(before, after))))[:MOST_NODES]
@@ -312,11 +313,11 @@ def _score(story: Story, plugin: str, row: int) -> str:
     return f"{number // weight:,} × {weight} = {number:,}" if weight > 1 else f"{number:,}"
 
 
-# What `kschedx why --watch` prints below the first screen: a headline for every change, and what differs.
+# What `kschedx why --watch` prints below the first screen: a headline and the differences for every change.
 
 
 def print_change(difference: Difference, before: Story, after: Story, times: tuple[str, str]) -> None:
-    """On standard output, which may be a pipe: nothing is kept back."""
+    """Print to standard output and flush it, because it may be a pipe."""
     out = terminal.console()
     terminal.write([BLANK, *change_text_lines(difference, before, after, times, width=out.width)], out)
     out.file.flush()
@@ -325,13 +326,13 @@ def print_change(difference: Difference, before: Story, after: Story, times: tup
 def change_text_lines(
     difference: Difference, before: Story, after: Story, times: tuple[str, str], *, width: int
 ) -> list[Text]:
-    """`times` are those of the two looks."""
+    """Return the headline and the differences. `times` are those of the two observations."""
     told, _ = pod_lines(difference)
     title = f"{times[1]} {difference.pod} {effect_words(difference.effect, 1)}" + (f": {told}" if told else "")
     if before.total is None or after.total is None:
-        before, after = _without_scores(before), _without_scores(after)  # there is nothing to hold them against
+        before, after = _without_scores(before), _without_scores(after)  # there are no scores to compare with
     beside = story_lines(before, after, times, width=width, only_differences=True)
-    return [text(title, BOLD), *beside[1:]]  # without the title of its own
+    return [text(title, BOLD), *beside[1:]]  # without its own title
 
 
 def _without_scores(story: Story) -> Story:
@@ -339,6 +340,6 @@ def _without_scores(story: Story) -> Story:
 
 
 def print_end(at: str, pod: str, node: str) -> None:
-    """The pod has a node, or is gone where that is empty."""
+    """Print that the pod has a node, or, if `node` is empty, that it is gone."""
     out = terminal.console()
     terminal.write([BLANK, text(f"{at} {pod} " + (f"is on node {node}" if node else "is gone"), BOLD)], out)

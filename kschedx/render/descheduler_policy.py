@@ -1,4 +1,4 @@
-"""The advice about a DeschedulerPolicy: every plugin by itself, and the policy for the goal."""
+"""Advice about a DeschedulerPolicy: the effect of every plugin by itself, and the policy for the goal."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from kschedx.snapshot.snapshot import Snapshot
 
 MOST_TRIED = 5
 _HEADS = ("evictions", "bounces", "returned", "pending")
-"""Evicted pods; those that a later round evicts again, that return to the same node, that stay pending."""
+"""Evicted pods, pods that a later round evicts again, pods that return to the same node, and pods that stay pending."""
 
 
 def advice_lines(found: Advice, width: int, *, wide: bool = False) -> list[Text]:
-    """The headline, the plugins that would evict anything, and the policies that were tried for the goal."""
+    """Return the headline, the plugins that would evict pods, and the policies that were tried for the goal."""
     lines = head_lines(advice_view(found), width)
     lines += [BLANK, line("each plugin by itself")]
     shown = [one for one in found.plugins if wide or one.evictions or one.error]
@@ -53,7 +53,7 @@ _TRIED_HEADS = ("evictions", "bounces", "pending")
 
 
 def _tried(one: Trial) -> tuple[str, ...]:
-    """As `_TRIED_HEADS` has them, and the measure."""
+    """Return the cells for `_TRIED_HEADS`, and the measure."""
     return tuple(map(_number, (one.evictions, one.bounces, one.pending, one.measure)))
 
 
@@ -67,7 +67,7 @@ def _limit(one: Trial) -> str:
 
 
 def advice_view(found: Advice) -> View:
-    """The policy as a fix, and a row for each plugin."""
+    """Return a view with the policy as a fix, and a row for each plugin."""
     chosen = found.chosen
     return View(
         command="kschedx descheduler-policy advise",
@@ -132,7 +132,7 @@ def _title(one: Trial) -> str:
 
 
 def _args_text(args: Mapping[str, object]) -> str:
-    """The args on a line, in few words."""
+    """Return the args on one line, abbreviated."""
     low, high = args.get("thresholds"), args.get("targetThresholds")
     if isinstance(low, Mapping):
         spans: dict[str, list[str]] = {}
@@ -150,7 +150,7 @@ def _args_text(args: Mapping[str, object]) -> str:
 
 
 def _numbers(one: Trial) -> tuple[int | str, ...]:
-    """As `_HEADS` has them."""
+    """Return the cells for `_HEADS`."""
     return (one.evictions, one.bounces, one.returned, one.pending) if one.placed else (one.evictions, "?", "?", "?")
 
 
@@ -163,7 +163,7 @@ def _item(one: Trial) -> Item:
 
 
 def advice_page(found: Advice, snapshot: Snapshot) -> Page:
-    """The plugins, and the policies that were tried."""
+    """Return a page with the plugins, and the policies that were tried."""
     heads = ("policy", "limit", *_TRIED_HEADS, _measure_name(found.goal))
     tried = Table(
         title=f"Tried for {found.goal}",

@@ -1,4 +1,4 @@
-"""What the descheduler does: which pods are evicted and why, where they land, and which are ignored."""
+"""What the descheduler does: which pods it evicts and why, where they are rescheduled, and which pods are ignored."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from kschedx.render.view import Item, Tone, View
 from kschedx.render.wording import Fact, count, listed, short_names
 
 MOST_LINES = 30
-"""Of the screen, where not everything is asked for."""
+"""The maximum number of lines of the screen without `-o wide`."""
 
 
 class _Most(Struct, frozen=True, kw_only=True):
-    """How many of a kind the screen lists; the rest is counted."""
+    """How many entries of each type the screen lists; the others are counted."""
 
     pods: int
-    """Of one plugin."""
+    """The number of pods of one plugin."""
     nodes: int
     reasons: int
     plugins: int
     rows: int | None = None
-    """Lines of a fact; None for all of it."""
+    """The number of lines of a fact; None for all."""
 
 
 _SIZES = (
@@ -53,14 +53,15 @@ _SIZES = (
     _Most(pods=1, nodes=1, reasons=0, plugins=1, rows=2),
     _Most(pods=0, nodes=0, reasons=0, plugins=0, rows=1),
 )
-"""The largest first; the first that fits the screen is taken."""
+"""Sizes, largest first; the first that fits the screen is used."""
 _Reasons: TypeAlias = list[tuple[str, list[str]]]
-"""Reasons, the commonest first, and the pods."""
+"""Reasons, most common first, with their pods."""
 _EVERYTHING = _Most(pods=10**9, nodes=10**9, reasons=10**9, plugins=10**9)
 
 
 def descheduling_lines(found: Descheduling, width: int, *, wide: bool = False) -> list[Text]:
-    """The headline and its causes, the classification of nodes, the evictions by plugin, and the ignored pods."""
+    """Return the headline and its causes, the classification of nodes, the evictions by plugin, and the ignored
+    pods."""
     return _lines(found, descheduling_view(found), width, wide=wide)
 
 
@@ -89,7 +90,7 @@ def _lines_of(found: Descheduling, view: View, width: int, most: _Most) -> list[
 
 
 def descheduling_view(found: Descheduling) -> View:
-    """A row for each eviction that was carried out, in order."""
+    """Return a view with a row for each eviction that was carried out, in order."""
     loop = found.loop
     fates = Counter(one.fate for one in (found.landings[0] if found.landings else ()))
     because = () if found.error else _because(loop)
@@ -119,7 +120,7 @@ def descheduling_view(found: Descheduling) -> View:
 
 
 def head_lines(view: View, width: int, rows: int | None = None) -> list[Text]:
-    """Headline, causes, facts and notes of a view; a fact takes at most as many rows."""
+    """Return headline, causes, facts, and notes of a view. A fact takes at most `rows` lines."""
     lines = title_lines(view.headline, view.tone, width)
     if view.because:
         lines += fact_lines(Fact(label="because", items=view.because), width)
@@ -160,8 +161,8 @@ def _items(found: Descheduling) -> Iterator[Item]:
 
 
 def _rounds(found: Descheduling) -> list[list[tuple[Eviction, Landing | None]]]:
-    """The evictions of every loop that was carried out, with what became of the pods; where none of them was placed
-    again, the evictions of the only loop."""
+    """Return the evictions of every loop that was carried out, with the pods' outcomes. If no pod was rescheduled,
+    return the evictions of the only loop."""
     if not found.landings:
         return [[(one, None) for one in found.loop.evicted]]
     return [[(one.eviction, one) for one in landed] for landed in found.landings]
@@ -207,7 +208,7 @@ def _because(loop: Loop) -> tuple[str, ...]:
 
 
 def _pending_facts(landed: Sequence[Landing]) -> Iterator[Fact]:
-    """The pods that stay pending, with the commonest of kube-scheduler's messages."""
+    """Yield the pods that stay pending, with the most common of kube-scheduler's messages."""
     pending: dict[str, list[str]] = {}
     for one in landed:
         if one.is_pending:
@@ -225,7 +226,7 @@ MOST_FIGHTS = 3
 
 
 def _repeat_facts(found: Descheduling) -> Iterator[Fact]:
-    """Who fights over which pods, and how each side puts it."""
+    """Yield the pods that are evicted again, the plugins that evict them, and the reasons of each plugin."""
     fights: dict[tuple[str, str, bool], dict[str, tuple[str, str, int]]] = {}
     for one in found.repeats:
         is_returned = one.landing.fate is Fate.RETURNED
@@ -280,7 +281,7 @@ def _chance_notes(found: Descheduling) -> Iterator[str]:
 def _classification_lines(
     one: Classification, found: Descheduling, width: int, short: Mapping[str, str], most: _Most
 ) -> list[Text]:
-    """The nodes by category, with what they use of each compared resource, and after the evictions."""
+    """Return the nodes by category, with the utilization of each compared resource before and after the evictions."""
     lines = paragraph(f"{one.plugin} ({one.profile}): {_sizes(one)}", width)
     if one.thresholds is not None:
         for category, thresholds in one.thresholds.items():
@@ -308,7 +309,7 @@ def _resources(one: Classification) -> list[str]:
 
 
 def _classified(one: Classification, found: Descheduling) -> list[list[str]]:
-    """Node, category, and percentages before and after; overutilized nodes first."""
+    """Return node, category, and percentages before and after; overutilized nodes come first."""
     order = [Category.OVERUTILIZED, Category.UNDERUTILIZED, Category.APPROPRIATE]
     nodes = sorted(one.nodes, key=lambda node: (order.index(node.category), -max(node.percent.values(), default=0.0)))
     resources = _resources(one)
@@ -327,7 +328,7 @@ def _category(category: Category, plugin: str) -> str:
 
 
 def _percent(percent: float | None, node: str, resource: str, shares: tuple[Shares, Shares] | None) -> str:
-    """`92%`, and `92% → 61%` where the requests of the node's pods change."""
+    """Return `92%`, or `92% → 61%` if the requests of the node's pods change."""
     if percent is None:
         return ""
     now = f"{rounded(percent)}%"
@@ -341,7 +342,7 @@ def _percent(percent: float | None, node: str, resource: str, shares: tuple[Shar
 
 
 def _eviction_lines(found: Descheduling, width: int, short: Mapping[str, str], most: _Most) -> list[Text]:
-    """By round, profile, and plugin, in order."""
+    """Return the evictions by round, profile, and plugin, in order."""
     groups: list[tuple[str, list[tuple[Eviction, Landing | None]]]] = []
     for number, landed in enumerate(_rounds(found), start=1):
         by_plugin: dict[tuple[str, str], list[tuple[Eviction, Landing | None]]] = {}
@@ -392,7 +393,7 @@ def _fate_of(one: Landing, short: Mapping[str, str] = {}) -> str:
 
 
 def _refused(loop: Loop) -> dict[str, list[str]]:
-    """Error to the pods and plugins that it refuses."""
+    """Return errors to the pods and plugins that they refuse."""
     found: dict[str, list[str]] = {}
     for one in loop.refused:
         error = one.error.replace(f' "{one.pod.name}"', "")
@@ -410,7 +411,7 @@ def _refusal_lines(loop: Loop, width: int, most: _Most) -> list[Text]:
 
 
 def _left_alone(loop: Loop) -> _Reasons:
-    """Why pods may not be evicted, the commonest reason first, and the pods."""
+    """Return why pods may not be evicted, most common reason first, with the pods."""
     reasons: dict[str, list[str]] = {}
     for pod, verdicts in loop.verdicts.items():
         own = dict.fromkeys(reason for verdict in verdicts.values() for reason in verdict.reasons)
@@ -433,7 +434,8 @@ def _left_alone_lines(found: _Reasons, width: int, most: _Most) -> list[Text]:
 
 
 def _passed_over(loop: Loop, alone: _Reasons) -> _Reasons:
-    """What the descheduler says of pods while its plugins run, by plugin, the commonest first, and the pods."""
+    """Return what the descheduler logs about pods while its plugins run, by plugin, most common first, with the
+    pods."""
     blocked = {pod for _, pods in alone for pod in pods}
     reasons: dict[str, dict[str, None]] = {}
     for one in loop.said:
@@ -460,7 +462,7 @@ def _passed_over_lines(found: _Reasons, width: int, most: _Most) -> list[Text]:
 
 
 def descheduling_page(found: Descheduling) -> Page:
-    """The evictions, the utilization of the nodes before and after, and the ignored pods."""
+    """Return a page with the evictions, the utilization of the nodes before and after, and the ignored pods."""
     view = descheduling_view(found)
     return page_of(view, _lines(found, view, SCREEN_WIDTH), _sections(found), found.snapshot)
 
@@ -496,7 +498,7 @@ def _reasons_table(title: str, reasons: Sequence[tuple[str, Sequence[str]]]) -> 
 
 
 def usage_section(before: Shares, after: Shares) -> Usage:
-    """What requests take of every node, those that change most first."""
+    """Return the requested share of every node's resources; nodes that change most come first."""
     resources = tuple(dict.fromkeys(name for one in before.values() for name in one))
     ordered = sorted(before, key=lambda node: -sum(abs(after[node][name] - one) for name, one in before[node].items()))
 

@@ -1,4 +1,4 @@
-"""What doctor finds, in words."""
+"""Findings of `kschedx doctor` in words."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from kschedx.render.wording import Fact, Words, count, listed
 
 NAMES = 3
 LONGEST_PATH = 40
-"""Of a longer one the end is shown."""
+"""The longest path that is shown whole; of a longer one, the end is shown."""
 
 
 def finding_words(found: gaps.Finding, *, whole: bool = False) -> Words:
-    """The headline, the evidence, and what it weakens. Of long paths only the end, unless `whole`."""
+    """Return the headline, the evidence, and what the finding weakens. Long paths are shortened, unless `whole`."""
     headline, evidence = _told(found if whole else _with_short_paths(found))
     sure = certainty_text(found.certainty) if found.counts else ""
     return Words(headline=headline + sure, facts=(*evidence, *_weakens(found)))
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 def _with_short_paths(value: T) -> T:
-    """The same with shorter paths in the places that are in it."""
+    """Return the same value with shorter paths in its places."""
     match value:
         case Place(source=source):
             return cast(T, replace(value, source=_short(source)))
@@ -55,12 +55,12 @@ def _short(path: str) -> str:
 
 
 def certainty_text(certainty: gaps.Certainty) -> str:
-    """What follows a headline."""
+    """Return the text that follows a headline."""
     return "" if certainty is gaps.Certainty.CERTAIN else f" ({certainty})"
 
 
 def reaction_fact(how: gaps.Reaction) -> Fact:
-    """How `kschedx why` treats it."""
+    """Return how `kschedx why` treats it."""
     match how:
         case gaps.Reaction.REFUSES:
             told = "`kschedx why` refuses the dump"
@@ -80,7 +80,7 @@ def _weakens(found: gaps.Finding) -> tuple[Fact, ...]:
 
 
 def _mend(found: gaps.Finding) -> Iterator[Fact]:
-    """How to make `kschedx why` read the dump; empty if the dump has to be taken again."""
+    """Yield how to make `kschedx why` read the dump; nothing if the dump has to be taken again."""
     match found:
         case gaps.Unreadable():
             text = "repair the file, or omit it"
@@ -100,7 +100,7 @@ def problem_text(problem: gaps.Problem) -> str:
 
 
 def _told(found: gaps.Finding) -> tuple[str, tuple[Fact, ...]]:
-    """The headline, and the evidence."""
+    """Return the headline and the evidence."""
     if isinstance(found, gaps.Mixture):
         return _mixed(found)
     if isinstance(found, gaps.Absence):
@@ -229,7 +229,7 @@ def _lacking(found: gaps.Lacking) -> tuple[str, tuple[Fact, ...]]:
 
 
 def missing_kind_text(found: gaps.MissingKind) -> str:
-    """What is missing of a kind."""
+    """Return what is missing of a kind."""
     if found.is_forbidden:
         return "listing is forbidden"
     if not found.missing:
@@ -241,7 +241,7 @@ def missing_kind_text(found: gaps.MissingKind) -> str:
 
 
 def missing_kind_effect(found: gaps.MissingKind) -> str:
-    """What is unknown for it, and whose verdict depends on that."""
+    """Return what is unknown without the kind, and which plugins' verdicts depend on it."""
     return "; ".join(f"{one.effect} ({', '.join(one.plugins)})" if one.plugins else one.effect for one in found.weakens)
 
 
@@ -301,19 +301,19 @@ def _file(place: Place) -> str:
     return _short(place.source or str(place))
 
 
-# The screen of `kschedx doctor`: what is there, what is amiss, and how to complete it.
+# The screen of `kschedx doctor`: the inventory, the findings, and how to complete the dump.
 
 MOST_LINES = 40
 FACT_LINES = 3
-"""Of one fact, where not everything is asked for."""
+"""The number of lines of one fact without `-o wide`."""
 CLOSED_LINES = 2
-"""Of a headline alone."""
+"""The number of lines of a headline that is shown without its details."""
 KINDS = 4
 SNAPSHOT = "cluster.json"
 
 
 class _Block(Struct, frozen=True, kw_only=True):
-    """A finding's headline, and what is below it where there is room."""
+    """A finding's headline, and its details, which are shown if there is room."""
 
     head: list[Text]
     detail: list[Text]
@@ -329,7 +329,7 @@ class _Block(Struct, frozen=True, kw_only=True):
 
 
 def diagnosis_lines(diagnosis: Diagnosis, *, width: int, wide: bool = False) -> list[Text]:
-    """At most 40 lines, unless `wide`: the first findings in full, of the others the headlines."""
+    """Return at most 40 lines, unless `wide`: the first findings in full, and the headlines of the others."""
     title = title_lines(diagnosis_headline(diagnosis), diagnosis_tone(diagnosis), width)
     top = [*title, *_inventory(diagnosis.inventory, width, wide=wide)]
     end = _completion(diagnosis.completion, width) if diagnosis.completion else []
@@ -347,7 +347,7 @@ def diagnosis_lines(diagnosis: Diagnosis, *, width: int, wide: bool = False) -> 
 
 
 def _stacked(blocks: Sequence[_Block], opened: int) -> list[Text]:
-    """The blocks one below the other, the first ones opened."""
+    """Return the blocks one below the other, the first ones opened."""
     lines = [row for block in blocks[:opened] for row in block.lines(opened=True)]
     closed = [row for block in blocks[opened:] for row in block.lines(opened=False)]
     note = [line(("  -o wide shows these in full", DIM))]
@@ -359,7 +359,7 @@ def diagnosis_tone(diagnosis: Diagnosis) -> Tone:
 
 
 def diagnosis_headline(diagnosis: Diagnosis) -> str:
-    """How many gaps there are, and what they affect."""
+    """Return how many gaps there are, and what they affect."""
     number, source = len(diagnosis.weakening), diagnosis.inventory.source
     source = "standard input" if source == "-" else source
     gaps_text = f"{count(number, 'gap makes', 'gaps make')} answers less reliable"
@@ -396,7 +396,7 @@ def _inventory(found: Inventory, width: int, *, wide: bool) -> list[Text]:
 
 
 def _blocks(findings: Sequence[gaps.Finding], width: int, *, wide: bool) -> Iterable[_Block]:
-    """A block for each finding; the kinds that are missing share one."""
+    """Yield a block for each finding; all missing kinds share one."""
     missing = [found for found in findings if isinstance(found, gaps.MissingKind)]
     for found in findings:
         if not isinstance(found, gaps.MissingKind):
@@ -413,7 +413,7 @@ def _block(found: gaps.Finding, width: int, *, wide: bool) -> _Block:
 
 
 def _without_repeats(facts: Sequence[Fact]) -> Iterable[Fact]:
-    """Of a list below one label the first lines, and the number of the others."""
+    """Yield the first lines of each list below a label, and the number of its other lines."""
     run: list[Fact] = []
     for fact in (*facts, None):
         if fact is not None and not fact.label:
@@ -457,7 +457,7 @@ def _missing(kinds: Sequence[gaps.MissingKind], width: int, *, wide: bool) -> _B
 
 
 def completion_fix(found: Completion) -> Fix:
-    """How to get what is missing."""
+    """Return how to get what is missing."""
     match found.way:
         case Way.ADD:
             again = "kschedx why ..." + " --snapshot {}" * len(found.snapshots)
@@ -473,12 +473,12 @@ def completion_fix(found: Completion) -> Fix:
 
 
 def _completion(found: Completion, width: int) -> list[Text]:
-    """Commands that can be copied."""
+    """Return commands that can be copied."""
     fix = completion_fix(found)
     rows = (row for command in fix.commands for row in shell_rows(command, width))
     return [BLANK, line((fix.title, DIM)), *map(line, rows)]
 
 
 def _height(lines: Iterable[Text], width: int) -> int:
-    """Rows of a terminal."""
+    """Return the number of terminal rows."""
     return sum(max(-(-one.cell_len // width), 1) for one in lines)

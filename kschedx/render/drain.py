@@ -1,4 +1,4 @@
-"""What would let a drain go on, in words and as kubectl's commands."""
+"""Fixes of a blocked drain, in words and as kubectl's commands."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def drain_remedy_title(found: DrainFix) -> str:
 
 
 def drain_remedy_commands(found: DrainFix) -> tuple[str, ...]:
-    """As kubectl takes them."""
+    """Return the fix as kubectl commands."""
     return tuple(_remedy_command(one) for one in found.steps if not (isinstance(one, SmallerBudget) and one.manager))
 
 
@@ -92,14 +92,14 @@ def _patch_command(step: SmallerBudget | EvictUnhealthy, fields: Mapping[str, ob
     return shell_command("kubectl patch pdb {} -n {} --type merge -p {}", step.name, step.namespace, {"spec": fields})
 
 
-# What a drain came to, in lines.
+# The result of a drain, in lines.
 
 MOST_NODES = 8
 MOST_CAUSES = 8
 
 
 def stranded_story(simulation: Simulation, drained: DrainResult) -> PendingStory | None:
-    """What keeps the pods that found no other node from any, and what would mend it; None where there are none."""
+    """Return why evicted pods fit no other node, and what fixes it; None if there are no such pods."""
     scene = simulation.scenes.get(drained.node)
     pods = tuple(one.pod for one in drained.pending)
     return SharedFixes(simulation, scene).story(pods) if scene is not None and pods else None
@@ -115,9 +115,12 @@ def several_lines(
     *,
     wide: bool = False,
 ) -> list[Text]:
-    """Of several nodes how many can be drained and what would let the others go, then those that cannot, and a line for
-    each of the others, as long as they are no more than `nodes`. `forced` are the drains that kubectl refuses, by node,
-    with the flags that it wants."""
+    """Return the result for several nodes: how many can be drained, what unblocks the others, the blocked nodes, then a
+    line for each of the others.
+
+    At most `nodes` of each are shown, unless `wide`. `forced` maps nodes to the drains that kubectl refuses, with the
+    flags that it requires.
+    """
     drained = simulation.drained
     fixes = fix_lines(tuple(map(drain_fix, lets_go)), "", width)
 
@@ -146,20 +149,20 @@ def several_lines(
 
 
 def drain_fix(found: DrainFix) -> Fix:
-    """What would let drains go on."""
+    """Return the fix that unblocks drains."""
     title, _, seen = drain_remedy_title(found).partition(SEPARATOR)
     return Fix(title=title, seen=seen, commands=drain_remedy_commands(found))
 
 
 def drains_headline(drained: Sequence[DrainResult]) -> str:
-    """The verdict about one node, or how many of several can be drained."""
+    """Return the verdict about one node, or how many of several can be drained."""
     if len(drained) == 1:
         return f"{drained[0].node}: {verdict(drained[0])}"
     return f"{sum(one.is_done for one in drained):,} of {count(len(drained), 'node')} can be drained"
 
 
 def drain_facts(drained: DrainResult, story: PendingStory | None = None) -> Iterator[Fact]:
-    """Why kubectl or a budget stops the drain, and which pods fit no other node."""
+    """Yield why kubectl or a budget blocks the drain, and which pods fit no other node."""
     if drained.is_refused:
         refused: dict[str, list[str]] = {}
         for one in drained.of(*REFUSES):
@@ -191,7 +194,8 @@ def drain_lines(
     story: PendingStory | None = None,
     lets_go: Iterable[Text] = (),
 ) -> list[Text]:
-    """The verdict, then who stops it and what `lets_go`, who stays behind, and where the others went."""
+    """Return the verdict, then what blocks the drain and the lines of `lets_go`, the pods that stay pending, and where
+    the others go."""
     tone = Tone.GOOD if drained.is_done else Tone.BAD
     lines = title_lines(f"{drained.node}: {verdict(drained)}", tone, width)
     for fact in drain_facts(drained, story):
@@ -224,8 +228,8 @@ def each_lines(
     *,
     wide: bool,
 ) -> list[Text]:
-    """How many of the nodes can be drained, and how many with the flags that kubectl wants, then a line for each that
-    cannot. `forced` as for several."""
+    """Return how many of the nodes can be drained, and how many with the flags that kubectl requires, then a line for
+    each that cannot. `forced` is as for several nodes."""
     good = [one for one in drained if one.is_done]
     bad = [one for one in drained if not one.is_done]
     lines = title_lines(drains_headline(drained), Tone.BAD if bad else Tone.GOOD, width)
@@ -253,13 +257,13 @@ def each_lines(
 
 
 def _flags(refused: DrainResult, then: DrainResult) -> str:
-    """What kubectl wants for a drain that it refuses without; `then` is the same drain with both flags."""
+    """Return the flags that kubectl requires for the `refused` drain; `then` is the same drain with both flags."""
     force = ["--force"] if refused.of(DrainOutcome.NEEDS_FORCE) or then.of(DrainOutcome.DELETED) else []
     return " ".join([*force, *(["--delete-emptydir-data"] if refused.of(DrainOutcome.NEEDS_EMPTYDIR_FLAG) else [])])
 
 
 def _by_cause(bad: Sequence[DrainResult], width: int) -> list[Text]:
-    """A line for each cause that nodes share, the most common first."""
+    """Return a line for each cause that nodes share, most common first."""
     causes: dict[str, list[str]] = {}
     for one in bad:
         causes.setdefault(_shared(one), []).append(one.node)
@@ -273,7 +277,7 @@ def _by_cause(bad: Sequence[DrainResult], width: int) -> list[Text]:
 
 
 def _shared(one: DrainResult) -> str:
-    """What stops it, as it may stop others."""
+    """Return the cause in words that other nodes may share."""
     if one.is_refused:
         fate = one.of(*REFUSES)[0].fate
         return "pods need --force" if fate is DrainOutcome.NEEDS_FORCE else "pods need --delete-emptydir-data"
@@ -284,7 +288,7 @@ def _shared(one: DrainResult) -> str:
 
 
 def _first_cause(drained: DrainResult) -> str:
-    """The name behind the verdict."""
+    """Return the name of the pod or budget behind the verdict."""
     if drained.is_refused:
         return f": {drained.of(*REFUSES)[0].pod}"
     stopped = drained.of(*STAYS)
@@ -317,7 +321,7 @@ def verdict(drained: DrainResult) -> str:
 
 
 def _stopped(budget: str, drained: DrainResult) -> str:
-    """What a budget has to do with it: the numbers are those that the API server's error has."""
+    """Return why a budget blocks it, with the numbers of the API server's error."""
     found, first = drained.held[budget], drained.budgets[budget]
     now = "allows no disruption"
     if found.failure:

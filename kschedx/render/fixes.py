@@ -1,4 +1,4 @@
-"""What would help, with what was seen when it was tried and the command that does it."""
+"""Fixes with the result of trying them, and the commands that apply them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _INDENT = LABEL + 2
 SHOWN_NODES = 2
 _GROUPS = {"capacity": "capacity", "workload": "this workload", "cluster": "cluster configuration"}
 _PARTIAL, _UNTRIED = "partial", "untried"
-"""A fix's certainties; `kschedx.fixes` is loaded only for a pod that needs it."""
+"""Certainties of a fix, repeated here because `kschedx.fixes` is loaded only for a pod that needs it."""
 
 
 def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
-    """The fixes of a pod's answer, with what was seen when each was tried."""
+    """Return the fixes of a pod's answer, with the result of trying each."""
     known = explanation.cycle.all_nodes.cluster.index
     are_several = len({fix.group for fix in explanation.fixes}) > 1
     replicas = explanation.replicas
@@ -58,34 +58,36 @@ def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
 
 
 def _changes(fix: Fix) -> str:
-    """What is copied of a fix without commands."""
+    """Return the changes of a fix without commands, to be copied."""
     applied = [] if fix.commands else [to_json(change.document) for change in fix.apply]
     return msgspec.json.encode(applied).decode() if applied else ""
 
 
 def group_fix(fix: Fix, *, for_one: bool) -> FixView:
-    """A fix of the first of several pods."""
+    """Return a fix of the first of several pods."""
     seen = "for one of them" if for_one else ""
     return FixView(title=fix.title, seen=seen, commands=fix.commands, changes=_changes(fix))
 
 
 def mended_fix(mended: SharedFix) -> FixView:
-    """A fix of several pods; what adds several nodes cannot be copied."""
+    """Return a fix of several pods. One that adds several nodes has no changes to copy."""
     title, _, seen = mended_text(mended).partition(SEPARATOR)
     changes = _changes(mended.fix) if mended.nodes == 1 else ""
     return FixView(title=title, seen=seen, commands=mended.fix.commands, changes=changes)
 
 
 def fixes_block(explanation: Explanation, width: int, limit: int | None = None) -> list[Text]:
-    """The fixes of an explanation as lines."""
+    """Return the fixes of an explanation as lines."""
     return fix_lines(fix_views(explanation), explanation.no_fix, width, limit)
 
 
 def fix_lines(
     fixes: Sequence[FixView], no_fix: str, width: int, limit: int | None = None, about: str = ""
 ) -> list[Text]:
-    """The fixes in at most `limit` lines, the first of them whole; the rest is counted. A line says whose
-    business each is; `about`, a command that explains the cause, is added where it fits."""
+    """Return the fixes in at most `limit` lines, the first of them whole; the others are counted.
+
+    One line lists the group of each fix. `about`, a command that explains the cause, is added if it fits.
+    """
     lines: list[Text] = []
     for number, fix in enumerate(fixes, start=1):
         label = (f"fix {number}" if len(fixes) > 1 else "fix") if number == 1 else f"    {number}"
@@ -101,7 +103,8 @@ def fix_lines(
 
 
 def _hints(fixes: Sequence[FixView], how: str, about: str, width: int) -> list[Text]:
-    """Whose business the fixes are, how to go on, and where it fits what explains the cause: in one line if it fits."""
+    """Return the groups of the fixes, how to apply them, and, if it fits, the command about the cause. All are on one
+    line if they fit."""
     told = [one for one in (_grouped(fixes), how) if one]
     rows = [SEPARATOR.join(told)] if cell_len(SEPARATOR.join(told)) <= width - _INDENT else told
     longer = f"{rows[-1]}{SEPARATOR}about the cause: {about}" if how and about else ""
@@ -111,7 +114,7 @@ def _hints(fixes: Sequence[FixView], how: str, about: str, width: int) -> list[T
 
 
 def _grouped(fixes: Sequence[FixView]) -> str:
-    """`capacity: 1, 4 · this workload: 2, 3`; empty where all are of one group."""
+    """Return `capacity: 1, 4 · this workload: 2, 3`; empty if all are of one group."""
     numbers: dict[str, list[str]] = {}
     for number, fix in enumerate(fixes, start=1):
         numbers.setdefault(fix.group, []).append(str(number))
@@ -125,7 +128,7 @@ def _for(covered: Covered | SharedFix) -> str:
 
 
 def _seen(fix: Fix, known: list[str], for_whom: str) -> str:
-    """`fits node-1 and 2 more`; without a node that the title names or the fix adds."""
+    """Return `fits node-1 and 2 more`, without nodes that the title names or the fix adds."""
     nodes = [name for name in known if name not in fix.title]
     told = [f"fits {listed(nodes, SHOWN_NODES)}"] if nodes else []
     told += ["not enough alone"] if fix.certainty == _PARTIAL and not fix.feasible_nodes else []
@@ -135,7 +138,7 @@ def _seen(fix: Fix, known: list[str], for_whom: str) -> str:
 
 
 def story_reason(story: PendingStory) -> str:
-    """Why the pod stays pending: its commonest causes."""
+    """Return why the pod stays pending: its most common causes."""
     group = story.explanation.holding.group
     if story.explanation.outcome is Outcome.SCHEDULED and group is not None:
         return gang_text(group)
@@ -143,20 +146,20 @@ def story_reason(story: PendingStory) -> str:
 
 
 def story_fixes(story: PendingStory | None) -> tuple[FixView, ...]:
-    """The first thing that helps the pods of a story; empty where nothing does."""
+    """Return the first fix of the story's pods; empty if there is none."""
     if story is None or story.mended is None:
         return ()
     return (mended_fix(story.mended),)
 
 
 def refusal_fixes(mending: SharedFixes, result: WorkloadResult) -> tuple[FixView, ...]:
-    """What lets the API server take the refused replicas of a workload; empty where nothing is known."""
+    """Return the fix after which the API server admits the refused replicas of a workload; empty if none is known."""
     fix = mending.let_in(result) if result.refused else None
     return () if fix is None else (FixView(title=fix.title, commands=fix.commands),)
 
 
 def story_fix_lines(story: PendingStory | None, width: int, indent: int = 4) -> list[Text]:
-    """The first thing that would mend it, and for how many pods it does; else why nothing would."""
+    """Return the first fix, and how many pods it helps, or why there is none."""
     if story is None:
         return []
     if story.mended is not None:
@@ -173,8 +176,8 @@ def mended_text(mended: SharedFix) -> str:
 
 
 def command_lines(commands: Iterable[str], width: int) -> list[Text]:
-    """kubectl's own, which can be copied: one that is longer than the window goes on after a backslash. What holds a
-    longer word, or what a terminal would obey, is left out: -o patch has it."""
+    """Return kubectl commands that can be copied; one that is longer than the window continues after a backslash.
+    Commands with a longer word, or with characters that a terminal would interpret, are omitted: -o patch has them."""
     room = width - _INDENT - 2
     broken = [continued(one, room) for one in commands]
     if any(cell_len(row) > room or visible(row) != row for rows in broken for row in rows):
@@ -187,7 +190,7 @@ _SHELL_WORD = re.compile(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+""")
 
 
 def continued(command: str, room: int) -> list[str]:
-    """In lines of at most `room` cells, as a shell reads them; a word that is longer has a longer line."""
+    """Return the command in lines of at most `room` cells, as a shell reads them. A longer word has a longer line."""
     rows: list[str] = []
     for word in _SHELL_WORD.findall(command):
         if rows and cell_len(f"{rows[-1]} {word} \\") <= room:
@@ -198,8 +201,8 @@ def continued(command: str, room: int) -> list[str]:
 
 
 def shell_rows(command: str, width: int) -> list[str]:
-    """A command that can be copied, in lines of at most `width` cells: it continues after a backslash. A list that is
-    longer than a line continues in the first column, since a space would end the word."""
+    """Return a command that can be copied, in lines of at most `width` cells: it continues after a backslash. A list
+    that is longer than a line continues in the first column, because a space would end the word."""
     rows: list[str] = []
     row = " "
     for word in _SHELL_WORD.findall(command):

@@ -1,4 +1,4 @@
-"""Who holds the pod before kube-scheduler sees it, in words."""
+"""What keeps the pod from kube-scheduler's queue, in words."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ MOST_MEMBERS = 4
 
 
 def holder_text(holding: Holding, key: str) -> str:
-    """The outcome's sentence about a pod that another controller holds or schedules; empty if only gates hold it."""
+    """Return the outcome of a pod that another controller holds or schedules; empty if only gates hold it."""
     if holding.scheduler is not None:
         return _of_another(holding.scheduler, key)
     return "" if holding.kueue is None or not holding.kueue.is_gated else _by_kueue(holding.kueue, holding.gates, key)
 
 
 def gang_text(group: GangStatus) -> str:
-    """The outcome's words about a pod that fits alone, in a group that lacks room."""
+    """Return the outcome of a pod that fits alone, in a group that lacks room."""
     if group.preempted:
         victims = count(len(group.preempted), "pod")
         return f"is unschedulable until {victims} preempted for its group {group.name} {_are(group)} gone"
@@ -56,7 +56,7 @@ def _are(group: GangStatus) -> str:
 
 
 def holding_facts(holding: Holding, cycle: Cycle, *, wide: bool = False) -> Iterator[Fact]:
-    """The facts below the sentence; of quotas those that are short, unless `wide`."""
+    """Yield the facts below the sentence. Only quotas that are short are included, unless `wide`."""
     if holding.kueue is not None:
         yield from _kueue(holding.kueue, wide=wide)
     yield from (_gate(gate) for gate in holding.gates if gate.owner)
@@ -176,7 +176,7 @@ _NO_FLAVOR = "couldn't assign flavors to pod set"
 
 
 def _decision(kueue: Kueue) -> Iterator[Fact]:
-    """What Kueue's own rules come to, and what would change it."""
+    """Yield the decision by Kueue's own rules, and what would change it."""
     verdict = kueue.verdict
     if verdict is None:
         return
@@ -184,7 +184,7 @@ def _decision(kueue: Kueue) -> Iterator[Fact]:
 
 
 def decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[Fact]:
-    """`known`: messages that are on the screen already."""
+    """Yield the decision. `known` are messages that are already on the screen."""
     from kschedx.kueue.amounts import displayed  # only a cluster with Kueue needs it
 
     message = verdict.head.message if verdict.head is not None else verdict.blocked
@@ -211,7 +211,7 @@ def remedy_facts(verdict: Verdict) -> Iterator[Fact]:
 
 
 def _taking(kueue: Kueue) -> tuple[str, ...]:
-    """Whose quota Kueue may take for it, by evicting Workloads."""
+    """Return from which Workloads Kueue may take quota for it by evicting them."""
     whose = {
         "LowerPriority": "lower priority",
         "LowerOrNewerEqualPriority": "lower or newer",
@@ -302,7 +302,7 @@ def _phase(scheduler: OtherScheduler) -> str:
 
 
 def group_standing(holding: Holding) -> str:
-    """`; its group default/train is Pending: queue resource quota insufficient`; empty where no group is known."""
+    """Return `; its group default/train is Pending: queue resource quota insufficient`; empty if no group is known."""
     scheduler = holding.scheduler
     if scheduler is None or not scheduler.phase:
         return ""
@@ -353,7 +353,7 @@ def _queue(label: str, name: str, state: str, shares: Sequence[QueueShare], titl
 
 
 _SURE = {"Volcano": "deserved", "KAI": "quota", "Run:ai": "quota", "Koordinator": "runtime"}
-"""What a scheduler calls that which a queue is sure of."""
+"""Schedulers to their word for a queue's guaranteed share."""
 
 
 def _share(share: QueueShare, title: str) -> str:
@@ -376,7 +376,7 @@ def _few(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _placement(group: GangStatus) -> Iterator[Fact]:
-    """Where a group goes all of whose pods are to share a topology domain."""
+    """Yield the placement of a group whose pods must share a topology domain."""
     if not group.topology_key:
         return
     if not group.domains:

@@ -31,7 +31,7 @@ from kschedx.render.words.karpenter import (
 
 
 def karpenter_decider(explanation: Explanation) -> Decider | None:
-    """What Karpenter does; None where there is none, or the pod fits a node."""
+    """Return what Karpenter does; None if there is none, or if the pod fits a node."""
     karpenter, found = explanation.karpenter, explanation.provisioning
     if karpenter is None or found is None:
         return None
@@ -62,7 +62,7 @@ def _recorded(said: str, event: str) -> str:
 
 
 class _Row(Struct, frozen=True, kw_only=True):
-    """Pools of which the same is to be said."""
+    """NodePools with the same text."""
 
     pools: tuple[PoolVerdict, ...]
     told: str
@@ -86,7 +86,8 @@ def _pools(explanation: Explanation, karpenter: Karpenter, found: PodProvisionin
 
 
 def _rows(pools: Sequence[PoolVerdict], helped: Container[str]) -> list[_Row]:
-    """Those first that a change makes help, then the nearest; otherwise in the order in which they are tried."""
+    """Return the rows: NodePools that a change makes help, then the nearest, otherwise in the order in which they are
+    tried."""
     together: dict[str, list[PoolVerdict]] = {}
     for pool in pools:
         together.setdefault(pool_headline(pool), []).append(pool)
@@ -94,7 +95,7 @@ def _rows(pools: Sequence[PoolVerdict], helped: Container[str]) -> list[_Row]:
     return sorted(rows, key=lambda row: (row.pools[0].name not in helped, row.pools[0].distance))
 
 
-# A catalogue of instance types on a screen.
+# The screen of a catalog of instance types.
 
 _HEAD = ("NAME", "CAPACITY", "ALLOCATABLE", "OFFERED IN")
 

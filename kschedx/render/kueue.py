@@ -1,4 +1,4 @@
-"""The queues, cohorts and flavors of Kueue on the screen."""
+"""The screen of Kueue's queues, cohorts, and flavors."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kschedx.render.view import Item, Tone, View
 from kschedx.render.wording import Fact, count, listed
 
 SHOWN = 5
-"""Waiting Workloads of a queue, unless everything is shown."""
+"""The number of a queue's pending Workloads that are shown without `-o wide`."""
 
 
 def overview_view(found: Overview) -> View:
-    """A row for each Workload that is pending."""
+    """Return a view with a row for each pending Workload."""
     cohorts = f" in {count(len(found.cohorts), 'cohort')}" if found.cohorts else ""
     pending = f"{count(found.waiting, 'Workload')} pending"
     queues = [*((queue.name, queue.waiting) for queue in found.queues), ("", found.unqueued)]

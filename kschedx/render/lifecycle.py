@@ -50,7 +50,7 @@ from kschedx.render.view import Tone, View
 from kschedx.render.wording import count, listed
 
 _MOST_PODS = 3
-"""Of a rollout that stalls, with what each lacks."""
+"""The number of pods shown of a rollout that stalls, each with what it lacks."""
 _WAITING = (
     WaitingForKubelet,
     ScaledToZero,
@@ -61,14 +61,14 @@ _WAITING = (
     ResizeHeld,
     KeptBySidecar,
 )
-"""Not for kube-scheduler to decide, and not as it should be."""
+"""States that kube-scheduler does not decide and that need attention."""
 _HELD = {
     "OnDelete": "a pod gets the new template only when it is deleted",
     "partition": "a pod gets the new template only if its ordinal is the partition or higher",
 }
 DEPENDENTS_FIRST = "foregroundDeletion"
 UNTOLD = frozenset({"runs-already", "single-feasible-node", "tie", "not-measured", ROUTINE})
-"""Notes about where the pod would go."""
+"""Ids of notes about the node that the pod would be assigned to."""
 _TONES = {
     ExitCode.SCHEDULABLE: Tone.GOOD,
     ExitCode.UNSCHEDULABLE: Tone.BAD,
@@ -83,7 +83,7 @@ def state_tone(lifecycle: Lifecycle) -> Tone:
 
 
 def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes: bool = True) -> View:
-    """The headline, its causes, the fixes, what the cluster reports, notes."""
+    """Return a view with the headline, its causes, the fixes, the cluster's event, and notes."""
     lead = "; otherwise "
     if isinstance(lifecycle, Contradicted | NotBound):
         lead = "; according to the dump "
@@ -109,7 +109,7 @@ def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes
 
 
 def _event(lifecycle: Lifecycle) -> str:
-    """What the cluster itself reports, whole, so that a search finds it."""
+    """Return the cluster's own message, whole, so that a search finds it."""
     match lifecycle:
         case WaitingForKubelet(event=event) | Contradicted(message=event) | NotBound(message=event):
             return event
@@ -118,7 +118,7 @@ def _event(lifecycle: Lifecycle) -> str:
 
 
 def causes(lifecycle: Lifecycle) -> Iterator[str]:
-    """One sentence for each cause."""
+    """Yield one sentence for each cause."""
     match lifecycle:
         case NamespaceTerminating(remaining=remaining, is_pod=is_pod):
             goes = "the namespace controller deletes every pod of the namespace"
@@ -181,7 +181,7 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
 
 
 def _next(lifecycle: OfEndedJob | RejectedByKubelet) -> str:
-    """What a controller does about such pods."""
+    """Return what a controller does about such pods."""
     if isinstance(lifecycle, OfEndedJob):
         return f"the Job controller deletes the unfinished pods of Job {lifecycle.job}"
     each = "it" if lifecycle.pods == 1 else "each"
@@ -211,7 +211,7 @@ def _down(found: ComponentDown) -> Iterator[str]:
 
 
 def _difference(finished: Sequence[str]) -> str:
-    """Why the cluster's event may differ."""
+    """Return why the cluster's event may differ."""
     if not finished:
         return "the dump lacks objects that decide, or they changed since the event"
     have = "has" if len(finished) == 1 else "have"
@@ -262,7 +262,7 @@ def _unknown(pod: NoScheduler) -> Iterator[str]:
 
 
 def _start(pod: WaitingForKubelet) -> Iterator[str]:
-    """Why the kubelet does not run the pod's containers."""
+    """Yield why the kubelet does not run the pod's containers."""
     if pod.is_node_gone:
         yield f"the pod names node {pod.node}, and no node has that name"
     elif pod.is_node_lost:
@@ -277,7 +277,7 @@ def _start(pod: WaitingForKubelet) -> Iterator[str]:
 
 
 def _deletion(pod: BeingDeleted) -> Iterator[str]:
-    """What keeps a pod or workload that is being deleted."""
+    """Yield what blocks the deletion of a pod or workload."""
     if pod.node and pod.is_node_lost:
         yield f"the kubelet of node {pod.node} does not answer, so the deletion is not confirmed"
     if DEPENDENTS_FIRST in pod.finalizers:
@@ -296,7 +296,7 @@ def _deletion(pod: BeingDeleted) -> Iterator[str]:
 
 
 def lifecycle_notes(lifecycle: Lifecycle) -> tuple[str, ...]:
-    """What a reader can do to know more."""
+    """Return how to find out more."""
     if isinstance(lifecycle, NoScheduler):
         return ("--config FILE gives the configuration of that scheduler; --profile NAME answers for another profile",)
     if isinstance(lifecycle, StillActive) and lifecycle.pod:

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
 
 def to_json(document: Mapping[str, object]) -> str:
-    """Indented by four, as kubectl prints it; characters that a terminal would obey or hide are escaped."""
+    """Return JSON indented by four, as kubectl prints it. Characters that a terminal would interpret or hide are
+    escaped."""
     return _json(document)
 
 
 def json_parts(entries: Iterable[tuple[str, object]]) -> Iterator[str]:
-    """`to_json` of a document of these keys and values, in pieces: a list that is given as an iterator is never there
-    as a whole."""
+    """Yield `to_json` of a document with these keys and values, in pieces. A list given as an iterator is never in
+    memory as a whole."""
     opened = "{"
     for key, value in entries:
         yield f"{opened}\n    {_json(key)}: "
@@ -59,19 +60,19 @@ def to_yaml(document: Mapping[str, object]) -> str:
 
 
 def _yaml_text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    """What a CI system would obey is in double quotes, where an escape can stand for its `#`."""
+    """Represent text that a CI system would interpret in double quotes, where an escape can replace its `#`."""
     style = '"' if yaml_escaped(value) != value else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
-# YAML with a comment beside each value that has one.
+# YAML with comments next to values.
 
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9._/-]*")
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 
 
 def commented_yaml(document: Mapping[str, object], comments: Mapping[str, str]) -> str:
-    """`comments` are keyed by field path: `profiles[0].schedulerName`."""
+    """Return YAML with comments. `comments` are keyed by field path: `profiles[0].schedulerName`."""
     return "\n".join(_mapping(document, comments, "", 0)) + "\n"
 
 
@@ -85,7 +86,7 @@ def _sequence(value: list[object], comments: Mapping[str, str], path: str, depth
         where = f"{path}[{number}]"
         name = item.get("name") if isinstance(item, Mapping) else None
         if name and any(comment.startswith(f"{path}[{name}]") for comment in comments):
-            where = f"{path}[{name}]"  # elements of arguments are known by their names
+            where = f"{path}[{name}]"  # elements of arguments are identified by their names
         if isinstance(item, Mapping) and item:
             first, *rest = _mapping(item, comments, where, depth + 1)
             yield f"{'  ' * depth}- {first.lstrip()}"
@@ -110,30 +111,30 @@ def _entry(head: str, value: object, comments: Mapping[str, str], path: str, dep
 def _scalar(value: object) -> str:
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
-    return yaml_escaped(msgspec.json.encode(value).decode())  # JSON is YAML, but for what YAML has only as escapes
+    return yaml_escaped(msgspec.json.encode(value).decode())  # JSON is YAML, but YAML has some characters only escaped
 
 
-# A fix to apply: commands for kubectl, or the manifests as they would be. Nothing is ever sent.
+# A fix as kubectl commands or as patched manifests. kschedx itself never sends anything.
 
 END = "EOF"
-"""Ends a manifest in the script."""
+"""The delimiter of a manifest in the script."""
 
 _MADE_AGAIN: Mapping[str, str] = {
     "Pod": "",
     "Job": "# the template of a Job cannot be changed: this deletes the Job with its pods and recreates it\n",
 }
-"""Objects that cannot be changed in place, with a comment on the consequence that is easy to miss."""
+"""Kinds that cannot be changed in place, with a comment on the consequence that is easy to miss."""
 
 _GIVEN = frozenset({"uid", "creationTimestamp", "resourceVersion", "generation", "managedFields", "selfLink"})
 _OF_ANY_VOLUME = frozenset({
     "accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity", "persistentVolumeReclaimPolicy",
     "storageClassName", "volumeAttributesClassName", "volumeMode",
 })  # fmt: skip
-"""What a PersistentVolume's spec has beside its source."""
+"""Fields of a PersistentVolume's spec other than its source."""
 
 Manifest = Mapping[str, object]
 Find = Callable[[Change], Manifest | None]
-"""What is known of the manifest of a change's target."""
+"""Returns the manifest of a change's target, or None if it is not known."""
 
 
 def _nothing(_: Change) -> None:
@@ -141,9 +142,10 @@ def _nothing(_: Change) -> None:
 
 
 def kubectl_commands(changes: Sequence[Change], only_written: Find = _nothing) -> str:
-    """A shell script: a patch for what exists, a manifest for what is new. What cannot be sent is a comment.
+    """Return a shell script: a patch for each existing object, and a manifest for each new one. Changes that cannot be
+    sent are comments.
 
-    `only_written` finds the manifest of a target that the cluster does not have as it is written, so that kubectl has
+    `only_written` finds the manifest of a target that the cluster does not have in that form, so that kubectl has
     nothing to patch.
     """
     lines: list[str] = []
@@ -155,21 +157,21 @@ def kubectl_commands(changes: Sequence[Change], only_written: Find = _nothing) -
         elif manifest is None:
             lines.append(_command(one))
         elif one.delete and any(other.create is not None and other.target == one.target for other in changes):
-            continue  # it comes in another form, and never was
+            continue  # it is created in another form, and never existed
         else:
             lines.append(_written(one, manifest))
     return "".join(f"{line}\n" for line in lines)
 
 
 def joined_changes(changes: Sequence[Change]) -> list[Change]:
-    """The same changes, those that patch one object together."""
+    """Return the same changes, with patches of one object joined."""
     found: list[Change] = []
     for one in changes:
         at = next(
             (n for n, other in enumerate(found) if other.patch and one.patch and other.target == one.target), None
         )
         if at is not None and any(other.delete for other in found[at + 1 :]):
-            at = None  # what is deleted between two patches is deleted in the state between them
+            at = None  # an object that is deleted between two patches is deleted in the state between them
         if at is None or one.by or found[at].by:
             found.append(one)
         else:
@@ -191,7 +193,7 @@ def _written(change: Change, manifest: Manifest) -> str:
 
 
 def _here(manifest: Manifest) -> str:
-    """As what a command reads."""
+    """Return the manifest as a here-document for a command."""
     return f"-f - <<'{END}'\n{to_yaml(manifest)}{END}"
 
 
@@ -250,7 +252,7 @@ def _command(change: Change) -> str:
 
 
 def _made_elsewhere(manifest: Manifest) -> str:
-    """How to create what a manifest alone does not create; empty for all else."""
+    """Return how to create an object that its manifest alone does not create; empty for all others."""
     spec = manifest.get("spec")
     if manifest.get("kind") == "Node":
         return "create a node like this with the tool that creates the cluster's nodes:"
@@ -266,14 +268,14 @@ def _made_elsewhere(manifest: Manifest) -> str:
 
 
 def sendable_manifest(manifest: Manifest) -> Manifest:
-    """Without fields that an API server sets itself, and refuses or drops when a client sets them."""
+    """Return the manifest without fields that an API server sets itself, and refuses or drops if a client sets them."""
     own = map_at(manifest, "metadata")
     kept = {key: value for key, value in own.items() if key not in _GIVEN}
     return {key: value for key, value in {**manifest, "metadata": kept}.items() if key != "status"}
 
 
 def patched_manifests(changes: Sequence[Change], find: Find) -> str:
-    """The objects as they would be, as YAML. Raises `InputError` for one of which the manifest is not known."""
+    """Return the patched objects as YAML. Raises `InputError` for an object whose manifest is not known."""
     documents: list[str] = []
     for one in joined_changes(changes):
         if one.delete:

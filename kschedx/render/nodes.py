@@ -30,7 +30,7 @@ from kschedx.render.wording import Fact, count, listed
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_NODES = 16
-"""On the first screen."""
+"""The number of nodes on the first screen."""
 _GAP = 2
 _CORE, _GIB, _MIB = 1000, 2**30, 2**20
 
@@ -39,12 +39,12 @@ class _Column(Struct, frozen=True, kw_only=True):
     label: str
     cell: Callable[[NodeRow], str]
     rank: int = 0
-    """Columns of the highest rank go first where they have no room; those of rank 0 stay."""
+    """If there is no room, columns of the highest rank are dropped first; those of rank 0 stay."""
     is_number: bool = False
 
 
 def _columns(rows: Sequence[NodeRow], sort: str = "") -> list[_Column]:
-    """The columns that distinguish nodes, or show what is free on them; the one that they are sorted by stays."""
+    """Return the columns that distinguish nodes, or show what is free on them. The `sort` column always stays."""
 
     def use(name: str) -> Callable[[NodeRow], str]:
         return lambda row: _use(name, row.resources.get(name))
@@ -75,13 +75,13 @@ def _status(row: NodeRow) -> str:
 
 
 def _label(resource: str, others: Sequence[str]) -> str:
-    """`gpu` for `nvidia.com/gpu`, where no other resource is called so."""
+    """Return `gpu` for `nvidia.com/gpu`, unless another resource has the same label."""
     last = resource.rpartition("/")[2]
     return last if sum(one.rpartition("/")[2] == last for one in others) == 1 else resource
 
 
 def largest_pod(row: NodeRow) -> str:
-    """The most cpu and memory that one more pod can request, `none` where no pod fits."""
+    """Return the most cpu and memory that one more pod can request; `none` if no pod fits."""
     if not row.is_open:
         return "none"
     parts = [f"{amount(name, row.largest(name))} {name}" for name in ("cpu", "memory") if row.largest(name)]
@@ -94,7 +94,7 @@ def _bought(row: NodeRow) -> str:
 
 
 def amount(resource: str, number: int) -> str:
-    """An amount of at most five digits, never more than there is, since it may be typed as a request."""
+    """Return an amount of at most five digits, rounded down, because it may be typed as a request."""
     match Unit.of(resource):
         case Unit.MILLI:
             return f"{_down(number, _CORE, 100):g}"
@@ -117,7 +117,8 @@ def _use(resource: str, use: Use | None) -> str:
 def nodes_lines(
     rows: Sequence[NodeRow], width: int, *, wide: bool = False, notes: Sequence[str] = (), sort: str = ""
 ) -> list[Text]:
-    """Headline, totals, and a row per node; `wide` shows every node and column. `sort` is what they are sorted by."""
+    """Return headline, totals, and a row for each node; `wide` shows every node and column. `sort` is the column by
+    which they are sorted."""
     view = nodes_view(rows, notes)
     lines = title_lines(view.headline, view.tone, width)
     shown = rows if wide else rows[:MOST_NODES]
@@ -132,7 +133,7 @@ def nodes_lines(
 
 
 def _table(shown: Sequence[NodeRow], rows: Sequence[NodeRow], width: int | None, sort: str) -> list[Text]:
-    """All columns without a `width`."""
+    """Return the table; all columns if `width` is None."""
     kept = _columns(rows, sort)
     cells = {one.label: [terminal.shown(text) for text in (one.label, *map(one.cell, shown))] for one in kept}
 
@@ -147,7 +148,7 @@ def _table(shown: Sequence[NodeRow], rows: Sequence[NodeRow], width: int | None,
 
 
 def nodes_view(rows: Sequence[NodeRow], notes: Sequence[str] = ()) -> View:
-    """A row for each node, in the order of `rows`."""
+    """Return a view with a row for each node, in the order of `rows`."""
     uses = total(rows)
     usable = sum(row.is_open for row in rows)
     kept = [one for one in _columns(rows) if one.label not in ("node", "status")]
@@ -180,7 +181,8 @@ def nodes_page(rows: Sequence[NodeRow], snapshot: Snapshot) -> Page:
 
 
 def _fragmentation(rows: Sequence[NodeRow]) -> Histogram:
-    """How many nodes still fit a pod of which size. What is free in total says less: it is spread over nodes."""
+    """Return how many nodes still fit a pod of each size. The total free amount shows less, because it is spread over
+    nodes."""
     plots = []
     for resource in [name for name in total(rows) if name in ("cpu", "memory") or "/" in name]:
         sizes = [row.largest(resource) for row in rows if resource in row.resources]
@@ -202,7 +204,8 @@ def _fragmentation(rows: Sequence[NodeRow]) -> Histogram:
 
 
 def _total_facts(rows: Sequence[NodeRow], uses: Mapping[str, Use]) -> list[Fact]:
-    """What is requested of all, and the largest pod beside what is free in total: the difference is fragmentation."""
+    """Return the total requests, and the largest pod that fits next to the total free amount: the difference is
+    fragmentation."""
     named = [name for name in uses if name in ("cpu", "memory", PODS) or "/" in name]
     facts = [Fact(label="requested", items=tuple(f"{name} {uses[name].percent}%" for name in named))]
     for name in named:

@@ -1,4 +1,4 @@
-"""The outcome of a workload's replicas, above the story of one of them."""
+"""The outcome of a pod, and of a workload's replicas above the explanation of one of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST_ROOT_CAUSES = 3
 
 
 def replicas_block(explanation: Explanation, width: int) -> list[Text]:
-    """How many of its replicas can be placed, and where; nothing about a pod by itself."""
+    """Return how many of the replicas can be placed, and where; empty for a single pod."""
     replicas = explanation.replicas
     if replicas is None:
         return []
@@ -54,12 +54,13 @@ def replicas_block(explanation: Explanation, width: int) -> list[Text]:
 
 
 _REPLICATED = frozenset({"deploy", "rs", "sts", "rc", "rollout", "cloneset", "statefulset", "deploymentconfig"})
-"""Kinds whose pods are replicas, as `Replicas.workload` names them; those of a Job or of a group are pods."""
+"""Kinds whose pods are called replicas, as `Replicas.workload` names them; those of a Job or a group are called
+pods."""
 
 
 def replicas_sentence(replicas: Replicas, overall: Outcome) -> str:
-    """`shop/deploy/web: 6 of 20 replicas can be scheduled, 14 stay pending`. `overall` is the outcome of all of them;
-    those that the API server refuses are apart."""
+    """Return `shop/deploy/web: 6 of 20 replicas can be scheduled, 14 stay pending`. `overall` is the outcome of all of
+    them; replicas that the API server refuses are counted separately."""
     if replicas.kubelet:
         return f"{replicas.workload}: {_of_kubelet(replicas)}"
     asked, placed = replicas.asked, len(replicas.placed)
@@ -93,7 +94,8 @@ def replicas_sentence(replicas: Replicas, overall: Outcome) -> str:
 
 
 def _of_kubelet(replicas: Replicas) -> str:
-    """`the kubelet of n1 takes 3 of 5 replicas, and refuses 2`, as far as that is sure."""
+    """Return `the kubelet of n1 runs 3 of 5 replicas and rejects 2`, as far as requests, ports, and affinity show
+    it."""
     taken, asked = len(replicas.placed), replicas.asked
     kubelet = f"the kubelet of {replicas.kubelet}"
     if replicas.fits:
@@ -109,13 +111,13 @@ def _again(replicas: Replicas) -> str:
     return f"each rejected pod stays as Failed, and its controller creates another {long}"
 
 
-# The outcome in a line, and kube-scheduler's own words.
+# The outcome in one line, and kube-scheduler's own text.
 
 SHOWN_NODES = 4
 
 
 def headline_lines(view: View, width: int) -> list[Text]:
-    """The headline with its mark in color, then its details."""
+    """Return the headline with its mark in color, then its details."""
     lines = title_lines(view.headline, view.tone, width)
     for detail in view.details:
         if detail.startswith(COMMAND):
@@ -140,7 +142,7 @@ def outcome_tone(outcome: Outcome) -> Tone:
 
 
 def outcome_details(cycle: Cycle, ranking: Ranking | None, holding: Holding | None) -> tuple[str, ...]:
-    """Sentences below the headline: by how much the node leads, what is missing to decide."""
+    """Return sentences below the headline: the node's margin, and what is missing to decide."""
     is_chosen = cycle.nominated is None and not _lacks_room(cycle, holding)
     details = [_margin(ranking)] if ranking and ranking.margin is not None and is_chosen else []
     if cycle.outcome is Outcome.SCHEDULED and open_stake(cycle.unheard) is Stake.NODE and not cycle.has_no_choice:
@@ -151,7 +153,7 @@ def outcome_details(cycle: Cycle, ranking: Ranking | None, holding: Holding | No
 
 
 def lacking_notes(cycle: Cycle) -> Iterator[str]:
-    """What a dump lacks and would only add reasons."""
+    """Yield what the dump lacks, if it would only add reasons."""
     lacking = [one for one in cycle.unheard if one.kind is UnevaluatedKind.OBJECTS]
     if lacking and cycle.outcome is not Outcome.UNDECIDED:
         yield f"{'; '.join(map(not_in_the_dump, lacking))}; no node fits either way"
@@ -159,21 +161,21 @@ def lacking_notes(cycle: Cycle) -> Iterator[str]:
 
 
 COMMAND = "$ "
-"""How a detail begins that is a command to be copied."""
+"""The start of a detail that is a command to be copied."""
 
 
 def causes(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """Why no node fits; nothing where one does."""
+    """Return why no node fits; empty if one does."""
     return () if diagnosis.feasible else because(diagnosis)
 
 
 def roots(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """What lies behind the causes: a driver that does not run, a controller that fails."""
+    """Return the root causes, such as a driver that does not run or a controller that fails."""
     return tuple(root.text for root in root_causes(diagnosis)[:MOST_ROOT_CAUSES])
 
 
 def indecisive_facts(explanation: Explanation) -> Iterator[Fact]:
-    """What a reader may expect to decide, and does not; a line for each."""
+    """Yield a line for each thing that a reader may expect to decide and that does not."""
     setup = explanation.setup
     profiles = () if setup is None or setup.forced_profile is not None else setup.scheduler_names
     for number, one in enumerate(islice(indecisive(explanation.cycle, sorted(profiles)), MOST_ROOT_CAUSES)):
@@ -181,7 +183,7 @@ def indecisive_facts(explanation: Explanation) -> Iterator[Fact]:
 
 
 def volume_facts(diagnosis: Diagnosis) -> Iterator[Fact]:
-    """Where the bound volumes are that leave a pod only some of the nodes, on which it fits."""
+    """Yield the location of bound volumes that exclude nodes, if the pod fits other nodes."""
     findings = [one for group in diagnosis.groups for one in group.exemplar.findings if diagnosis.feasible]
     told: dict[str, None] = {}
     for one in findings:
@@ -198,15 +200,15 @@ def volume_facts(diagnosis: Diagnosis) -> Iterator[Fact]:
 
 
 def event_text(cycle: Cycle, holding: Holding | None) -> str:
-    """The event's text as kube-scheduler writes it, whole, so that a search finds it; none for a pod that does not come
-    to the queue, about which it writes nothing."""
+    """Return the event's text as kube-scheduler writes it, whole, so that a search finds it. Empty for a pod that does
+    not enter the queue, because kube-scheduler writes no event for it."""
     if _lacks_room(cycle, holding) and holding is not None and holding.group is not None:
         return holding.group.message
     return "" if cycle.outcome is Outcome.GATED or cycle.pod.spec.node_name else cycle.message
 
 
 def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Holding | None = None) -> str:
-    """`shop/web-0 cannot be scheduled: 0 of 5 nodes fit`."""
+    """Return `shop/web-0 is unschedulable: 0 of 5 nodes fit`."""
     cycle = diagnosis.cycle
     key = cycle.pod.key
     taken = cycle.outcome is Outcome.GATED or any(one.kind is UnevaluatedKind.SCHEDULER for one in cycle.unheard)
@@ -241,13 +243,13 @@ def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Hol
 
 
 def _lacks_room(cycle: Cycle, holding: Holding | None) -> bool:
-    """The pod would fit by itself, and its group does not."""
+    """Whether the pod fits alone, but its group does not."""
     group = None if holding is None else holding.group
     return group is not None and group.lacks_room and cycle.outcome is Outcome.SCHEDULED
 
 
 def then_text(diagnosis: Diagnosis, ranking: Ranking | None) -> str:
-    """The outcome of a pod that is held back, if it were released."""
+    """Return the outcome of a pod that is held back, if it were released."""
     cycle = diagnosis.cycle
     return f"it {_goes(cycle, ranking)}" if cycle.choice else f"it is unschedulable: {_why_not(diagnosis)}"
 

@@ -42,10 +42,10 @@ def pending_lines(
     notes: Sequence[str] = (),
     nothing: str = "",
 ) -> list[Text]:
-    """At most 30 lines, unless `wide`, which names every pod.
+    """Return at most 30 lines, unless `wide`, which names every pod.
 
-    `fix_of` gives the first fix for a group that is shown; `competing` pods are new, and all of them are to come.
-    `nothing` is said where there are no pods.
+    `fix_of` returns the first fix of a group that is shown. `competing` pods are new, and all of them are to be
+    created. `nothing` is the title if there are no pods.
     """
     if not answers:
         return title_lines(nothing, Tone.GOOD, width)
@@ -54,14 +54,14 @@ def pending_lines(
     told: dict[int, FixView | None] = {}
 
     def fix(group: CauseGroup) -> FixView | None:
-        """To be looked for once."""
+        """Return the fix of a group, which is computed only once."""
         if id(group) not in told:
             told[id(group)] = fix_of(group)
         return told[id(group)]
 
     room = MOST_LINES - len(head)
     blocks: list[list[Text]] = []
-    for events in range(len(found) if wide else min(len(found), MOST_LINES), -1, -1):  # the small groups do without
+    for events in range(len(found) if wide else min(len(found), MOST_LINES), -1, -1):  # small groups omit the event
         blocks = list(_blocks(found, fix, width, wide=wide, events=events))
         if wide or (len(blocks) == len(found) and sum(map(len, blocks)) <= room):
             break
@@ -82,7 +82,7 @@ def pending_lines(
 
 
 def are_several(answers: Sequence[PodAnswer]) -> bool:
-    """Whether more than one fits, so that they could take room from each other."""
+    """Whether more than one pod fits, so that they could take room from each other."""
     return sum(answer.outcome is Outcome.SCHEDULED for answer in answers) > 1
 
 
@@ -94,7 +94,7 @@ def pending_tone(answers: Sequence[PodAnswer]) -> Tone:
 
 
 def pending_sentence(answers: Sequence[PodAnswer]) -> str:
-    """`12 pods: 3 can be scheduled, 9 cannot`."""
+    """Return `12 pods: 3 can be scheduled, 9 cannot`."""
     parts: Counter[str] = Counter()
     for (outcome, state), number in counts(answers).items():
         parts[row_named(state or decision_name(outcome)).counted] += number
@@ -107,14 +107,14 @@ def pending_sentence(answers: Sequence[PodAnswer]) -> str:
 
 
 def evicted_note(evicted: Sequence[str]) -> tuple[str, ...]:
-    """A line about the pods that preemption evicts for the pending ones; none where there are none."""
+    """Return a line about the pods that preemption evicts for the pending ones; empty if there are none."""
     if not evicted:
         return ()
     return (f"preemption evicts {listed(evicted, SHOWN_OTHERS)}; kschedx simulate shows where they are rescheduled",)
 
 
 def wanted_labels(findings: Sequence[Finding]) -> str:
-    """Of those about the labels of nodes, whose headlines name none of them."""
+    """Return the requirements of findings about node labels, because their headlines name no labels."""
     of_labels = (describe(one) for one in findings if isinstance(one, NodeAffinityMismatch))
     return "; ".join(SEPARATOR.join(fact.items) for words in of_labels for fact in words.facts)
 
@@ -127,8 +127,8 @@ def _taken(taken: Taken) -> str:
 def _blocks(
     found: Sequence[CauseGroup], fix_of: Callable[[CauseGroup], FixView | None], width: int, *, wide: bool, events: int
 ) -> Iterator[list[Text]]:
-    """Those that the screen has room for, and one more; all with `wide`. Each begins with a blank line. So many of the
-    first have kube-scheduler's text."""
+    """Yield the blocks for which the screen has room, and one more; all with `wide`. Each begins with a blank line. The
+    first `events` of them have kube-scheduler's text."""
     lines = 0
     for number, group in enumerate(found):
         block = [BLANK, *_block(group, fix_of, width, wide=wide, event=number < events)]
@@ -178,7 +178,7 @@ def cause_tone(group: CauseGroup) -> Tone:
 
 
 def cause_facts(group: CauseGroup) -> Iterator[Fact]:
-    """What is said of a group beside its title, its event, and its fix."""
+    """Yield the facts of a group besides its title, its event, and its fix."""
     first = group.first
     if first.wants:
         yield Fact(label=REQUIRES, items=(first.wants,))
@@ -191,12 +191,12 @@ def cause_facts(group: CauseGroup) -> Iterator[Fact]:
 
 
 def is_event(answer: PodAnswer) -> bool:
-    """Whether its message is kube-scheduler's event; else it is what is behind a state."""
+    """Whether the message is kube-scheduler's event; otherwise, it is the cause of a state."""
     return answer.state in ("", "WaitingForGang")
 
 
 def _members(group: CauseGroup, width: int, *, wide: bool) -> list[Text]:
-    """Whose pods they are, or with `wide`, and where they go, each by its name."""
+    """Return the owners of the pods, or, with `wide` or for pods with nodes, the pods by name and their nodes."""
     good = group.first.outcome is Outcome.SCHEDULED and not group.first.state
     owners = Counter(map(_owned, group.answers)).most_common()
     names = [f"{name} × {number:,}" if number > 1 else name for name, number in owners]
@@ -213,7 +213,8 @@ def _members(group: CauseGroup, width: int, *, wide: bool) -> list[Text]:
 
 
 def _places(group: CauseGroup) -> list[str]:
-    """`shop/web (Deployment) × 5 → node-1 × 3, node-2 × 2`, and where a pod that is alone goes."""
+    """Return `shop/web (Deployment) × 5 → node-1 × 3, node-2 × 2`, and the node of each pod that is its owner's only
+    one."""
     of_owner: dict[str, list[PodAnswer]] = {}
     for answer in group.answers:
         of_owner.setdefault(_owned(answer), []).append(answer)
@@ -229,7 +230,7 @@ def _places(group: CauseGroup) -> list[str]:
 
 
 def _owned(answer: PodAnswer) -> str:
-    """`shop/web (Deployment)`, or the pod's own name."""
+    """Return `shop/web (Deployment)`, or the pod's own name."""
     kind, _, name = answer.owner.partition(" ")
     return f"{answer.pod.partition('/')[0]}/{name} ({kind})" if kind else _named(answer)
 
@@ -241,13 +242,13 @@ def _named(answer: PodAnswer) -> str:
 
 
 def cause_title(group: CauseGroup) -> str:
-    """What all pods of a group have in common, with their number."""
+    """Return what all pods of a group have in common, with their number."""
     title, number = cause_text(group.first), len(group.answers)
     return f"{count(number, 'pod')}: {title}" if number > 1 else title
 
 
 def cause_text(answer: PodAnswer) -> str:
-    """Its outcome, or what rejects it, in a line."""
+    """Return its outcome, or what rejects it, in one line."""
     match answer.outcome:
         case _ if answer.state and answer.headlines:
             return answer.headlines[0]

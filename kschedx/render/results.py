@@ -1,6 +1,7 @@
-"""The library's results (`kschedx.results.Shown`) as screens, pages, and cards: the one table of what shows which.
+"""The library's results (`kschedx.results.Shown`) as screens, pages, and cards. This module has the only table of which
+function renders which result.
 
-A renderer is imported when a result is shown, since each loads a part of kschedx that the others do not need.
+A renderer is imported when a result is shown, because each loads a part of kschedx that the others do not need.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ LINES: Mapping[str, str] = {
     "Survival": "survival.survival_lines",
     "Tuning": "tuning.tuning_lines",
 }
-"""A result's class to the function of `kschedx.render` that gives its screen; the others' screens take more."""
+"""A result's class to the function of `kschedx.render` that returns its screen. Screens of the other classes need more
+arguments."""
 PAGES: Mapping[str, str] = {
     "Comparison": "page.reports.result_comparison_page",
     "Descheduling": "descheduling.descheduling_page",
@@ -36,7 +38,8 @@ PAGES: Mapping[str, str] = {
     "Survival": "survival.survival_page",
     "Tuning": "tuning.tuning_page",
 }
-"""The same for its page, without the details that can only be read where something can be opened."""
+"""A result's class to the function that returns its page, without the details that can only be read in a viewer that
+opens them."""
 
 
 def _renderer(result: Shown, table: Mapping[str, str]) -> Callable[..., object]:
@@ -56,12 +59,12 @@ def page(result: Shown) -> Page:
 
 
 def screen(result: Shown) -> str:
-    """Its first screen as text, 100 columns wide."""
+    """Return the result's first screen as text, 100 columns wide."""
     return page(result).screen
 
 
 def card(result: Shown) -> str:
-    """An SVG picture."""
+    """Return the result as an SVG picture."""
     from kschedx.render.page.svg import svg
 
     return svg(page(result))

@@ -1,4 +1,4 @@
-"""Why cluster-autoscaler keeps a node, or how it lets it go."""
+"""Why cluster-autoscaler or Karpenter keeps a node, or how it removes it."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from kschedx.render.wording import Fact, amount, count, listed
 from kschedx.simulate.compaction import EmptiedTogether
 
 NAMES = 3
-"""Names that are shown of many."""
+"""The number of names that are shown of many."""
 
 
 def removal_text(found: Removal) -> str:
-    """Of a node that can be removed."""
+    """Return the text about a node that can be removed."""
     moving = len(found.places)
     pods = (
         f", {count(moving, 'pod')} {'moves' if moving == 1 else 'move'} to other nodes" if moving else ", it is empty"
@@ -56,7 +56,7 @@ def removal_text(found: Removal) -> str:
 
 
 def unremovable_text(found: Removal, reason: Unremovable) -> str:
-    """Goes on from `cluster-autoscaler keeps it,`."""
+    """Return the text after `cluster-autoscaler keeps it,`."""
     group = found.group
     match reason:
         case Unremovable.SCALE_DOWN_DISABLED:
@@ -106,7 +106,7 @@ def unremovable_text(found: Removal, reason: Unremovable) -> str:
 
 
 def removal_label(found: Removal) -> str:
-    """What fits in a row of a table."""
+    """Return the result in a few words for a row of a table."""
     if found.is_removable:
         moving = len(found.places)
         return f"removed, {count(moving, 'pod')} {'moves' if moving == 1 else 'move'}" if moving else "removed"
@@ -126,7 +126,7 @@ def removal_label(found: Removal) -> str:
 
 
 def blocker_text(one: PodFate) -> str:
-    """Why a pod cannot go; empty of one that can."""
+    """Return why a pod cannot be evicted; empty if it can."""
     match one.blocker:
         case RemovalBlocker.CONTROLLER_NOT_FOUND:
             return f"its controller {one.controller} does not exist"
@@ -150,7 +150,7 @@ def blocker_text(one: PodFate) -> str:
 
 
 def utilization_text(used: Utilization) -> str:
-    """How much of the node is asked for."""
+    """Return how much of the node is requested."""
     asked, offered = amount(used.resource, used.requested), amount(used.resource, used.offered)
     return f"{round(100 * used.share)}% of its {used.resource} ({asked} of {offered})"
 
@@ -158,15 +158,15 @@ def utilization_text(used: Utilization) -> str:
 # The screen of `kschedx scale-down`.
 
 MOST_BLOCKERS = 5
-"""Pods that are shown on the first screen."""
+"""The number of pods that are shown on the first screen."""
 MOST_BLOCKS = 5
-"""Karpenter's nodes that have a block each; more are rows."""
+"""The maximum number of Karpenter's nodes that have a block each; more are rows."""
 MOST_NODES = 20
 MOST_COMMANDS = 3
-"""That remove one node each."""
+"""The maximum number of commands that remove one node each."""
 MOST_CAUSES = 5
 MOST_ITEMS = 10**9
-"""All of them."""
+"""Enough for all names."""
 
 
 def scale_down_screen(
@@ -179,8 +179,8 @@ def scale_down_screen(
     width: int,
     wide: bool = False,
 ) -> list[Text]:
-    """`asked` is None where no node is cluster-autoscaler's; `kept` are Karpenter's. One node's answer, or a row for
-    each of cluster-autoscaler's nodes and a block for each of Karpenter's."""
+    """Return the answer about one node, or a row for each of cluster-autoscaler's nodes and a block for each of
+    Karpenter's. `asked` is None if cluster-autoscaler has no node; `kept` are Karpenter's nodes."""
     view = scale_down_view(asked, removals, kept, consolidation, together, wide=wide)
     with short_node_names([] if asked is None else asked.autoscaler.snapshot.cluster.names):
         lines = title_lines(view.headline, view.tone, width)
@@ -210,7 +210,7 @@ def scale_down_screen(
 
 
 def _details(item: Item, width: int, *, wide: bool) -> list[Text]:
-    """Below the sentence of a node, which is its first fact."""
+    """Return the lines below the sentence of a node, which is its first fact."""
     facts = list(item.facts[1:])
     if item.members:
         facts.append(Fact(label="moves", items=item.members if wide else (listed(item.members, NAMES),)))
@@ -235,7 +235,8 @@ def _table(items: Sequence[Item], width: int, *, wide: bool) -> list[Text]:
 
 
 def together_facts(found: EmptiedTogether, most: int) -> Iterator[Fact]:
-    """Which nodes can go together, what they cost, and what blocks the others; of many nodes the first `most`."""
+    """Yield which nodes can be removed together, what they cost, and what blocks the others; of many nodes, the first
+    `most`."""
     price = f", {found.price:.2f} an hour" if found.price is not None else ""
     names = listed(found.nodes, most)
     told = f"{count(len(found.nodes), 'node')}{price}: {names}, {count(len(found.moves), 'pod')} moved"
@@ -250,7 +251,7 @@ def together_facts(found: EmptiedTogether, most: int) -> Iterator[Fact]:
 
 
 def consolidation_texts(found: Consolidation, names: Collection[str]) -> list[str]:
-    """What each of Karpenter's methods does; alone, the first nodes that go alone."""
+    """Return what each of Karpenter's methods does. For single-node consolidation, only the first nodes are named."""
     asked = {*names}
     commands = [one for one in found.commands if not asked.isdisjoint(one.nodes)]
     alone = [one for one in commands if one.method is Method.SINGLE_NODE][MOST_COMMANDS:]
@@ -280,7 +281,7 @@ def _scores(one: Command) -> str:
 
 
 def karpenter_basis(found: Consolidation | None) -> str:
-    """What the answer goes by."""
+    """Return what the answer is based on."""
     if found is None:
         return "Karpenter: prices and replacement nodes are not evaluated"
     parts = [f"Karpenter {found.follows}: each method by itself; it takes the first"]
@@ -300,7 +301,8 @@ def _balanced(balance: Balance) -> tuple[str, ...]:
 
 
 def _karpenter_facts(found: NodeDisruption, consolidation: Consolidation | None) -> tuple[Tone, tuple[Fact, ...]]:
-    """Whether the node goes, as far as that is decided, and why or why not."""
+    """Return the tone and facts of a node: whether Karpenter removes it, as far as that is decided, and why or why
+    not."""
     obstacles = [one.text for one in found.obstacles]
     goes = consolidation is not None and any(found.node in one.nodes for one in consolidation.commands)
     why = "" if consolidation is None else consolidation.kept.get(found.node, "")
@@ -356,7 +358,7 @@ def removal_facts(found: Removal, *, wide: bool = True) -> Iterator[Fact]:
 
 
 def removal_fixes(asked: ScaleDown, found: Removal) -> tuple[Fix, ...]:
-    """What would let it go, where that was tried."""
+    """Return the fix after which cluster-autoscaler removes the node, if one was tried."""
     after = asked.safe_to_evict(found)
     if after is None:
         return ()
@@ -389,8 +391,9 @@ def scale_down_view(
     wide: bool = True,
     most: int = 0,
 ) -> View:
-    """A row for each node, those that cluster-autoscaler removes first. Without `wide` long facts are cut, and fixes
-    are tried for a single node only. `most` are the names of nodes that go together."""
+    """Return a view with a row for each node; those that cluster-autoscaler removes come first. Without `wide`, long
+    facts are cut, and fixes are tried only for a single node. `most` is the number of names shown of nodes that can be
+    removed together."""
     ordered = sorted(removals, key=lambda one: (len(one.reasons), one.node))
     mended = asked if wide or len(removals) + len(kept) == 1 else None
     items = [_removal(mended, one, wide=wide) for one in ordered]
@@ -418,7 +421,8 @@ def scale_down_view(
 
 
 def _causes(items: Sequence[Item]) -> tuple[str, ...]:
-    """Why nodes stay, the commonest cause first: the autoscaler's names for cluster-autoscaler's nodes."""
+    """Return why nodes stay, most common cause first. Causes of cluster-autoscaler's nodes have the autoscaler's
+    names."""
     counts = Counter(
         item.kind if item.values[1] != "Karpenter" else str(item.values[2])
         for item in items
@@ -458,7 +462,8 @@ def _disruption(found: NodeDisruption, consolidation: Consolidation | None) -> I
 
 
 def _budget_fix(pool: str, place: int) -> Fix:
-    """A budget that is 0 allows one node; the simplest number that is not a share of an unknown size."""
+    """Return the fix for a budget that is 0: it allows one node, the simplest number that is not a share of an unknown
+    size."""
     patch = [{"op": "replace", "path": f"/spec/disruption/budgets/{place}/nodes", "value": "1"}]
     command = shell_command("kubectl patch nodepool {} --type json -p {}", pool, patch)
     title = f"allow 1 node in disruption budget {place + 1} of NodePool {pool}"

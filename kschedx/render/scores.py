@@ -1,4 +1,4 @@
-"""Which node wins and why: the ranking, and the score matrices."""
+"""The scores: the ranking, which shows the winning node and why it wins, and the score matrices."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from kschedx.render.words import describe
 from kschedx.snapshot.columns import ClusterRow, TableRow
 
 SHOWN = 4
-"""Nodes in the first screen's ranking."""
+"""The number of nodes in the first screen's ranking."""
 
 
 def signed(number: int) -> str:
-    """`+12`, `-3`, `·` for no difference."""
+    """Return `+12`, `-3`, or `·` for no difference."""
     return f"{number:+,}" if number else "·"
 
 
 def decision(ranking: Ranking) -> str:
-    """`NodeResourcesFit +9, ImageLocality +3, TaintToleration -2`."""
+    """Return `NodeResourcesFit +9, ImageLocality +3, TaintToleration -2`."""
     return listed([f"{lead.plugin} {lead.difference:+,}" for lead in ranking.leads], 4)
 
 
 def ranking_block(ranking: Ranking, width: int, shown: int = SHOWN, *, by_plugin: bool = True) -> list[Text]:
-    """The best nodes with their totals, and what each plugin adds to them."""
+    """Return the best nodes with their totals, and what each plugin contributes."""
     nodes = ranking.nodes[:shown]
     rows = [["rank", "node", "score", "behind"]]
     for number, node in enumerate(nodes, start=1):
@@ -50,7 +50,8 @@ def ranking_block(ranking: Ranking, width: int, shown: int = SHOWN, *, by_plugin
 
 
 def _by_plugin(nodes: tuple[ScoredNode, ...], ranking: Ranking, width: int) -> list[Text]:
-    """A row per plugin, a column per node: what the plugin adds to the total. As many nodes as the width takes."""
+    """Return a row for each plugin and a column for each node, with what the plugin adds to the total. It has as many
+    nodes as fit the width."""
     zero = [
         mine.plugin
         for index, mine in enumerate(nodes[0].contributions)
@@ -67,7 +68,7 @@ def _by_plugin(nodes: tuple[ScoredNode, ...], ranking: Ranking, width: int) -> l
 
 
 def _contributions(nodes: tuple[ScoredNode, ...], ranking: Ranking, without: frozenset[str]) -> list[list[str]]:
-    """Header, plugins and totals; the last column is the winner's lead, where the node behind it is shown too."""
+    """Return header, plugins, and totals. The last column is the winner's lead, if the node behind it is also shown."""
     leads = {lead.plugin: lead.difference for lead in ranking.leads} if ranking.winners < len(nodes) else None
     last = [] if leads is None else [f"#1 - #{ranking.winners + 1}"]
     rows = [["score × weight", "weight", *(f"#{number}" for number in range(1, len(nodes) + 1)), *last]]
@@ -84,7 +85,7 @@ def _contributions(nodes: tuple[ScoredNode, ...], ranking: Ranking, without: fro
 
 
 def initials(names: Iterable[str]) -> dict[str, str]:
-    """Each plugin's capitals as a column title, made longer where two would be the same: `NRF`, `TT`."""
+    """Return each plugin's capitals as a column title, longer if two would be the same: `NRF`, `TT`."""
     titles: dict[str, str] = {}
     for name in names:
         capitals = "".join(character for character in name if character.isupper()) or name[:3]
@@ -96,13 +97,13 @@ def initials(names: Iterable[str]) -> dict[str, str]:
 
 
 def legend(titles: dict[str, str], width: int, weights: dict[str, int] | None = None) -> list[Text]:
-    """What the columns' titles stand for."""
+    """Return the plugins that the columns' titles stand for."""
     items = (f"{title} {name}" + (f" ×{weights[name]}" if weights else "") for name, title in titles.items())
     return [text(row, DIM) for row in joined(map(visible, items), width)]
 
 
 def matrices(ranking: Ranking, width: int) -> list[Text]:
-    """All feasible nodes' scores: raw, normalized to 0..100, and weighted with totals."""
+    """Return the scores of all feasible nodes: raw, normalized to 0..100, and weighted with totals."""
     first = ranking.nodes[0]
     titles = initials(one.plugin for one in first.contributions)
     lines = legend(titles, width, {one.plugin: one.weight for one in first.contributions})
@@ -127,13 +128,13 @@ _MATRICES: tuple[tuple[str, Callable[[Contribution], int]], ...] = (
 )
 
 
-# Tables with a row for each node: who rejects it, plugin by plugin.
+# Tables with a row for each node and the plugins that reject it.
 
 PASSES, REJECTS, SKIPPED = "✓", "✗", "·"
 
 
 def verdict_table(cycle: Cycle, width: int) -> list[Text]:
-    """Nodes by plugins. The verdict is the first ✗: kube-scheduler looks no further."""
+    """Return nodes by plugins. The verdict is the first ✗, where kube-scheduler stops."""
     if cycle.filter is None or cycle.nodes is None:
         return []
     plugins = cycle.filter.plugins
@@ -154,7 +155,7 @@ def verdict_table(cycle: Cycle, width: int) -> list[Text]:
 
 
 def skipped_line(cycle: Cycle, width: int) -> list[Text]:
-    """The plugins that PreFilter found to have nothing to check for this pod."""
+    """Return the plugins that PreFilter skips because they have nothing to check for this pod."""
     assert cycle.filter is not None
     skipped = [plugin for plugin in cycle.profile.points.get("filter", ()) if plugin not in cycle.filter.plugins]
     told = f"skipped for this pod: {', '.join(skipped)}"
@@ -162,7 +163,7 @@ def skipped_line(cycle: Cycle, width: int) -> list[Text]:
 
 
 def node_rows(diagnosis: Diagnosis, width: int) -> list[Text]:
-    """A row per node of the cluster: its total and rank, or all that rejects it."""
+    """Return a row for each node of the cluster: its total and rank, or all that rejects it."""
     cycle = diagnosis.cycle
     totals: dict[str, str] = {}
     if cycle.scores is not None:
@@ -193,16 +194,16 @@ def _blockers(diagnosis: Diagnosis, row: TableRow) -> str:
 
 
 def tables(diagnosis: Diagnosis, width: int) -> list[Text]:
-    """The verdict table under its title."""
+    """Return the verdict table below its title."""
     table = verdict_table(diagnosis.cycle, width)
     return [text(f"verdicts on {count(diagnosis.total, 'node')}", BOLD), *table] if table else []
 
 
-# One node's whole story: every plugin's verdict on it, and its scores against the winner's.
+# One node in detail: every plugin's verdict on it, and its scores next to the winner's.
 
 
 def node_verdict_lines(diagnosis: Diagnosis, ranking: Ranking | None, name: str, width: int) -> list[Text]:
-    """`name` is a node of the cluster."""
+    """Return the verdicts and scores of a node. `name` is a node of the cluster."""
     cycle = diagnosis.cycle
     node = cycle.all_nodes.cluster.index[name]
     row = _row_of(cycle, node)
@@ -217,7 +218,7 @@ def node_verdict_lines(diagnosis: Diagnosis, ranking: Ranking | None, name: str,
 
 
 def _row_of(cycle: Cycle, node: ClusterRow) -> TableRow | None:
-    """The node's row in the nodes that PreFilter left in."""
+    """Return the node's row among the nodes that PreFilter did not exclude."""
     return None if cycle.nodes is None else cycle.nodes.row_of(node)
 
 
@@ -280,7 +281,7 @@ def _verdicts(diagnosis: Diagnosis, row: TableRow, width: int) -> list[Text]:
 
 
 def _scores(node: ScoredNode, ranking: Ranking) -> list[Text]:
-    """Raw, normalized and weighted of this node, and the winner's weighted score."""
+    """Return the raw, normalized, and weighted scores of this node, and the winner's weighted score."""
     winner = ranking.nodes[0]
     rows = [["plugin", "raw", "normalized", "weight", "weighted", "winner", "difference"]]
     for mine, best in zip(node.contributions, winner.contributions, strict=True):

@@ -1,4 +1,5 @@
-"""The screens of `kschedx why`: the first one in at most 30 lines, one node's story, a row per node, everything."""
+"""The screens of `kschedx why`: the first one in at most 30 lines, one node in detail, a row for each node, and
+everything."""
 
 from __future__ import annotations
 
@@ -58,22 +59,23 @@ from kschedx.render.words.resources import hardware_text
 MOST_LINES = 30
 MOST_GROUPS = 8
 MOST_FIXES = 9
-"""Lines."""
+"""The maximum number of lines for fixes."""
 MOST_NOTES = 3
 MOST_VICTIMS = 3
 MOST_LABELS = 4
-"""Lines."""
+"""The maximum number of lines for labels."""
 
 SAID = frozenset(
     {"bound-by-hand", "gated", "nominated-node-first", "runs-already", "single-feasible-node", "tie", ROUTINE}
 )
-"""Notes whose text the outcome's line has already, or that add nothing."""
+"""Ids of notes whose text the outcome's line already has, or that add nothing."""
 
 Block = Callable[[Level], list[Text]]
 
 
 def _nodes_of(explanation: Explanation) -> Sequence[str]:
-    """To be shown by their short names: none where the pod selects such a name, from which it could not be told."""
+    """Return the nodes that are shown by their short names: none if the pod selects a value that equals a short name,
+    because the two would look the same."""
     spec, names = explanation.cycle.pod.spec, explanation.cycle.all_nodes.names
     affinity = None if spec.affinity is None else spec.affinity.node_affinity
     required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
@@ -90,7 +92,7 @@ def why_lines(
     all_nodes: bool = False,
     wide: bool = False,
 ) -> list[Text]:
-    """The lines of a screen. Raises `InputError` for a node that the cluster does not have."""
+    """Return the lines of a screen. Raises `InputError` for a node that the cluster does not have."""
     diagnosis = Diagnosis(explanation.cycle)
     if nodes:
         return _stories(diagnosis, nodes, width)
@@ -111,7 +113,7 @@ def _screen(explanation: Explanation, diagnosis: Diagnosis, width: int, *, all_n
 
 
 def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> View:
-    """The answer about one pod, in the order in which it is read."""
+    """Return the answer about one pod, in reading order."""
     if explanation.lifecycle is not None:
         from kschedx.render.lifecycle import lifecycle_view  # most pods have none
 
@@ -140,7 +142,8 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
 
 
 def _of_running(explanation: Explanation) -> Iterator[str]:
-    """Why a running pod is on its node, and the command that moves it where it would get another."""
+    """Yield why a running pod is on its node, and the command that moves it, if it would now be assigned to another
+    node."""
     pod = explanation.cycle.pod
     for note in explanation.first_notes:
         if not isinstance(note, RunsAlready):
@@ -154,7 +157,7 @@ def _of_running(explanation: Explanation) -> Iterator[str]:
 
 
 def _since(note: RunsAlready) -> str:
-    """Why a pod is on a node that it would not be assigned to now; empty where it would."""
+    """Return why a pod is on a node that it would not be assigned to now; empty if it would."""
     if note.rejected_by:
         told = f"{note.node} would reject it now: {describe(note.rejected_by[0]).headline}"
         return f"{told}; the cluster has changed since, or spec.nodeName was written by hand"
@@ -170,7 +173,7 @@ def _since(note: RunsAlready) -> str:
 
 
 def _own_event(explanation: Explanation) -> str:
-    """What the cluster's own kube-scheduler says of a pod that cannot be decided here."""
+    """Return the message of the cluster's own kube-scheduler about a pod that kschedx cannot decide."""
     if explanation.outcome is not Outcome.UNDECIDED or explanation.holding.scheduler is not None:
         return ""
     theirs = recorded(explanation.cycle.snapshot, explanation.cycle.pod)
@@ -178,7 +181,7 @@ def _own_event(explanation: Explanation) -> str:
 
 
 def _headline(explanation: Explanation, diagnosis: Diagnosis, ranked: Ranking | None) -> str:
-    """kube-scheduler's decision, and what is under way for the pod."""
+    """Return kube-scheduler's decision, and what is in progress for the pod."""
     told = outcome_sentence(diagnosis, ranked, explanation.holding)
     match explanation.state.name:
         case "Nominated":
@@ -197,7 +200,7 @@ def nominated_text(explanation: Explanation) -> str:
 
 
 def _scale_up(explanation: Explanation) -> str:
-    """`cluster-autoscaler adds a node of group blue`."""
+    """Return `cluster-autoscaler adds a node of group blue`."""
     if (scaling := explanation.scaling) is not None:
         if scaling.choice is not None and scaling.choice.resizes:
             return f"cluster-autoscaler adds a node of group {scaling.choice.resizes[0].group}"
@@ -210,7 +213,7 @@ def _scale_up(explanation: Explanation) -> str:
 
 
 def _victims(explanation: Explanation) -> tuple[str, ...]:
-    """What a nominated pod waits for."""
+    """Return the terminating victims that block a nominated pod."""
     pods, told = explanation.cycle.snapshot.pods, []
     for key in explanation.victims:
         since = pods.deletion_timestamps[pods.rows[key]]
@@ -222,7 +225,7 @@ def _victims(explanation: Explanation) -> tuple[str, ...]:
 
 
 def _deciders(explanation: Explanation) -> Iterator[Decider]:
-    """Both where a cluster has both; most have none, so that each is loaded when it is there."""
+    """Yield what each autoscaler does. Most clusters have none, so each renderer is loaded only if needed."""
     if explanation.autoscaler is not None:
         from kschedx.render.autoscaler import autoscaler_decider
 
@@ -238,7 +241,7 @@ def _deciders(explanation: Explanation) -> Iterator[Decider]:
 def _head(
     explanation: Explanation, view: View, width: int, limit: int | None, *, wide: bool = False, about: str = ""
 ) -> list[Text]:
-    """Headline, causes, fixes, event."""
+    """Return headline, causes, fixes, and event."""
     facts: Iterable[Fact] = view.facts
     if wide:
         facts = holding_facts(explanation.holding, explanation.cycle, wide=True)
@@ -307,12 +310,12 @@ def _decider(decider: Decider, width: int, *, everything: bool = False) -> list[
 
 
 def _most_level(diagnosis: Diagnosis) -> Level:
-    """Where the pod has a node, what rejects the others is an aside."""
+    """Return the maximum level of detail: if the pod has a node, the other nodes' rejections get one line each."""
     return Level.LINE if diagnosis.feasible else Level.FULL
 
 
 def _sections(*blocks: list[Text]) -> list[Text]:
-    """Blocks that are not empty, a blank line between them."""
+    """Return the blocks that are not empty, with blank lines between them."""
     lines: list[Text] = []
     for block in blocks:
         if block:
@@ -321,7 +324,7 @@ def _sections(*blocks: list[Text]) -> list[Text]:
 
 
 def _blocks(diagnosis: Diagnosis, width: int) -> list[Block]:
-    """What rejects the pod, the nearest nodes first."""
+    """Return the blocks of what rejects the pod, nearest nodes first."""
     key = diagnosis.cycle.pod.key
     evicts = not diagnosis.feasible and diagnosis.cycle.outcome is not Outcome.SCHEDULED
     blocks: list[Block] = [
@@ -337,7 +340,8 @@ def _blocks(diagnosis: Diagnosis, width: int) -> list[Block]:
 
 
 def _fitted(blocks: list[Block], room: int, diagnosis: Diagnosis, *, most: Level) -> list[Text]:
-    """As many blocks as fit, each with as much as fits: the nearest in brief, all headlines, then facts, in order."""
+    """Return as many blocks as fit, each in as much detail as fits: first the nearest in brief and all headlines, then
+    facts, in order."""
     for shown in range(min(len(blocks), MOST_GROUPS), 0, -1):
         rest = _rest(diagnosis, len(blocks) - shown)
         levels = [min(most, Level.BRIEF), *[Level.LINE] * (shown - 1)]
@@ -358,7 +362,7 @@ def _fitted(blocks: list[Block], room: int, diagnosis: Diagnosis, *, most: Level
 
 
 def _stacked(blocks: list[list[Text]], levels: list[Level]) -> list[Text]:
-    """Blocks below each other, those that are more than a headline set apart by blank lines."""
+    """Return the blocks below each other; blank lines separate those that are more than a headline."""
     lines: list[Text] = []
     for number, block in enumerate(blocks):
         if lines and max(levels[number - 1 : number + 1]) > Level.LINE:
@@ -378,9 +382,9 @@ def _rest(diagnosis: Diagnosis, hidden: int) -> list[Text]:
 
 
 def _steps(explanation: Explanation, width: int) -> list[Text]:
-    """What would be done on the chosen node before the pod is bound, and what would fail there."""
+    """Return what kube-scheduler would do on the chosen node before it binds the pod, and what would fail there."""
     points: dict[str, list[str]] = {}
-    """What is shown, to the steps that it covers: reserving and binding a volume are one thing for the reader."""
+    """Lines to the steps that they cover: for a reader, reserving and binding a volume are one step."""
     for point, status in explanation.cycle.dry_steps:
         headlines = [describe(finding).headline for finding in status.findings]
         if not headlines and not (status.is_success or status.is_skip):
@@ -395,7 +399,7 @@ def _steps(explanation: Explanation, width: int) -> list[Text]:
 
 
 def _labels(diagnosis: Diagnosis, width: int) -> list[Text]:
-    """Labels that are asked for and that no node has."""
+    """Return the labels that are required and that no node has."""
     items = tuple(map(label_hint_text, diagnosis.hints))
     lines = fact_lines(Fact(label="labels", items=items), width, MOST_LABELS) if items else []
     for hint in diagnosis.hardware:
@@ -425,7 +429,7 @@ def _hint(explanation: Explanation, diagnosis: Diagnosis, about: str, width: int
 
 
 def _about(diagnosis: Diagnosis) -> str:
-    """The command that explains the first cause."""
+    """Return the command that explains the first cause."""
     if diagnosis.feasible:
         return ""
     return next((f"kschedx reason {one.reason}" for one in main_findings(diagnosis)), "")

@@ -1,4 +1,4 @@
-"""What changes did beside what was asked: whom they drove away, how far rollouts came."""
+"""The screens of simulations, drains, and `kschedx fit`: outcomes of pods, effects of changes, and rollouts."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ from kschedx.simulate.simulation import PODS, KueueResult, NodeUse, Simulation, 
 from kschedx.simulate.ties import OtherOutcomes
 
 _BY_NAME = frozenset({ChangeVerb.DELETE, ChangeVerb.SCALE})
-"""Who goes is what the change says."""
+"""Verbs of changes that themselves show which pods are deleted."""
 
 
 def change_lines(simulation: Simulation, width: int, most: int) -> list[Text]:
-    """A line for each change that drove pods off their nodes or that is undone, and for each rollout."""
+    """Return a line for each change that evicts or deletes pods or that is undone, and for each rollout."""
     lines: list[Text] = []
     told = [*_effects(simulation)]
     for text in told[:most]:
@@ -94,7 +94,7 @@ def _effects(simulation: Simulation) -> Iterator[str]:
 
 
 def rollout_text(found: Rollout) -> str:
-    """How far it came, and in what bounds."""
+    """Return the progress of the rollout, and its bounds."""
     name = found.workload.reference
     if isinstance(found.strategy, NoRollout):
         return f"{name}: {_kept(found.strategy)}"
@@ -110,7 +110,7 @@ def rollout_text(found: Rollout) -> str:
 
 
 def strategy_text(strategy: UpdateStrategy) -> str:
-    """What is assumed of how pods are replaced."""
+    """Return the update strategy that is assumed."""
     match strategy:
         case RollingUpdate(is_recreate=True):
             return "strategy Recreate"
@@ -149,7 +149,7 @@ SHORT_BAR = 5
 
 
 class Shown(Struct, frozen=True):
-    """How many of each are shown: workloads, nodes of both ends, causes."""
+    """How many entries are shown: workloads, the most and least used nodes, and causes."""
 
     workloads: int
     nodes: int
@@ -157,7 +157,7 @@ class Shown(Struct, frozen=True):
 
 
 SHOWN_ROWS = (Shown(8, 3, 3), Shown(6, 3, 2), Shown(5, 2, 1), Shown(3, 2, 1), Shown(2, 1, 1))
-"""What is tried until a screen is short enough."""
+"""Sizes that are tried until the screen is short enough."""
 ALL = Shown(1_000_000, 1_000_000, 1_000_000)
 
 
@@ -175,9 +175,11 @@ def drains_lines(
     forced: Sequence[DrainResult] = (),
     wide: bool = False,
 ) -> list[Text]:
-    """What stops a drain comes first, and what would let it go on; of `each` node by itself, a line. `forced` are the
-    drains that kubectl refuses, with the flags that it wants. At most 30 lines, unless `wide` or drains that stop take
-    more."""
+    """Return what blocks a drain, and what unblocks it; with `each`, a line for each node by itself.
+
+    `forced` are the drains that kubectl refuses, with the flags that it requires. At most 30 lines, unless `wide` or
+    blocked drains need more.
+    """
     with_flags = {one.node: one for one in forced}
     drained = simulation.drained
     if each:
@@ -201,7 +203,7 @@ def drains_lines(
 def simulation_lines(
     simulation: Simulation, *, width: int, steps: bool = False, wide: bool = False, ties: str | None = None
 ) -> list[Text]:
-    """At most 30 lines, unless `wide` or `steps`, or drains and changes take more."""
+    """Return at most 30 lines, unless `wide` or `steps`, or drains and changes need more."""
     mending = SharedFixes(simulation)
     first = title_lines(simulation_headline(simulation), simulation_tone(simulation), width)
     if simulation.changes:
@@ -262,13 +264,13 @@ def _noun(lifecycle: Lifecycle) -> str:
 
 
 def simulation_headline(simulation: Simulation) -> str:
-    """How many pods have each outcome."""
+    """Return how many pods have each outcome."""
     placed, pending, undecided = len(simulation.placed), len(simulation.pending), len(simulation.undecided)
     is_open = not placed and 0 < pending == undecided
     goal = simulation.goal
     parts = [] if goal is None else [goal_text(goal)]
     if goal is not None and not goal.is_reached and not placed and not pending:
-        pass  # its pods are never put into the queue
+        pass  # its pods never enter the queue
     elif not placed and not pending:
         drained = simulation.drained
         if not all(one.is_done for one in drained):
@@ -318,7 +320,7 @@ def _kueue(kueue: KueueResult, width: int, most: int) -> list[Text]:
 
 
 def _kueue_facts(kueue: KueueResult, most: int) -> Iterator[Fact]:
-    """Which Workloads Kueue admits, evicts, and leaves pending."""
+    """Yield which Workloads Kueue admits, evicts, and leaves pending."""
     told = (("admits", kueue.admitted), ("evicts", kueue.evicted), ("does not admit", kueue.pending))
     parts = tuple(f"{verb} {listed(names, most, conjunction='and')}" for verb, names in told if names)
     if parts:
@@ -328,7 +330,8 @@ def _kueue_facts(kueue: KueueResult, most: int) -> Iterator[Fact]:
 
 
 def simulation_facts(simulation: Simulation) -> Iterator[Fact]:
-    """What the changes do to pods and nodes, before the workloads: as the screen, with every entry."""
+    """Yield the effects of the changes on pods and nodes, before the workloads: those of the screen, with every
+    entry."""
     for told in _effects(simulation):
         yield Fact(label="effect", items=(told,))
     for rollout in sorted(simulation.rolled_out, key=lambda one: one.is_done):
@@ -346,7 +349,7 @@ def simulation_facts(simulation: Simulation) -> Iterator[Fact]:
 
 
 def shown_workloads(simulation: Simulation) -> list[WorkloadResult]:
-    """Those that lack most nodes or pods first, then those that lose most."""
+    """Return the workloads with the most pending or refused pods first, then those that lose most."""
 
     def rank(one: WorkloadResult) -> tuple[int, int, int]:
         return -one.refused - len(one.pending), -len(one.evicted), -len(one.placed)
@@ -363,7 +366,7 @@ def _workloads(simulation: Simulation, mending: SharedFixes, width: int, most: i
 
 
 def _states(simulation: Simulation, width: int, most: int) -> list[Text]:
-    """What no decision of kube-scheduler explains, with the first cause and the first fix of each."""
+    """Return the states that no decision of kube-scheduler explains, with the first cause and the first fix of each."""
     lines = [BLANK] if simulation.states else []
     for one in simulation.states[:most]:
         view = explanation_view(one)
@@ -412,7 +415,7 @@ def _workload(result: WorkloadResult, mending: SharedFixes, width: int) -> list[
 
 
 def _spread(nodes: Mapping[str, int]) -> str:
-    """`on node-1 ×3, node-2`; nodes that are many are counted."""
+    """Return `on node-1 ×3, node-2`; if there are many nodes, their number."""
     if len(nodes) > SHOWN_PLACES:
         return f"on {len(nodes):,} nodes"
     if len(nodes) == 1:
@@ -454,7 +457,7 @@ def _nodes(simulation: Simulation, width: int, most: int) -> list[Text]:
 
 
 def shown_resources(simulation: Simulation) -> tuple[str, ...]:
-    """cpu, memory, pods, and what else the pods of the queue ask for, as long as it fits."""
+    """Return cpu, memory, pods, and one more resource that the pods of the queue request."""
     pods = simulation.run.cluster.pods
     nodes = simulation.run.scheduler.nodes
     asked = pods.requests(nodes.options)
@@ -465,7 +468,7 @@ def shown_resources(simulation: Simulation) -> tuple[str, ...]:
 
 
 def _bar(before: NodeUse | None, after: NodeUse, resource: str, size: int) -> str:
-    """`██████░░░░ 40→62%`."""
+    """Return `██████░░░░ 40→62%`."""
     if not after.allocatable.get(resource):
         return "-"
     now = after.percent(resource)
@@ -475,7 +478,7 @@ def _bar(before: NodeUse | None, after: NodeUse, resource: str, size: int) -> st
     return f"{'█' * filled}{'░' * (size - filled)} {told}"
 
 
-# --- who stays behind
+# --- pending pods
 
 
 def _pending(
@@ -487,8 +490,8 @@ def _pending(
     named: int,
     above: Mapping[str, Workload] = {},
 ) -> list[Text]:
-    """By cause, the most common first; with a fix for all, unless all are of one workload, which has it
-    `above`."""
+    """Return the pending pods by cause, most common first. Each cause has a fix for all its pods, unless all are of one
+    workload, which has its fix `above`."""
     causes: dict[str, list[str]] = {}
     for pod, message in simulation.messages.items():
         causes.setdefault(message.partition(" preemption: ")[0], []).append(pod)
@@ -518,7 +521,7 @@ def _steps(simulation: Simulation, width: int) -> list[Text]:
 
 
 def decision_text(step: QueueStep) -> str:
-    """One decision in a line."""
+    """Return one decision in one line."""
     if step.node is not None:
         others = 0 if step.decision is None else len(step.decision.choice) - 1
         return f"✓ {step.key} → {step.names([step.node])[0]}" + (
@@ -532,7 +535,8 @@ def decision_text(step: QueueStep) -> str:
 
 
 def ties_text(found: OtherOutcomes, choices: Sequence[str] = ()) -> str:
-    """Whether it matters how ties fall, and which `choices` controllers make beside the scheduler."""
+    """Return whether random choices among tied nodes change the result, and which `choices` controllers make besides
+    the scheduler."""
     told = _scheduler_ties(found)
     return f"{told}; controllers choose {', '.join(choices)}" if choices else told
 
@@ -563,7 +567,7 @@ def _nodes_of(found: Fit) -> Sequence[str]:
 
 @shortens(_nodes_of)
 def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
-    """The number, what would be enough, where they go, and what stops the next one."""
+    """Return the number, what would be enough, where the pods go, and what rejects the next one."""
     lines = title_lines(fit_headline(found), fit_tone(found), width)
     for told in fit_details(found):
         lines += paragraph(told, width, first="  ")
@@ -583,8 +587,8 @@ def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
 
 
 def displaced_text(moved: Sequence[str], waiting: Sequence[str], gone: Sequence[str]) -> str:
-    """`: 3 pods move, shop/web-0 loses its node and stays pending`: what changes do to pods that have nodes. `gone` are
-    those that no controller recreates."""
+    """Return `: 3 pods move, shop/web-0 loses its node and stays pending`: the effect of changes on pods that have
+    nodes. `gone` are pods that no controller recreates."""
     parts = [f"{count(len(moved), 'pod')} {'moves' if len(moved) == 1 else 'move'}"] if moved else []
     if waiting:
         lost = "loses its node and stays" if len(waiting) == 1 else "lose their nodes and stay"
@@ -595,14 +599,15 @@ def displaced_text(moved: Sequence[str], waiting: Sequence[str], gone: Sequence[
 
 
 def fit_fixes(found: Fit) -> tuple[FixView, ...]:
-    """What makes room for the next pod."""
+    """Return the fixes that make room for the next pod."""
     stopped = found.stopped
     for_whom = "for one more" if found.wanted is None or found.wanted - found.count > 1 else ""
     return () if stopped is None else tuple(FixView(title=fix.title, seen=for_whom) for fix in stopped.fixes[:2])
 
 
 def fit_details(found: Fit) -> Iterator[str]:
-    """The pods' own state or the room beside it, the changes that were applied, and how many nodes would be enough."""
+    """Yield the pods' own state or the room besides it, the changes that were applied, and how many nodes would be
+    enough."""
     if found.lifecycle is not None:
         yield _room(found) if found.is_held else headline(found.lifecycle)
         yield from causes(found.lifecycle)
@@ -616,7 +621,7 @@ def fit_details(found: Fit) -> Iterator[str]:
 
 
 def _room(found: Fit) -> str:
-    """What is counted, of pods that their own state holds."""
+    """Return how many pods the nodes have room for, if the pods' own state holds them."""
     if not found.count:
         return "no node has room for one more"
     number = f"{'at least ' if found.is_bounded and found.wanted is None else ''}{found.count:,}"
@@ -624,7 +629,7 @@ def _room(found: Fit) -> str:
 
 
 def _enough(found: Fit) -> str:
-    """`2 more nodes like node-3, or 4 like node-1`."""
+    """Return `2 more nodes like node-3, or 4 like node-1`."""
     first, *others = found.missing
     every = [f"{count(first.nodes, 'more node')} like {first.like}"]
     every += [f"{one.nodes:,} like {one.like}" for one in others]

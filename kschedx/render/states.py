@@ -1,7 +1,7 @@
-"""The states that a pod or workload can be in: the one table of headlines and exit codes.
+"""The states that a pod or workload can be in: the only table of headlines and exit codes.
 
-`why` first determines the state and then answers the question that the state raises: a pod that has a node does not
-wait for kube-scheduler, and a suspended Job has no pods. The order of `STATES` is the order of precedence.
+`why` first determines the state, then answers the question that the state raises. For example, kube-scheduler no longer
+decides about a pod that has a node, and a suspended Job has no pods. The order of `STATES` is the order of precedence.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class ExitCode(IntEnum):
     UNDECIDED = 3
     """kschedx cannot decide, and names what it needs."""
     INTERNAL = 70
-    """A defect of kschedx: no answer at all (EX_SOFTWARE of sysexits.h)."""
+    """A defect of kschedx, without any answer (EX_SOFTWARE of sysexits.h)."""
 
 
 class Facts(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is known about a state. `subject` is `shop/web-0`, or `shop/deploy/web` for a workload."""
+    """The facts about a state. `subject` is `shop/web-0`, or `shop/deploy/web` for a workload."""
 
     is_open: ClassVar[bool] = False
-    """Where the pod would go once the state ends is part of the answer."""
+    """Whether the answer includes where the pod would go once the state ends."""
 
     subject: str
 
@@ -47,7 +47,7 @@ class NamespaceTerminating(Facts, frozen=True, kw_only=True):
     namespace: str
     since: str = ""
     remaining: tuple[str, ...] = ()
-    """What keeps the namespace from going, in the words of its conditions."""
+    """What blocks the deletion of the namespace, in the words of its conditions."""
     is_pod: bool = False
 
     @property
@@ -61,30 +61,30 @@ class BeingDeleted(Facts, frozen=True, kw_only=True):
     finalizers: tuple[str, ...] = ()
     is_workload: bool = False
     is_node_lost: bool = False
-    """The node is NotReady or gone, so that no kubelet confirms the deletion."""
+    """Whether the node is NotReady or gone, so that no kubelet confirms the deletion."""
     owner: str = ""
-    """`StatefulSet db`."""
+    """The pod's controller, such as `StatefulSet db`."""
     barrier: str = ""
     """Why the DaemonSet creates no other pod there: `the node has the taint ...`."""
 
 
 class Finished(Facts, frozen=True, kw_only=True):
     phase: str
-    """Of a pod, or the condition of a Job."""
+    """The phase of a pod, or the condition of a Job."""
     message: str = ""
 
 
 class Failed(Facts, frozen=True, kw_only=True):
     reason: str = ""
-    """`OutOfcpu`, `Evicted`, or of a Job `BackoffLimitExceeded`."""
+    """`OutOfcpu`, `Evicted`, or, for a Job, `BackoffLimitExceeded`."""
     message: str = ""
     node: str = ""
     owner: str = ""
-    """`ReplicaSet web-1`, which creates another pod."""
+    """The controller that creates another pod, such as `ReplicaSet web-1`."""
     pods: tuple[str, ...] = ()
-    """Of a Job, pods that failed."""
+    """The failed pods of a Job."""
     container: str = ""
-    """Of a pod, the container that ended with an error."""
+    """The container of a pod that ended with an error."""
 
     @property
     def told(self) -> str:
@@ -92,14 +92,14 @@ class Failed(Facts, frozen=True, kw_only=True):
 
 
 class RejectedByKubelet(Facts, frozen=True, kw_only=True):
-    """A workload that lacks pods, since kubelets fail the ones that kube-scheduler assigns to their nodes."""
+    """A workload that lacks pods, because kubelets reject the ones that kube-scheduler assigns to their nodes."""
 
     reason: str
-    """`TopologyAffinityError`."""
+    """The reason of the rejection, such as `TopologyAffinityError`."""
     message: str
     nodes: tuple[str, ...]
     pods: int
-    """How many have failed so."""
+    """The number of pods that failed for this reason."""
 
     @property
     def told(self) -> str:
@@ -113,16 +113,16 @@ class OfEndedJob(Facts, frozen=True, kw_only=True):
 
     job: str
     reason: str
-    """`DeadlineExceeded`, or the condition where that gives none."""
+    """`DeadlineExceeded`, or the condition if it has no reason."""
     message: str = ""
 
 
 class KeptBySidecar(Facts, frozen=True, kw_only=True):
-    """A running pod of a Job of which some containers have ended without an error, and others run on."""
+    """A running pod of a Job in which some containers have ended without an error and others still run."""
 
     node: str
     running: str
-    """`proxy and agent`."""
+    """The containers that still run, such as `proxy and agent`."""
     ended: str
 
 
@@ -132,11 +132,11 @@ class ScaledToZero(Facts, frozen=True, kw_only=True):
     field: str
     """`spec.replicas` or `spec.parallelism`."""
     autoscaler: str = ""
-    """`ScaledObject web`, which keeps it there."""
+    """The autoscaler that scaled it to zero, such as `ScaledObject web`."""
     why: str = ""
-    """By which of the autoscaler's fields."""
+    """The field of the autoscaler that causes it."""
     disabled: str = ""
-    """`HorizontalPodAutoscaler web`, which does nothing while there are no replicas."""
+    """The autoscaler that is disabled while there are no replicas, such as `HorizontalPodAutoscaler web`."""
 
     @property
     def told(self) -> str:
@@ -153,13 +153,13 @@ class Suspended(Facts, frozen=True, kw_only=True):
     queue: str = ""
     """The LocalQueue of Kueue, which resumes the workload when it admits it."""
     message: str = ""
-    """What Kueue says of its quota."""
+    """Kueue's message about its quota."""
     waits: str = ""
-    """For what, in Kueue."""
+    """The state in Kueue, as a predicate."""
     meant: str = ""
-    """The LocalQueue that may be meant, where `queue` does not exist."""
+    """The LocalQueue that is probably meant, if `queue` does not exist."""
     inactive: str = ""
-    """Its Workload, where Kueue does not look at that."""
+    """Its Workload, if that is deactivated, so that Kueue ignores it."""
 
     @property
     def by(self) -> str:
@@ -169,8 +169,8 @@ class Suspended(Facts, frozen=True, kw_only=True):
 
 
 def kueue_wait(verdict: Verdict) -> str:
-    """What a Workload of Kueue waits for, as a predicate."""
-    from kschedx.kueue.verdict import Wait  # only a cluster with Kueue needs it
+    """Return the state of a Workload in Kueue, as a predicate."""
+    from kschedx.kueue.verdict import Wait  # needed only for clusters with Kueue
 
     match verdict.wait:
         case Wait.FLAVOR:
@@ -208,7 +208,7 @@ class Paused(Facts, frozen=True, kw_only=True):
 
     kind: str
     has_pods: bool
-    """Pods of an earlier template are there."""
+    """Whether pods of an earlier template exist."""
 
     @property
     def effect(self) -> str:
@@ -217,13 +217,13 @@ class Paused(Facts, frozen=True, kw_only=True):
 
 class Refused(Facts, frozen=True, kw_only=True):
     message: str
-    """In the words of the API server, or of the controller that tried."""
+    """The message of the API server, or of the controller that tried."""
     by: str
     """`LimitRange`, `ResourceQuota`, `the API server`."""
     source: str = ""
-    """The file, object and field that is refused, or the condition that reports it."""
+    """The file, object, and field that is refused, or the condition that reports it."""
     hint: str = ""
-    """The object whose rule it is, the event that reports it, or what follows."""
+    """The object with the rule, the event that reports it, or what follows."""
     is_workload: bool = False
     has_pods: bool = False
 
@@ -235,7 +235,7 @@ class Refused(Facts, frozen=True, kw_only=True):
 
 
 class NotChanged(Refused, frozen=True, kw_only=True):
-    """An update of an immutable field: the object stays as it is."""
+    """An update of an immutable field. The object stays as it is."""
 
     @property
     def effect(self) -> str:
@@ -243,7 +243,7 @@ class NotChanged(Refused, frozen=True, kw_only=True):
 
 
 class NotSynced(Refused, frozen=True, kw_only=True):
-    """A pod of a virtual cluster, which the host cluster does not take."""
+    """A pod of a virtual cluster that the host cluster refuses."""
 
     @property
     def effect(self) -> str:
@@ -255,12 +255,12 @@ class WaitingForOrdinal(Facts, frozen=True, kw_only=True):
     """The pod that is not created yet."""
     predecessor: str
     because: str
-    """`is not ready`, `is being deleted`, `is Pending`."""
+    """The state of the predecessor: `is not ready`, `is being deleted`, `is Pending`."""
     node: str = ""
     is_node_lost: bool = False
-    """No kubelet confirms that the predecessor is gone."""
+    """Whether no kubelet confirms that the predecessor is gone."""
     container: str = ""
-    """Why the predecessor's container does not run, where its status says so, or the kubelet's newest warning."""
+    """Why the predecessor's container does not run, if its status reports it, or the kubelet's newest warning."""
 
 
 class Waits(IntEnum):
@@ -289,12 +289,12 @@ class WaitingForKubelet(Facts, frozen=True, kw_only=True):
     event: str = ""
     """The newest warning about the pod."""
     last: str = ""
-    """How the container ended last: `OOMKilled, exit code 137`."""
+    """How the container last ended: `OOMKilled, exit code 137`."""
     is_node_lost: bool = False
     is_node_gone: bool = False
-    """The node does not exist."""
+    """Whether the node does not exist."""
     claim: str = ""
-    """`shop/data`, which stays unbound, since kube-scheduler selects no node for it."""
+    """The claim that stays unbound because kube-scheduler selects no node for it, such as `shop/data`."""
     outdated: str = ""
     """The StatefulSet with a newer revision, which replaces the pod only once it is ready."""
 
@@ -329,14 +329,14 @@ class WaitingForKubelet(Facts, frozen=True, kw_only=True):
 
 
 class RolloutStalled(Facts, frozen=True, kw_only=True):
-    """All pods of a Deployment have nodes, and its rollout waits for its new ones."""
+    """A Deployment whose pods all have nodes, and whose rollout waits for its new pods."""
 
     message: str
-    """Of the condition Progressing with the reason ProgressDeadlineExceeded; empty before the deadline."""
+    """The message of the condition Progressing with the reason ProgressDeadlineExceeded; empty before the deadline."""
     pods: tuple[str, ...] = ()
-    """Those that are not ready, each with what its kubelet reports: `web-1 on w0: Readiness probe failed`."""
+    """The pods that are not ready, each with its kubelet's report: `web-1 on w0: Readiness probe failed`."""
     seconds: int = 0
-    """minReadySeconds, where all new pods are ready."""
+    """minReadySeconds, if all new pods are ready."""
 
     @property
     def told(self) -> str:
@@ -350,10 +350,10 @@ class RolloutStalled(Facts, frozen=True, kw_only=True):
 
 
 class UpdateHeld(Facts, frozen=True, kw_only=True):
-    """Pods keep an earlier template, since the update strategy says so."""
+    """Pods that keep an earlier template because of the update strategy."""
 
     pods: tuple[str, ...]
-    """Those with the earlier template."""
+    """The pods with the earlier template."""
     why: str
     """`updateStrategy is OnDelete`, `partition is 3`."""
 
@@ -363,7 +363,7 @@ class UpdateHeld(Facts, frozen=True, kw_only=True):
 
 
 class NotScaled(Facts, frozen=True, kw_only=True):
-    """A workload has its replicas, and its autoscaler adds none."""
+    """A workload that has its replicas, and whose autoscaler adds none."""
 
     replicas: int
     autoscaler: str
@@ -371,9 +371,9 @@ class NotScaled(Facts, frozen=True, kw_only=True):
     why: str
     """`is at maxReplicas 4`, `gets no metrics`."""
     message: str = ""
-    """Of the autoscaler's condition."""
+    """The message of the autoscaler's condition."""
     most: int = 0
-    """Its maxReplicas, where they are reached."""
+    """Its maxReplicas, if that is reached."""
 
     @property
     def told(self) -> str:
@@ -385,14 +385,14 @@ class OnLostNode(Facts, frozen=True, kw_only=True):
 
     node: str
     message: str = ""
-    """Of the node's condition."""
+    """The message of the node's condition."""
     seconds: int | None = None
-    """After which the pod is deleted; None where it tolerates the taint for good."""
+    """Seconds after which the pod is deleted; None if it tolerates the taint without a limit."""
     owner: str = ""
 
 
 class ResizeHeld(Facts, frozen=True, kw_only=True):
-    """A running pod whose resize in place its kubelet does not carry out."""
+    """A running pod whose in-place resize the kubelet does not carry out."""
 
     node: str
     reason: str
@@ -401,21 +401,21 @@ class ResizeHeld(Facts, frozen=True, kw_only=True):
 
 
 class NoJobStarted(Facts, frozen=True, kw_only=True):
-    """A CronJob that starts no Job, by its controller's event."""
+    """A CronJob that starts no Job, according to its controller's event."""
 
     reason: str
-    """`UnknownTimeZone`."""
+    """The reason of the event, such as `UnknownTimeZone`."""
     message: str
 
 
 class UnknownPods(Facts, frozen=True, kw_only=True):
-    """A custom resource whose controller alone knows its pods."""
+    """A custom resource whose pods only its controller knows."""
 
     kind: str
 
 
 class PodsLeftOut(Facts, frozen=True, kw_only=True):
-    """Its status counts pods, and the dump has none."""
+    """A workload whose status counts pods, while the dump has none."""
 
     pods: int
 
@@ -423,9 +423,9 @@ class PodsLeftOut(Facts, frozen=True, kw_only=True):
 class NoScheduler(Facts, frozen=True, kw_only=True):
     scheduler: str
     profiles: tuple[str, ...]
-    """The schedulerNames that the configuration has."""
+    """The schedulerNames in the configuration."""
     others: int = 0
-    """Pods with this schedulerName that have a node."""
+    """The number of pods with this schedulerName that have a node."""
     hint: str = ""
     """The schedulerName that is probably meant."""
 
@@ -437,31 +437,31 @@ class NoScheduler(Facts, frozen=True, kw_only=True):
 
 
 class Contradicted(Facts, frozen=True, kw_only=True):
-    """kschedx finds a node, and the cluster's own event says that there is none."""
+    """A pod for which kschedx finds a node, while the cluster's own event reports that no node fits."""
 
     is_open: ClassVar[bool] = True
 
     message: str
-    """Of the event or condition."""
+    """The message of the event or condition."""
     nodes: tuple[str, ...] = ()
     finished: tuple[str, ...] = ()
-    """Pods of these nodes that have finished, which may have been after the event."""
+    """Pods of these nodes that have finished, possibly after the event."""
 
 
 class NotBound(Facts, frozen=True, kw_only=True):
-    """kube-scheduler finds a node, and what has to be done there before it binds the pod fails."""
+    """A pod for which kube-scheduler finds a node, while a step before binding fails there."""
 
     is_open: ClassVar[bool] = True
 
     message: str
-    """Of the event; empty where only the claim's driver reports."""
+    """The message of the event; empty if only the claim's driver reports."""
     claim: str = ""
-    """`shop/data`, which waits for its volume."""
+    """The claim that waits for its volume, such as `shop/data`."""
     provisioner: str = ""
     report: str = ""
-    """What the driver says of the claim."""
+    """The driver's message about the claim."""
     group: str = ""
-    """`shop/train`, the PodGroup that the pod names and that does not exist."""
+    """The PodGroup that the pod names and that does not exist, such as `shop/train`."""
 
     @property
     def why(self) -> str:
@@ -475,16 +475,16 @@ class NotBound(Facts, frozen=True, kw_only=True):
 
 
 class ComponentDown(Facts, frozen=True, kw_only=True):
-    """No instance of the control plane component that acts next runs."""
+    """A control plane component that acts next and of which no instance runs."""
 
     is_open: ClassVar[bool] = True
 
     component: str
-    """`kube-scheduler`."""
+    """The component, such as `kube-scheduler`."""
     pods: tuple[str, ...]
-    """Its static pods, `kube-system/kube-scheduler-cp0`."""
+    """Its static pods, such as `kube-system/kube-scheduler-cp0`."""
     state: str = ""
-    """Of the first of them: `is scheduled to cp0 and restarts container kube-scheduler, which fails`."""
+    """The state of the first pod: `is scheduled to cp0 and restarts container kube-scheduler, which fails`."""
     is_workload: bool = False
 
     @property
@@ -497,18 +497,18 @@ class StillActive(Facts, frozen=True, kw_only=True):
 
     job: str
     pod: str = ""
-    """A pod of the Job that does not run, `shop/backup-1-x`."""
+    """A pod of the Job that does not run, such as `shop/backup-1-x`."""
     message: str = ""
-    """Why it is pending, as the cluster says."""
+    """Why it is pending, as the cluster reports it."""
     state: str = ""
     """The headline of a pod that has a node."""
 
 
 class ManagedElsewhere(Facts, frozen=True, kw_only=True):
-    """A Job that the Job controller of this cluster leaves alone."""
+    """A Job that the Job controller of this cluster ignores."""
 
     manager: str
-    """In spec.managedBy."""
+    """The value of spec.managedBy."""
 
     @property
     def by(self) -> str:
@@ -516,7 +516,7 @@ class ManagedElsewhere(Facts, frozen=True, kw_only=True):
 
 
 class Decision(Facts, frozen=True, kw_only=True):
-    """The pod reaches kube-scheduler, or another scheduler: `verdict` is the rest of the headline."""
+    """A pod that reaches kube-scheduler or another scheduler. `verdict` is the rest of the headline."""
 
     verdict: str = ""
 
@@ -557,11 +557,11 @@ Lifecycle: TypeAlias = (
 
 class StateRow(Struct, frozen=True, kw_only=True):
     name: str
-    """In documents."""
+    """The name in documents."""
     reads: str
     """The headline, a template over the facts `s`."""
     counted: str
-    """Behind a number of pods or workloads that are in it."""
+    """The text that follows the number of pods or workloads in this state."""
     exit_code: ExitCode
     example: Facts
 
@@ -733,13 +733,13 @@ STATES: tuple[StateRow, ...] = (
     _decision("Unschedulable", _NOT, "unschedulable", "is unschedulable: 0 of 5 nodes fit"),
     _decision("Schedulable", _FITS, "can be scheduled", "would be assigned to w0, the only node that fits"),
 )  # fmt: skip
-"""In the order in which they win."""
+"""Rows in order of precedence."""
 
 _BY_NAME = {row.name: row for row in STATES}
 
 
 def decision_name(outcome: Outcome | None) -> str:
-    """Of the row of an outcome about which nothing more is known."""
+    """Return the name of the row of an outcome about which nothing more is known."""
     from kschedx.framework.cycle import Outcome
 
     match outcome:
@@ -762,12 +762,12 @@ def row_of(facts: Lifecycle) -> StateRow:
 
 
 def row_named(name: str) -> StateRow:
-    """Raises `KeyError`."""
+    """Return the row with this name. Raises `KeyError`."""
     return _BY_NAME[name]
 
 
 def headline(facts: Lifecycle) -> str:
-    """`shop/web-0 is being deleted (since 2026-01-02T00:00:00Z)`."""
+    """Return `shop/web-0 is being deleted (since 2026-01-02T00:00:00Z)`."""
     return row_of(facts).headline(facts)
 
 
@@ -787,13 +787,13 @@ StateDocument = Annotated[
 
 
 def state_document(facts: Lifecycle) -> StateDocument:
-    """What is empty is left out."""
+    """Return the document of a state, without empty fields."""
     known = {key: value for key, value in to_builtins(facts).items() if value}
     return {"name": row_of(facts).name, "headline": headline(facts), **known}
 
 
 def state_table() -> Iterator[str]:
-    """The table of the documentation, in Markdown."""
+    """Yield the lines of the documentation's table, in Markdown."""
     yield "| State | Headline | Exit code |"
     yield "| --- | --- | --- |"
     for row in STATES:

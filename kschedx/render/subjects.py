@@ -1,4 +1,5 @@
-"""The screen of `kschedx why ds/NAME`: its nodes by the outcome of a pod there."""
+"""The screens of `kschedx why ds/NAME`, which has its nodes by the outcome of a pod there, and `kschedx why
+node/NAME`."""
 
 from __future__ import annotations
 
@@ -99,7 +100,7 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
 
 
 def daemon_set_node_lines(answer: DaemonSetAnswer, node: str, *, width: int, wide: bool = False) -> list[Text]:
-    """The pod of a DaemonSet on one node: not created, pending, or assigned."""
+    """Return the result for the pod of a DaemonSet on one node: not created, pending, or assigned."""
     found = answer.on(node)
     group = next((one for one in (*answer.left_out, *answer.waits) if node in answer.names(one)), None)
     told = " · ".join(dict.fromkeys(headline(finding) for finding in group.exemplar.findings)) if group else ""
@@ -116,8 +117,8 @@ _TOLD = frozenset({
     "applied-together", "claim-not-made", "foreign-workload", "missing-kind", "not-applied", "old-api-version",
     "pod-security", "unlikely-amount",
 })  # fmt: skip
-"""Notes about the manifest and the snapshot; others are about the choice among nodes, which a DaemonSet's pod does not
-have."""
+"""Ids of notes about the manifest and the snapshot. Other notes are about the choice among nodes, which a DaemonSet's
+pod does not have."""
 
 
 def _group(answer: DaemonSetAnswer, group: NodeGroup, mark: str, style: str, width: int, *, wide: bool) -> list[Text]:
@@ -129,7 +130,8 @@ def _group(answer: DaemonSetAnswer, group: NodeGroup, mark: str, style: str, wid
 
 
 def _group_fix(answer: DaemonSetAnswer, group: NodeGroup, width: int, *, is_left_out: bool = False) -> list[Text]:
-    """The first that was tried for the pod of the nearest of these nodes; a node that keeps pods off stays as it is."""
+    """Return the first fix that was tried for the pod of the nearest of these nodes. If the DaemonSet skips the node,
+    fixes of the workload come first."""
     node = answer.names(group)[0]
     found = answer.on(node)
     fixes = sorted(found.fixes, key=lambda fix: fix.group is not Group.WORKLOAD) if is_left_out else found.fixes
@@ -158,7 +160,7 @@ SHOWN_PODS = 8
 
 
 def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, wide: bool = False) -> list[Text]:
-    """What it offers, who holds it, and which of the pods that wait it would take."""
+    """Return the node's allocatable resources, the pods that use them, and which pending pods would fit."""
     fitting = [one for one in verdicts if one.fits]
     waiting = count(len(verdicts), "pending pod")
     would = f"fits {len(fitting):,} of {waiting}" if verdicts else "no pod is pending"
@@ -180,7 +182,7 @@ def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, w
 
 
 def _states(answer: NodeAnswer, width: int, *, wide: bool) -> list[Text]:
-    """The pods on the node that do not simply run, each with its first cause."""
+    """Return the pods on the node that are not simply running, each with its first cause."""
     shown = answer.states if wide else answer.states[:SHOWN_PODS]
     lines = [BLANK] if shown else []
     for one in shown:
@@ -191,7 +193,7 @@ def _states(answer: NodeAnswer, width: int, *, wide: bool) -> list[Text]:
 
 
 def _keeps_out(answer: NodeAnswer) -> list[str]:
-    """What rejects pods whatever they ask for."""
+    """Return what rejects pods regardless of their requests."""
     spec = answer.node.spec
     taints = [f"{one.key}{f'={one.value}' if one.value else ''}:{one.effect}" for one in spec.taints]
     return [*(["cordoned"] if spec.unschedulable else []), *([f"taints {', '.join(taints)}"] if taints else [])]

@@ -1,4 +1,4 @@
-"""What is left of a cluster after failures: a table first, then each failure that some workload does not survive."""
+"""The state of workloads after failures: first a table, then each failure that some workload does not survive."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from kschedx.simulate.survive import (
 )
 
 MOST_FAILURES = 12
-"""Rows of the table on the first screen."""
+"""The number of rows of the table on the first screen."""
 MOST_DETAILS = 1
 MOST_WORKLOADS = 3
 MOST_LISTED = 200
-"""Workloads of a failure on a page, in each state."""
+"""The number of workloads of a failure that a page lists in each state."""
 _GONE = ("unreachable", "cordoned", "unschedulable")
-"""How the cause ends that is the failure itself."""
+"""Endings of causes that only repeat the failure itself."""
 MOST_HEAT_COLUMNS = 60
 MOST_HEAT_ROWS = 2_000
 LABELS = {
@@ -61,7 +61,7 @@ def _node_names(found: Survival) -> Sequence[str]:
 
 @shortens(_node_names)
 def survival_lines(found: Survival, *, width: int, wide: bool = False) -> list[Text]:
-    """The headline, a row for each failure, and the details of the worst."""
+    """Return the headline, a row for each failure, and the details of the worst."""
     lines = title_lines(headline(found), _tone(found), width)
     for told in details(found):
         lines += paragraph(told, width, first="  ", style=DIM)
@@ -92,7 +92,7 @@ def worst_first(results: Sequence[FailureResult]) -> list[FailureResult]:
 
 
 def headline(found: Survival) -> str:
-    """How many of the failures workloads do not survive."""
+    """Return how many of the failures workloads do not survive."""
     what = "outage" if found.mode is Mode.OUTAGE else "drain"
     if len(found.results) == 1:
         one = found.results[0]
@@ -118,7 +118,7 @@ def details(found: Survival) -> Iterator[str]:
 
 
 def effect(one: FailureResult) -> str:
-    """What a failure does to workloads, the worst first."""
+    """Return what a failure does to workloads, worst first."""
     parts: list[str] = []
     for state, told in (
         (WorkloadState.DOWN, "down"),
@@ -137,7 +137,7 @@ def effect(one: FailureResult) -> str:
 
 
 def column_heads(mode: Mode) -> tuple[tuple[str, bool], ...]:
-    """Of the table, and whether each is a number; the last three count workloads."""
+    """Return the heads of the table, and whether each column is a number. The last three count workloads."""
     last = "restarted" if mode is Mode.OUTAGE else "blocked"
     numbers = ("nodes", "lost", "rescheduled", "pending", "down", "short", last)
     return (("failure", False), *((label, True) for label in numbers))
@@ -173,13 +173,13 @@ def _failure_lines(found: Survival, one: FailureResult, width: int, *, wide: boo
 
 
 def no_fix_text(one: FailureResult) -> str:
-    """Which pods no added node helps."""
+    """Return which pods no added node helps."""
     left = () if one.needed is None else one.needed.not_helped
     return f"no added node helps {listed(left, 3)}" if left else ""
 
 
 def loss_facts(found: Survival, one: FailureResult, most: int | None) -> Iterator[Fact]:
-    """The workloads by state, and the volumes that are lost."""
+    """Yield the workloads by state, and the volumes that are lost."""
     shown = [state for state in WorkloadState if state is not WorkloadState.RESCHEDULED]
     for state in shown:
         its = one.of(state)
@@ -193,7 +193,7 @@ def loss_facts(found: Survival, one: FailureResult, most: int | None) -> Iterato
 
 
 def fixes(one: FailureResult) -> Iterator[Fix]:
-    """What was tried and gives pods a node, one after the other."""
+    """Yield the fixes that were tried and give pods a node, in the order in which they are applied."""
     then = ""
     if one.freed_by_deletion:
         number, then = one.freed_by_deletion, "then "
@@ -229,7 +229,7 @@ def _workload_text(found: Survival, one: FailureResult, loss: WorkloadLoss) -> s
 
 
 def _reason(found: Survival, one: FailureResult, loss: WorkloadLoss) -> str:
-    """Why the first of its pods has no node."""
+    """Return why the first of its pods has no node."""
     failed = [pod for pod in loss.pods if pod.outcome not in (PodOutcome.RESCHEDULED, PodOutcome.BLOCKED)]
     failed.sort(key=lambda pod: pod.outcome is PodOutcome.NOT_CREATED)
     first = failed[0]
@@ -252,7 +252,7 @@ def _cause(found: Survival, one: FailureResult, pod: LostPod) -> str:
 
 
 def _eviction_facts(one: FailureResult) -> Iterator[Fact]:
-    """When the node lifecycle controller taints the nodes, and which pods it never evicts."""
+    """Yield when the node lifecycle controller taints the nodes, and which pods it never evicts."""
     for zone in one.zones:
         yield Fact(label="evictions", items=(zone_text(zone),))
     times = [time for eviction in one.evictions for time in eviction.pods.values() if time is not None]
@@ -273,7 +273,7 @@ def _eviction_facts(one: FailureResult) -> Iterator[Fact]:
 
 
 def zone_text(zone: ZoneEvictions) -> str:
-    """`zone eu-1a is in FullDisruption: one node is tainted every 10s, the last 1m0s after the outage`."""
+    """Return `zone eu-1a is in FullDisruption: one node is tainted every 10s, the last 1m0s after the outage`."""
     name = f"zone {zone.zone}" if zone.zone else "the cluster, without zones,"
     state = f"{name} is in {zone.state.value}" if zone.state is not ZoneState.NORMAL else f"{name} stays in Normal"
     told = f"{state} ({len(zone.lost):,} of {count(zone.nodes, 'node')} lost)"
@@ -286,7 +286,7 @@ def zone_text(zone: ZoneEvictions) -> str:
 
 
 def duration(seconds: int) -> str:
-    """As Go prints it: `50s`, `5m50s`, `4h40m0s`."""
+    """Return a duration as Go prints it: `50s`, `5m50s`, `4h40m0s`."""
     minutes, rest = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h{minutes}m{rest}s" if hours else f"{minutes}m{rest}s" if minutes else f"{rest}s"
@@ -296,7 +296,7 @@ def duration(seconds: int) -> str:
 
 
 def survival_view(found: Survival) -> View:
-    """A row for each failure, the worst first."""
+    """Return a view with a row for each failure, worst first."""
     return View(
         command="kschedx survive",
         headline=headline(found),
@@ -327,7 +327,7 @@ def _member(pod: LostPod) -> str:
 
 
 def survival_page(found: Survival) -> Page:
-    """The failures, a heat map of workloads, and when pods are evicted."""
+    """Return a page with the failures, a heat map of workloads, and when pods are evicted."""
     lines = survival_lines(found, width=SCREEN_WIDTH)
     return page_of(survival_view(found), lines, _sections(found), found.simulation.before)
 
@@ -370,7 +370,7 @@ def _times(times: Sequence[int | None]) -> str:
 
 
 def heat_map(found: Survival) -> HeatMap:
-    """The workloads that lose pods by failure, the worst first."""
+    """Return the workloads that lose pods by failure, worst first."""
     at: dict[str, dict[int, WorkloadLoss]] = {}
     for place, one in enumerate(found.results):
         for loss in one.workloads:

@@ -1,6 +1,6 @@
-"""Lines of a given width: labelled facts, hanging indents, columns. Measured in terminal cells.
+"""Lines of a given width: labeled facts, hanging indents, and columns, measured in terminal cells.
 
-Everything that becomes a line goes through `text`, which makes it harmless; no markup is ever read.
+All content of a line passes through `text`, which makes it harmless. Markup is never interpreted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kschedx.render.wording import Fact, count, short_names, visible
 
 INDENT = 2
 LABEL = 10
-"""Columns of a fact's label, the gap after it included."""
+"""The width of a fact's label in columns, including the gap after it."""
 SEPARATOR = " · "
 
 BOLD, DIM, GOOD, BAD, OPEN = "bold", "dim", "green", "bold red", "yellow"
@@ -38,7 +38,7 @@ _NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9.]*")
 
 @contextmanager
 def short_node_names(names: Sequence[str]) -> Iterator[None]:
-    """Within it every line shows these names without what all of them have in common."""
+    """Show these node names without their common prefix and domain on every line within the context."""
     token = _SHORT_NAMES.set(short_names(names))
     try:
         yield
@@ -53,7 +53,8 @@ More = ParamSpec("More")
 def shortens(
     names_of: Callable[[Question], Sequence[str]],
 ) -> Callable[[Callable[Concatenate[Question, More], list[Text]]], Callable[Concatenate[Question, More], list[Text]]]:
-    """Decorate a screen of which the first argument knows the nodes: it shows them by their short names."""
+    """Decorate a screen so that it shows the short names of the nodes that `names_of` returns for its first
+    argument."""
 
     def decorate(
         screen: Callable[Concatenate[Question, More], list[Text]],
@@ -69,14 +70,14 @@ def shortens(
 
 
 def shown(content: str) -> str:
-    """Text as it stands on the screen: harmless, with short names of nodes."""
+    """Return text as the screen shows it: harmless, with short names of nodes."""
     content = visible(content)
     short = _SHORT_NAMES.get()
     return _NAME.sub(lambda word: short.get(word[0], word[0]), content) if short else content
 
 
 def names_note(names: Sequence[str]) -> str:
-    """`names without gke-prod-euw4-`: what the short names of these nodes leave out; empty where that is nothing."""
+    """Return `names without gke-prod-euw4-`: what the short names of these nodes omit; empty if that is nothing."""
     short = short_names(names)
     if not short:
         return ""
@@ -86,7 +87,8 @@ def names_note(names: Sequence[str]) -> str:
 
 
 def text(content: str, style: str = "", *, exact: bool = False) -> Text:
-    """A line's part. Control characters in `content` are shown, ✓ and ✗ are colored; `exact` text keeps its names."""
+    """Return a part of a line. Control characters in `content` are shown, and ✓ and ✗ are colored. `exact` text keeps
+    full node names."""
     made = Text(visible(content) if exact else shown(content), style=style, no_wrap=True, overflow="ignore", end="\n")
     for position, character in enumerate(made.plain):
         if character in _MARKS:
@@ -95,7 +97,7 @@ def text(content: str, style: str = "", *, exact: bool = False) -> Text:
 
 
 def line(*parts: str | tuple[str, str] | Text) -> Text:
-    """A line of plain and `(content, style)` parts."""
+    """Return a line of plain and `(content, style)` parts."""
     made = Text("", no_wrap=True, overflow="ignore")
     for part in parts:
         if isinstance(part, Text):
@@ -111,7 +113,7 @@ BLANK = Text("")
 
 
 def fact_lines(fact: Fact, width: int, limit: int | None = None) -> list[Text]:
-    """`  label     item · item` and what does not fit below it, in at most `limit` lines; the rest is counted."""
+    """Return `  label     item · item`, wrapped to at most `limit` lines; the other items are counted."""
     room = max(width - INDENT - LABEL, 20)
     if limit is None or fact.whole:
         rows = joined(map(shown, fact.items), room)
@@ -129,12 +131,12 @@ def fact_lines(fact: Fact, width: int, limit: int | None = None) -> list[Text]:
 
 
 def joined(items: Iterable[str], room: int) -> list[str]:
-    """Items joined by the separator, broken between items where possible and between words otherwise."""
+    """Return lines of items joined by the separator, broken between items if possible and between words otherwise."""
     return _folded(items, SEPARATOR, room, wrapped)
 
 
 def _shortened(fact: Fact, items: Sequence[str], room: int, limit: int) -> list[str]:
-    """As many of the first items as leave room for the count of those left out; a single long item is cut."""
+    """Return as many of the first items as leave room for the number of the others. A single long item is cut."""
     number = len(fact.items)
     most = bisect_right(
         range(min(len(items), number - 1) + 1), limit, key=lambda shown: len(joined(items[:shown], room))
@@ -150,12 +152,13 @@ def _shortened(fact: Fact, items: Sequence[str], room: int, limit: int) -> list[
 
 
 def wrapped(content: str, room: int) -> list[str]:
-    """The text in lines of at most `room` cells, broken at spaces, or anywhere in a word that is longer."""
+    """Return the text in lines of at most `room` cells, broken at spaces, or within a word that is longer."""
     return _folded(content.split(" "), " ", room, _pieces) or [""]
 
 
 def _folded(parts: Iterable[str], between: str, room: int, broken: Callable[[str, int], Iterable[str]]) -> list[str]:
-    """Parts in lines of at most `room` cells; one that is longer than a line is `broken`, and its last line goes on."""
+    """Return parts in lines of at most `room` cells. A part that is longer than a line is `broken`, and the next part
+    continues its last line."""
     rows: list[str] = []
     current = ""
     for part in parts:
@@ -182,7 +185,7 @@ def _pieces(word: str, room: int) -> Iterator[str]:
 
 
 def ended(content: str, room: int) -> str:
-    """The text in at most `room` cells, with an ellipsis at the end."""
+    """Return the text in at most `room` cells, with an ellipsis at the end if it is cut."""
     content = shown(content)
     return content if cell_len(content) <= room else next(_pieces(content, max(room - 1, 1))).rstrip() + "…"
 
@@ -190,7 +193,7 @@ def ended(content: str, room: int) -> str:
 def paragraph(
     content: str, width: int, *, first: str = "", indent: int = 0, style: str = "", exact: bool = False
 ) -> list[Text]:
-    """A wrapped paragraph; `first` leads the first line, the others are indented by `indent`."""
+    """Return a wrapped paragraph. `first` starts the first line; the others are indented by `indent`."""
     lead = cell_len(visible(first))
     indent = max(indent, lead)
     rows = wrapped(visible(content) if exact else shown(content), max(width - indent, 20))
@@ -201,7 +204,7 @@ def paragraph(
 
 
 def title_lines(content: str, tone: Tone, width: int) -> list[Text]:
-    """The first line of a screen: bold, marked, and in the color of its tone."""
+    """Return the first line of a screen: bold, marked, and in the color of its tone."""
     color = {Tone.GOOD: GOOD, Tone.BAD: BAD, Tone.HELD: OPEN, Tone.OPEN: OPEN, Tone.PLAIN: ""}[tone]
     style = f"{BOLD} {color.split()[-1]}" if color else BOLD
     return paragraph(content, width, first=tone.mark, style=style)
@@ -210,13 +213,14 @@ def title_lines(content: str, tone: Tone, width: int) -> list[Text]:
 def labelled(
     label: str, content: str, width: int, *, further: int = 0, style: str = "", exact: bool = False
 ) -> list[Text]:
-    """A paragraph behind a label, as the facts of a block stand; its other lines are `further` to the right."""
+    """Return a paragraph behind a label, as in the facts of a block. Its other lines are indented by `further` more
+    cells."""
     first, indent = " " * INDENT + label.ljust(LABEL), INDENT + LABEL + further
     return paragraph(content, width, first=first, indent=indent, style=style, exact=exact)
 
 
 def labelled_all(label: str, items: Sequence[str], width: int) -> list[Text]:
-    """Items one after the other behind a label; nothing where there are none."""
+    """Return items one below the other behind a label; empty if there are none."""
     return labelled(label, SEPARATOR.join(items), width) if items else []
 
 
@@ -229,8 +233,11 @@ def columns(
     width: int | None = None,
     name: int = 0,
 ) -> list[Text]:
-    """Rows as aligned columns, two spaces apart. `right` are the columns that are right-aligned. Where they are wider
-    than `width`, a long cell of the column `name` is not cut: it has a line of its own, above its row."""
+    """Return rows as aligned columns, two spaces apart. `right` are the right-aligned columns.
+
+    If the columns are wider than `width`, a long cell of the column `name` is not cut: it has its own line above its
+    row.
+    """
     cells = [[shown(cell) for cell in row] for row in rows]
     sizes = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
     if width is not None:
@@ -253,7 +260,7 @@ def _padded(row: Sequence[str], sizes: Sequence[int], right: frozenset[int]) -> 
 
 
 def more(left: int, noun: str = "", rest: str = "") -> list[Text]:
-    """`  3 more nodes: -o wide shows all`; nothing where none are left."""
+    """Return `  3 more nodes: -o wide shows all`; empty if none are left."""
     told = count(left, f"more {noun}") if noun else f"{left:,} more"
     return [text(f"  {told}{rest}: -o wide shows all", DIM)] if left > 0 else []
 
@@ -262,15 +269,16 @@ def fits(content: str, width: int) -> bool:
     return cell_len(shown(content)) <= width
 
 
-# Where the text goes: colour as kubectl decides it, and a width.
+# Where the text goes: whether it has colors, as kubectl decides it, and its width.
 
 FORCED_BY = ("FORCE_COLOR", "CLICOLOR_FORCE")
 DEFAULT_WIDTH = 100
-"""Where standard output is no terminal and COLUMNS is not set."""
+"""The width if standard output is not a terminal and COLUMNS is not set."""
 
 
 def wants_colour(is_terminal: bool, environment: Mapping[str, str]) -> bool:
-    """NO_COLOR forbids it, FORCE_COLOR and CLICOLOR_FORCE force it; a dumb terminal and a pipe go without."""
+    """Whether to use colors. NO_COLOR forbids them; FORCE_COLOR and CLICOLOR_FORCE force them. A dumb terminal and a
+    pipe have none."""
     if environment.get("NO_COLOR"):
         return False
     if any(environment.get(name) not in (None, "", "0") for name in FORCED_BY):
@@ -279,7 +287,7 @@ def wants_colour(is_terminal: bool, environment: Mapping[str, str]) -> bool:
 
 
 def width_of(stream: IO[str], environment: Mapping[str, str]) -> int:
-    """COLUMNS, else the terminal's width, else `DEFAULT_WIDTH`; never below 60."""
+    """Return COLUMNS, else the terminal's width, else `DEFAULT_WIDTH`; at least 60."""
     written = environment.get("COLUMNS", "")
     if written.isdecimal() and int(written):
         return max(int(written), 60)
@@ -289,7 +297,7 @@ def width_of(stream: IO[str], environment: Mapping[str, str]) -> int:
 
 
 def console(stream: IO[str] | None = None, environment: Mapping[str, str] | None = None) -> Console:
-    """A console that writes text as it is: no markup, no emoji codes, no wrapping of its own."""
+    """Return a console that writes text unchanged: no markup, no emoji codes, and no wrapping of its own."""
     stream = sys.stdout if stream is None else stream
     environment = os.environ if environment is None else environment
     colour = wants_colour(stream.isatty(), environment)
@@ -309,10 +317,8 @@ def console(stream: IO[str] | None = None, environment: Mapping[str, str] | None
 
 
 def write(lines: Iterable[Text], out: Console) -> None:
-    """Print lines one below the other, without blanks at their ends.
-
-    A character that the stream's encoding lacks is shown as an escape.
-    """
+    """Print lines one below the other, without trailing blanks. A character that the stream's encoding lacks is shown
+    as an escape."""
     encoding = getattr(out.file, "encoding", None) or "utf-8"
     for one in lines:
         shown = _encodable(one, encoding)
@@ -321,7 +327,7 @@ def write(lines: Iterable[Text], out: Console) -> None:
 
 
 _PLAIN = {"✓": "+", "✗": "x", "·": "-", "…": "~", "×": "x", "‖": "="}
-"""Our own marks where the terminal has no such characters."""
+"""Replacements of kschedx's own marks for terminals without these characters."""
 
 
 def _encodable(one: Text, encoding: str) -> Text:

@@ -1,4 +1,4 @@
-"""`kschedx profiles tune`: the profiles that were tried, the best, and what it changes."""
+"""The screen of `kschedx profiles tune`: the profiles that were tried, the best one, and what it changes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from kschedx.render.words.comparison import change_rows
 from kschedx.simulate.tuning import Goal, Trial, Tuning
 
 SHOWN = 6
-"""Rows of the front."""
+"""The number of rows of the Pareto front."""
 HEADS = ("nodes", "fragmented", "spread", "moves", "unplaced")
 
 
 def tuning_lines(found: Tuning, width: int, *, wide: bool = False) -> list[Text]:
-    """The headline, the front, and the best configuration with its difference from today's."""
+    """Return the headline, the front, and the best configuration with its difference from today's."""
     lines = [*head_lines(tuning_view(found), width), BLANK]
     others = [one for one in found.front if one is not found.today]
     shown = others if wide else others[:SHOWN]
@@ -43,14 +43,14 @@ def tuning_lines(found: Tuning, width: int, *, wide: bool = False) -> list[Text]
 
 
 def _values(one: Trial) -> tuple[str, ...]:
-    """As `HEADS` has them, and the cost where it is known."""
+    """Return the cells for `HEADS`, and the cost if it is known."""
     cost = () if one.cost is None else (f"{one.cost:.2f}",)
     numbers = (f"{one.fragmentation:.1f}%", f"{one.spread:.1f}", f"{one.moves:,}", f"{one.unplaced:,}")
     return (f"{one.nodes:,}", *numbers, *cost)
 
 
 def tuning_view(found: Tuning) -> View:
-    """The best profile as a fix, and a row for each of the front."""
+    """Return a view with the best profile as a fix, and a row for each profile of the front."""
     left_out = (f"{found.left_out:,} more had no time: --seconds",) if found.left_out else ()
     tried = f"{count(found.candidates, 'profile')} for {found.goal.value}, seed {found.seed}"
     fix = Fix(title=f"profile: {found.best.candidate.title}", changes=to_yaml(found.configuration))
@@ -110,7 +110,7 @@ def _changes(found: Tuning) -> list[tuple[str, str, str]]:
 
 
 def tuning_page(found: Tuning) -> Page:
-    """The front, and what the best changes."""
+    """Return a page with the front, and what the best profile changes."""
     table = Table(
         title="What the best changes",
         columns=tuple(Column(label=label) for label in ("where", "subject", "change")),

@@ -1,7 +1,7 @@
-"""The view model: what an answer says, in its order, as plain data. Terminal, HTML, Markdown, SVG, notebook, and MCP
-render it, so what one of them shows all can show.
+"""The view model: the content of an answer, in order, as plain data.
 
-Text is not escaped here; whatever prints it makes it harmless first.
+Terminal, HTML, Markdown, SVG, notebook, and MCP render it, so all of them can show the same content. Text is not
+escaped here; each renderer makes it harmless before it prints it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kschedx.render.wording import Fact
 
 
 class Tone(StrEnum):
-    """How a headline is marked, beside its words."""
+    """The mark and color of a headline."""
 
     GOOD = "good"
     BAD = "bad"
@@ -25,7 +25,7 @@ class Tone(StrEnum):
 
     @property
     def mark(self) -> str:
-        """Before the headline, with a space."""
+        """The mark before the headline, with a space."""
         match self:
             case Tone.GOOD:
                 return "✓ "
@@ -46,15 +46,15 @@ class Fix(Struct, frozen=True, kw_only=True):
 
     title: str
     seen: str = ""
-    """What was seen when it was tried: `fits node-1 and 2 more`, `adds 1 node to workers`."""
+    """The result of trying it: `fits node-1 and 2 more`, `adds 1 node to workers`."""
     nodes: tuple[str, ...] = ()
     """The nodes that the pod then fits."""
     commands: tuple[str, ...] = ()
-    """kubectl's, which do all of it."""
+    """kubectl commands that apply the whole fix."""
     changes: str = ""
-    """To be copied where there are no commands: patches and manifests."""
+    """Patches and manifests to copy if there are no commands."""
     group: str = ""
-    """Whose business it is; empty where that is the same for all fixes."""
+    """The group of the fix, such as `capacity`; empty if all fixes have the same one."""
 
     @property
     def text(self) -> str:
@@ -67,32 +67,32 @@ class Row(Struct, frozen=True, kw_only=True):
     text: str
     facts: tuple[Fact, ...] = ()
     is_brief: bool = True
-    """Shown in detail only where everything is shown, unless it comes first."""
+    """Whether details are omitted unless everything is shown or the row comes first."""
 
 
 class Decider(Struct, frozen=True, kw_only=True):
-    """What cluster-autoscaler or Karpenter does about the pod."""
+    """The decision of cluster-autoscaler or Karpenter about the pod."""
 
     name: str
     sentence: str
     rows: tuple[Row, ...] = ()
     event: str = ""
     recorded: str = ""
-    """What it wrote into the cluster, or that it is the same."""
+    """The event that it recorded in the cluster, or that it is the same."""
     fixes: tuple[Fix, ...] = ()
     basis: tuple[str, ...] = ()
-    """What the answer goes by."""
+    """What the answer is based on."""
 
 
 class Item(Struct, frozen=True, kw_only=True):
-    """One row of an answer about several things: a cause, a workload, a node, a gap of a dump."""
+    """One row of an answer about several things: a cause, a workload, a node, or a gap of a dump."""
 
     title: str
     tone: Tone = Tone.PLAIN
     kind: str = ""
-    """Rows of one kind are counted and shown together: `pending`, `blocked`."""
+    """The group in which rows are counted and shown: `pending`, `blocked`."""
     values: tuple[str | int, ...] = ()
-    """Cells of the columns that the list names."""
+    """The cells of the columns of the list."""
     facts: tuple[Fact, ...] = ()
     event: str = ""
     fixes: tuple[Fix, ...] = ()
@@ -102,28 +102,28 @@ class Item(Struct, frozen=True, kw_only=True):
 
 
 class View(Struct, frozen=True, kw_only=True):
-    """An answer: headline, causes, fixes, event; then who else decides, and the rows that it is about."""
+    """An answer: headline, causes, fixes, and event, then the autoscalers' decisions, and the rows."""
 
     command: str
-    """`kschedx why`."""
+    """The command, such as `kschedx why`."""
     subject: str = ""
     headline: str
     tone: Tone
     details: tuple[str, ...] = ()
     """Sentences below the headline."""
     because: tuple[str, ...] = ()
-    """Causes, the commonest first."""
+    """Causes, most common first."""
     roots: tuple[str, ...] = ()
-    """What lies behind the causes, a sentence each."""
+    """Root causes, one sentence each."""
     facts: tuple[Fact, ...] = ()
     fixes: tuple[Fix, ...] = ()
     no_fix: str = ""
     event: str = ""
-    """kube-scheduler's own text, exact."""
+    """kube-scheduler's exact text."""
     deciders: tuple[Decider, ...] = ()
     items: tuple[Item, ...] = ()
     list_title: str = ""
     list_noun: str = "row"
     list_columns: tuple[tuple[str, bool], ...] = ()
-    """Label of each of an item's values, and whether it is a number."""
+    """The label of each of an item's values, and whether it is a number."""
     notes: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Text from a cluster, made harmless: what a terminal would obey or hide is shown instead."""
+"""Formats text, numbers, and names from a cluster. What a terminal would interpret or hide is shown instead."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from msgspec import Struct
 from kschedx.kube.escaping import visible as visible
 from kschedx.kube.quantity import Unit, format_quantities
 
-# Numbers as a reader wants them: quantities in one unit, thousands separated, singular and plural.
+# Numbers for readers: quantities in one unit, separated thousands, singular and plural.
 
 _MEBI, _GIBI = 2**20, 2**30
 _LONGEST = 5
-"""Digits that a number may have in its exact unit; 15075324Ki is hard to read."""
+"""The number of digits that a number may have in its exact unit; 15075324Ki is hard to read."""
 
 
 class _Scale(Struct, frozen=True, kw_only=True):
-    """How one inequality is written: in steps, `per_unit` of which make one of the unit, which is `size`."""
+    """The unit of one inequality. `size` is the unit, and `per_unit` steps make one unit."""
 
     size: int
     per_unit: int
     suffix: str
 
     def down(self, number: int) -> int:
-        """How many steps a number has."""
+        """Return a number in steps, rounded down."""
         return number * self.per_unit // self.size
 
     def up(self, number: int) -> int:
         return -self.down(-number)
 
     def text(self, steps: int) -> str:
-        """A number of steps, in as few digits as it takes."""
+        """Return a number of steps as text, with as few digits as possible."""
         whole, part = divmod(abs(steps), self.per_unit)
         digits = f"{part:0{len(str(self.per_unit)) - 1}d}".rstrip("0") if part else ""
         sign = "-" if steps < 0 else ""
@@ -45,7 +45,7 @@ _TENTHS_OF_GIBIS = _Scale(size=_GIBI, per_unit=10, suffix="Gi")
 
 
 class Balance(Struct, frozen=True, kw_only=True):
-    """One resource on one node, all amounts in one unit, so that the sums can be checked by eye."""
+    """One resource on one node, with all amounts in one unit, so that a reader can check the sums."""
 
     asks: str
     offers: str
@@ -53,14 +53,14 @@ class Balance(Struct, frozen=True, kw_only=True):
     used: str
     short_by: str
     rounded: str
-    """To what (`Mi`, `0.1Gi`): what is asked upwards, what is left downwards, so that nothing looks as if it fitted.
-    Empty where all of it is exact."""
+    """The unit to which amounts are rounded (`Mi`, `0.1Gi`); empty if all are exact. Requested amounts are rounded up
+    and free amounts down, so that nothing seems to fit that does not."""
 
     numbers: tuple[int, ...]
     scale: _Scale | None = None
 
     def alike(self, resource: str, numbers: tuple[int, ...]) -> tuple[str, ...]:
-        """Further amounts of the resource, in the same unit where they are whole in it."""
+        """Return further amounts of the resource, in the same unit if they are whole in it."""
         scale = self.scale
         if scale is not None:
             return tuple(scale.text(scale.up(number)) for number in numbers)
@@ -69,7 +69,8 @@ class Balance(Struct, frozen=True, kw_only=True):
 
 
 def balance(resource: str, *, asks: int, allocatable: int, used: int) -> Balance:
-    """What a pod asks of a node against what it has left, in the unit that people would write the request in."""
+    """Return what a pod requests of a node and what is free there, in the unit in which users would write the
+    request."""
     free = allocatable - used
     unit = Unit.of(resource)
     numbers = (asks, free, allocatable, used, asks - free)
@@ -93,7 +94,7 @@ def balance(resource: str, *, asks: int, allocatable: int, used: int) -> Balance
 
 
 def _scale(unit: Unit, numbers: tuple[int, ...], texts: tuple[str, ...]) -> _Scale | None:
-    """None where the exact texts are short enough."""
+    """Return the scale; None if the exact texts are short enough."""
     asks, _, _, _, short_by = numbers
     if unit is not Unit.BYTE or all(text.endswith(("Gi", "Ti")) or text == "0" for text in texts):
         return None
@@ -103,12 +104,12 @@ def _scale(unit: Unit, numbers: tuple[int, ...], texts: tuple[str, ...]) -> _Sca
 
 
 def amount(resource: str, number: int) -> str:
-    """One amount of a resource, memory rounded to Mi where its exact text is long."""
+    """Return one amount of a resource. Memory is rounded to Mi if its exact text is long."""
     return amounts(resource, (number,))[0]
 
 
 def amounts(resource: str, numbers: Iterable[int]) -> tuple[str, ...]:
-    """Several amounts, each in the unit that suits it."""
+    """Return several amounts, each in the unit that suits it."""
     return tuple(_amount(Unit.of(resource), number) for number in numbers)
 
 
@@ -124,12 +125,12 @@ def _mebi(number: int) -> str:
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
-    """`1 node`, `1,640 nodes`."""
+    """Return `1 node`, `1,640 nodes`."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def listed(names: Iterable[str], limit: int, total: int | None = None, *, conjunction: str = "") -> str:
-    """`a, b, c and 4 more`: the first `limit` names; `total` counts them where `names` is already cut short."""
+    """Return `a, b, c and 4 more`: the first `limit` names. `total` is their number if `names` is already cut."""
     known = list(names)
     total = len(known) if total is None else total
     shown = known[:limit]
@@ -142,13 +143,13 @@ def listed(names: Iterable[str], limit: int, total: int | None = None, *, conjun
 
 _WORD = re.compile(r"[a-z]{3}")
 _SHORTEST_PREFIX = 8
-"""Shorter ones cost little, and may say what a node is for: `gpu-`."""
+"""The minimum length of an omitted prefix. Shorter ones cost little, and may show the purpose of a node: `gpu-`."""
 
 
 def short_names(names: Sequence[str]) -> Mapping[str, str]:
-    """Names without the prefix and the domain that all of them have; empty where they have none.
+    """Return names without their common prefix and domain; empty if they have none.
 
-    What is left begins with a word and differs from name to name: `gke-prod-euw4-general-a679-w7pq` becomes
+    Each short name begins with a word and differs from all others: `gke-prod-euw4-general-a679-w7pq` becomes
     `general-a679-w7pq`, while `node-1` and the address `10.0.0.1` stay as they are.
     """
     if len(names) < 2:
@@ -165,7 +166,7 @@ def short_names(names: Sequence[str]) -> Mapping[str, str]:
 
 
 def _common_prefix(names: Sequence[str]) -> str:
-    """Up to the last dash after which every name goes on with a word."""
+    """Return the prefix up to the last dash after which every name continues with a word."""
     first, last = min(names), max(names)
     common = next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
     ends = [match.end() for match in re.finditer("-", first[:common])]
@@ -173,23 +174,23 @@ def _common_prefix(names: Sequence[str]) -> str:
     return next((first[:end] for end in reversed(ends) if all(_WORD.match(name, end) for name in names)), "")
 
 
-# What a finding becomes when it is put into words.
+# The parts of a finding in words.
 
 
 class Fact(Struct, frozen=True, kw_only=True):
-    """A labelled line: `offers     350m = ...`."""
+    """A labeled line: `offers     350m = ...`."""
 
     label: str
     items: tuple[str, ...]
-    """Set apart by ` · `."""
+    """Items, which are separated by ` · `."""
     rest: tuple[str, ...] = ()
-    """`rest[n]` stands for all items after the first n, where there is no room for all of them."""
+    """`rest[n]` replaces all items after the first n if there is no room for all of them."""
     whole: bool = False
-    """Never shortened: an inequality is of no use in part."""
+    """Whether it is never shortened, because part of an inequality has no use."""
 
 
 class Brief(Struct, frozen=True, kw_only=True):
-    """A few words; those with the same lead and tail are joined: `short by 1650m cpu, 2Gi memory`."""
+    """A short text. Those with the same lead and tail are joined: `short by 1650m cpu, 2Gi memory`."""
 
     lead: str = ""
     detail: str
@@ -207,16 +208,16 @@ class Words(Struct, frozen=True, kw_only=True):
     """A finding in words."""
 
     headline: str
-    """Stands alone in a log: lower case, the number in it, no advice."""
+    """A headline that is complete in a log: lower case, with the number, without advice."""
     shared: str = ""
-    """The part of the headline that is true of every finding that is the `same_as` this one; empty where all of it is.
-    `brief` has the rest."""
+    """The part of the headline that is true of all findings that are `same_as` this one; empty if that is the whole
+    headline. `brief` has the rest."""
     facts: tuple[Fact, ...] = ()
     brief: Brief | None = None
-    """What differs from node to node among nodes of one headline; None where nothing does."""
+    """What differs between nodes with the same headline; None if nothing does."""
 
 
 @singledispatch
 def in_words(finding: object) -> Words:
-    """The table of findings: each type registers its words, in the module of its family."""
+    """Return the words of a finding. Each type registers its words in the module of its family."""
     raise TypeError(f"a {type(finding).__name__} has no words")
