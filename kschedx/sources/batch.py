@@ -254,7 +254,7 @@ class ChunkOrigin(Struct, frozen=True, kw_only=True):
     source: str
     document: int
     start: int
-    """Offset of the first object's first byte."""
+    """The offset of the first object's first byte."""
     file: Path | None = None
     """The file, to read the chunk again; None for input that can be read only once."""
     indexes: tuple[int | None, ...] = ()

@@ -128,7 +128,7 @@ def read(text: Text, see: See, refuse: Refuse | None = None) -> Iterator[Batch]:
     if text.head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         text = _from_utf16(text)
     start = text.start
-    with_logs = cluster_info.is_stdout(start)  # and in those may be anything
+    with_logs = cluster_info.is_stdout(start)  # logs can contain anything
     if not with_logs and (looks := binary(text.head)):
         raise _foreign(looks, text.source)
     if text.kind and (start.startswith(b"[") or start.rstrip() == b"null"):
