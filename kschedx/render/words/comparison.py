@@ -104,7 +104,7 @@ def _change(change: Change) -> str:
 
 
 def compared(summary: Summary) -> str:
-    """Return `15,000 pods compared: 3 differ`."""
+    """Return `15,000 pods compared: 3 differ, 14,997 the same`."""
     told = f"{count(summary.compared, 'pod')} compared: "
     different = len(summary.differences)
     if not different:

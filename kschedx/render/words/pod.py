@@ -108,8 +108,7 @@ SHOWN_PLUGINS = 3
 
 
 def could_reject(unheard: Iterable[Unevaluated]) -> str:
-    """Return why a pod that fits is undecided: `the plugin Foo could reject it, and kschedx does not have that
-    plugin`."""
+    """Return why a pod that fits is undecided: `the plugin Foo, not available to kschedx, could reject it`."""
     return _told(unheard, Stake.FIT, "could reject it")
 
 
@@ -141,7 +140,7 @@ def _told(unheard: Iterable[Unevaluated], stake: Stake, does: str) -> str:
 
 
 def not_in_the_dump(unheard: Unevaluated) -> str:
-    """Return `PersistentVolumeClaim data-0 is not in this dump, which holds no persistentvolumeclaims`."""
+    """Return `PersistentVolumeClaim data-0 is not in this dump: it has no persistentvolumeclaims`."""
     kind = KINDS[unheard.name]
     holds = f"it lacks {unheard.lacking}" if unheard.lacking else f"it has no {kind.plural}"
     if not unheard.objects:
