@@ -1,4 +1,4 @@
-"""The command line: a module per command. The only place with exit codes and the environment."""
+"""The command line: one module per command. The only package that uses exit codes and the environment."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 
 _COMPLETER = "kubectl_complete-kschedx"
-"""`kschedx.cli.kubectl.COMPLETER`: asked about a command line, not to run one."""
+"""`kschedx.cli.kubectl.COMPLETER`: completes a command line instead of running one."""
 COMPLETE = "_KSCHEDX_COMPLETE"
-"""Set by a shell that wants to complete a command line."""
+"""The variable that a shell sets to complete a command line."""
 
 
 def main() -> None:
@@ -18,10 +18,10 @@ def main() -> None:
 
     from kschedx.cli.streams import OutputError, ending_in_order, guard
 
-    interrupted = signal.signal(signal.SIGINT, signal.SIG_DFL)  # while it loads, Ctrl-C has nothing to clean up
+    interrupted = signal.signal(signal.SIGINT, signal.SIG_DFL)  # while modules load, Ctrl-C has nothing to clean up
     guard()
     if sys.argv[1:] == ["--version"] and not sys.argv[0].endswith(_COMPLETER):
-        # asked often, by scripts and prompts: nothing else is loaded for it
+        # scripts and prompts often ask for the version: nothing else is loaded for it
         from kschedx import __version__
 
         try:
@@ -37,13 +37,13 @@ def main() -> None:
 
     from kschedx.cli import progress
 
-    is_completion = COMPLETE in os.environ or sys.argv[0].endswith(_COMPLETER)  # a person is typing at the terminal
+    is_completion = COMPLETE in os.environ or sys.argv[0].endswith(_COMPLETER)  # the user types at the terminal
 
     # numpy would start a thread for each processor, for linear algebra that kschedx does not use
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    gc.disable()  # while it loads there is no garbage
+    gc.disable()  # while modules load, there is no garbage
     codes: list[int] = []
-    atexit.register(_leave, codes)  # what is registered first is called last
+    atexit.register(_leave, codes)  # the first registered function is called last
     try:
         with ending_in_order(), nullcontext() if is_completion else progress.shown():
             from kschedx.cli.app import run
@@ -58,8 +58,8 @@ def main() -> None:
 
 
 def _leave(codes: Sequence[int]) -> None:
-    """End the process with the code of its answer, and leave it to the system to free the memory: to take tens of
-    thousands of objects apart takes 20 ms."""
+    """End the process with the exit code of its answer. The system frees the memory: freeing tens of thousands of
+    objects one by one takes 20 ms."""
     if codes:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""The typer application, and what happens when a command fails."""
+"""The typer application, and the handling of failed commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LISTS_COMMANDS = "man"
 
 
 def program(names: Sequence[str] = NAMES) -> typer.Typer:
-    """The application with these commands, whose modules are loaded."""
+    """Return the application with these commands, whose modules are loaded."""
     made = typer.Typer(
         name="kschedx",
         cls=Group,
@@ -51,14 +51,14 @@ def program(names: Sequence[str] = NAMES) -> typer.Typer:
             help=module.HELP,
             short_help=module.SUMMARY,
             no_args_is_help=name in ("why", "snapshot", "completion"),
-            context_settings={"allow_interspersed_args": name != "fleet"},  # what follows its question belongs to that
+            context_settings={"allow_interspersed_args": name != "fleet"},  # later words belong to the question
             cls=Command,
         )(asks(*getattr(module, "PARTS", ()))(getattr(module, of_python)))
     return made
 
 
 def _program_for(arguments: Sequence[str]) -> typer.Typer:
-    """The application with the command of a command line, or with all of them: to load them takes time."""
+    """Return the application with the command of a command line, or with all commands: loading all of them is slow."""
     name = arguments[0] if arguments else ""
     return program((name,) if name in NAMES and name != _LISTS_COMMANDS else NAMES)
 
@@ -78,11 +78,11 @@ def _options(
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line, without one that of this process; returns its exit code. No traceback reaches the user."""
+    """Run a command line, by default that of this process, and return its exit code. No traceback reaches the user."""
     try:
         with cited(sys.argv[1:] if arguments is None else arguments):
             code = outcome(partial(_called, arguments))
-        sys.stdout.flush()  # what cannot be written is noticed here, not by Python at exit
+        sys.stdout.flush()  # write errors are noticed here, not by Python at exit
         return code
     except OutputError as error:
         return failed(f"write: {error}", ExitCode.USAGE)
@@ -93,12 +93,12 @@ _BEFORE_COMMAND = {
     **dict.fromkeys(("-n", "--namespace"), 1),
     "--insecure-skip-tls-verify": 0,
 }
-"""kubectl's options that people write before the command, and how many words follow each."""
+"""kubectl's options that users write before the command, and how many words follow each."""
 
 
 def _command_first(arguments: Sequence[str]) -> list[str]:
-    """With options of kubectl's that stand before the command behind it: `--context dev why web` asks the same as
-    `why --context dev web`."""
+    """Move kubectl's options from before the command to behind it: `--context dev why web` is the same as `why
+    --context dev web`."""
     at = 0
     while at < len(arguments):
         name, equals, _ = arguments[at].partition("=")
@@ -110,7 +110,7 @@ def _command_first(arguments: Sequence[str]) -> list[str]:
 
 
 def _with_own_output(words: list[str]) -> list[str]:
-    """`kschedx fleet` with its -o where it reads it, also when it was typed behind the question."""
+    """Move the -o of `kschedx fleet` to where the command reads it, even if it was typed behind the question."""
     at = next((at for at, word in enumerate(words) if word.partition("=")[0] in ("-o", "--output")), len(words))
     end = at + (1 if "=" in "".join(words[at : at + 1]) else 2)
     return [*words[:1], *words[at:end], *words[1:at], *words[end:]]
@@ -135,7 +135,7 @@ def _called(arguments: Sequence[str] | None) -> int:
 
 
 def _run_own() -> object:
-    """The command line of this process, or what its shell asks for."""
+    """Run the command line of this process, or return what its shell requests."""
     if kubectl.called_as(sys.argv[0]) == kubectl.COMPLETER:
         return _answer_kubectl()
     if COMPLETE in os.environ:
@@ -148,7 +148,7 @@ def _run_own() -> object:
 
 
 def _is_whole_question(environment: Mapping[str, str]) -> bool:
-    """Completion needs the shell's words as well: a variable that was only left set has no effect."""
+    """Return whether the shell's words are set too, which completion needs; one leftover variable has no effect."""
     shell = environment[COMPLETE].rpartition("_")[2]
     if environment[COMPLETE].startswith("source_"):
         return True
@@ -157,7 +157,7 @@ def _is_whole_question(environment: Mapping[str, str]) -> bool:
 
 
 def _answer_shells() -> None:
-    """typer registers the shells' protocols only together with options of its own, which kschedx does without."""
+    """Register the shells' protocols, which typer does only together with its own options, which kschedx omits."""
     from typer._completion_classes import completion_init
 
     completion_init()
@@ -170,7 +170,7 @@ def _answer_kubectl() -> int:
 
 
 def _usage(error: Exception) -> int:
-    """A usage error of click's, in kubectl's form."""
+    """Print a usage error of click's in kubectl's form."""
     from kschedx.render.wording import visible
 
     context = getattr(error, "ctx", None)
@@ -187,7 +187,7 @@ def _usage(error: Exception) -> int:
 
 
 def _meant(text: str, command: object) -> str:
-    """The option that a file without one is for, of a command that takes no such argument."""
+    """Return the option that is missing before a file, if the command takes no such argument; else an empty string."""
     from pathlib import Path
 
     file = next((one for one in sys.argv[1:] if one in text and Path(one).exists()), "")

@@ -1,4 +1,4 @@
-"""The answers of commands as checks."""
+"""Answers of commands as checks for CI."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from kschedx.render.states import ExitCode
 def of_pod(
     name: str, outcome: Outcome | None, text: Sequence[str], place: Place, reasons: tuple[str, ...] = ()
 ) -> Check:
-    """A pod that has to be scheduled. `text` explains why it is not, `reasons` are the IDs of the rejections."""
+    """Return the check that a pod is schedulable. If it is not, `text` explains why; `reasons` are the IDs of the
+    rejections."""
     told = "\n".join(filter(None, text))
     match outcome:
         case Outcome.SCHEDULED:
@@ -66,7 +67,7 @@ def of_explanation(explanation: Explanation, place: Place) -> Check:
 
 
 def of_answers(answers: Sequence[PodAnswer], workload: str, place: Place) -> Check:
-    """A check of a pod, or of all replicas of a workload; its text is about the first one that does not fit."""
+    """Return a check of a pod, or of all replicas of a workload. Its text is about the first one that does not fit."""
     bad = [answer for answer in answers if answer.outcome is not Outcome.SCHEDULED]
     first = (bad or answers)[0]
     told = ["; ".join(first.headlines), first.message]
@@ -76,7 +77,7 @@ def of_answers(answers: Sequence[PodAnswer], workload: str, place: Place) -> Che
 
 
 def of_advice(file: str, advice: Sequence[Advice]) -> list[Check]:
-    """A check for each warning, or one for a configuration without warnings."""
+    """Return a check for each warning, or one for a configuration without warnings."""
     from kschedx.sources.line_numbers import line_of
 
     place = Place(source=file, document=1) if Path(file).is_file() else Place()
@@ -95,7 +96,7 @@ def of_advice(file: str, advice: Sequence[Advice]) -> list[Check]:
 
 
 def of_summary(summary: Summary) -> Iterator[Check]:
-    """A check for each pod that differs or cannot be decided, and one for all the others."""
+    """Yield a check for each pod that differs or cannot be decided, and one for all others."""
     from kschedx.render.words.comparison import pod_lines
 
     if summary.same:
@@ -109,7 +110,7 @@ def of_summary(summary: Summary) -> Iterator[Check]:
         yield Check(name=pod, result=Result.UNDECIDED, rule="undecided", text=reason)
 
 
-# A baseline: findings of an earlier run, which fail no CI again.
+# A baseline: findings of an earlier run, which do not fail CI again.
 
 
 class Baseline:
@@ -121,7 +122,7 @@ class Baseline:
 
     @classmethod
     def read(cls, path: str) -> Baseline:
-        """Raises `InputError`."""
+        """Read the file. Raises `InputError`."""
         try:
             found = msgspec.json.decode(Path(path).read_bytes(), type=_Sarif)
         except OSError as error:
@@ -138,8 +139,8 @@ class Baseline:
         return cls(path, known)
 
     def marked(self, checks: Sequence[Check], code: int) -> tuple[tuple[Check, ...], int]:
-        """The checks with what is new, and the exit code: what is known fails nothing. Says on standard error how much
-        that is."""
+        """Return the checks, with new ones marked, and the exit code: known findings do not count. Their number is
+        printed on standard error."""
         marked = tuple(self._marked(one) for one in checks)
         new = sum(one.since is Since.NEW for one in marked)
         unchanged = sum(one.since is Since.UNCHANGED for one in marked)
@@ -169,7 +170,7 @@ class _Sarif(Struct):
 
 
 def of_error(error: KschedxError) -> Iterator[Check]:
-    """A check for each thing that is wrong with the input, on its line; one that is undecided for what is missing."""
+    """Yield a check for each error of the input, on its line, or an undecided one if information is missing."""
     from kschedx.sources.line_numbers import located
 
     if isinstance(error, SeveralConfigError):

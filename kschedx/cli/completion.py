@@ -1,4 +1,5 @@
-"""Names for the shell: pods, workloads, nodes, and namespaces of the cluster that the command line names; reasons."""
+"""Completion of names for the shell: pods, workloads, nodes, and namespaces of the cluster on the command line;
+reasons."""
 
 from __future__ import annotations
 
@@ -16,15 +17,15 @@ if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
 
 LARGEST = 100 << 20
-"""Bytes of a snapshot; a larger one would keep the shell waiting for more than a second."""
+"""The largest snapshot in bytes; with a larger one, completion would take more than a second."""
 _SHRUNK = 20
-"""How many times smaller a compressed snapshot is."""
+"""The assumed compression factor of a snapshot."""
 
 _NAME = re.compile(r"(?:[a-z]+/)?[A-Za-z0-9][A-Za-z0-9.-]*")
-"""What can be a name or `kind/name`: anything else in a snapshot is no name, and a shell might run it."""
+"""A possible name or `kind/name`: other text in a snapshot is no name, and a shell might run it."""
 
 _TIMEOUT = "2s"
-"""What a shell waits for a list of the live cluster."""
+"""The timeout for a list of the live cluster."""
 _CONNECTION = ("kubeconfig", "context", "cluster", "user", "as_user", "as_groups", "insecure")
 _TARGETS = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicaSet", "Node")
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
@@ -46,7 +47,7 @@ _DECODER = msgspec.json.Decoder(_List)
 
 
 def _snapshot(context: typer.Context) -> Snapshot | None:
-    """The snapshot that the command line names so far; nothing is completed from one that cannot be read."""
+    """Return the snapshot that the command line names so far; None if it is too large or cannot be read."""
     from kschedx.errors import KschedxError
     from kschedx.loading import load
 
@@ -60,7 +61,7 @@ def _snapshot(context: typer.Context) -> Snapshot | None:
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file, or of everything in a folder; about those that a compressed file unpacks to."""
+    """Return the bytes of a file or a folder; for a compressed file, about those of its content."""
     from kschedx.sources.compression import format_of
     from kschedx.sources.tree import is_zip
 
@@ -79,7 +80,7 @@ def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
 
 
 def _objects(context: typer.Context, *keys: str) -> Iterator[tuple[str, str]]:
-    """Kind and name of the objects of these kinds, in the namespace that the command line names."""
+    """Yield kind and name of the objects of these kinds, in the namespace of the command line."""
     if not context.params.get("snapshot"):
         yield from _live(context, keys)
         return
@@ -95,7 +96,7 @@ def _objects(context: typer.Context, *keys: str) -> Iterator[tuple[str, str]]:
 
 
 def _live(context: typer.Context, keys: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Kind and name of the live cluster's objects; a cluster that does not answer in time has none."""
+    """Yield kind and name of the live cluster's objects; nothing if the cluster does not answer in time."""
     from kschedx.cli.connection import Connection, connect
     from kschedx.errors import KschedxError
     from kschedx.kube.kinds import KINDS
@@ -112,7 +113,7 @@ def _live(context: typer.Context, keys: Iterable[str]) -> Iterator[tuple[str, st
 
 
 def targets(context: typer.Context, incomplete: str) -> list[str]:
-    """`pod/NAME` for every pod, and the workloads, of the namespace; `node/NAME`."""
+    """Return `pod/NAME` for every pod, and the workloads, of the namespace; `node/NAME`."""
     from kschedx.kube.workloads import SHORT_NAMES
 
     short: dict[str, str] = {"Pod": "pod", "Node": "node"}
@@ -132,7 +133,7 @@ def namespaces(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def reasons(incomplete: str) -> list[str]:
-    """Ids that `kschedx reason` knows, and the plugins."""
+    """Return the ids that `kschedx reason` has, and the plugins."""
     from kschedx.framework.registry import IN_TREE
     from kschedx.render.words.reasons import reasons
 
@@ -140,21 +141,21 @@ def reasons(incomplete: str) -> list[str]:
 
 
 def profiles(incomplete: str) -> list[str]:
-    """Names that `kschedx profiles` lists."""
+    """Return the names that `kschedx profiles` lists."""
     from kschedx.cli.named_profiles import names
 
     return _beginning(incomplete, names())
 
 
 def releases(incomplete: str) -> list[str]:
-    """Kubernetes releases that can be emulated."""
+    """Return the Kubernetes versions that can be emulated."""
     from kschedx.releases import EMULATED
 
     return [version for version in EMULATED if version.startswith(incomplete)]
 
 
 def scheduler_names(context: typer.Context, incomplete: str) -> list[str]:
-    """The profiles of the configuration on the command line, by their schedulerName."""
+    """Return the schedulerNames of the profiles in the configuration of the command line."""
     from kschedx.cli.named_profiles import configuration
     from kschedx.errors import KschedxError
 
@@ -170,7 +171,7 @@ def scheduler_names(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def documents(incomplete: str) -> list[str]:
-    """Kinds of documents that have a schema."""
+    """Return the kinds of documents that have a schema."""
     from kschedx.schemas import NAMES
 
     return [name for name in NAMES if name.lower().startswith(incomplete.lower())]
@@ -185,24 +186,22 @@ PLUGIN = "kubectl-kschedx"
 COMPLETER = "kubectl_complete-kschedx"
 
 _NO_FILES = ":4"
-"""ShellCompDirectiveNoFileComp of cobra's, which kubectl reads from the last line."""
+"""cobra's ShellCompDirectiveNoFileComp, which kubectl reads from the last line."""
 
 
 def called_as(path: str) -> str:
-    """The name that a path to kschedx's program was run under."""
+    """Return the name under which kschedx's program was run, given its path."""
     return PurePath(path).name.removesuffix(".exe")
 
 
 def program_name(path: str) -> str:
-    """What a person types, for usage lines."""
+    """Return what the user types, for usage lines."""
     return "kubectl kschedx" if called_as(path) == PLUGIN else "kschedx"
 
 
 def candidates(app: typer.Typer, words: Sequence[str]) -> Iterator[str]:
-    """Lines for kubectl: what the last of `words` can become, with a description behind a tab.
-
-    Where there is nothing to offer, kubectl is left to complete the names of files.
-    """
+    """Yield the lines for kubectl: completions of the last of `words`, each with a description behind a tab. If there
+    are none, kubectl completes names of files."""
     from typer._completion_classes import FishComplete
     from typer.main import get_command
 

@@ -1,4 +1,4 @@
-"""The cluster that a command looks at: files with --snapshot, else the live one that kubectl would talk to."""
+"""The cluster of a command: files with --snapshot, else the live one that kubectl would use."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from kschedx.sources.live.kubeconfig import KubeconfigUser, Named
 
 DEFAULT_TIMEOUT = 30
-"""Seconds of a request."""
+"""Seconds per request."""
 
 
 class Connection(Struct, frozen=True, kw_only=True):
-    """What the options say."""
+    """The values of the connection options."""
 
     kubeconfig: str | None = None
     context: str | None = None
@@ -40,7 +40,7 @@ class Connection(Struct, frozen=True, kw_only=True):
 
     @property
     def given(self) -> str:
-        """An option that makes sense for a live cluster alone."""
+        """A given option that only makes sense for a live cluster."""
         spelled = {"as_user": "as", "as_groups": "as-group", "insecure": "insecure-skip-tls-verify"}
         typed = next((name for name in self.__struct_fields__ if getattr(self, name)), "")
         return f"--{spelled.get(typed, typed).replace('_', '-')}" if typed else ""
@@ -51,17 +51,17 @@ class Reached(Struct, frozen=True, kw_only=True):
 
     snapshot: Snapshot
     namespace: str = "default"
-    """Where a name without a namespace is looked for: the context's."""
+    """The context's namespace, used for names without one."""
 
 
 Load: TypeAlias = "Callable[[Sequence[str], bool, bool | None], Snapshot]"
-"""Reads files, given the paths, `check` and `ignore_orphans` of `loading.load`."""
+"""Reads files, given the paths, and `check` and `ignore_orphans` of `loading.load`."""
 _REMEMBERED: ContextVar[Load | None] = ContextVar("remembered", default=None)
 
 
 @contextmanager
 def remembering(load: Load) -> Iterator[None]:
-    """Within it files are read by `load`, which may have them already."""
+    """Read files by `load` within this context; it may have them in memory."""
     token = _REMEMBERED.set(load)
     try:
         yield
@@ -80,10 +80,10 @@ def read_cluster(
     whole: bool = False,
     on_demand: bool = False,
 ) -> Reached:
-    """What is in `paths`, or the live cluster where there are none. Raises `InputError`.
+    """Return the cluster in `paths`, or the live cluster if there are none. Raises `InputError`.
 
-    `check` and `ignore_orphans` are `loading.load`'s, about files; `namespace` and `on_demand` are
-    `loading.load_live`'s, `keep` and `whole` those of both.
+    `check` and `ignore_orphans` are those of `loading.load`, for files; `namespace` and `on_demand` are those of
+    `loading.load_live`; `keep` and `whole` are those of both.
     """
     from kschedx.errors import InputError
     from kschedx.loading import load, load_live
@@ -111,7 +111,8 @@ def read_cluster_to_decide(
     whole: bool = False,
     on_demand: bool = False,
 ) -> Reached:
-    """As `read_cluster`, with nodes to put pods on. Raises `UndecidableError` where nodes or pods may not be listed."""
+    """Read a cluster as `read_cluster` does, and require its nodes and pods. Raises `UndecidableError` if listing nodes
+    or pods is forbidden."""
     from kschedx.explain.missing_kinds import require_nodes_and_pods
     from kschedx.loading import without_nodes
 
@@ -127,7 +128,7 @@ def read_cluster_to_decide(
 
 
 def config_map(connection: Connection, namespace: str, name: str) -> bytes:
-    """A ConfigMap of the live cluster, as JSON. Raises `InputError`."""
+    """Return a ConfigMap of the live cluster as JSON. Raises `InputError`."""
     from urllib.parse import quote
 
     from kschedx.errors import InputError, Place
@@ -144,8 +145,8 @@ def config_map(connection: Connection, namespace: str, name: str) -> bytes:
 
 
 def _let_go_of_what_is_tried() -> None:
-    """What was loaded stays, and is never searched for garbage; clusters that are made to try something, hundreds of
-    them for some questions, are freed when the last reference goes."""
+    """Exclude loaded objects from garbage collection. Clusters of trials, hundreds for some questions, are freed with
+    their last reference."""
     if not gc.get_freeze_count():
         gc.freeze()
     gc.set_threshold(50_000)
@@ -153,8 +154,8 @@ def _let_go_of_what_is_tried() -> None:
 
 
 def tell(snapshot: Snapshot, *setups: Setup) -> None:
-    """Lines on stderr, before many pods are evaluated, about kinds that may not be listed, and plugins that kschedx
-    does not have."""
+    """Print lines on stderr, before many pods are evaluated, about kinds that may not be listed, and plugins that
+    kschedx does not have."""
     from kschedx.explain.missing_kinds import missing_for_many
 
     found = missing_for_many(snapshot)
@@ -164,7 +165,7 @@ def tell(snapshot: Snapshot, *setups: Setup) -> None:
 
 
 def tell_left_out(*setups: Setup) -> None:
-    """A line on stderr, before many pods are evaluated, about plugins that kschedx does not have."""
+    """Print a line on stderr, before many pods are evaluated, about plugins that kschedx does not have."""
     from kschedx.explain.notes import unknown_plugins
 
     left_out = {one.name: one for setup in setups for one in setup.unknown_plugins}
@@ -173,8 +174,8 @@ def tell_left_out(*setups: Setup) -> None:
 
 
 def tell_ignored_groups(snapshot: Snapshot, setup: Setup, more: Iterable[Pod] = ()) -> None:
-    """A line on stderr about pod groups of pending pods, and of pods of manifests, that no plugin of the configuration
-    evaluates."""
+    """Print a line on stderr about pod groups of pending pods, and of pods of manifests, that no plugin of the
+    configuration evaluates."""
     from kschedx.snapshot.pod_groups import group_name
 
     if not snapshot.pod_groups or any("GangScheduling" in one.points.get("permit", ()) for one in setup.profiles):
@@ -196,7 +197,7 @@ def tell_ignored_groups(snapshot: Snapshot, setup: Setup, more: Iterable[Pod] = 
 
 
 def connect(connection: Connection) -> tuple[ApiServer, str, str]:
-    """The server, what to call it, and the namespace that is meant where none is named. Raises `InputError`."""
+    """Return the server, its name in messages, and the default namespace. Raises `InputError`."""
     from kschedx.sources.live.client import ApiServer
     from kschedx.sources.live.credentials import access, in_cluster, own_namespace
     from kschedx.sources.live.kubeconfig import load
@@ -222,7 +223,7 @@ def connect(connection: Connection) -> tuple[ApiServer, str, str]:
 
 
 def _impersonation(connection: Connection, user: Named[KubeconfigUser] | None) -> Impersonation:
-    """The options, else what the kubeconfig's user says."""
+    """Return the impersonation of the options, else of the kubeconfig's user."""
     from kschedx.errors import InputError
     from kschedx.sources.live.client import Impersonation
 
@@ -234,7 +235,7 @@ def _impersonation(connection: Connection, user: Named[KubeconfigUser] | None) -
 
 
 def _seconds(text: str | None) -> float:
-    """`30`, `30s` or `1m30s`, as kubectl's --request-timeout."""
+    """Return the seconds of `30`, `30s`, or `1m30s`, the forms of kubectl's --request-timeout."""
     from kschedx.errors import InputError
     from kschedx.kube.duration import Duration
 
@@ -250,7 +251,7 @@ def _seconds(text: str | None) -> float:
 
 
 class Reading:
-    """Says how far the reading of a live cluster is."""
+    """Reports the progress of reading a live cluster."""
 
     def __init__(self, source: str) -> None:
         self._source = source

@@ -1,4 +1,4 @@
-"""`kschedx deschedule`: what the descheduler would evict, and where the pods would land."""
+"""`kschedx deschedule`: which pods the descheduler would evict, and where they would be rescheduled."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ error or a policy that the descheduler refuses, 3 kschedx cannot decide.
 SUMMARY = "Show what the descheduler evicts, and what follows"
 PARTS = (*DECIDES,)
 LIVE = ("configmap/", "cm/")
-"""What a policy in the live cluster begins with."""
+"""Prefixes of a policy in the live cluster."""
 
 
 def deschedule(
@@ -98,7 +98,7 @@ def deschedule(
 
 
 def _place_of(field: str, written: WrittenPolicy, policy: str, text: bytes) -> Place:
-    """Where a field of the policy stands in its file, as far as that can be found."""
+    """Return where a field of the policy is in its file, as far as that can be found."""
     from kschedx.errors import Place
     from kschedx.sources.line_numbers import line_of
 
@@ -109,7 +109,7 @@ def _place_of(field: str, written: WrittenPolicy, policy: str, text: bytes) -> P
 
 
 def _read(path: str, question: Question) -> bytes:
-    """Raises `InputError`."""
+    """Return the policy's bytes. Raises `InputError`."""
     from kschedx.errors import InputError, Place
     from kschedx.sources.files import standard_input
 
@@ -126,7 +126,7 @@ def _read(path: str, question: Question) -> bytes:
 
 
 def _require_metrics(snapshot: Snapshot, found: Descheduling) -> None:
-    """Raises `UndecidableError` where the policy measures usage and nothing was measured."""
+    """Raise `UndecidableError` if the policy measures usage and there are no metrics."""
     from kschedx.descheduler.cluster import Metrics
     from kschedx.errors import UndecidableError
     from kschedx.snapshot.snapshot import Missing

@@ -1,4 +1,4 @@
-"""`kschedx descheduler-policy`: what a policy of the descheduler should say."""
+"""`kschedx descheduler-policy`: advice on a policy of the descheduler."""
 
 from __future__ import annotations
 

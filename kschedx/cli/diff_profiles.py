@@ -1,4 +1,4 @@
-"""The two profiles that `kschedx diff-profiles` compares: how they are named, and under which releases."""
+"""The two profiles that `kschedx diff-profiles` compares: how they are named, and in which versions they run."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 def profiles_and_target(
     arguments: Sequence[str], *, is_range: bool, names_cluster: bool, may_have_target: bool
 ) -> tuple[list[str], str]:
-    """A range of releases needs no second profile. A target comes last.
+    """Return the profiles and the target, which comes last. A range of versions needs no second profile.
 
-    Beside a range, a single argument is the profile, unless it reads as a target, or a cluster is named for it.
+    With a range, a single argument is the profile, unless it has the form of a target, or the command line names a
+    cluster.
     """
     from kschedx.errors import InputError
     from kschedx.inquiry.target import referred_kind
@@ -48,16 +49,16 @@ def profiles_and_target(
 
 
 class Named(NamedTuple):
-    """One of the two profiles, before it is known for which release."""
+    """One of the two profiles, before its version is final."""
 
     name: str
     config: Mapping[str, object] | None
     version: str | None
-    """The release that is asked for, else the one that the profile is made for."""
+    """The requested version, else that of the profile."""
 
 
 def named(profiles: Sequence[str], kube_version: str | None) -> tuple[Named, Named]:
-    """Both with the release of `--kube-version`, which may be a range, else with that which each is made for."""
+    """Return both with the version of `--kube-version`, which may be a range, else with that of each profile."""
     from kschedx.cli.named_profiles import DEFAULT, configuration, version_of
     from kschedx.errors import ConfigError
 
@@ -76,7 +77,7 @@ def named(profiles: Sequence[str], kube_version: str | None) -> tuple[Named, Nam
 
 
 def setups(both: tuple[Named, Named], question: Question, cluster: Snapshot | None) -> tuple[Setup, Setup]:
-    """Under the releases that are asked for, else those that the profiles are made for, else the cluster's."""
+    """Return both setups, with the requested versions, else those of the profiles, else the cluster's."""
     from kschedx.cli.named_profiles import placed
     from kschedx.explain.setup import Setup, release_to_emulate
     from kschedx.releases import resolve
@@ -97,7 +98,7 @@ def setups(both: tuple[Named, Named], question: Question, cluster: Snapshot | No
     return first, second
 
 
-# `kschedx diff-profiles`: what a change of the profile or of the release does to pods.
+# `kschedx diff-profiles`: what a change of the profile or of the version does to pods.
 
 HELP = """Compare two scheduler profiles, or two Kubernetes versions, and where pods go with each.
 
@@ -129,7 +130,7 @@ PARTS = (
     Part.BASELINE,
 )
 MOST_REPACKED = 5_000
-"""Running pods that are rescheduled by default."""
+"""How many running pods are rescheduled by default."""
 
 
 def diff_profiles(
@@ -237,7 +238,7 @@ def diff_profiles(
 
 
 def _one(pair: Pair, found: tuple[Change, ...], pods: tuple[Pod, Pod], *, in_detail: bool) -> Answer:
-    """A single pod, as it is on either side; `in_detail` shows both stories side by side."""
+    """Return the answer about a single pod; `in_detail` shows the explanations of both sides next to each other."""
     from msgspec.structs import replace
 
     from kschedx.explain.difference import Summary, compare
@@ -257,7 +258,8 @@ def _one(pair: Pair, found: tuple[Change, ...], pods: tuple[Pod, Pod], *, in_det
 def _pods(
     before: Setup, after: Setup, reached: Reached, target: str, namespace: str | None, manifests: Manifests | None
 ) -> tuple[Pair, tuple[Pod, Pod]]:
-    """The pod on both sides, in its cluster; a manifest is admitted by the API server of each release."""
+    """Return both profiles on the cluster, and the pod on both sides. The API server of each version admits a
+    manifest."""
     from kschedx.errors import ConfigError, InputError, Place
     from kschedx.explain.profile_changes import Pair
     from kschedx.inquiry.target import find_target
@@ -293,7 +295,7 @@ def _pods(
 
 
 def _compare(pair: Pair, rows: list[int], left_out: Mapping[str, int], jobs: int) -> Summary:
-    """Shared between processes."""
+    """Compare the pods in several processes."""
     from kschedx.cli.parallel import results
     from kschedx.inquiry.profile_difference import compare_pods
 
@@ -306,8 +308,8 @@ def _compare(pair: Pair, rows: list[int], left_out: Mapping[str, int], jobs: int
 
 
 def _with_nodes(pair: Pair, rows: list[int], summary: Summary, jobs: int, wanted: bool | None) -> Summary:
-    """With what the profiles make of the nodes, where that is `wanted` (None: where the pods are not too many)
-    and every pod is decided."""
+    """Add how the profiles use the nodes, if that is `wanted` (None: if there are not too many pods) and every pod is
+    decided."""
     from msgspec.structs import replace
 
     from kschedx.cli.parallel import results

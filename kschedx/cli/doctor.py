@@ -1,4 +1,4 @@
-"""`kschedx doctor`: what is in a dump, what is missing, and which answers that weakens."""
+"""`kschedx doctor`: what is in a dump, what is missing, and which answers that affects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kschedx drain`: what `kubectl drain` would do, and where the pods would go."""
+"""`kschedx drain`: what `kubectl drain` would do, and where the pods would be rescheduled."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Several nodes are drained one after another, as in an upgrade: each node is back
 Exit codes: 0 drained, 1 something stops the drain or a pod stays pending, 2 usage or input error, 3 undecided.
 """
 MANY = 1_000
-"""Nodes, each drained by itself, above which a note says that it takes minutes."""
+"""More nodes than this, each drained by itself, take minutes, as a note states."""
 SUMMARY = "Preview a node drain, and where the pods go"
 PARTS = (*DECIDES, Part.CHANGES)
 
@@ -111,7 +111,7 @@ def drain(
     lets_go = () if each else drain_fixes(simulation, in_turn)
     refused = [one.node for one in simulation.drained if one.is_refused]
     forced: Sequence[DrainResult] = ()
-    if refused:  # the question is where its pods go, not which flags kubectl needs
+    if refused:  # the question is where the pods go, not which flags kubectl needs
         flags = SimulationOptions(force=True, delete_emptydir_data=True)
         forced = (by_themselves(refused, flags) if each else in_turn(flags=flags)).drained
     if out is not None:

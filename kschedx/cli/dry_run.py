@@ -1,4 +1,4 @@
-"""`--dry-run=server`: the pod as the live API server would store it, and where kschedx would have made another."""
+"""`--dry-run=server`: the pod as the live API server would store it, and its differences from kschedx's pod."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.types import Pod
 
 _AMOUNTS = ("requests", "limits", "overhead")
-"""Keys of resource lists in a pod's spec."""
+"""The keys of resource lists in a pod's spec."""
 _CONFLICT = 409
 _OF_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
-"""Of an object's metadata."""
+"""Fields of an object's metadata that only a server sets."""
 _NOT_ALLOWED = "cannot create resource"
-"""In the words of a server that refuses the request; one that refuses the pod has others."""
+"""Part of the message of a server that forbids the request; the message for a refused pod is different."""
 
 
 def server_side(connection: Connection, manifest: Manifest, admit: Callable[[Manifest], Pod]) -> tuple[Manifest, Note]:
-    """What came back, and a note about what is different from `admit`'s pod.
+    """Return the server's pod, and a note about its differences from `admit`'s pod.
 
-    Raises `InputError` where the server refuses the pod, with its own words.
+    Raises `InputError` with the server's message if it refuses the pod.
     """
     from kschedx.sources.live.client import RefusedError
 
@@ -42,7 +42,7 @@ def server_side(connection: Connection, manifest: Manifest, admit: Callable[[Man
         except RefusedError as refused:
             if refused.status != _CONFLICT:
                 raise
-            # there is one of this name already, of which nothing can be asked but by another name
+            # a pod of this name exists, so the dry run needs another name
             body = server.dry_run(path, msgspec.json.encode(to_be_created(manifest, renamed=True)))
         stored = as_of(manifest, msgspec.json.decode(body, type=dict[str, object]))
         theirs = default_pod(decode(msgspec.json.encode(stored), Pod))
@@ -50,7 +50,7 @@ def server_side(connection: Connection, manifest: Manifest, admit: Callable[[Man
         if refused.status == 403 and _NOT_ALLOWED in refused.message:
             refused.hint = "without --dry-run=server, kschedx admits the pod itself"
             raise
-        if refused.status in (403, 404):  # admission, or the namespace, as without --dry-run
+        if refused.status in (403, 404):  # admission or the namespace, as without --dry-run
             raise NotAdmittedError(refused.message) from None
         raise
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -66,8 +66,8 @@ def server_side(connection: Connection, manifest: Manifest, admit: Callable[[Man
 
 
 def to_be_created(manifest: Manifest, *, renamed: bool = False) -> Manifest:
-    """The pod as a client may create it: without fields that only a server sets, and without owners that do not exist
-    yet. `renamed` leaves its name to the server."""
+    """Return the pod as a client may create it: without fields that only a server sets, and without owners that do not
+    exist yet. With `renamed`, the server generates its name."""
     metadata = dict(map_at(manifest, "metadata"))
     for field in _OF_SERVER:
         metadata.pop(field, None)
@@ -83,7 +83,7 @@ def to_be_created(manifest: Manifest, *, renamed: bool = False) -> Manifest:
 
 
 def as_of(manifest: Manifest, stored: Manifest) -> Manifest:
-    """What the server answered, under the name and with the owners of the pod that it was asked about."""
+    """Return the server's pod with the name and the owners of the manifest."""
     asked = map_at(manifest, "metadata")
     metadata = dict(map_at(stored, "metadata"))
     for key in ("name", "ownerReferences"):
@@ -93,7 +93,7 @@ def as_of(manifest: Manifest, stored: Manifest) -> Manifest:
 
 
 def _plain(pod: Pod) -> object:
-    """Its spec as JSON, without volumes that scheduling does not look at: the server adds some for tokens."""
+    """Return the pod's spec as JSON, without volumes that scheduling ignores: the server adds some for tokens."""
     spec = _with_canonical_amounts(msgspec.to_builtins(pod.spec))
     assert isinstance(spec, dict)
     volumes = spec.get("volumes")
@@ -103,7 +103,8 @@ def _plain(pod: Pod) -> object:
 
 
 def _with_canonical_amounts(value: object) -> object:
-    """A server prints what a manifest may write as 1 or 1000m always in the same way."""
+    """Return the value with amounts in canonical form: a manifest may have 1 or 1000m, and a server prints both the
+    same."""
     if isinstance(value, list | tuple):
         return [_with_canonical_amounts(one) for one in value]
     if not isinstance(value, dict):

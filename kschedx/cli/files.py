@@ -1,4 +1,4 @@
-"""A file that holds something else than objects."""
+"""Files with other content than objects."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
 
 _BEGINNING = 256
-"""Bytes of a file that show its format."""
+"""The bytes of a file that show its format."""
 
 
 def one_document(path: str) -> object:
-    """What a YAML or JSON file holds. Raises `InputError`."""
+    """Return the content of a YAML or JSON file. Raises `InputError`."""
     place = Place(source=path)
     try:
         text = Path(path).read_bytes()
@@ -36,7 +36,7 @@ def one_document(path: str) -> object:
 
 
 def begins_with(path: str, pattern: re.Pattern[bytes]) -> bool:
-    """Whether a regular file begins so; nothing else is opened."""
+    """Return whether a regular file begins with the pattern; no other file is opened."""
     try:
         if not Path(path).is_file():
             return False
@@ -46,20 +46,20 @@ def begins_with(path: str, pattern: re.Pattern[bytes]) -> bool:
         return False
 
 
-# The files that snapshots are written to.
+# Files to which snapshots are written.
 
 FORMATS = (".json", ".yaml", ".yml")
 
 
 def check_name(option: str, path: str) -> None:
-    """Raises `InputError` for a name that no format belongs to."""
+    """Raise `InputError` for a name without the suffix of a known format."""
     if path != STDOUT and not path.removesuffix(compression_of(path)).endswith(FORMATS):
         allowed = "allowed are names in .json or .yaml, with .gz or .zst after it, and -"
         raise InputError(f'{option}: found "{path}", {allowed}')
 
 
 def write_snapshot(path: str, snapshot: Snapshot) -> None:
-    """A cluster as it stands, to be loaded again. Raises `InputError`."""
+    """Write the current state of a cluster, to be loaded again. Raises `InputError`."""
     from collections import Counter
 
     from msgspec.structs import replace
@@ -76,7 +76,7 @@ def write_snapshot(path: str, snapshot: Snapshot) -> None:
 
 
 def json_parts(header: SnapshotHeader, objects: Iterable[bytes]) -> Iterator[bytes]:
-    """A List with a line for each object, so that it can be read piece by piece, and compared line by line."""
+    """Yield a List with a line for each object, so that it can be read in parts, and compared line by line."""
     from kschedx.kube.escaping import json_escaped_bytes
 
     yield json_escaped_bytes(msgspec.json.encode(_head(header))[:-1]) + b',"items":[\n'

@@ -1,4 +1,4 @@
-"""`kschedx fit`: how many more of it fit."""
+"""`kschedx fit`: how many more replicas fit."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def fit(
 
 
 def _answer(clusters: Clusters, setup: Setup, one: Pod | Written, title: str, wanted: int | None) -> Fit | Explanation:
-    """How many more fit, or the answer of `why` where that is no number."""
+    """Return how many more fit, or the answer of `why` if no number answers the question."""
     from msgspec.structs import replace
 
     from kschedx.errors import NotAdmittedError
@@ -143,7 +143,7 @@ def _title(one: Pod | Written, target: str, count: int) -> str:
 def _targets(
     question: Question, snapshot: Snapshot, setup: Setup, target: str, namespace: str
 ) -> tuple[Snapshot, list[Pod | Written]]:
-    """The cluster with what the targets need, and the targets: each counts by itself."""
+    """Return the cluster with the objects that the targets need, and the targets, each of which counts by itself."""
     from kschedx.inquiry.manifests import Manifests
     from kschedx.inquiry.target import find_target, is_file
 
@@ -166,7 +166,7 @@ def _report(answer: Fit | Explanation, place: Place) -> Report:
 
 
 def _several(reports: Sequence[Report]) -> Report:
-    """One below the other."""
+    """Combine the reports, one below the other."""
 
     def screen(width: int, wide: bool) -> Sequence[Text]:
         from kschedx.render.terminal import BLANK

@@ -27,7 +27,7 @@ _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 
 
 def to_send(changes: Sequence[Change], found: Pod | Written, pod: Pod) -> list[Change]:
-    """The changes of a pod that a custom resource's template makes, as changes of that template."""
+    """Return the changes; those of a pod created from a custom resource's template become changes of that template."""
     if isinstance(found, Pod) or found.workload is None or found.workload.get("kind") in MAKING_PODS:
         return [*changes]
     metadata = found.workload.get("metadata")
@@ -38,7 +38,7 @@ def to_send(changes: Sequence[Change], found: Pod | Written, pod: Pod) -> list[C
 
 
 def numbered(fixes: Sequence[T], number: int) -> T:
-    """Raises `InputError` where there are fewer."""
+    """Return the fix of this number. Raises `InputError` if there are fewer."""
     if number > len(fixes):
         there = f"there {'is' if len(fixes) == 1 else 'are'} {len(fixes)}" if fixes else "there are no fixes"
         raise InputError(f"no fix {number}: {there}")
@@ -55,7 +55,8 @@ def report(
     *,
     document: Callable[[], Mapping[str, object]],
 ) -> Report:
-    """A fix, to apply; what is `followed` others do by themselves then. `before` is the cluster without the files."""
+    """Return the report of a fix to apply; controllers make the changes in `followed` afterwards. `before` is the
+    cluster without the files."""
     sent = to_send(changes, found, pod)
 
     def yaml() -> str:
@@ -72,8 +73,8 @@ def report(
 
 
 def known_manifest(snapshot: Snapshot, found: Pod | Written) -> Find:
-    """Looks in the files that were given, then among the cluster's workloads, then at what is known of pods and
-    nodes."""
+    """Return a search in the given files, then among the cluster's workloads, then in its pods, nodes, namespaces, and
+    claims."""
     written = _in_files(found)
 
     def find(change: Change) -> Mapping[str, object] | None:
@@ -99,7 +100,7 @@ def known_manifest(snapshot: Snapshot, found: Pod | Written) -> Find:
 
 
 def only_written(before: Snapshot, found: Pod | Written) -> Find:
-    """Looks in the files that were given for what the cluster does not have, or has with another pod template."""
+    """Return a search in the given files for objects that the cluster lacks, or has with another pod template."""
     written = _in_files(found)
 
     def find(change: Change) -> Mapping[str, object] | None:
@@ -148,6 +149,6 @@ def _namespace(manifest: Mapping[str, object]) -> str:
 
 
 def _is(manifest: Mapping[str, object], kind: str, name: str) -> bool:
-    """What gets its name by `generateName` has none yet."""
+    """Return whether the manifest is of this kind and name; with `generateName`, it has no name yet."""
     metadata = manifest.get("metadata")
     return manifest.get("kind") == kind and isinstance(metadata, Mapping) and (metadata.get("name") or "") == name

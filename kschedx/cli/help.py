@@ -1,4 +1,4 @@
-"""How help is laid out: commands and options in groups, a command's own options first."""
+"""The layout of help: commands and options in groups, a command's own options first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kschedx.cli.question import ORDER
 
 OWN = "Options"
 _PATHS = ("FILE", "PATH", "TARGET")
-"""Of what may be a path, in its metavar."""
+"""Words in the metavar of arguments that may be paths."""
 
 
 COMMANDS = {
@@ -24,7 +24,7 @@ COMMANDS = {
 }
 """The commands by group, in the order of the help."""
 SHARED = ("Scheduler", "Autoscaler", "Kueue", "Connection (as for kubectl)")
-"""Groups of options that `--help` leaves to `--help-all`; Kueue's are the own options of `kschedx kueue`."""
+"""The groups of options that `--help` leaves to `--help-all`; Kueue's are `kschedx kueue`'s own options."""
 HELP_ALL = "--help-all"
 EXAMPLES = 4
 """How many examples a usage message shows."""
@@ -46,7 +46,7 @@ class Command(TyperCommand):
     """A command whose help has its options in groups."""
 
     def usage(self, ctx: Any) -> str:
-        """At most ten lines for a command line without arguments: what the command does, and examples."""
+        """Return at most ten lines for a command line without arguments: what the command does, and examples."""
         first, _, rest = (self.help or "").partition("\n\n")
         examples = rest.partition("\n\n")[0].replace("\b\n", "") if rest.startswith("\b") else ""
         shown = examples.strip().splitlines()[: EXAMPLES + 1]
@@ -88,7 +88,7 @@ class Command(TyperCommand):
                 raise typer.BadParameter("it is empty; is a shell variable not set?", ctx, parameter)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """The arguments as they are typed, without braces around those that are required."""
+        """Return the arguments as they are typed, without braces around required ones."""
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

@@ -1,4 +1,4 @@
-"""`kschedx instance-types`: what clouds publish, as a catalogue that --instance-types takes."""
+"""`kschedx instance-types`: what clouds publish, as a catalog for --instance-types."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def instance_types(
 
 
 def read(path: str) -> InstanceTypes:
-    """The catalogue of a file, in any of the forms. Raises `InputError` with the line."""
+    """Return the catalog of a file, in any of the forms. Raises `InputError` with the line."""
     from kschedx.cli.files import one_document
     from kschedx.errors import InputError, Place
     from kschedx.karpenter.catalogue import any_catalogue
@@ -72,7 +72,8 @@ def read(path: str) -> InstanceTypes:
 
 
 def prices_by_node(path: str | None, snapshot: Snapshot) -> Callable[[str], float | None]:
-    """A node's name to its price per hour, by its labels; None for all without a catalog. Raises `InputError`."""
+    """Return a function from a node's name to its price per hour, by its labels; None for all without a catalog. Raises
+    `InputError`."""
     from kschedx.kube.autoscalers import CAPACITY_TYPE
     from kschedx.kube.names import INSTANCE_TYPE_LABELS, ZONE_LABELS, first_label
 
@@ -87,7 +88,7 @@ def prices_by_node(path: str | None, snapshot: Snapshot) -> Callable[[str], floa
 
 
 def prices_of(path: str) -> dict[tuple[str, str, str], float | None]:
-    """Instance type, zone, and capacity type to the price per hour. Raises `InputError`."""
+    """Return instance type, zone, and capacity type to the price per hour. Raises `InputError`."""
     return {
         (one.name, offering.zone, offering.capacity_type): offering.price
         for one in read(path).instance_types

@@ -1,4 +1,4 @@
-"""`kschedx integrations`: files by which other programs ask kschedx."""
+"""`kschedx integrations`: files with which other programs use kschedx."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ INTEGRATIONS = {
     "ray": "a Python script for Ray that splits one question about many pods",
     "skill": "a skill file for assistants that run commands",
 }
-"""Name to what it is; each is a file of the package."""
+"""Name to description; each is a file of the package."""
 
 _FILES = {"ray": "ray.txt", "skill": "skill.md"}
-"""Names of files that are not YAML. A script for a package that kschedx does not need is no module of it."""
+"""The names of files that are not YAML. A script for a package that kschedx does not need is no module of kschedx."""
 
 HELP = """Print a file that connects another program to kschedx. Without NAME, list them.
 

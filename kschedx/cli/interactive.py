@@ -1,8 +1,7 @@
-"""`kschedx why -i`: an answer, or those about many pods, to browse in the terminal. Needs the extra interactive.
+"""`kschedx why -i`: an answer, or the answers about many pods, to browse in the terminal. Needs the extra interactive.
 
-`--all-pending -i` begins with the causes; behind each are its pods, and behind a pod its nodes and fixes.
-
-Everything shown is text that was made harmless already; nothing is markup.
+`--all-pending -i` begins with the causes. Each cause opens its pods, and a pod opens its nodes and fixes. All displayed
+text was made harmless before; nothing is markup.
 """
 
 from __future__ import annotations
@@ -56,19 +55,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LEAST_WIDTH = 40
-"""Columns that a story is laid out for at least."""
+"""The least columns of an explanation."""
 FRAME = 7
-"""Columns beside a story's text: border, padding, scroll bar."""
+"""The columns around an explanation's text: border, padding, scroll bar."""
 _WATCHED = 0.5
-"""Seconds between two looks at whether the terminal is there."""
+"""Seconds between checks that the terminal still exists."""
 _TOLD = 0.2
-"""Seconds between two looks at how far the work is."""
+"""Seconds between updates of the progress."""
 SHOWN = 4
-"""Nodes that are named beside a fix."""
+"""How many nodes are named beside a fix."""
 
 
 Try = Callable[[Explanation, str], Explanation]
-"""The answer about the same pod with a typed change; raises `KschedxError`."""
+"""Returns the answer about the same pod with a typed change; raises `KschedxError`."""
 
 
 def end_with_terminal() -> None:
@@ -87,11 +86,11 @@ def end_with_terminal() -> None:
 
 
 _BROWSER: ContextVar[Browser] = ContextVar("browser")
-"""The one that the work of this thread is for."""
+"""The browser for which this thread works."""
 
 
 def browse(work: Callable[[], T]) -> T:
-    """What `work` returns, which runs beside a screen that says how far it is, and hands over pages by `show`.
+    """Return the result of `work`, which runs while a screen shows its progress, and which passes pages to `show`.
 
     Ends when the user quits, when the terminal is gone, or with an error of `work`.
     """
@@ -114,20 +113,20 @@ def browse(work: Callable[[], T]) -> T:
     browser.run()
     for note in browser.notes:
         sys.stderr.write(note)
-    if not done.done():  # the user did not wait for an answer
+    if not done.done():  # the user quit before the answer
         raise KeyboardInterrupt
     return done.result()
 
 
 def show(page: Page, nodes: Sequence[str]) -> None:
-    """Show a page, or what it has instead of the one of its kind; `nodes` are shown by their short names."""
+    """Show a page, or its content in the current page of the same class; `nodes` are shown by their short names."""
     browser = _BROWSER.get()
     with short_node_names(nodes):
         browser.call_from_thread(browser.present, page)
 
 
 def show_undecided(snapshot: Snapshot, rows: Sequence[int]) -> None:
-    """Show pods by what makes them, before they are decided."""
+    """Show pods by their owners, before they are decided."""
 
     def answer(row: int) -> PodAnswer:
         pod, owner = snapshot.pods[row], owner_of(snapshot, snapshot.pods[row])
@@ -145,7 +144,7 @@ def show_undecided(snapshot: Snapshot, rows: Sequence[int]) -> None:
 def show_answers(
     found: Sequence[PodAnswer], explanation: Callable[[str], Explanation], tried: Try, nodes: Sequence[str]
 ) -> None:
-    """Show the causes of pods that are decided; `explanation` is that of a pod, `namespace/name`."""
+    """Show the causes of decided pods; `explanation` returns that of a pod, given as `namespace/name`."""
 
     def open_pod(pod: str) -> Page:
         return Why(explanation(pod), tried)
@@ -154,7 +153,7 @@ def show_answers(
 
 
 class Row(Struct, frozen=True):
-    """A row of a table, and what it is about."""
+    """A row of a table, with the key of its object."""
 
     key: str
     cells: tuple[str | int | None, ...]
@@ -165,10 +164,10 @@ class Row(Struct, frozen=True):
 
 
 class Listing(DataTable[Text]):
-    """Rows that are filtered by words and sorted by one column after the other."""
+    """Rows that are filtered by words and sorted by one column."""
 
     AT_ONCE = 200
-    """Rows that are there at the first paint; as many follow after each pause."""
+    """The rows of the first paint; as many follow after each pause."""
     PAUSE = 0.05
 
     def __init__(self, name: str) -> None:
@@ -182,7 +181,7 @@ class Listing(DataTable[Text]):
         self._by: int | None = None
 
     def show(self, labels: Sequence[str], rows: Iterable[Row]) -> None:
-        """Other rows; the filter and, where the columns are the same, the order stay."""
+        """Show other rows; the filter stays, and so does the order if the columns are the same."""
         if self._labels != tuple(labels):
             self._labels, self._by = tuple(labels), None
         self._entries, self._coming = [], iter(rows)
@@ -193,7 +192,7 @@ class Listing(DataTable[Text]):
         self._fill()
 
     def sort_next(self) -> str:
-        """Sort by the next column, numbers from the highest down; returns its label, empty for the order at first."""
+        """Sort by the next column, numbers in descending order, and return its label; empty for the original order."""
         self._by = 0 if self._by is None else self._by + 1
         if self._by == len(self._labels):
             self._by = None
@@ -218,7 +217,7 @@ class Listing(DataTable[Text]):
             yield row
 
     def _add(self, rows: Iterator[Row]) -> None:
-        if rows is not self._shown:  # another filter by now
+        if rows is not self._shown:  # the filter has changed
             return
         number = 0
         for number, row in enumerate(islice(rows, self.AT_ONCE), start=1):  # noqa: B007 - counted
@@ -260,11 +259,11 @@ class Page(Screen[None]):
         return self.query_one(Listing)
 
     def title_text(self, content: str, tone: Tone) -> Text:
-        """As the first line of a screen stands."""
+        """Return the text in the form of a screen's first line."""
         return _joined(title_lines(content, tone, self.app.size.width - 2))
 
     def copied(self) -> str:
-        """What `c` copies: a command."""
+        """Return what `c` copies: a command."""
         raise NotImplementedError
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -291,12 +290,12 @@ class Page(Screen[None]):
     def action_back(self) -> None:
         if self.focused is not self.listing:
             self.listing.focus()
-        elif len(self.app.screen_stack) > 2:  # the first is the app's own, which is empty
+        elif len(self.app.screen_stack) > 2:  # the first is the app's own, empty screen
             self.app.pop_screen()
 
 
 class Browser(App[None]):
-    """Pages, one behind the other. Nothing is ever sent."""
+    """A stack of pages. Nothing is ever sent to a cluster."""
 
     ENABLE_COMMAND_PALETTE = False
     TITLE = "kschedx why"
@@ -321,7 +320,7 @@ class Browser(App[None]):
         self.begin: Callable[[], None] = lambda: None
         """Starts the work that makes the pages."""
         self.notes: list[str] = []
-        """What the work wrote on stderr, to be written when the terminal is free."""
+        """What the work printed on stderr, to be printed when the terminal is free."""
 
     def on_mount(self) -> None:
         self.begin_capture_print(self, stdout=False)
@@ -333,7 +332,7 @@ class Browser(App[None]):
         self.notes.append(event.text)
 
     def see(self, step: Step) -> None:
-        """Keep how far the work is, until it is done; another thread draws it."""
+        """Keep the progress of the work until it is done; another thread draws it."""
         if not self._step.phase:
             return
         if step.phase != self._step.phase:
@@ -341,14 +340,14 @@ class Browser(App[None]):
         self._step = step
 
     def finish(self) -> None:
-        """The work is done; without a page the answer is for the terminal itself."""
+        """End the progress. If there is no page, exit: the answer is for the terminal itself."""
         self.see(Step(Phase.NOTHING))
         self._tell_step()
         if self._first is self.screen_stack[1] and isinstance(self._first, Start):
             self.exit()
 
     def present(self, page: Page) -> None:
-        """Show a page, or what it has instead of the one of its kind."""
+        """Show a page, or its content in the current page of the same class."""
         if isinstance(self._first, Pending) and isinstance(page, Pending):
             self._first.become(page)
         else:
@@ -368,13 +367,13 @@ class Browser(App[None]):
 
 
 def _step_text(step: Step, seconds: float) -> str:
-    """`reading cluster.json · 43 of 686 MB · 2 s left`; `seconds` is how long the phase lasts already."""
+    """Return `reading cluster.json · 43 of 686 MB · 2 s left`; `seconds` is the duration of the phase so far."""
     left = f"{seconds / step.share - seconds:.0f} s left" if step.share else ""
     return visible(" · ".join(filter(None, (f"{step.phase} {step.of}".strip(), step.amount, left))))
 
 
 class Start(Screen[None]):
-    """What is there before anything is known of the cluster."""
+    """The screen before anything is known about the cluster."""
 
     def compose(self) -> ComposeResult:
         yield Static(visible(command_line()), id="head")
@@ -383,12 +382,12 @@ class Start(Screen[None]):
 
 
 class Pending(Page):
-    """Pending pods by cause, the largest group first; enter shows the pods of a cause, then a pod's nodes."""
+    """Pending pods by cause, the largest group first; enter opens the pods of a cause, then a pod's nodes."""
 
     def __init__(
         self, headline: str, tone: Tone, groups: Sequence[CauseGroup], open_pod: Callable[[str], Page]
     ) -> None:
-        """`open_pod` makes the page of a pod, `namespace/name`; raises `KschedxError`."""
+        """`open_pod` returns the page of a pod, given as `namespace/name`; raises `KschedxError`."""
         super().__init__()
         self._headline, self._tone = headline, tone
         self._groups = groups
@@ -407,7 +406,7 @@ class Pending(Page):
         self.listing.focus()
 
     def become(self, other: Pending) -> None:
-        """Show what another page has; the filter and the order stay."""
+        """Show the content of another page; the filter and the order stay."""
         self._headline, self._tone = other._headline, other._tone
         self._groups, self._open_pod = other._groups, other._open_pod
         self._show()
@@ -430,7 +429,7 @@ class Pending(Page):
         self.listing.show(("pods", "of", "cause", "namespaces", "highest priority"), rows)
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
-        """The whole cause, which a narrow terminal cuts in the table."""
+        """Show the whole cause, which the table cuts in a narrow terminal."""
         group = self._groups[int(event.row_key.value or 0)]
         self.query_one("#cause", Static).update(self.title_text(cause_title(group), cause_tone(group)))
 
@@ -481,7 +480,7 @@ class Pods(Page):
 
 
 class View:
-    """An answer, and what was changed to get it."""
+    """An answer, and the changes that led to it."""
 
     def __init__(self, explanation: Explanation, changes: tuple[str, ...] = ()) -> None:
         self.explanation = explanation
@@ -493,7 +492,7 @@ class View:
         return Diagnosis(self.explanation.cycle)
 
     def rows(self) -> Iterator[Row]:
-        """The nodes that fit, best first, then the others, nearest first."""
+        """Yield the nodes that fit, best first, then the others, nearest first."""
         cycle = self.explanation.cycle
         has_totals = self.ranking is not None
 
@@ -526,9 +525,9 @@ class View:
 
 
 class Why(Page):
-    """The node table, filtered by typing; a node's story beside it; the answer; fixes and own changes to try.
+    """The node table with a filter, the chosen node's explanation, the answer, and fixes and own changes to try.
 
-    What is tried changes the answer, the nodes and the fixes, until it is taken back; nothing is ever sent.
+    A tried change updates the answer, the nodes, and the fixes, until it is undone. Nothing is ever sent to a cluster.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -604,7 +603,7 @@ class Why(Page):
         self.query_one("#fix-told", Static).update(_joined(lines))
 
     def _tell(self) -> None:
-        """The chosen node's story. A node that a fix added is gone when the fix is undone."""
+        """Show the chosen node's explanation. A node that a fix added disappears when the fix is undone."""
         if self._chosen not in self._view.explanation.cycle.all_nodes.cluster.index:
             self._chosen = ""
         if self._chosen:
@@ -632,7 +631,7 @@ class Why(Page):
             self._push(after, event.value.strip())
 
     def copied(self) -> str:
-        """The commands of the fix that is shown, else the chosen node's name."""
+        """Return the commands of the displayed fix, else the chosen node's name."""
         if self.query_one("#side", TabbedContent).active == "fixes" and self._view.fixes:
             at = self.query_one("#fixes-list", OptionList).highlighted or 0
             return kubectl_commands(self._view.fixes[at].apply).strip()

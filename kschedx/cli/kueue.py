@@ -1,4 +1,4 @@
-"""`kschedx kueue`: the queues of Kueue, their usage, and who waits for what."""
+"""`kschedx kueue`: the queues of Kueue, their usage, and why workloads are pending."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kschedx man`: the manual page, of the same texts as --help."""
+"""`kschedx man`: the manual page, from the same texts as --help."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def man(context: typer.Context) -> int:
 
 
 def page(program: Any) -> Iterator[str]:
-    """The lines of a page in man(7)'s macros, for a click command with its commands."""
+    """Yield the lines of a page in man(7)'s macros, for a click command with its commands."""
     from kschedx import __version__
 
     yield f'.TH KSCHEDX 1 "" "kschedx {__version__}" "User Commands"'
@@ -61,7 +61,7 @@ def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _text(text: str) -> Iterator[str]:
-    """Paragraphs, and those that stand as they are written after a backspace character."""
+    """Yield paragraphs; one after a backspace character keeps its line breaks."""
     for paragraph in re.split(r"\n\s*\n", (text or "").strip()):
         first, _, rest = paragraph.partition("\n")
         if first.strip() == "\b":
@@ -71,6 +71,6 @@ def _text(text: str) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """A line that begins with a dot or a quote would be a macro."""
+    """Escape a line that begins with a dot or a quote, which would be a macro."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
     return re.sub(r"^([.'])", r"\\&\1", escaped, flags=re.MULTILINE)

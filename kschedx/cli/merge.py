@@ -1,4 +1,4 @@
-"""`kschedx merge`: the parts of one answer."""
+"""`kschedx merge`: combines the parts of one answer."""
 
 from __future__ import annotations
 

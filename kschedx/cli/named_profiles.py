@@ -12,21 +12,21 @@ from kschedx.errors import ConfigError, InputError, nearest
 from kschedx.sources.configurations import find_configuration, placed_error, read_configuration, zero_weights
 
 DEFAULT = "default"
-"""The default profile of whichever release is emulated."""
+"""The default profile of the emulated version."""
 
 POLICIES = {"policy-1.13": "1.13", "policy-1.0": "1.5"}
-"""Policy files to the release that they are made for; 1.5 evaluates them as 1.0 did."""
+"""Policy files to their versions; 1.5 evaluates them as 1.0 did."""
 
 PACKAGE = Path(__file__).resolve().parent.parent
 
 INSTALLED = "_profiles"
-"""Their folder in the package, when it is installed."""
+"""The folder of the profiles in the installed package."""
 
 
 class NamedProfile(Struct, frozen=True, kw_only=True):
     name: str
     purpose: str
-    """The first sentence of the comment that the file begins with."""
+    """The first sentence of the comment at the start of the file."""
     path: Path
 
 
@@ -36,12 +36,12 @@ def folder() -> Path:
 
 
 def names() -> list[str]:
-    """Every name that `find` knows."""
+    """Return every name that `find` accepts."""
     return [DEFAULT, *sorted(path.stem for path in folder().glob("*.yaml"))]
 
 
 def named_profiles() -> list[NamedProfile]:
-    """By name, the default of each release last and the newest first."""
+    """Return the profiles by name; the defaults of versions are last, the newest first."""
     found = [
         NamedProfile(name=path.stem, purpose=_purpose(path), path=path) for path in sorted(folder().glob("*.yaml"))
     ]
@@ -49,7 +49,7 @@ def named_profiles() -> list[NamedProfile]:
 
 
 def find(name: str) -> Path | None:
-    """The file of a profile by its name, or a file as it is given; None for the release's default.
+    """Return the file of a profile by its name, or the given file; None for the version's default.
 
     Raises `InputError` with the nearest name.
     """
@@ -67,13 +67,13 @@ def find(name: str) -> Path | None:
 
 
 def configuration(name: str) -> Mapping[str, object] | None:
-    """The KubeSchedulerConfiguration that a name or file stands for; None for the release's default."""
+    """Return the KubeSchedulerConfiguration of a name or file; None for the version's default."""
     path = find(name)
     return None if path is None else read_configuration(str(path))
 
 
 def with_zero_weights(name: str) -> tuple[Mapping[str, object] | None, list[str]]:
-    """The same, and the field paths of weights that are written as 0, which `configuration` refuses."""
+    """Return the configuration, and the field paths of weights that are 0, which `configuration` refuses."""
     path = find(name)
     if path is None:
         return None, []
@@ -82,7 +82,7 @@ def with_zero_weights(name: str) -> tuple[Mapping[str, object] | None, list[str]
 
 
 def version_of(name: str) -> str | None:
-    """The release that a profile is made for: `default-1.30` is the default of 1.30, and old ones read a Policy."""
+    """Return the version of a profile: `default-1.30` is the default of 1.30, and old versions read a Policy."""
     if name in POLICIES:
         return POLICIES[name]
     version = name.removeprefix(f"{DEFAULT}-")
@@ -91,7 +91,7 @@ def version_of(name: str) -> str | None:
 
 @contextmanager
 def placed(name: str) -> Iterator[None]:
-    """Errors about a field of the configuration get its file and line."""
+    """Add the file and the line to errors about a field of the configuration."""
     try:
         yield
     except ConfigError as error:

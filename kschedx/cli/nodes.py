@@ -88,7 +88,7 @@ def nodes(
 
 
 def _prices(path: str) -> PriceOf:
-    """Raises `InputError`."""
+    """Return the prices of a file. Raises `InputError`."""
     from kschedx.cli.instance_types import prices_of
 
     prices = prices_of(path)
@@ -96,8 +96,8 @@ def _prices(path: str) -> PriceOf:
 
 
 def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: int, sort: str, *, wide: bool) -> int:
-    """The screen again and again: in its place in a terminal, one below the other in a pipe. A request that fails is
-    made again, once there has been one that did not fail; a line below the table says so, or standard error."""
+    """Print the screen repeatedly: in place in a terminal, one below the other in a pipe. The first failing request is
+    an error. A later one is retried, and a line below the table, or on standard error, reports it."""
     from rich.live import Live
     from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""The options that several commands have: each stands here once, with its text and its group in the help."""
+"""The options that several commands have: each is defined once, with its text and its group in the help."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kschedx.cli.connection import DEFAULT_TIMEOUT
 
 
 class Part(Enum):
-    """Options that a command has together, in the order of its help."""
+    """Options that commands have together, in the order of the help."""
 
     CLUSTER = auto()
     NAMESPACE = auto()
@@ -28,9 +28,9 @@ class Part(Enum):
     EXTENDERS = auto()
     CHANGES = auto()
     CHANGES_BESIDE_FILES = auto()
-    """Where -f has another meaning."""
+    """For commands in which -f has another meaning."""
     CHANGES_BESIDE_DRAIN = auto()
-    """Where --drain has another meaning."""
+    """For commands in which --drain has another meaning."""
     DRAINING = auto()
     BASELINE = auto()
     CONNECTION = auto()
@@ -41,7 +41,7 @@ def _value(*names: str, metavar: str, text: str, complete: Callable[..., list[st
 
 
 def _values(*names: str, metavar: str, text: str) -> object:
-    """An option that can be repeated."""
+    """Return an option that can be repeated."""
     return Annotated[list[str] | None, typer.Option(*names, metavar=metavar, help=text, show_default=False)]
 
 
@@ -68,7 +68,8 @@ CHANGES: Mapping[str, object] = {
     ),
     "changes": _values("--changes", metavar="FILE", text="Read a YAML list of changes: `- scale: deploy/web=10`."),
 }
-"""Options to verbs, as `simulate.changes.Verb` has them with dashes; all can be repeated."""
+"""Each change's name, with underscores for the dashes of `simulate.changes.ChangeVerb`, to its option. All can be
+repeated."""
 CONNECTION: Mapping[str, object] = {
     "kubeconfig": _value(
         "--kubeconfig", metavar="FILE", text="The kubeconfig file.  [default: KUBECONFIG, else ~/.kube/config]"
@@ -85,7 +86,7 @@ CONNECTION: Mapping[str, object] = {
     ),
     "insecure": _flag("--insecure-skip-tls-verify", text="Do not verify the server's certificate."),
 }
-"""kubectl's options: a field of `Connection` to what is typed."""
+"""kubectl's options: a field of `Connection` to its declaration."""
 
 OPTIONS: Mapping[Part, Mapping[str, object]] = {
     Part.CLUSTER: {
@@ -219,7 +220,7 @@ OPTIONS: Mapping[Part, Mapping[str, object]] = {
         )
     },
 }
-"""Each option's name in Python, which is that of its field, and what is typed."""
+"""Each option's name in Python, which is that of its field, to its declaration."""
 
 _WHAT_IF = "What if (changes that are applied first, in this order; repeatable)"
 _TITLES = {
@@ -242,13 +243,13 @@ _TITLES = {
     Part.BASELINE: "Options",
 }
 TITLE_OF = {name: _TITLES[part] for part, options in OPTIONS.items() for name in options}
-"""An option's name in Python to the title under which help shows it; a command's own options have none."""
+"""An option's name in Python to its title in the help; a command's own options have none."""
 
 READS = (Part.CLUSTER, Part.CONNECTION)
-"""What a command takes that reads a cluster."""
+"""The options of a command that reads a cluster."""
 WHAT_IF = (Part.CHANGES, Part.CHANGES_BESIDE_FILES, Part.CHANGES_BESIDE_DRAIN, Part.DRAINING)
 DECIDES = tuple(part for part in Part if part not in (*WHAT_IF, Part.KUEUE, Part.BASELINE))
-"""What a command takes that says where pods go."""
+"""The options of a command that reports where pods go."""
 
 SELECTOR = Annotated[
     str | None,
@@ -261,10 +262,10 @@ ALL_NAMESPACES = Annotated[
 
 
 def namespace_of_many(named: str | None, default: str, *, everywhere: bool, by_labels: bool) -> str | None:
-    """The namespace of the pods that a command is about; None for every one.
+    """Return the namespace of the pods that a command is about; None for all.
 
-    Those with labels are in the one that is named, or the context's, as kubectl has it; all pods, and all that wait,
-    are in any unless one is named.
+    As in kubectl, pods selected by labels are in the named namespace, or in the context's. All pods, and all pending
+    pods, are in any namespace unless one is named.
     """
     if everywhere:
         return None

@@ -1,4 +1,4 @@
-"""`-o`: the forms in which a command prints its answer, and the one place that writes them."""
+"""`-o`: the formats of a command's answer, and the only module that prints them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def exit_code_of(outcome: str) -> ExitCode:
-    """Of a pod's `framework.cycle.Outcome`; only what is decided has the codes 0 and 1."""
+    """Return the exit code of a pod's `framework.cycle.Outcome`; only decided outcomes have the codes 0 and 1."""
     match outcome:
         case "Scheduled":
             return ExitCode.SCHEDULABLE
@@ -42,12 +42,12 @@ def exit_code_of(outcome: str) -> ExitCode:
             return ExitCode.UNSCHEDULABLE
 
 
-# Packages that only some commands need: extras of the installation, with a clear line where one is missing.
+# Packages that only some commands need: extras of the installation, with a clear error if one is missing.
 
 
 @contextmanager
 def needs(extra: str) -> Iterator[None]:
-    """Around the imports of an extra's packages. Raises `InputError` that says how to get them."""
+    """Wrap the imports of an extra's packages. Raises `InputError` that explains how to install them."""
     try:
         yield
     except ModuleNotFoundError as missing:
@@ -59,14 +59,15 @@ def needs(extra: str) -> Iterator[None]:
         ) from None
 
 
-# What stops a command: an error on standard error and an exit code.
+# Errors that end a command: a line on standard error and an exit code.
 
 _LONGEST_NAME = 200
-"""Letters of a file's name in an error."""
+"""The longest name of a file in an error."""
 
 
 def outcome(command: Callable[[], int]) -> int:
-    """The exit code of a command, whatever stops it. No traceback reaches the user. Raises `OutputError`."""
+    """Return the exit code of a command, whatever error ends it. No traceback reaches the user. Raises
+    `OutputError`."""
     try:
         return command()
     except OutputError:
@@ -90,7 +91,7 @@ def outcome(command: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return 130
     except OSError as error:
-        # what the system refuses about a file is no defect
+        # an error of the system about a file is no defect
         name = str(error.filename) if error.filename else "a file"
         shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
         return failed(f"{shown}: {(error.strerror or str(error)).lower()}", ExitCode.USAGE)
@@ -108,7 +109,7 @@ def outcome(command: Callable[[], int]) -> int:
 
 
 def failed(text: str, code: ExitCode) -> int:
-    """Print an error."""
+    """Print an error and return its exit code."""
     from kschedx.render.wording import visible
 
     typer.echo(f"error: {visible(text)}", err=True)
@@ -123,7 +124,7 @@ def _plugin_at_fault(error: Exception) -> str:
     return at_fault(error)
 
 
-# `-o`: the forms in which a command prints what it found, and the one place that writes them.
+# `-o`: the formats of what a command found, and the only place that prints them.
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -143,23 +144,24 @@ class Format(StrEnum):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """What a command has to say, in every form that it can take; only what is asked for is made."""
+    """The answer of a command in every format; only the requested one is computed."""
 
     screen: Callable[[int, bool], Sequence[Text]]
-    """Lines of at most so many columns; with True everything, as -o wide asks."""
+    """Returns lines of at most this many columns; with True everything, for -o wide."""
     document: Callable[[], Mapping[str, object]]
     entries: Callable[[], Iterator[tuple[str, object]]] | None = None
-    """The document's keys and values in order, of which a list may be an iterator; where the whole may be too much to
-    have at once."""
+    """Returns the document's keys and values in order, if the document may be too large for memory. A list may be an
+    iterator."""
     yaml: Callable[[], str] | None = None
-    """Where it is not the document."""
+    """The YAML output, if it is not the document."""
     names: Callable[[], Iterable[str]] | None = None
     patch: Callable[[], str] | None = None
-    """Commands that do what was found."""
+    """Returns commands that apply what was found."""
     page: Callable[[bool], Page] | None = None
-    """To be shown and shared: as Markdown, one HTML file, a picture; with True everything that a reader may open."""
+    """Returns a page to share, as Markdown, one HTML file, or a picture; with True, it includes everything that a
+    reader may open."""
     checks: Callable[[], Sequence[Check]] | None = None
-    """For CI systems."""
+    """Returns the checks for CI systems."""
 
     @classmethod
     def of(
@@ -169,7 +171,7 @@ class Report(Struct, frozen=True, kw_only=True):
         names: Callable[[], Iterable[str]] | None = None,
         yaml: Callable[[], str] | None = None,
     ) -> Report:
-        """Of a result that the library has as well, which shows it in the same way."""
+        """Return the report of a result that the library has too, and shows in the same way."""
         from kschedx.render import results
 
         return cls(
@@ -181,7 +183,7 @@ class Report(Struct, frozen=True, kw_only=True):
         )
 
     def marked(self, shard: Shard) -> Report:
-        """The report of a part, whose document says which."""
+        """Return the report of a part, whose document names the part."""
         whole, entries = self.document, self.entries
         marked = replace(self, document=lambda: shard.mark(whole()))
         if entries is None:
@@ -190,27 +192,27 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True):
-    """What a command came to; it is printed by what asked."""
+    """The result of a command; its caller prints it."""
 
     report: Report
     exit_code: int
 
     @classmethod
     def of(cls, report: Report, is_good: bool, *, is_undecided: bool = False) -> Answer:
-        """With the exit code of a question that has a good answer, a bad one, or none."""
+        """Return an answer with the exit code of a question that has a good answer, a bad one, or none."""
         if is_undecided:
             return cls(report, ExitCode.UNDECIDED)
         return cls(report, ExitCode.SCHEDULABLE if is_good else ExitCode.UNSCHEDULABLE)
 
 
 SHARED = (Format.HTML, Format.MARKDOWN, Format.SVG)
-"""The forms to share an answer."""
+"""The formats for sharing an answer."""
 ALL = (Format.WIDE, Format.JSON, Format.YAML, Format.NAME, *SHARED)
-"""The forms of most answers."""
+"""The formats of most answers."""
 
 
 def option(*formats: Format, text: str) -> Any:
-    """The option -o of a command whose reports have these forms, and the screen without it."""
+    """Return the option -o of a command whose reports have these formats, and the screen without it."""
     allowed = ", ".join(formats)
     text += "; html, markdown, and svg to share it." if set(SHARED) <= set(formats) and "svg" not in text else ""
 
@@ -229,7 +231,7 @@ _KEPT: ContextVar[list[Answer] | None] = ContextVar("kept", default=None)
 
 
 def answer_to(run: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> Answer | int:
-    """The answer to a command line, which is not printed; the exit code where it has none."""
+    """Return the answer to a command line without printing it; the exit code if there is no answer."""
     answers: list[Answer] = []
     token = _KEPT.set(answers)
     try:
@@ -240,7 +242,8 @@ def answer_to(run: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> 
 
 
 def show(answer: Answer | int, output: Format | None = None) -> int:
-    """Print an answer as -o says; returns its exit code, which is all that a command has that prints by itself."""
+    """Print an answer in the format of -o and return its exit code. A command that prints by itself has only an exit
+    code."""
     if isinstance(answer, int):
         return answer
     kept = _KEPT.get()
@@ -252,11 +255,11 @@ def show(answer: Answer | int, output: Format | None = None) -> int:
 
 
 MANY = 1_000_000
-"""Characters of a document that are made before the first is printed."""
+"""The characters of a document that are computed before the first is printed."""
 
 
 def _held_back(parts: Iterable[str]) -> Iterator[str]:
-    """The same text: if an error comes among its first characters, nothing of it is printed."""
+    """Yield the same text. If an error occurs among its first characters, nothing is printed."""
     held, size, left = list[str](), 0, iter(parts)
     while size < MANY and (part := next(left, None)) is not None:
         held.append(part)
@@ -266,7 +269,7 @@ def _held_back(parts: Iterable[str]) -> Iterator[str]:
 
 
 def write(report: Report, output: Format | None) -> None:
-    """Print a report as -o says."""
+    """Print a report in the format of -o."""
     say(Phase.WRITING)
     match output:
         case None | Format.WIDE:
@@ -306,7 +309,7 @@ def write(report: Report, output: Format | None) -> None:
 
 
 def told_as_checks(error: KschedxError, output: Format) -> None:
-    """Print what stopped a command as the checks that it would have made."""
+    """Print an error that ended a command as checks."""
     from kschedx.cli.checks import of_error
 
     checks = tuple(of_error(error))
@@ -314,7 +317,7 @@ def told_as_checks(error: KschedxError, output: Format) -> None:
 
 
 def _has(form: Callable[P, T] | None, output: Format) -> Callable[P, T]:
-    """Raises `InputError` where a command's answer to this question has no such form."""
+    """Return the function of a format. Raises `InputError` if the answer to this question lacks the format."""
     from kschedx.errors import InputError
 
     if form is None:
@@ -327,7 +330,7 @@ _ASKED: ContextVar[Sequence[str]] = ContextVar("asked", default=())
 
 @contextmanager
 def cited(arguments: Sequence[str]) -> Iterator[None]:
-    """Within it a page's footer has this command line."""
+    """Print this command line in the footer of pages within this context."""
     token = _ASKED.set(arguments)
     try:
         yield
@@ -336,7 +339,7 @@ def cited(arguments: Sequence[str]) -> Iterator[None]:
 
 
 def command_line() -> str:
-    """As a shell reads it."""
+    """Return the command line in a form that a shell reads."""
     return shlex.join(("kschedx", *_ASKED.get()))
 
 

@@ -1,4 +1,4 @@
-"""The same work on many items, shared between processes; what the parent has loaded is there in all of them."""
+"""The same work on many items in several processes; everything that the parent has loaded is available in them."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FEW = 64
-"""Items that are not worth a process."""
+"""Fewer items than this are not worth a process."""
 CHUNK = 16
 
 _TOLD = 0.2
-"""Seconds between two looks at how far the processes are."""
+"""Seconds between updates of the processes' progress."""
 _WATCHED = 0.5
-"""Seconds between two looks at whether the parent is there."""
+"""Seconds between checks that the parent still runs."""
 
 _work: Callable[[int], object] | None = None
-"""What a forked process does; it inherits it, so nothing has to be pickled but results."""
+"""The work of a forked process, which inherits it, so that only results have to be pickled."""
 
 
 def processors() -> int:
-    """How many of them this process may use."""
+    """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def results(
     work: Callable[[int], T], items: Sequence[int], processes: int, *, weights: Sequence[int] | None = None
 ) -> Iterator[T]:
-    """`work(item)` for every item, in their order. An exception of the work is raised here.
+    """Yield `work(item)` for every item, in order. An exception of the work is raised here.
 
-    `weights` says how many things an item is about, where that is not one.
+    `weights` are the numbers of things that the items are about; one each by default.
     """
     processes = min(processes, (len(items) if weights is None else sum(weights)) // FEW)
-    # a worker has no workers of its own
+    # a worker starts no workers
     is_worker = multiprocessing.current_process().daemon
     if processes < 2 or is_worker or "fork" not in multiprocessing.get_all_start_methods():
         yield from map(work, items)
@@ -55,7 +55,7 @@ def results(
     global _work
     _work = work
     gc.collect()
-    gc.freeze()  # a collection in a child would write to, and so copy, all that was loaded
+    gc.freeze()  # a collection in a child would write to all loaded objects, and so copy them
     forks = multiprocessing.get_context("fork")
     shares, number = forks.Array("d", processes), forks.Value("i", 0)
     try:
@@ -70,7 +70,7 @@ def results(
 
 
 def _awaited(done: IMapIterator[T], shares: Array[float]) -> Iterator[T]:
-    """The results in their order; until the next is there, it says how far the work is."""
+    """Yield the results in order, and report the progress until the next one is available."""
     with suppress(StopIteration):
         while True:
             try:
@@ -80,7 +80,7 @@ def _awaited(done: IMapIterator[T], shares: Array[float]) -> Iterator[T]:
 
 
 def end_with(parent: int) -> None:
-    """Let this process end as soon as its parent has, however that ended."""
+    """Let this process end as soon as its parent has ended, for any reason."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -91,14 +91,14 @@ def end_with(parent: int) -> None:
 
 
 def _start(parent: int, shares: Array[float], number: Synchronized[int]) -> None:
-    """In a worker, which keeps in its own one of `shares` how far its work is."""
+    """Prepare a worker, which keeps its progress in its own entry of `shares`."""
     is_told = is_heard()
     silence()
     with number.get_lock():
         mine, number.value = number.value % len(shares), number.value + 1
 
     def keep(step: Step) -> None:
-        shares[mine] = step.share % 1  # what is done is told as a result
+        shares[mine] = step.share % 1  # completed work is reported as a result
 
     if is_told:
         listen(keep)

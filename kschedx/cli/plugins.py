@@ -1,4 +1,4 @@
-"""`kschedx plugins`: which plugins kschedx has, where they come from, and where they take part."""
+"""`kschedx plugins`: the plugins of kschedx, their packages, and their extension points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kschedx profiles`: the profiles that come with kschedx, and what is in a profile."""
+"""`kschedx profiles`: the profiles that come with kschedx, and the content of a profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The progress bar of long work, on standard error and only in a terminal: the phase, how much is done, time left."""
+"""The progress bar of long work, on standard error and only in a terminal: the phase, the completed amount, and the
+time left."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ INTERVAL = 0.2
 
 @contextmanager
 def shown() -> Iterator[None]:
-    """Within it, work that takes longer than `DELAY` shows how far it is, where standard error is a terminal. It begins
-    with the start of the process, before anything large is imported."""
+    """Show the progress of work that takes longer than `DELAY` within this context, if standard error is a terminal. It
+    begins with the start of the process, before anything large is imported."""
     errors = sys.stderr
     if errors is None or not errors.isatty() or os.environ.get("TERM") == "dumb":
         yield
@@ -41,7 +42,7 @@ def shown() -> Iterator[None]:
 
 
 class Bar:
-    """Draws in a thread of its own, so that work need not look at the clock."""
+    """A progress bar that is drawn in its own thread, so that work need not check the clock."""
 
     def __init__(self, descriptor: int) -> None:
         self._file = io.TextIOWrapper(io.FileIO(descriptor, "w", closefd=False), encoding="utf-8", errors="replace")
@@ -54,7 +55,7 @@ class Bar:
         os.register_at_fork(before=self._lock.acquire, after_in_parent=self._lock.release)
 
     def see(self, step: Step) -> None:
-        """Keep what is to be drawn. A worker process that inherits the bar draws nothing."""
+        """Keep the step that is drawn next. A worker process that inherits the bar draws nothing."""
         self._step = step
         if os.getpid() != self._pid:
             return
@@ -67,7 +68,7 @@ class Bar:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Within it the bar is off the screen: something else is written."""
+        """Remove the bar from the screen within this context, while something else is printed."""
         if os.getpid() != self._pid or self._ended.is_set():
             yield
             return

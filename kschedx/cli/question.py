@@ -1,7 +1,6 @@
-"""What every command about a cluster is asked with: the cluster, and how its scheduler is set up.
+"""The common part of questions about a cluster: the cluster, and the configuration of its scheduler.
 
-A command says with `asks` which groups of options (`options.py`) it takes, and is called with the `Question` that they
-make.
+A command declares by `asks` which groups of options (`options.py`) it has, and is called with their `Question`.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ RECORD = "record="
 
 
 _SNAPSHOTZ = re.compile(rb'\s*\{\s*"(?:NodeList|UnscheduledPodsCanBeScheduled|TemplateNodes)"')
-"""How what the autoscaler prints at /snapshotz begins."""
+"""The beginning of the output of the autoscaler's /snapshotz."""
 
 
 class Question(Struct, frozen=True, kw_only=True, dict=True):
-    """The options, as typed, and what they come to. Files are read once, a cluster as often as `read` is called."""
+    """The options as typed, and their values. Files are read once; a cluster is read as often as `read` is called."""
 
     where: Connection = Connection()
     snapshot: Sequence[str] = ()
@@ -65,9 +64,9 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     instance_types: str | None = None
     karpenter_flag: Sequence[str] = ()
     what_if: Sequence[tuple[str, str]] = ()
-    """Changes as typed, in their order: the name of the option, and its value."""
+    """Changes as typed, in their order: the name of the option and its value."""
     force: bool = False
-    """A drain deletes pods that no controller recreates."""
+    """Whether a drain deletes pods that no controller recreates."""
     delete_emptydir_data: bool = False
     extenders: str | None = None
     kueue_config: str | None = None
@@ -75,17 +74,17 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def names_cluster(self) -> bool:
-        """Whether the command line says which cluster it is about."""
+        """Whether the command line names its cluster."""
         return bool(self.snapshot or self.where.given)
 
     @cached_property
     def gates(self) -> Mapping[str, bool]:
-        """Raises `ConfigError`."""
+        """The feature gates. Raises `ConfigError`."""
         return feature_gates(self.feature_gate)
 
     @cached_property
     def configuration(self) -> Mapping[str, object] | None:
-        """Of --config; None for the release's default. Raises `InputError`."""
+        """The configuration of --config; None for the version's default. Raises `InputError`."""
         from kschedx.cli import named_profiles
 
         return None if self.config is None else named_profiles.configuration(self.config)
@@ -96,7 +95,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def autoscaling(self) -> AutoscalerOptions | None:
-        """What is said about the cluster's autoscaler. Raises `InputError`, and `ConfigError` for a flag's value."""
+        """The options about the cluster's autoscaler. Raises `InputError`, and `ConfigError` for a flag's value."""
         told = [*((self.node_groups,) if self.node_groups is not None else ()), *self._told_by_autoscaler]
         if not (self.autoscaler_flag or self.node_group_label or told):
             return None
@@ -118,7 +117,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _told_by_autoscaler(self) -> tuple[str, ...]:
-        """What is given with --snapshot and is no cluster, but the output of the autoscaler's /snapshotz."""
+        """The paths of --snapshot that are not a cluster, but the output of the autoscaler's /snapshotz."""
         from kschedx.cli.files import begins_with
 
         return tuple(path for path in self.snapshot if begins_with(path, _SNAPSHOTZ))
@@ -130,7 +129,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def provisioning(self) -> KarpenterOptions | None:
-        """What is said about the cluster's Karpenter. Raises `InputError`."""
+        """The options about the cluster's Karpenter. Raises `InputError`."""
         if self.instance_types is None and not self.karpenter_flag:
             return None
         from kschedx.cli.instance_types import read
@@ -142,7 +141,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
-        """What is to be tried first; files are read. Raises `InputError` with the change."""
+        """The changes that are made first; files are read. Raises `InputError` with the change."""
         if not self.what_if:
             return ()
         from kschedx.inquiry.manifests import objects_of
@@ -152,8 +151,8 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def ask(self) -> Ask | None:
-        """What answers for the configuration's extenders, as --extenders says; None if they are not called. Raises
-        `InputError`."""
+        """The function that answers for the configuration's extenders, by --extenders; None if they are not called.
+        Raises `InputError`."""
         if self.extenders is None:
             return None
         from kschedx.extenders.client import CALL, call, replaying
@@ -165,22 +164,22 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def recorded_in(self) -> str | None:
-        """The file that keeps what the extenders say."""
+        """The file in which the extenders' answers are recorded."""
         return self.extenders.removeprefix(RECORD) if self.extenders and self.extenders.startswith(RECORD) else None
 
     @property
     def calls(self) -> bool:
-        """Extenders are asked themselves, which takes whole objects."""
+        """Whether the extenders themselves are called, which needs whole objects."""
         return self.extenders == "call" or self.recorded_in is not None
 
     def jobs(self, wanted: int | None = None) -> int:
-        """How many processes may work on many pods; one where all of them have to be remembered."""
+        """Return how many processes may work on many pods; one if extenders are recorded."""
         from kschedx.cli.parallel import processors
 
         return 1 if self.recorded_in is not None else wanted or processors()
 
     def keep_recording(self) -> None:
-        """Write what the extenders said to the file that was asked for. Raises `InputError`."""
+        """Write the extenders' answers to the file of --extenders. Raises `InputError`."""
         if self.recorded_in is None:
             return
         from msgspec import json
@@ -194,9 +193,9 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     def read(
         self, *, keep: Slim | None = None, namespace: str = "", whole: bool = False, on_demand: bool = False
     ) -> Reached:
-        """What --snapshot names, or the live cluster. Raises `InputError`.
+        """Read the cluster of --snapshot, or the live one. Raises `InputError`.
 
-        `keep`, `namespace`, `whole` and `on_demand` are `loading.load_live`'s.
+        `keep`, `namespace`, `whole`, and `on_demand` are those of `loading.load_live`.
         """
         from kschedx.cli import connection
 
@@ -206,9 +205,9 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         return self._with_kueue(reached)
 
     def read_to_decide(self, *, whole: bool = False, on_demand: bool = False) -> Reached:
-        """As `read`, with nodes to put pods on; wrong options are reported before anything is read.
+        """Read a cluster as `read` does, and require its nodes. Wrong options are reported before anything is read.
 
-        Raises `UndecidableError` where nodes or pods may not be listed.
+        Raises `UndecidableError` if listing nodes or pods is forbidden.
         """
         from kschedx.cli import connection
 
@@ -224,7 +223,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         return self._with_kueue(reached)
 
     def _with_kueue(self, reached: Reached) -> Reached:
-        """The cluster with the Configuration of Kueue that the options name. Raises `InputError`."""
+        """Return the cluster with the Kueue Configuration of the options. Raises `InputError`."""
         if self.kueue_config is None and not self.kueue_feature_gate:
             return reached
         from kschedx.cli.files import one_document
@@ -236,7 +235,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         return replace(reached, snapshot=with_configuration(reached.snapshot, config, gates))
 
     def setup(self, snapshot: Snapshot) -> Setup:
-        """How the scheduler of this cluster is set up. Raises `ConfigError`."""
+        """Return the setup of this cluster's scheduler. Raises `ConfigError`."""
         from kschedx.explain.setup import Setup
 
         with self.placed():
@@ -253,7 +252,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
     @contextmanager
     def placed(self) -> Iterator[None]:
-        """Errors about a field of the configuration get its file and line."""
+        """Add the file and the line to errors about a field of the configuration."""
         from kschedx.cli import named_profiles
         from kschedx.errors import ConfigError
 
@@ -267,7 +266,8 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def asks(*parts: Part) -> Callable[[Callable[..., Answer | int]], Callable[..., int]]:
-    """A command with the options of these groups, called with `question`: what they say. Its answer is printed."""
+    """Add the options of these groups to a command, which is called with `question`, their values. Its answer is
+    printed."""
     options = {name: hint for part in Part if part in parts for name, hint in OPTIONS[part].items()}
 
     def decorate(command: Callable[..., Answer | int]) -> Callable[..., int]:
@@ -308,17 +308,17 @@ def _baseline(path: str) -> Baseline:
 
 
 ORDER: ContextVar[tuple[str, ...]] = ContextVar("order", default=())
-"""The names of the options in the order in which they were typed, which `help.Command` keeps."""
+"""The names of the options in the order in which they were typed, set by `help.Command`."""
 
 
 def _in_order(typed: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
-    """The values of several options that can be repeated, as they followed each other on the command line."""
+    """Return the values of several repeatable options in the order of the command line."""
     values = {name: iter(texts) for name, texts in typed.items()}
     return [(name, next(values[name])) for name in ORDER.get() if name in values]
 
 
 def shard_of(typed: str | None, *, is_json: bool) -> Shard | None:
-    """What --shard says. Raises `InputError`."""
+    """Return the part of --shard. Raises `InputError`."""
     from kschedx.errors import InputError
     from kschedx.inquiry.profile_difference import Shard
 
@@ -330,7 +330,7 @@ def shard_of(typed: str | None, *, is_json: bool) -> Shard | None:
 
 
 def feature_gates(settings: Sequence[str], *, option: str = "--feature-gate") -> dict[str, bool]:
-    """`NAME=true,OTHER=false` as kube-scheduler takes it. Raises `ConfigError`."""
+    """Parse `NAME=true,OTHER=false`, as kube-scheduler does. Raises `ConfigError`."""
     from kschedx.errors import ConfigError
 
     gates: dict[str, bool] = {}
@@ -344,7 +344,7 @@ def feature_gates(settings: Sequence[str], *, option: str = "--feature-gate") ->
     return gates
 
 
-# The cluster after the changes of a command line, for commands whose question comes after them.
+# The cluster after the changes of a command line, for commands that ask about that cluster.
 
 
 def cluster_after_changes(
@@ -354,10 +354,12 @@ def cluster_after_changes(
     asked: Callable[[Snapshot], Collection[str]] | None = None,
     theirs: Collection[Workload] = (),
 ) -> tuple[Reached, tuple[Note, ...]]:
-    """The cluster after the changes, with everything scheduled that they created or evicted, except the pods in
-    question, `namespace/name`; `theirs` are the workloads that are, whose new templates are not rolled out. And a note
-    about the changes, where there are any. A drain or a rollout that does not finish is reported on stderr. Raises
-    `InputError`."""
+    """Return the cluster after the changes, and a note about the changes if there are any.
+
+    Every pod that the changes created or evicted is scheduled, except the pods in question, which `asked` returns as
+    `namespace/name`. `theirs` are the workloads in question, whose new templates are not rolled out. A drain or a
+    rollout that does not finish is reported on stderr. Raises `InputError`.
+    """
     if not question.changes:
         return reached, ()
     from kschedx.explain.notes import AFTER_CHANGES, note
@@ -385,6 +387,6 @@ def cluster_after_changes(
 
 
 def tell_open_counts(simulation: Simulation) -> None:
-    """A line on stderr about each custom resource whose pods are not all known."""
+    """Print a line on stderr about each custom resource whose pods are not all known."""
     for workload, why in simulation.open_counts.items():
         print_note(f"{workload.title}: {why}")

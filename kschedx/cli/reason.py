@@ -1,4 +1,4 @@
-"""`kschedx reason`: what a reason means, and what an event's text is made of."""
+"""`kschedx reason`: what a reason means, and which reasons an event's text contains."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def reason(
 
 
 def meaning(what: str) -> Answer:
-    """What a text means; all IDs where it is empty."""
+    """Return the meaning of a text; all IDs if it is empty."""
     from kschedx.render.catalogue import all_lines, reason_lines
 
     def screen(width: int, wide: bool) -> Sequence[Text]:

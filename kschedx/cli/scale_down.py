@@ -116,7 +116,7 @@ def scale_down(
 
 
 def _together(snapshot: Snapshot, setup: Setup, question: Question, names: list[str]) -> EmptiedTogether | None:
-    """Which of the nodes that can be removed alone can be removed together; None for fewer than two."""
+    """Return which of the nodes that can be removed alone can be removed together; None for fewer than two nodes."""
     from kschedx.cli.instance_types import prices_by_node
     from kschedx.simulate.compaction import empty_together
 

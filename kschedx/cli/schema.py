@@ -1,4 +1,4 @@
-"""`kschedx schema`: what a reader of a document may rely on."""
+"""`kschedx schema`: what a reader of a document can rely on."""
 
 from __future__ import annotations
 

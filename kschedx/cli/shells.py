@@ -1,7 +1,7 @@
-"""`kschedx completion`: the script that teaches a shell to complete kschedx. `completions/` holds what it prints.
+"""`kschedx completion`: the script by which a shell completes kschedx. `completions/` contains what it prints.
 
-The shell asks by running kschedx with _KSCHEDX_COMPLETE set, and reads a candidate per line. It evaluates nothing of
-what kschedx prints, since names come from clusters.
+The shell runs kschedx with _KSCHEDX_COMPLETE set, and reads one candidate per line. It evaluates nothing that kschedx
+prints, since names come from clusters.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Shell(StrEnum):
 
     @property
     def file(self) -> str:
-        """The name that the shell's own folders of completions ask for."""
+        """The file's name in the shell's own folders of completions."""
         return "_kschedx" if self is Shell.ZSH else f"kschedx.{self}"
 
 

@@ -49,7 +49,7 @@ Exit codes: 0 every pod has a node, 1 a pod or Workload stays pending, gated, su
 error, 3 undecided, or a pod has another scheduler.
 """
 MOST_FIXED = 8
-"""Workloads for which the document has a fix, those that lack most nodes."""
+"""How many workloads have a fix in the document: those with the most pending pods."""
 SUMMARY = "Place pending pods after changes: what if?"
 PARTS = (*DECIDES, Part.KUEUE, Part.CHANGES, Part.DRAINING)
 
@@ -156,7 +156,7 @@ def simulate(
 
 
 def _provisioned(snapshot: Snapshot, question: Question, *, is_alone: bool) -> Provisioned | None:
-    """What Karpenter adds. Raises `InputError` where there is neither it nor another one."""
+    """Return what Karpenter adds. Raises `InputError` if the cluster has neither Karpenter nor cluster-autoscaler."""
     from kschedx.errors import InputError
     from kschedx.karpenter.cluster import Karpenter
     from kschedx.karpenter.cluster import KarpenterOptions as Provisioning
@@ -177,7 +177,8 @@ def report(
     growth: AutoscalerGrowth | None = None,
     provisioned: Provisioned | None = None,
 ) -> Report:
-    """A simulation in every form; `growth` is what the autoscaler added first, `provisioned` what Karpenter did."""
+    """Return a simulation in every format; `growth` is what cluster-autoscaler added first, `provisioned` what
+    Karpenter added."""
 
     def screen(width: int, wide: bool) -> Sequence[Text]:
         from kschedx.render.autoscaler import growth_lines

@@ -1,4 +1,4 @@
-"""`kschedx snapshot`: what scheduling reads of a cluster, in a file to be kept or sent."""
+"""`kschedx snapshot`: what scheduling reads of a cluster, in a file to keep or send."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def snapshot(
 
 
 class _Wish(Struct, frozen=True, kw_only=True):
-    """What is to be written, and where."""
+    """What to write, and where."""
 
     output: str
     namespace: str | None
@@ -157,7 +157,7 @@ class _Wish(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Without the suffix that says how it is compressed."""
+        """The output's name without the suffix of its compression."""
         from kschedx.sources.compression import compression_of
 
         return self.output.removesuffix(compression_of(self.output))
@@ -170,11 +170,11 @@ class _Wish(Struct, frozen=True, kw_only=True):
 
     @property
     def beside(self) -> str:
-        """What the anonymized configuration is called; empty where none is written. Raises `InputError`."""
+        """The name of the anonymized configuration; empty if none is written. Raises `InputError`."""
         return _beside(self.output) if self.anonymize and self.config is not None else ""
 
     def check(self) -> None:
-        """Raises `InputError` for what does not go together."""
+        """Raise `InputError` for options that cannot be combined."""
         from kschedx.cli.files import check_name
         from kschedx.errors import InputError
 
@@ -189,17 +189,18 @@ class _Wish(Struct, frozen=True, kw_only=True):
 
 
 class _Made(Struct, frozen=True, kw_only=True):
-    """What is written."""
+    """The content of the file."""
 
     header: SnapshotHeader
     objects: Iterable[bytes]
-    """A line each."""
+    """One line each."""
     others: int
-    """How many of them are neither nodes nor pods."""
+    """The number of objects that are neither nodes nor pods."""
 
 
 def _source(found: Snapshot, namespace: str | None, paths: Sequence[str], begun: datetime) -> Source:
-    """Where the cluster is from, in words that may be given away. Raises `InputError` for a namespace that is none."""
+    """Return the cluster's source in words that may be published. Raises `InputError` for a namespace that does not
+    exist."""
     from pathlib import Path
 
     from kschedx.errors import InputError, nearest
@@ -216,7 +217,7 @@ def _source(found: Snapshot, namespace: str | None, paths: Sequence[str], begun:
 
 
 def _anonymized(made: _Made, keep: Slim, wish: _Wish) -> _Made:
-    """The same with other names; the map and the configuration are written beside it."""
+    """Return the same content with other names, and write the map and the configuration to files next to it."""
     from msgspec import json
 
     from kschedx.cli import named_profiles
@@ -248,7 +249,7 @@ _WITHOUT_CONFIG = (
 
 
 def _beside(output: str) -> str:
-    """What the configuration is called that belongs to a file."""
+    """Return the name of the configuration that belongs to a file."""
     from kschedx.errors import InputError
     from kschedx.sources.compression import STDOUT, compression_of
 
@@ -258,7 +259,7 @@ def _beside(output: str) -> str:
 
 
 def _check_extenders(extenders: str | None, config: str | None, *, anonymize: bool) -> None:
-    """Raises `InputError` for what does not go together."""
+    """Raise `InputError` for options that cannot be combined."""
     from kschedx.errors import InputError
 
     if extenders not in (None, "record"):
@@ -272,7 +273,7 @@ def _check_extenders(extenders: str | None, config: str | None, *, anonymize: bo
 
 
 def _answers(snapshot: Snapshot, config: str) -> bytes:
-    """What the extenders of a configuration say of every pod that waits, as an object of the file."""
+    """Return the answers of a configuration's extenders about every pending pod, as an object of the file."""
     from msgspec import json
 
     from kschedx.cli import named_profiles
@@ -286,7 +287,7 @@ def _answers(snapshot: Snapshot, config: str) -> bytes:
         setup = Setup.for_cluster(snapshot, config=named_profiles.configuration(config), ask=recorder)
     for row in snapshot.pods.pending:
         pod = snapshot.pods[row]
-        with suppress(ConfigError, UndecidableError):  # a pod of another scheduler, or one that is undecided
+        with suppress(ConfigError, UndecidableError):  # a pod of another scheduler, or an undecided one
             setup.scheduler_on(snapshot).schedule(pod, setup.profile_of(pod))
     return json.encode(recorder.recording)
 
@@ -300,12 +301,12 @@ def _is_one_file(one: str, other: str) -> bool:
 def _are_one_file(one: Path, other: Path) -> bool:
     try:
         return one.samefile(other)
-    except OSError:  # one is not there yet
+    except OSError:  # one does not exist yet
         return False
 
 
 def _tell(output: str, counts: str, source: Source) -> None:
-    """What is in the file, and what is not."""
+    """Print what the file contains, and what it lacks."""
     from pathlib import Path
 
     from kschedx.kube.kinds import KINDS
@@ -316,5 +317,5 @@ def _tell(output: str, counts: str, source: Source) -> None:
     amount = f"{size / 1e6:,.1f} MB" if size >= 100_000 else f"{size / 1e3:,.1f} kB"
     typer.echo(visible(f"{output}: {counts}, {amount}"), err=True)
     for kind, cause in source.missing.items():
-        if cause is Missing.FORBIDDEN:  # of what is not served there is nothing
+        if cause is Missing.FORBIDDEN:  # a kind that is not served has no objects
             typer.echo(f"not included: {KINDS[kind].resource} ({cause.value})", err=True)

@@ -1,7 +1,7 @@
-"""The standard streams of the process: what happens when one is full, closed, or its reader leaves; and signals.
+"""The standard streams of the process, if one is full, closed, or its reader leaves; and signals.
 
-Callers print as usual. If the reader has closed the pipe, output is discarded and the answer's exit code stays.
-Anything else that keeps standard output from being written is an `OutputError`.
+Callers print as usual. If the reader has closed the pipe, output is discarded, and the exit code of the answer stays.
+Any other failure to write standard output is an `OutputError`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ HUNG_UP = 128 + 1
 """The exit code of a process whose terminal is gone: SIGHUP is signal 1."""
 
 _AWAY: list[Callable[[], AbstractContextManager[None]]] = [contextlib.nullcontext]
-"""The last takes what is drawn on the terminal away while something else is written."""
+"""Contexts that remove what is drawn on the terminal while something else is printed; the last one is used."""
 
 
 @contextlib.contextmanager
 def unobstructed_by(away: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
-    """Within it, whatever is written to a terminal is written inside `away`."""
+    """Use `away` around everything that is printed to a terminal within this context."""
     _AWAY.append(away)
     try:
         yield
@@ -51,7 +51,7 @@ class _Output(io.RawIOBase):
         self._goes_nowhere = False
         self._is_closed = is_closed
         self._may_be_seen = not is_closed and not stat.S_ISREG(os.fstat(descriptor).st_mode)
-        """In this terminal, or by a pager at the end of a pipe."""
+        """Whether the output may be visible: in this terminal, or by a pager at the end of a pipe."""
         self.reader_left = False
 
     def writable(self) -> bool:
@@ -77,9 +77,9 @@ class _Output(io.RawIOBase):
             self._goes_nowhere = self.reader_left = True
             return view.nbytes
         except OSError as error:
-            self._goes_nowhere = True  # or Python would try again when it ends, and complain
+            self._goes_nowhere = True  # else Python would try again at exit, and print an error
             if error.errno == errno.EIO and stat.S_ISCHR(os.fstat(self._descriptor).st_mode):
-                sys.exit(HUNG_UP)  # a terminal that is gone is no terminal for `isatty`
+                sys.exit(HUNG_UP)  # `isatty` is False for a terminal that is gone
             raise OutputError((error.strerror or str(error)).lower()) from None
 
 
@@ -106,14 +106,15 @@ class _Errors(io.RawIOBase):
 
 
 def guard() -> None:
-    """Put both streams under guard, once, when the process begins."""
+    """Guard both streams, once, when the process begins."""
     closed = _open_the_closed()
     sys.stdout = _text(_Output(1, is_closed=1 in closed), sys.stdout, errors="strict")
     sys.stderr = _text(_Errors(2), sys.stderr, errors="backslashreplace")
 
 
 def _open_the_closed() -> set[int]:
-    """The next file that is opened would have the number of a closed stream, and be printed into."""
+    """Open closed standard streams and return their numbers; else the next opened file would get such a number, and
+    output would be printed into it."""
     closed = set()
     for descriptor in (0, 1, 2):
         try:
@@ -136,20 +137,20 @@ def reader_left() -> bool:
 
 
 _AGAIN = 3.0
-"""Seconds after which a process that was to end and has not is ended again."""
+"""Seconds after which a process that should have ended is ended again."""
 
 
 def _ended(number: int, _: FrameType | None) -> None:
     if hasattr(signal, "setitimer"):
-        # Python loses an exception in a weak reference's callback, which every import has
+        # Python loses an exception in the callback of a weak reference, and every import has one
         signal.signal(signal.SIGALRM, lambda *_: sys.exit(128 + number))
         signal.setitimer(signal.ITIMER_REAL, _AGAIN, _AGAIN)
-    sys.exit(128 + number)  # what is on the way out cleans up
+    sys.exit(128 + number)  # unwinding the stack cleans up
 
 
 @contextlib.contextmanager
 def ending_in_order() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the process as Ctrl-C does: temporary files and workers go with it."""
+    """Let SIGTERM and SIGHUP end the process as Ctrl-C does, so that temporary files and workers are removed."""
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:
@@ -162,14 +163,15 @@ def ending_in_order() -> Iterator[None]:
 
 
 def terminal_is_gone() -> None:
-    """End the process as the system would that had this terminal for its own, if the answer was to be seen there."""
+    """End the process with SIGHUP, as the system does for a process of this terminal, if standard output is a
+    terminal."""
     was_terminal = sys.stdout.line_buffering
     if was_terminal and hasattr(signal, "SIGHUP"):
         os.kill(os.getpid(), signal.SIGHUP)
 
 
 def print_note(text: str) -> None:
-    """A line beside the answer, on stderr. Names in it are shown and not obeyed."""
+    """Print a line beside the answer, on stderr. Hidden characters are escaped."""
     import typer
 
     from kschedx.render.wording import visible

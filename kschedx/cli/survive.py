@@ -1,4 +1,4 @@
-"""`kschedx survive`: what is left when a zone, a node pool, a rack, or some nodes are gone."""
+"""`kschedx survive`: what remains if a zone, a node pool, a rack, or some nodes fail."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def survive(
 def _failures(
     snapshot: Snapshot, setup: Setup, targets: list[str] | tuple[()], each: str | None, busiest: int
 ) -> tuple[Failure, ...]:
-    """Raises `InputError`."""
+    """Return the failures to evaluate. Raises `InputError`."""
     from kschedx.simulate.survive import ZONE, each_failure, failure_of
 
     if targets or busiest:
@@ -122,7 +122,7 @@ def _failures(
 
 
 def _names(found: Survival) -> list[str]:
-    """The workloads that do not survive."""
+    """Return the workloads that do not survive."""
     from kschedx.simulate.survive import BROKEN
 
     broken = (loss.workload for one in found.results for loss in one.of(*BROKEN))

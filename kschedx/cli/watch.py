@@ -1,6 +1,6 @@
-"""`kschedx why --watch`: the same question again and again, until the pod has a node or is gone.
+"""`kschedx why --watch`: the same question repeatedly, until the pod has a node or is gone.
 
-The cluster is read as before, with lists: a watch is another verb, which people would have to be allowed.
+The cluster is read with lists, as before: a watch is another verb, which users would need permission for.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from kschedx.progress import Phase, say
 from kschedx.snapshot.snapshot import Snapshot
 
 SHARE = 4
-"""Looks are at least this many times as far apart as one takes: a large cluster has other work to do."""
+"""The least time between two reads, in durations of a read: a large cluster has other work to do."""
 
 QUIET = (Effect.SCORES,)
-"""Effects that alone are not worth a line: scores move whenever any pod comes or goes."""
+"""Effects that alone are not worth a line: scores change whenever any pod is added or removed."""
 
 
 class Clock:
@@ -42,7 +42,7 @@ class Clock:
 
 
 class Watch:
-    """One pod of a cluster that is read again for every look."""
+    """One pod of a cluster that is read again and again."""
 
     def __init__(
         self,
@@ -59,13 +59,13 @@ class Watch:
         self._interval = interval
         self._clock = clock or Clock()
         self._failure = ""
-        """What went wrong at the last look."""
+        """The error of the last read."""
 
     def run(self, first: Explanation) -> ExitCode:
         """Print what changes after `first`, until the pod has a node (0) or is gone (1)."""
         from kschedx.render.comparison import print_change, print_end
 
-        gc.enable()  # this process stays
+        gc.enable()  # this process keeps running
         before, seen = Story.of(first.cycle), self._clock.now()
         pod: Pod | None = self._pod
         took = 0.0
@@ -84,9 +84,9 @@ class Watch:
         return ExitCode.SCHEDULABLE if pod is not None and pod.spec.node_name else ExitCode.UNSCHEDULABLE
 
     def _look(self, pod: Pod) -> tuple[Pod | None, Story | None]:
-        """The pod and its story by now; the previous pod and None where that is unknown.
+        """Return the current pod and its explanation; the previous pod and None if they are unknown.
 
-        A look that fails is reported on standard error and repeated: people watch when the cluster fails.
+        A failed read is reported on standard error and repeated, because users watch when the cluster fails.
         """
         try:
             snapshot = self._read()
@@ -100,7 +100,7 @@ class Watch:
         return current, story
 
     def _warn(self, text: str) -> None:
-        """Unless it was said at the last look already."""
+        """Print a warning, unless the last read had the same one."""
         from kschedx.render.wording import visible
 
         if text != self._failure:
@@ -109,7 +109,7 @@ class Watch:
 
 
 def _same(snapshot: Snapshot, pod: Pod) -> Pod | None:
-    """The pod as it is by now; another one of its name is not it, and one that has finished waits for nothing."""
+    """Return the current pod; None if it has finished, or if another pod has its name."""
     row = snapshot.pods.rows.get(pod.key)
     if row is None or snapshot.pods.uids[row] != pod.metadata.uid:
         return None

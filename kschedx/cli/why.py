@@ -1,4 +1,4 @@
-"""`kschedx why`: one pod's whole story."""
+"""`kschedx why`: the whole explanation of one pod."""
 
 from __future__ import annotations
 
@@ -149,12 +149,12 @@ def why(
         from kschedx.cli.interactive import browse
     if question.snapshot and "-" not in question.snapshot:
         return browse(lambda: _answer(question, wanted, interval, question.read_to_decide))
-    reached = question.read_to_decide()  # for which a login may need the terminal
+    reached = question.read_to_decide()  # a login may need the terminal
     return browse(lambda: _answer(question, wanted, interval, lambda: reached))
 
 
 def _answer(question: Question, wanted: Wanted, interval: int, reading: Callable[[], Reached]) -> Answer | int:
-    """About many pods, a node, several pods, or one."""
+    """Answer about many pods, a node, several pods, or one."""
     from msgspec.structs import replace
 
     from kschedx.cli.why_pod import why_one
@@ -207,7 +207,7 @@ def _answer(question: Question, wanted: Wanted, interval: int, reading: Callable
 
 
 def _about_namespace(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Answer | int:
-    """Why it stays in deletion; of another, its pending pods."""
+    """Explain why a namespace stays in deletion; for another one, explain its pending pods."""
     from msgspec.structs import replace
 
     from kschedx.cli.why_list import why_pods_of_cluster
@@ -222,7 +222,7 @@ def _about_namespace(question: Question, wanted: Wanted, reached: Reached, setup
 
 
 def _refused_change(question: Question, snapshot: Snapshot, error: NotAdmittedError) -> Answer:
-    """The answer about a change that the API server does not accept: it is not made."""
+    """Return the answer about a change that the API server refuses: it is not made."""
     from kschedx.cli.why_pod import explanation_report
     from kschedx.explain.subject import Subject
     from kschedx.inquiry.pod import unscheduled
@@ -238,7 +238,7 @@ def _refused_change(question: Question, snapshot: Snapshot, error: NotAdmittedEr
 
 
 def _after_changes(question: Question, wanted: Wanted, reached: Reached) -> tuple[Reached, tuple[Note, ...]]:
-    """The cluster after the changes that are asked about, and a note about them."""
+    """Return the cluster after the changes of the question, and a note about them."""
     if not question.changes:
         return reached, ()
     from kschedx.cli.question import cluster_after_changes
@@ -256,7 +256,7 @@ def _after_changes(question: Question, wanted: Wanted, reached: Reached) -> tupl
 def _found(
     question: Question, wanted: Wanted, written: Sequence[Written], clusters: Clusters, namespace: str
 ) -> list[Pod | Written]:
-    """The pods that are asked about: those written where they have them, else of the cluster. Raises `InputError`."""
+    """Return the pods in question: from the files if they are there, else from the cluster. Raises `InputError`."""
     from kschedx.inquiry.manifests import named
     from kschedx.inquiry.target import find_target
 

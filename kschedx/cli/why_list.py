@@ -56,42 +56,42 @@ class Replica(Struct, frozen=True, kw_only=True):
     pod: str
     """`namespace/name`."""
     node: str = ""
-    """Where it goes; empty where it is unschedulable."""
+    """The node that it is assigned to; empty if it is unschedulable."""
     taken: Taken | None = None
-    """The place that it would have had alone."""
+    """The place that it would have alone."""
 
 
 class Item(Struct, frozen=True, kw_only=True):
-    """One of the pods or workloads that were asked for."""
+    """One of the pods or workloads in question."""
 
     pod: str
     """`namespace/name`."""
     owner: str
-    """What makes it: `Deployment web`."""
+    """The controller: `Deployment web`."""
     priority: int
     command: str
-    """The command that shows its whole answer."""
+    """The command for the complete answer."""
     explain: Callable[[], Explanation]
     place: Place = Place()
-    """Where in a file it is from."""
+    """The place in a file, if it is from one."""
     node: str = ""
-    """Where the pod goes, where that is known without its whole story."""
+    """The pod's node, if it is known without a full explanation."""
     taken: Taken | None = None
-    """The place that it would have had alone."""
+    """The place that it would have alone."""
     waits: str = ""
-    """kube-scheduler's text about a pod that waits after all of the queue, which may find a node by itself then."""
+    """kube-scheduler's message about a pod that is pending after the whole queue, though it may fit by itself then."""
     workload: str = ""
-    """`shop/deploy/web`, of a workload with replicas."""
+    """`shop/deploy/web`, for a workload with replicas."""
     replicas: tuple[Replica, ...] = ()
-    """Each of them; `explain` shows the one that says most."""
+    """Each replica; `explain` explains the most informative one."""
     open_count: str = ""
-    """Why there may be more such pods, or pods that need more."""
+    """Why there may be more such pods, or pods with larger requests."""
     like: Hashable = None
-    """Equal for pods whose stories are the same, names aside; None for one that is like no other."""
+    """Equal for pods with the same explanation, apart from names; None for a pod without equals."""
 
 
 def command_of(wanted: Wanted, namespace: str, owner: str, name: str) -> str:
-    """The command that explains a pod or, where it has no name, its workload, of the same cluster and files."""
+    """Return the command that explains a pod or, if it has no name, its workload, with the same cluster and files."""
     from kschedx.kube.workloads import SHORT_NAMES
 
     kind, _, of = owner.partition(" ")
@@ -102,7 +102,7 @@ def command_of(wanted: Wanted, namespace: str, owner: str, name: str) -> str:
 
 
 class Asked:
-    """The pods that were asked for, explained with the same settings."""
+    """The pods in question, explained with the same settings."""
 
     def __init__(
         self,
@@ -115,8 +115,8 @@ class Asked:
         snapshot: Snapshot | None = None,
         mended: Callable[[Sequence[str]], SharedFix | None] | None = None,
     ) -> None:
-        """`jobs` is how many processes may share the work; by default all that there are. `notes` are about all of
-        them; `nothing` is said where there are no pods. `mended` tries a fix for several pods that wait, one after the
+        """`jobs` is how many processes may share the work, by default one per processor. `notes` are about all pods;
+        `nothing` is the text if there are no pods. `mended` tries a fix for several pending pods, one after the
         other."""
         self._notes = notes
         self._nothing = nothing
@@ -125,10 +125,10 @@ class Asked:
         self._jobs = jobs
         self._items = items
         self._competing = competing
-        """They are new, and would take room from each other."""
+        """Whether the pods are new, and compete for the same resources."""
 
     def look(self, index: int) -> tuple[PodAnswer, Explanation | None]:
-        """One pod in short, and its whole story; what is undecided or refused is an answer too."""
+        """Return the answer about one pod in short and its explanation; undecided and refused pods have answers too."""
         from kschedx.render.holding import group_standing
         from kschedx.render.pending import wanted_labels
         from kschedx.render.screen import nominated_text
@@ -142,7 +142,7 @@ class Asked:
         except UndecidableError as error:
             return replace(undecided, message=str(error)), None
         except ConfigError as error:
-            # The scheduler's name is a key of its own, so the text is equal for all its pods.
+            # The scheduler's name is a separate key, so the text is equal for all of its pods.
             told = type(error)(error.message, place=Place(field=error.place.field), hint=error.hint)
             return replace(undecided, message=str(told)), None
         except NotAdmittedError as error:
@@ -178,7 +178,7 @@ class Asked:
         return answer, found
 
     def _of_lifecycle(self, undecided: PodAnswer, found: Explanation, lifecycle: Lifecycle) -> PodAnswer:
-        """The answer about a pod that kube-scheduler does not decide."""
+        """Return the answer about a pod that kube-scheduler does not decide."""
         if isinstance(lifecycle, Refused):
             said = f"{lifecycle.message} ({lifecycle.hint})" if lifecycle.hint else lifecycle.message
             return replace(undecided, outcome=found.overall, message=said, state=found.state.name)
@@ -197,7 +197,7 @@ class Asked:
         )
 
     def _of_gang(self, item: Item, found: Explanation) -> PodAnswer:
-        """The answer about a pod that fits alone, but not with its group."""
+        """Return the answer about a pod that fits alone, but not with its group."""
         from kschedx.render.holding import gang_text
 
         group = found.holding.group
@@ -211,7 +211,7 @@ class Asked:
         return replace(undecided, cause=("group", named), headlines=(headline,))
 
     def answer(self, index: int) -> tuple[PodAnswer, ...]:
-        """Of one item, for each of its pods."""
+        """Return the answers about one item, one for each of its pods."""
         item = self._items[index]
         is_placed = bool(item.replicas) and all(one.node for one in item.replicas)
         if is_placed and item.open_count:
@@ -222,7 +222,7 @@ class Asked:
         return self._each(item, self.look(index)[0])
 
     def _each(self, item: Item, story: PodAnswer) -> tuple[PodAnswer, ...]:
-        """The story is that of every replica without a node."""
+        """Return an answer for each replica; `story` is that of every replica without a node."""
         if not item.replicas:
             return (story,)
         placed = replace(self._undecided(item), outcome=Outcome.SCHEDULED, taken=None)
@@ -245,12 +245,12 @@ class Asked:
 
     @property
     def answers(self) -> list[PodAnswer]:
-        """Of every pod, in their order."""
+        """The answers about every pod, in order."""
         return [answer for answers in self._answers for answer in answers]
 
     @cached_property
     def _answers(self) -> list[tuple[PodAnswer, ...]]:
-        """In the order of the items, shared between processes where there are many."""
+        """The answers in the order of the items, computed in several processes if there are many."""
         from kschedx.cli.parallel import processors, results
         from kschedx.progress import Phase, counted
 
@@ -259,7 +259,7 @@ class Asked:
         likes = [index if item.like is None else (item.like,) for index, item in enumerate(self._items)]
         first = {like: index for index, like in reversed([*enumerate(likes)])}
         asked = sorted(first.values())
-        found = {0: self.answer(0)}  # what all pods share is worked out once, before processes are forked
+        found = {0: self.answer(0)}  # what all pods share is computed once, before processes are forked
         pods = Counter(likes)
         answers = zip(asked[1:], results(self.answer, asked[1:], self._jobs or processors()), strict=True)
         total = len(self._items) - pods[likes[0]]
@@ -270,7 +270,7 @@ class Asked:
         ]
 
     def explanation(self, pod: str) -> Explanation:
-        """Of one of the pods. Raises `KschedxError` where there is none."""
+        """Return the explanation of one of the pods. Raises `KschedxError` if it cannot be explained."""
         index = next(index for index, answers in enumerate(self._answers) if any(one.pod == pod for one in answers))
         return self._items[index].explain()
 
@@ -278,8 +278,8 @@ class Asked:
         return {key: [*value] if isinstance(value, Iterator) else value for key, value in self.entries()}
 
     def entries(self) -> Iterator[tuple[str, object]]:
-        """Every Explanation as one document, with the pods that cannot be decided or that the API server refuses; each
-        is made when it is asked for."""
+        """Yield the keys and values of one document with every Explanation, and the undecided and refused pods. Each
+        entry is computed when it is requested."""
         undecided: list[object] = []
         refused: list[object] = []
         answers: list[tuple[PodAnswer, ...]] = []
@@ -304,7 +304,8 @@ class Asked:
             yield "refused", refused
 
     def fix_of(self, group: CauseGroup) -> Fix | None:
-        """A fix of the first pod of a group, with its certainty and for how many it does; None where none is known."""
+        """Return a fix of the first pod of a group, with its certainty and the number of pods that it helps; None if
+        none is known."""
         from kschedx.render.fixes import group_fix, mended_fix
 
         if group.first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED):
@@ -362,7 +363,7 @@ class Asked:
 
     @property
     def exit_code(self) -> ExitCode:
-        """0 where every pod can be scheduled, 3 where one cannot be decided, else 1."""
+        """0 if every pod is schedulable, 3 if one cannot be decided, else 1."""
         open_counts = {item.open_count for item in self._items if item.open_count}
         undecided = [answer for answer in self.answers if answer.outcome in (None, Outcome.UNDECIDED)]
         is_sure = any(answer.outcome is Outcome.UNSCHEDULABLE for answer in self.answers)
@@ -373,12 +374,12 @@ class Asked:
 
 
 def _alike(item: Item, story: PodAnswer) -> PodAnswer:
-    """The story of a pod that is like this one, as this one's, on its own node."""
+    """Return the answer about an identical pod as the answer about this one, on its own node."""
     nodes = (item.node,) if item.node else story.nodes
     return replace(story, pod=item.pod, owner=item.owner, priority=item.priority, command=item.command, nodes=nodes)
 
 
-# `kschedx why` for several pods and workloads, that are named or in files.
+# `kschedx why` for several pods and workloads that are named or in files.
 
 
 def why_several(
@@ -389,8 +390,8 @@ def why_several(
     found: Sequence[Pod | Written],
     queue: Sequence[Pod | Written],
 ) -> Answer:
-    """Every pod of some manifests, with all replicas, by what keeps them out; `queue` are they and what is beside them
-    in the files, in their order."""
+    """Explain every pod of some manifests, with all replicas, by cause. `queue` are these pods and the others in the
+    files, in order."""
     from kschedx.cli import connection
     from kschedx.errors import InputError
     from kschedx.kube.types import Pod
@@ -414,7 +415,8 @@ def why_several(
 
 
 def _alone(question: Question, wanted: Wanted, inquiry: Inquiry, one: Pod | Written) -> tuple[Item, ...]:
-    """As if it came next, whatever others take; a DaemonSet's pods are each on a node of their own."""
+    """Return the items as if each came next, without the requests of the others; a DaemonSet's pods are each on their
+    own node."""
     from kschedx.inquiry.manifests import Written
     from kschedx.inquiry.pod import explain
 
@@ -431,7 +433,8 @@ def _alone(question: Question, wanted: Wanted, inquiry: Inquiry, one: Pod | Writ
 
 
 def _of_daemon_set(wanted: Wanted, inquiry: Inquiry, subject: Subject, one: Written) -> Iterator[Item]:
-    """Its pods that fit, and those that do not for each reason; nodes for which none is made are left out."""
+    """Yield the DaemonSet's pods that fit, and those that do not for each reason; nodes without such a pod are left
+    out."""
     from kschedx.inquiry.daemon_set import explain_daemon_set
     from kschedx.inquiry.manifests import title
 
@@ -440,7 +443,7 @@ def _of_daemon_set(wanted: Wanted, inquiry: Inquiry, subject: Subject, one: Writ
     whole = _item(wanted, subject, one, lambda: answer.explanation)
     if answer.refused:
         yield _refused_replicas(inquiry, one, whole, (whole.pod,) * answer.refused, answer.refusal)
-    if runs := answer.runs[: max(len(answer.runs) - answer.refused, 0)]:  # whichever they are
+    if runs := answer.runs[: max(len(answer.runs) - answer.refused, 0)]:  # any of them
         fit = tuple(Replica(pod=whole.pod, node=node) for node in runs)
         yield replace(whole, replicas=fit, workload=name)
     for group in answer.waits:
@@ -458,7 +461,8 @@ def _together(
     found: Sequence[Pod | Written],
     queue: Sequence[Pod | Written],
 ) -> Asked:
-    """One after the other, in the order of the queue; what no queue takes is evaluated alone."""
+    """Schedule the pods one after the other, in the order of the queue; pods that belong to no queue are evaluated
+    alone."""
     from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions
     from kschedx.kube.types import Pod
     from kschedx.render.pending import evicted_note
@@ -491,7 +495,7 @@ def _together(
     together = gathering.place()
     for number, group in groups.items():
         state = together.state(group)
-        if not state.pods and not state.kept and not state.refused:  # a DaemonSet for which no node is
+        if not state.pods and not state.kept and not state.refused:  # a DaemonSet without an eligible node
             items[number] = _alone(question, wanted, inquiry, found[number])
         else:
             items[number] = tuple(_of_group(wanted, inquiry, together, group, found[number]))
@@ -510,7 +514,7 @@ def _same(explanation: Explanation) -> Explanation:
 def _of_group(
     wanted: Wanted, inquiry: Inquiry, together: Together, group: ReplicaGroup, one: Pod | Written
 ) -> Iterator[Item]:
-    """Its pods that exist, and those that no controller can create."""
+    """Yield the group's pods, and the replicas that no controller can create."""
     from kschedx.inquiry.manifests import Written
 
     item = replace(_item(wanted, group.subject, one, partial(together.explain, group)), open_count=group.undecided)
@@ -557,7 +561,7 @@ def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callabl
 
 
 def _replicas_of(item: Item, explanation: Explanation) -> Item:
-    """With each replica of an answer about several."""
+    """Add each replica of an answer about several."""
     found = explanation.replicas
     if found is None:
         return replace(item, explain=lambda: explanation)
@@ -566,7 +570,7 @@ def _replicas_of(item: Item, explanation: Explanation) -> Item:
 
 
 def _stopped(question: Question, wanted: Wanted, inquiry: Inquiry, one: Pod | Written) -> Item | None:
-    """A workload that creates no pods; None for any other."""
+    """Return a workload that creates no pods; None for any other."""
     from kschedx.kube.types import Pod
 
     if isinstance(one, Pod) or not inquiry.is_stopped(one):
@@ -580,7 +584,7 @@ def _stopped(question: Question, wanted: Wanted, inquiry: Inquiry, one: Pod | Wr
 def _refused(wanted: Wanted, inquiry: Inquiry, one: Pod | Written, error: NotAdmittedError) -> Item:
     from kschedx.kube.types import Pod
 
-    if isinstance(one, Pod):  # it is in the cluster: it is not admitted again
+    if isinstance(one, Pod):  # it is in the cluster, so it is not admitted again
         raise error
     return _without_pods(wanted, one, partial(inquiry.refused, one, error))
 
@@ -588,7 +592,7 @@ def _refused(wanted: Wanted, inquiry: Inquiry, one: Pod | Written, error: NotAdm
 def _without_pods(
     wanted: Wanted, one: Written, explain: Callable[[], Explanation], snapshot: Snapshot | None = None
 ) -> Item:
-    """A workload whose pods the API server refuses: as many pods as are wanted and are not in the cluster."""
+    """Return a workload whose pods the API server refuses: the desired pods that are not in the cluster."""
     from kschedx.controllers.workloads import Owners, has_replicas, wanted_replicas, workload_of
     from kschedx.inquiry.manifests import title
 
@@ -616,16 +620,16 @@ def _without_pods(
 
 
 def _refused_replicas(inquiry: Inquiry, one: Written, others: Item, pods: Sequence[str], refusal: str) -> Item:
-    """The replicas of a workload that no controller can create, whatever happens to the others."""
+    """Return the replicas of a workload that no controller can create, whatever the answer about the others."""
     explain = partial(inquiry.refused, one, NotAdmittedError(refusal), len(pods))
     return replace(others, pod=pods[0], explain=explain, replicas=tuple(Replica(pod=pod) for pod in pods))
 
 
-# `kschedx why` for many pods of the cluster: those that wait, and those that have some labels.
+# `kschedx why` for many pods of the cluster: pending pods, and pods with certain labels.
 
 
 def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Answer | int:
-    """A row for each reason, or every document."""
+    """Explain the pods with a row for each cause, or with every document."""
     from kschedx.cli import connection
     from kschedx.explain.causes import alike, owner_of
     from kschedx.explain.missing_kinds import depends_on_unread
@@ -675,7 +679,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     karpenter, unread = karpenter_of(snapshot, question.provisioning) if rows else (None, ())
     notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *(one.text for one in (*said, *unread)))
     items = [item(row) for row in rows]
-    if part is None:  # what is added, and what has no pods yet, is in no part
+    if part is None:  # added nodes, and workloads without pods, are in no part
         notes = (*notes, *_growth(autoscaler, karpenter))
         items += _without_created_pods(question, wanted, reached, setup)
     mended = None if in_turn is None else in_turn.mended
@@ -689,7 +693,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
 
 
 def _show_undecided(wanted: Wanted, snapshot: Snapshot, rows: Sequence[int]) -> None:
-    """In the browser, where the pods are to be browsed."""
+    """Show the pods in the browser, if the answer is interactive."""
     if wanted.interactive:
         from kschedx.cli.interactive import show_undecided
 
@@ -697,7 +701,7 @@ def _show_undecided(wanted: Wanted, snapshot: Snapshot, rows: Sequence[int]) -> 
 
 
 def _without_created_pods(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Iterator[Item]:
-    """Workloads whose missing pods are not created: refused, or held in a queue."""
+    """Yield workloads whose missing pods are not created: refused, or held in a queue."""
     from kschedx.inquiry.ask import Clusters, workloads_without_pods
 
     if wanted.selector or not wanted.all_pending:
@@ -710,7 +714,7 @@ def _without_created_pods(question: Question, wanted: Wanted, reached: Reached, 
 
 
 def _rows(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> list[int]:
-    """The pods that are asked about, in the order of the queue."""
+    """Return the rows of the pods in question, in the order of the queue."""
     from kschedx.explain.causes import rows_in_queue_order
     from kschedx.kube.selectors import parse_label_query
 
@@ -725,7 +729,7 @@ def _rows(question: Question, wanted: Wanted, reached: Reached, setup: Setup) ->
 
 
 def _not_started(snapshot: Snapshot) -> list[int]:
-    """Rows of pods that are Pending, as `kubectl get pods` shows, though they have a node."""
+    """Return the rows of pods that are Pending, as `kubectl get pods` shows, though they have a node."""
     pods = snapshot.pods
     is_pending = pods.phases.where(lambda phase: phase == "Pending") & pods.node_names.where(bool)
     rows = is_pending.nonzero()[0].tolist()
@@ -733,14 +737,14 @@ def _not_started(snapshot: Snapshot) -> list[int]:
 
 
 def _namespace(question: Question, wanted: Wanted, reached: Reached) -> str | None:
-    """The one that is asked about; None for all."""
+    """Return the namespace of the question; None for all."""
     return namespace_of_many(
         question.namespace, reached.namespace, everywhere=wanted.all_namespaces, by_labels=not wanted.all_pending
     )
 
 
 def _growth(autoscaler: Autoscaler | None, karpenter: Karpenter | None) -> Iterator[str]:
-    """What is added for all pods that wait."""
+    """Yield what is added for all pending pods."""
     if autoscaler is None and karpenter is None:
         return
     from kschedx.autoscaler.growth import grow_by_autoscaler
@@ -754,17 +758,18 @@ def _growth(autoscaler: Autoscaler | None, karpenter: Karpenter | None) -> Itera
 
 
 def _nothing(wanted: Wanted) -> str:
-    """What is said where there are no such pods."""
+    """Return the text if there are no such pods."""
     if not wanted.selector:
         return "no pod is pending"
     return "no pod with these labels is pending" if wanted.all_pending else "no pod has these labels"
 
 
-# `kschedx why node/NAME`: what a node offers, who holds it, and which pods that wait it would take.
+# `kschedx why node/NAME`: a node's allocatable resources, what uses them, and which pending pods fit it.
 
 
 def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
-    """Exit code 0: a node is neither schedulable nor not. Raises `InputError` for one that is not there."""
+    """Explain a node. The exit code is 0: a node is neither schedulable nor unschedulable. Raises `InputError` if it
+    does not exist."""
     from kschedx.cli.parallel import processors, results
     from kschedx.progress import Phase, counted
 

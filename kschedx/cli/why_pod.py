@@ -1,4 +1,4 @@
-"""What `kschedx why` is asked for, beside the cluster and its scheduler."""
+"""The arguments of `kschedx why`, besides the cluster and its scheduler."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """What the command line asks for, beside the cluster and its scheduler."""
+    """The arguments on the command line, besides the cluster and its scheduler."""
 
     names: list[str] = []
-    """Of what the cluster has, or will have with `files` applied."""
+    """Names of objects that the cluster has, or will have with `files` applied."""
     files: list[str] = []
-    """Manifests. Without `names` everything in them is asked about."""
+    """Manifests. Without `names`, the question is about everything in them."""
     snapshot: Sequence[str] = ()
     all_pending: bool = False
     selector: str | None = None
@@ -50,14 +50,14 @@ class Wanted(Struct, frozen=True, kw_only=True):
     watch: bool = False
     interactive: bool = False
     fix: int | None = None
-    """Which one to apply, from 1."""
+    """The number of the fix to apply, from 1."""
     tries: list[str] = []
     """Changes of the pod."""
     shard: str | None = None
 
     @classmethod
     def targets(cls, arguments: list[str], files: list[str]) -> tuple[list[str], list[str]]:
-        """Names and files; `pod web-0` in two words is `pod/web-0`."""
+        """Return names and files; `pod web-0` as two words is `pod/web-0`."""
         from pathlib import Path
 
         from kschedx.inquiry.target import NODE_NAMES, is_file, is_object
@@ -77,14 +77,14 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
     @property
     def is_plain(self) -> bool:
-        """Nothing is asked for that is about one pod's own story."""
+        """Whether no argument is specific to the explanation of a pod."""
         formats = (None, Format.WIDE, Format.JSON, Format.YAML, Format.NAME)
         alone = self.node or self.nodes or self.interactive or self.fix or self.tries
         return self.output in formats and not alone
 
     @property
     def is_about_node(self) -> bool:
-        """One node is asked about, for a screen."""
+        """Whether the question is about one node, and the answer is a screen."""
         others = self.nodes or self.interactive or self.fix or self.tries
         return len(self.node) == 1 and self.output in (None, Format.WIDE) and not others
 
@@ -93,7 +93,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
         return self.all_pending or self.selector is not None
 
     def check(self, question: Question) -> None:
-        """Raises `InputError` for what does not go together."""
+        """Raise `InputError` for arguments that cannot be combined."""
         from kschedx.errors import InputError
 
         if self.watch and (self.is_many or self.output or "-" in question.snapshot):
@@ -125,7 +125,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
             raise InputError("--dry-run=server needs one manifest and a live cluster")
 
 
-# `kschedx why` for one pod: its story, its outcome, and what a change would do.
+# `kschedx why` for one pod: its explanation, its outcome, and the effect of a change.
 
 
 def why_one(
@@ -137,8 +137,8 @@ def why_one(
     interval: int,
     queue: Sequence[Pod | Written],
 ) -> Answer | int:
-    """One pod's story, and what happens to it while it is watched; `queue` are the pod and its neighbors in the files,
-    in their order."""
+    """Explain one pod, and what happens to it while it is watched. `queue` are the pod and the others in the files, in
+    order."""
     from kschedx.errors import ConfigError, InputError
     from kschedx.inquiry.manifests import Written
     from kschedx.inquiry.target import node_names
@@ -198,7 +198,7 @@ def inquiry_of(question: Question, wanted: Wanted, clusters: Clusters, setup: Se
 
 
 def _once(admit: Callable[[Snapshot], Subject]) -> Callable[[Snapshot], Subject]:
-    """A server is asked once about one cluster."""
+    """Return `admit` with a cache, so that a server is called once per cluster."""
     known: list[tuple[Snapshot, Subject]] = []
 
     def once(snapshot: Snapshot) -> Subject:
@@ -217,7 +217,7 @@ def _before(
     admit: Callable[[Snapshot], Subject],
     queue: Sequence[Pod | Written],
 ) -> Outcome:
-    """The pod's outcome without the changes that are tried."""
+    """Return the pod's outcome without the tried changes."""
     from kschedx.framework.cycle import Outcome
 
     try:
@@ -233,7 +233,7 @@ def _daemon_set(
     found: Written,
     queue: Sequence[Pod | Written],
 ) -> Answer:
-    """The nodes of a DaemonSet, after the others of `queue` have theirs."""
+    """Explain the nodes of a DaemonSet, after the others of `queue` are assigned."""
     from kschedx.inquiry.daemon_set import explain_daemon_set
     from kschedx.inquiry.manifests import key_of, title
 
@@ -262,7 +262,7 @@ def _daemon_set(
 
 
 def _daemon_set_on(node: str, found: Written, subject: Subject, setup: Setup) -> Answer:
-    """Whether a DaemonSet's pod is created for a node, and fits there."""
+    """Explain whether a DaemonSet's pod is created for a node, and fits there."""
     from kschedx.inquiry.daemon_set import explain_daemon_set
     from kschedx.inquiry.manifests import title
 
@@ -278,7 +278,7 @@ def _daemon_set_on(node: str, found: Written, subject: Subject, setup: Setup) ->
 
 
 def _watched(question: Question, pod: Pod, first: Explanation, interval: int) -> int:
-    """The same question again and again."""
+    """Repeat the same question."""
 
     from kschedx.cli.watch import Watch
     from kschedx.explain.subject import stored
@@ -293,7 +293,8 @@ def _watched(question: Question, pod: Pod, first: Explanation, interval: int) ->
 
 
 def subject_of(question: Question, snapshot: Snapshot, setup: Setup, found: Pod | Written, wanted: Wanted) -> Subject:
-    """The pod as it is, or its manifest as the API server would store it, or says that it would."""
+    """Return the pod as it is, or its manifest as the API server would store it, by kschedx's admission or the server's
+    dry run."""
     from msgspec.structs import replace
 
     from kschedx.explain.subject import stored
@@ -310,14 +311,14 @@ def subject_of(question: Question, snapshot: Snapshot, setup: Setup, found: Pod 
         question.where, found.manifest, lambda manifest: found.admitted(snapshot, setup, manifest).pod
     )
     subject = found.admitted(snapshot, setup, manifest)
-    others = (one for one in subject.notes if one.id != UNREAD)  # which the server has looked at
+    others = (one for one in subject.notes if one.id != UNREAD)  # the server has evaluated them
     return replace(subject, notes=(note, *others))
 
 
 def _tried(
     changes: Sequence[str], snapshot: Snapshot, *, setup: Setup, found: Pod | Written, before: Outcome
 ) -> Subject:
-    """The pod as it would be with the changes of `--try`."""
+    """Return the pod with the changes of `--try`."""
     import msgspec
 
     from kschedx.explain.notes import TRIED, note
@@ -340,7 +341,7 @@ def _tried(
 
 
 def _refuse_faults(manifest: Mapping[str, object], change: str) -> None:
-    """Raises `InputError` for a field that no API server would accept; of a stored pod too, since the change is written
+    """Raise `InputError` for a field that no API server would accept, also in a stored pod, since the change is written
     by hand."""
     from kschedx.apiserver.unknown_fields import unknown_fields
     from kschedx.errors import Place
@@ -351,7 +352,8 @@ def _refuse_faults(manifest: Mapping[str, object], change: str) -> None:
 
 
 def typed_change(question: Question, setup: Setup) -> Try:
-    """What `why -i` asks for: a change to the pod as it is there, fixes that were tried included."""
+    """Return the function that `why -i` calls with a change of the displayed pod, which includes the fixes tried
+    before."""
     from kschedx.explain.subject import stored
     from kschedx.inquiry import manifest_edit as trying
 
@@ -367,7 +369,7 @@ def typed_change(question: Question, setup: Setup) -> Try:
 
 
 def _patch_of(change: str) -> object | None:
-    """What a file with a patch holds; None where the change is no file."""
+    """Return the content of a file with a patch; None if the change is no file."""
     from pathlib import Path
 
     from kschedx.cli.files import one_document
@@ -384,7 +386,7 @@ def _fix_report(explanation: Explanation, number: int, found: Pod | Written, bef
 
 
 def place_of(found: Pod | Written) -> Place:
-    """Where in a file a pod is from."""
+    """Return where in a file a pod is from."""
     from kschedx.errors import Place
     from kschedx.kube.types import Pod
 

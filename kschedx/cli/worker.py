@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 Q = TypeVar("Q")
 
 _INTERVAL = 1.0
-"""Seconds between two words about how far an answer is."""
+"""Seconds between two reports of an answer's progress."""
 
 
 class Captured(Struct, frozen=True, kw_only=True):
-    """What a question came to."""
+    """The result of a question."""
 
     exit_code: int
     screen: str = ""
-    """The first screen, as a pipe gets it."""
+    """The first screen, as in a pipe."""
     document: Mapping[str, object] | None = None
-    """None where the command has none, or failed."""
+    """None if the command has none, or failed."""
     errors: str = ""
-    """What it said beside: errors and notes."""
+    """The other output: errors and notes."""
 
 
 def captured(command: Callable[[], Answer | int]) -> Captured:
-    """The answer of a command with what it says beside it; never raises."""
+    """Return the answer of a command and its other output; never raises."""
     from kschedx.render import terminal
 
     out, errors = io.StringIO(), io.StringIO()
@@ -62,11 +62,11 @@ def captured(command: Callable[[], Answer | int]) -> Captured:
 
 
 class Worker(Generic[Q]):
-    """A process that answers questions, and remembers the snapshots that it has read while their files stay."""
+    """A process that answers questions, and keeps the snapshot that it read last while its files do not change."""
 
     def __init__(self, answer: Callable[[Q], Answer | int], folder: str | None = None) -> None:
-        """`answer` is a function of a module; `folder` is where the process works, where that is not here."""
-        # a fork would share the locks and sockets of the server; this starts from nothing
+        """`answer` is a function of a module; `folder` is where the process works, by default the current one."""
+        # a fork would share the locks and sockets of the server; a spawned process does not
         context = multiprocessing.get_context("spawn")
         self._pipe, other = context.Pipe()
         self._process = context.Process(target=_serve, args=(answer, other, folder, os.getpid()), daemon=True)
@@ -74,8 +74,8 @@ class Worker(Generic[Q]):
         other.close()
 
     def ask(self, question: Q, limit: float, see: Callable[[Step], None] = lambda _: None) -> Captured:
-        """The answer within `limit` seconds; after that the process is ended, and the answer says so. `see` is called
-        about once a second with how far it is."""
+        """Return the answer within `limit` seconds. After that, the process is ended, and the answer reports it. `see`
+        is called with the progress about once a second."""
         ends = time.monotonic() + limit
         try:
             self._pipe.send(question)
@@ -95,7 +95,7 @@ class Worker(Generic[Q]):
         return self._process.is_alive()
 
     def stop(self) -> None:
-        """End the process; who waits for its answer learns that there is none."""
+        """End the process; a pending `ask` then returns an error."""
         self._process.kill()
         self._process.join()
 
@@ -106,7 +106,7 @@ class Worker(Generic[Q]):
 
 
 def _serve(answer: Callable[[Q], Answer | int], pipe: Pipe, folder: str | None, parent: int) -> None:
-    """The worker's side."""
+    """Answer questions in the worker process."""
     from kschedx.cli.connection import remembering
     from kschedx.cli.parallel import end_with
 
@@ -134,7 +134,7 @@ def _serve(answer: Callable[[Q], Answer | int], pipe: Pipe, folder: str | None, 
 
 
 class Remembered:
-    """The snapshot that was read last, for as long as none of its files changes."""
+    """The snapshot that was read last, as long as its files do not change."""
 
     def __init__(self) -> None:
         self._key: object = None
@@ -145,13 +145,13 @@ class Remembered:
 
         key = (tuple(paths), check, ignore_orphans, tuple(map(_state, paths)))
         if self._snapshot is None or key != self._key or "-" in paths:
-            self._snapshot, self._key = None, key  # the old one is given up before the new one is read
+            self._snapshot, self._key = None, key  # the old one is freed before the new one is read
             self._snapshot = load(paths, check=check, ignore_orphans=ignore_orphans)
         return self._snapshot
 
 
 def _state(path: str) -> tuple[tuple[str, int, int], ...]:
-    """What changes when a file, or one in a folder, does."""
+    """Return values that change when a file, or a file in a folder, changes."""
     root = Path(path)
     files = sorted(root.rglob("*")) if root.is_dir() else [root]
     found = []

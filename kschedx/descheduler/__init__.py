@@ -1,4 +1,4 @@
-"""What the descheduler evicts, whom it leaves alone and why, and where the evicted pods land.
+"""The descheduler: which pods it evicts, which it does not evict and why, and where the evicted pods land.
 
-A satellite: nothing in the core imports it. Upstream: sigs.k8s.io/descheduler 0.36.
+It is a satellite: nothing in the core imports it. Upstream: sigs.k8s.io/descheduler 0.36.
 """

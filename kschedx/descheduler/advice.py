@@ -1,5 +1,6 @@
-"""`kschedx descheduler-policy advise`: which plugins would evict anything, how often pods would bounce, and the policy
-that reaches a goal with the fewest evictions. Every policy is tried: its loops run on the moving cluster.
+"""`kschedx descheduler-policy advise`: plugins that would evict pods, how often pods would bounce, and the best policy.
+
+The best policy reaches a goal with the fewest evictions. Every policy is tried: its loops run on the moving cluster.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ class Goal(StrEnum):
 
 
 ROUNDS = 3
-"""How many loops a trial carries out."""
+"""The number of loops that a trial carries out."""
 MANY_PODS = 20_000
-"""From which only few thresholds are tried, and no limit."""
+"""The number of pods above which only few thresholds, and no limits, are tried."""
 MOST_PLACED = 5_000
-"""Evictions up to which it is tried where the pods of a plugin by itself land."""
+"""The maximum number of pods, or of a plugin's own evictions, up to which a survey also places the evicted pods."""
 SURVEYED: tuple[tuple[str, Mapping[str, object]], ...] = (
     ("RemoveFailedPods", {}),
     ("RemovePodsHavingTooManyRestarts", {"podRestartThreshold": 100}),
@@ -55,7 +56,7 @@ SURVEYED: tuple[tuple[str, Mapping[str, object]], ...] = (
     ("LowNodeUtilization", {"thresholds": {CPU: 20, MEMORY: 20}, "targetThresholds": {CPU: 50, MEMORY: 50}}),
     ("HighNodeUtilization", {"thresholds": {CPU: 20, MEMORY: 20}}),
 )
-"""Every plugin with the args that the descheduler's own documentation shows, or without."""
+"""Every plugin with the args in the descheduler's documentation, or without args."""
 
 
 class Trial(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -91,22 +92,22 @@ class Trial(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
 
     @property
     def is_harmless(self) -> bool:
-        """Every evicted pod has a node, and no later round evicts it again."""
+        """Whether every evicted pod has a node, and no later round evicts it again."""
         return self.placed and not (self.pending or self.bounces or self.undecided or self.error)
 
 
 class Advice(Struct, frozen=True, kw_only=True):
     goal: Goal
     target: int | None
-    """The measure that is wanted; None for the best that a policy reaches."""
+    """The requested measure; None for the best that a policy reaches."""
     before: int
-    """The measure of the cluster as it is."""
+    """The measure of the current cluster."""
     plugins: tuple[Trial, ...]
-    """Every plugin by itself."""
+    """A trial of every plugin by itself."""
     tried: tuple[Trial, ...]
     """The policies for the goal."""
     chosen: Trial | None
-    """None where no policy improves anything."""
+    """None if no policy improves anything."""
 
     @property
     def is_reached(self) -> bool:
@@ -128,7 +129,7 @@ def advise(
     evictions: str = API,
     now: str | None = None,
 ) -> Advice:
-    """Raises `InputError`."""
+    """Return advice for a goal. Raises `InputError`."""
     trials = _Trials(snapshot, setup, goal, rounds=rounds, evictions=evictions, now=now)
     before = trials.measured(trials.pods)
     is_large = len(snapshot.pods) > MANY_PODS
@@ -158,7 +159,7 @@ class _Trials:
         self._nodes = [node for node in snapshot.cluster.nodes if _is_open(node)]
 
     def survey(self, plugin: str, args: Mapping[str, object]) -> Trial:
-        """A plugin by itself; where it evicts very many pods, only how many."""
+        """Try a plugin by itself; if it evicts very many pods, only count them."""
         if len(self._snapshot.pods) <= MOST_PLACED:
             return self.of(plugin, args)
         loop = self._run(policy_of(plugin, args), None).loop
@@ -187,7 +188,7 @@ class _Trials:
         return found
 
     def of(self, plugin: str, args: Mapping[str, object], limit: int | None = None) -> Trial:
-        """A policy with this plugin, its rounds carried out."""
+        """Try a policy with this plugin and carry out its rounds."""
         found = self._run(policy_of(plugin, args, limit), self._setup)
         landed = [one for landings in found.landings for one in landings]
         fates = Counter(one.fate for one in landed)
@@ -207,7 +208,8 @@ class _Trials:
         )
 
     def limited(self, best: Trial, wanted: int) -> Iterator[Trial]:
-        """The same policy with lower and lower limits of its evictions, as long as the goal is met: bisection."""
+        """Yield trials of the same policy with other limits of its evictions: a bisection for the lowest limit that
+        meets the goal."""
         low, high = 0, best.evictions
         while high - low > 1:
             middle = (low + high) // 2
@@ -228,7 +230,7 @@ class _Trials:
         return self._spread(pods)
 
     def _spread(self, pods: Sequence[PodFacts]) -> int:
-        """Points between the fullest and the emptiest node, of cpu or memory, whichever is further apart."""
+        """Return the points between the fullest and the emptiest node, of CPU or memory, whichever is larger."""
         from kschedx.descheduler.cluster import Cluster
         from kschedx.descheduler.utilization import shares
 
@@ -241,13 +243,13 @@ class _Trials:
 
 
 def _is_open(node: Node) -> bool:
-    """Ready, not cordoned, and without a taint that keeps pods away."""
+    """Return whether a node is ready, not cordoned, and without a taint that rejects pods."""
     keeps = any(taint.effect in DO_NOT_SCHEDULE for taint in node.spec.taints)
     return is_node_ready(node) and not node.spec.unschedulable and not keeps
 
 
 def policy_of(plugin: str, args: Mapping[str, object], limit: int | None = None) -> Written:
-    """A policy with one plugin that evicts only what fits another node."""
+    """Return a policy with one plugin that evicts only pods that fit another node."""
     point = "balance" if plugin in BALANCE else "deschedule"
     limits = {} if limit is None else {"maxNoOfPodsToEvictTotal": limit}
     return {
@@ -293,7 +295,7 @@ def _serves(goal: Goal, one: Trial, wanted: int) -> bool:
 
 
 def _best(goal: Goal, tried: Sequence[Trial], before: int, target: int | None) -> Trial | None:
-    """Of the policies that meet the target the one with the fewest evictions; else the one that comes closest."""
+    """Return the policy that meets the target with the fewest evictions, else the one that comes closest."""
     sign = 1 if goal is Goal.BALANCE else -1
     better = [one for one in tried if one.evictions and one.is_harmless and sign * one.measure < sign * before]
     meeting = [one for one in better if target is not None and _meets(goal, one.measure, target)]

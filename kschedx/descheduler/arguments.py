@@ -36,7 +36,7 @@ class _Args(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PodArgs(_Args, frozen=True, kw_only=True, rename="camel"):
-    """Of a plugin whose arguments select the pods that concern it."""
+    """Args of a plugin that select the pods to consider."""
 
     namespaces: Namespaces | None = None
     label_selector: LabelSelector | None = None
@@ -66,7 +66,7 @@ class PodProtections(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Protection(StrEnum):
-    """What the DefaultEvictor can keep from being evicted."""
+    """Pods that the DefaultEvictor can protect from eviction."""
 
     LOCAL_STORAGE = "PodsWithLocalStorage"
     SYSTEM_CRITICAL = "SystemCriticalPods"
@@ -105,7 +105,7 @@ class DefaultEvictorArgs(_Args, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def uses_deprecated(self) -> bool:
-        """Any of the flags that `podProtections` replaces is set."""
+        """Whether any of the flags that `podProtections` replaces is set."""
         return (
             self.evict_local_storage_pods
             or self.evict_daemon_set_pods
@@ -117,7 +117,7 @@ class DefaultEvictorArgs(_Args, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def protections(self) -> frozenset[Protection]:
-        """Those in effect; the deprecated flags count only where `podProtections` names nothing."""
+        """The protections in effect; deprecated flags count only if `podProtections` names nothing."""
         given = self.pod_protections
         if given.default_disabled or given.extra_enabled:
             kept = [one for one in DEFAULT_PROTECTIONS if one not in given.default_disabled]
@@ -212,7 +212,7 @@ class NodeTaintsArgs(PodArgs, frozen=True, kw_only=True, rename="camel"):
     include_prefer_no_schedule: bool = False
     excluded_taints: tuple[str, ...] = ()
     included_taints: tuple[str, ...] | None = None
-    """None includes every taint, an empty list none."""
+    """None includes every taint; an empty list includes none."""
 
 
 class TopologySpreadArgs(PodArgs, frozen=True, kw_only=True, rename="camel"):

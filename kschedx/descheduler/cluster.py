@@ -1,4 +1,4 @@
-"""The cluster as the descheduler sees it during one run: an evicted pod is gone at once, and its room is free.
+"""The cluster as the descheduler sees it during one run: an evicted pod is gone at once, and its resources are free.
 
 Upstream: pkg/descheduler/pod, pkg/descheduler/node (NodeFit), pkg/utils, and pkg/registry/core/pod/storage/eviction.go
 of Kubernetes for the budgets.
@@ -33,7 +33,7 @@ from kschedx.kube.types import (
 from kschedx.snapshot.snapshot import ManifestHead, ManifestName, Snapshot
 
 AS_THE_DESCHEDULER = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
-"""How it counts requests."""
+"""How the descheduler counts requests."""
 FINISHED = ("Succeeded", "Failed")
 NANO, MILLI = 10**9, 10**6
 """Nano-units in a unit and in a thousandth."""
@@ -57,7 +57,7 @@ class _PodDetails(ManifestHead, frozen=True, kw_only=True, rename="camel"):
 
 
 class PodFacts(Struct, frozen=True, kw_only=True, eq=False):
-    """A pod with all that the descheduler reads of it."""
+    """A pod with all facts that the descheduler reads."""
 
     key: str
     """`namespace/name`."""
@@ -65,13 +65,13 @@ class PodFacts(Struct, frozen=True, kw_only=True, eq=False):
     namespace: str
     uid: str
     node: str
-    """The name of its node, which need not be there; empty for none."""
+    """The name of its node, which may not exist; empty without a node."""
     labels: Labels
     annotations: Labels
     owners: tuple[OwnerReference, ...]
     spec: PodSpec
     template: int
-    """A number that pods share whose specs are equal."""
+    """A number that pods with equal specs share."""
     priority: int | None
     phase: str
     created: int | None
@@ -86,7 +86,7 @@ class PodFacts(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def is_running(self) -> bool:
-        """Neither finished nor pending nor terminating, so that budgets count it."""
+        """Whether the pod is neither finished nor pending nor terminating, so that budgets count it."""
         return not (self.is_finished or self.phase == "Pending" or self.is_terminating)
 
     @property
@@ -99,12 +99,12 @@ class PodFacts(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def qos(self) -> str:
-        """Its QoS class, worked out where the status does not say it."""
+        """The QoS class, computed if the status lacks it."""
         return self.status.qos_class or _qos(self.spec)
 
 
 def pods_of(snapshot: Snapshot) -> tuple[PodFacts, ...]:
-    """Every pod of a snapshot, in its order. Raises `InputError` where the snapshot has not kept their manifests."""
+    """Return every pod of a snapshot, in its order. Raises `InputError` if the snapshot lacks the pods' manifests."""
     pods = snapshot.pods
     if snapshot.manifests is None:
         hint = "kschedx.load(..., whole=True) keeps them"
@@ -141,12 +141,12 @@ def pods_of(snapshot: Snapshot) -> tuple[PodFacts, ...]:
 
 
 def lacks_details(pods: Sequence[PodFacts]) -> bool:
-    """Whether pods have neither a QoS class nor a container's status, as in snapshots that keep less of them."""
+    """Return whether pods have neither a QoS class nor a container status, as in snapshots that keep fewer facts."""
     return bool(pods) and not any(pod.status.qos_class or pod.status.container_statuses for pod in pods)
 
 
 class _Times:
-    """Times as nanoseconds, each text read once."""
+    """Times in nanoseconds; each text is parsed once."""
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
@@ -163,7 +163,7 @@ class _Times:
 
 
 def _qos(spec: PodSpec) -> str:
-    """Upstream: pkg/utils/qos.go, which knows no resources of the pod itself."""
+    """Return the QoS class. Upstream: pkg/utils/qos.go, which does not support pod-level resources."""
     requests: Exact = {}
     limits: Exact = {}
     limits_all = True
@@ -185,7 +185,7 @@ def _qos(spec: PodSpec) -> str:
 
 
 class Metrics(Struct, frozen=True, kw_only=True):
-    """The objects of `metrics.k8s.io`, by name of the node and by `namespace/name` of the pod."""
+    """The objects of `metrics.k8s.io`, by node name and by `namespace/name` of the pod."""
 
     nodes: Mapping[str, NodeMetrics]
     pods: Mapping[str, PodMetrics]
@@ -218,7 +218,7 @@ class _Budget:
         return self._selector.matches(pod.labels)
 
     def allows(self, pod: PodFacts) -> str:
-        """Let the pod go and count it; otherwise the API server's text."""
+        """Allow and count an eviction and return an empty string, or return the API server's refusal."""
         if not pod.is_ready and (self._frees_unready or self._is_healthy):
             return ""
         if self._is_current and self._allowed < 0:
@@ -237,7 +237,7 @@ MORE_THAN_ONE_BUDGET = (
 
 
 class Cluster:
-    """Nodes, pods and budgets while one run evicts."""
+    """Nodes, pods, and budgets while one run evicts."""
 
     def __init__(
         self,
@@ -248,8 +248,8 @@ class Cluster:
         budgets: Sequence[PodDisruptionBudget] | None = None,
         nodes: Sequence[Node] | None = None,
     ) -> None:
-        """`counts_budgets`: the API server refuses what a budget forbids. `budgets` and `nodes` take the place of the
-        snapshot's, where budgets have moved or the nodes are listed in another order."""
+        """`counts_budgets`: the API server refuses evictions that a budget forbids. `budgets` and `nodes` replace those
+        of the snapshot, if budgets have changed or the nodes are listed in another order."""
         self.nodes: tuple[Node, ...] = tuple(snapshot.cluster.nodes if nodes is None else nodes)
         self.node: Mapping[str, Node] = {node.name: node for node in self.nodes}
         self.pods = pods
@@ -268,7 +268,7 @@ class Cluster:
             try:
                 selector = compile_selector(budget.spec.selector)
             except InputError:
-                continue  # it covers nothing
+                continue  # it covers no pods
             self._budgets[budget.metadata.namespace].append(_Budget(budget, selector))
         self._counts_budgets = counts_budgets
         self._requests: dict[int, Exact] = {}
@@ -276,7 +276,7 @@ class Cluster:
         self._static = _StaticFit(self.nodes)
 
     def on(self, node: str) -> list[PodFacts]:
-        """The pods on a node, finished ones too."""
+        """Return the pods on a node, including finished ones."""
         return list(self._on_node[node].values()) if node in self._on_node else []
 
     def unfinished_on(self, node: str) -> list[PodFacts]:
@@ -284,7 +284,7 @@ class Cluster:
         return [pod for pod in pods.values() if pod.phase not in FINISHED] if pods else []
 
     def replicas(self, uid: str) -> int:
-        """How many pods there are with this owner, whatever their phase."""
+        """Return the number of pods with this owner, in any phase."""
         return self._replicas[uid]
 
     def request(self, pod: PodFacts) -> Exact:
@@ -294,11 +294,11 @@ class Cluster:
         return found
 
     def budgets(self, pod: PodFacts) -> list[str]:
-        """Names of the budgets that cover a pod."""
+        """Return the names of the budgets that cover a pod."""
         return [one.name for one in self._budgets.get(pod.namespace, ()) if one.covers(pod)]
 
     def evict(self, pod: PodFacts) -> str:
-        """The API server's eviction; its text where it refuses."""
+        """Evict the pod and return an empty string, or return the API server's refusal."""
         if pod.key not in self._on_node.get(pod.node, ()):  # a pod with two owners can be a duplicate for both
             return f'pod not found when evicting "{pod.name}": pods "{pod.name}" not found'
         if self._counts_budgets and pod.is_running and pod.labels:
@@ -317,7 +317,7 @@ class Cluster:
     # --- NodeFit
 
     def fits(self, pod: PodFacts, node: Node) -> bool:
-        """NodeFit: a part of kube-scheduler's filters, in which nothing is reserved for pods that were evicted."""
+        """Return whether NodeFit passes: some of kube-scheduler's filters, which reserve nothing for evicted pods."""
         return (
             not node.spec.unschedulable
             and self._static.allows(pod, node)
@@ -326,7 +326,7 @@ class Cluster:
         )
 
     def _conflicts(self, pod: PodFacts, node: Node) -> bool:
-        """The pod's own required anti-affinity against the pods on this very node."""
+        """Return whether a pod on this same node violates the pod's own required anti-affinity."""
         terms = pod.spec.required_anti_affinity
         if not terms:
             return False
@@ -355,29 +355,29 @@ class Cluster:
         return self._static.affinity(pod)
 
     def selects_nodes(self, pod: PodFacts) -> bool:
-        """Whether it has a nodeSelector or a required node affinity."""
+        """Return whether the pod has a nodeSelector or a required node affinity."""
         affinity = self._static.affinity(pod)
         return affinity.label_selector is not None or affinity.node_selector is not None
 
     def matches(self, pod: PodFacts, node: Node) -> bool:
-        """Its nodeSelector and required node affinity."""
+        """Return whether the node matches the pod's nodeSelector and required node affinity."""
         return self._static.matches(pod, node)
 
     def tolerates(self, pod: PodFacts, node: Node) -> bool:
-        """The node's taints that keep pods away."""
+        """Return whether the pod tolerates the node's taints that reject pods."""
         return self._static.tolerates(pod, node)
 
     def tolerated(self, pod: PodFacts, nodes: Iterable[Node]) -> list[Node]:
-        """Those of the nodes whose taints do not keep the pod away."""
+        """Return the nodes whose taints do not reject the pod."""
         return self._static.tolerated(pod, nodes)
 
     def selector(self, term: PodAffinityTerm) -> Selector:
-        """Raises `InputError`."""
+        """Return the term's compiled selector. Raises `InputError`."""
         return self._static.selector(term)
 
 
 class Fit:
-    """Whether pods fit on any of some nodes. A run only frees room, so what fitted once fits again."""
+    """Whether pods fit on any of some nodes. A run only frees resources, so a pod that fitted once fits again."""
 
     def __init__(self, cluster: Cluster, nodes: Sequence[Node]) -> None:
         self._cluster = cluster
@@ -385,19 +385,19 @@ class Fit:
         self._fitting: dict[int, list[str]] = {}
         """Template to nodes that fit, at most two."""
         self._left: dict[int, tuple[int, list[str]]] = {}
-        """Template to the number of evictions, and the nodes that were not yet evaluated then."""
+        """Template to a number of evictions, and the nodes that were not yet evaluated after them."""
 
     def any(self, pod: PodFacts) -> bool:
-        """Its own node counts too, without a look at its room."""
+        """Return whether the pod fits a node. Its own node counts too, without regard to its free resources."""
         own = self._nodes.get(pod.node)
         return (own is not None and self._cluster.fits(pod, own)) or self.other(pod)
 
     def other(self, pod: PodFacts) -> bool:
-        """Any but its own node."""
+        """Return whether the pod fits a node other than its own."""
         fitting = self._fitting.setdefault(pod.template, [])
         if len(fitting) > 1 or (fitting and fitting[0] != pod.node):
             return True
-        if pod.spec.required_anti_affinity:  # which no two pods share: a pod of the same name does not count
+        if pod.spec.required_anti_affinity:  # the result differs per pod: a pod of the same name does not count
             return any(name != pod.node and self._cluster.fits(pod, node) for name, node in self._nodes.items())
         freed = self._cluster.freed
         seen, left = self._left.get(pod.template, (len(freed), list(self._nodes)))
@@ -415,7 +415,7 @@ class Fit:
 
 
 class _Room:
-    """What is left on a node."""
+    """The free resources of a node."""
 
     def __init__(self, allocatable: ResourceList, requests: Iterable[Exact]) -> None:
         self._allocatable = allocatable
@@ -434,7 +434,7 @@ class _Room:
             self._requested[name] -= nano
 
     def has(self, request: Exact) -> bool:
-        """Room for the request and one more pod; in thousandths, as upstream compares."""
+        """Return whether the request and one more pod fit; amounts are compared in thousandths, as upstream does."""
         if self._most_pods - self._pods <= 0:
             return False
         for name, nano in request.items():
@@ -447,13 +447,13 @@ class _Room:
 
 
 def _milli_of(name: str, written: Written) -> int:
-    """Allocatable in thousandths; all but cpu in whole units before."""
+    """Return allocatable in thousandths; all resources but CPU are rounded to whole units first."""
     nano = nano_units(written)
     return up(nano, MILLI) if name == CPU else up(nano, NANO) * 1000
 
 
 def up(nano: int, unit: int) -> int:
-    """An amount in larger units, rounded away from zero."""
+    """Convert an amount to larger units, rounded away from zero."""
     return -(-nano // unit) if nano >= 0 else nano // unit
 
 
@@ -462,12 +462,12 @@ def whole(written: Written) -> int:
 
 
 class _StaticFit:
-    """What of NodeFit does not change during a run; each rule runs once for equal templates and equal nodes."""
+    """The parts of NodeFit that do not change during a run; each rule runs once for equal templates and equal nodes."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         codes: dict[tuple[Taint, ...], int] = {}
         self._taints = {node.name: codes.setdefault(node.spec.taints, len(codes)) for node in nodes}
-        """Node to a number that nodes of equal taints share."""
+        """Node to a number that nodes with equal taints share."""
         self._examples = {self._taints[node.name]: node for node in nodes}
         self._affinities: dict[int, RequiredNodeAffinity] = {}
         self._matching: dict[tuple[int, str], bool] = {}
@@ -522,12 +522,12 @@ class _StaticFit:
 
 
 def is_node_ready(node: Node) -> bool:
-    """Its condition Ready, if there is one, is True."""
+    """Return whether the condition Ready is True or absent."""
     return all(one.status == "True" for one in node.status.conditions if one.type == "Ready")
 
 
 def nodes_for(cluster: Cluster, selector: Selector) -> tuple[Node, ...]:
-    """Ready nodes that a selector selects."""
+    """Return the ready nodes that a selector selects."""
     return tuple(node for node in cluster.nodes if selector.matches(node.metadata.labels) and is_node_ready(node))
 
 
@@ -539,7 +539,7 @@ def by_namespace(pods: Iterable[PodFacts]) -> dict[str, list[PodFacts]]:
 
 
 def matching(pods: Iterable[PodFacts], selector: Selector) -> Iterator[PodFacts]:
-    """The pods that a selector selects; pods of one template share their labels, which are evaluated once."""
+    """Yield the pods that a selector selects; pods of one template share their labels, which are evaluated once."""
     known: dict[int, bool] = {}
     for pod in pods:
         labels = id(pod.labels)

@@ -1,4 +1,4 @@
-"""`kschedx.deschedule`: a policy and a snapshot to what the descheduler does, and what follows from it."""
+"""`kschedx.deschedule`: what the descheduler does with a policy on a snapshot, and what follows from it."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
 
     snapshot: Snapshot
     policy: Policy | None = None
-    """None where the descheduler refuses it."""
+    """None if the descheduler refuses the policy."""
     error: str = ""
-    """Why it does."""
+    """Why the descheduler refuses the policy."""
     error_field: str = ""
     """The field of the policy that the error is about, or the first of several."""
     loops: tuple[Loop, ...] = ()
-    """Where pods were placed, the last one is only looked at: its evictions have not been carried out."""
+    """If pods were placed, the last loop is only evaluated: its evictions were not carried out."""
     landings: tuple[tuple[Landing, ...], ...] = ()
-    """What became of the pods that each loop evicted."""
+    """The outcomes of the pods that each loop evicted."""
     likelihood: Likelihood | None = None
     newly_placed: tuple[str, ...] = ()
-    """Pods that were pending before and found a node."""
+    """Pods that were pending before and were assigned to a node."""
     preempted: tuple[str, ...] = ()
     is_undecided: bool = False
     shares: tuple[Shares, Shares] | None = None
-    """What the requests take of the nodes, before and after."""
+    """The share of the nodes' allocatable that is requested, before and after."""
     pods: tuple[PodFacts, ...] = ()
-    """As they are after the last loop that was carried out."""
+    """The pods after the last loop that was carried out."""
 
     def __repr__(self) -> str:
         return f"<Descheduling: {self.error or f'{len(self.loop.evicted):,} evictions'}>"
 
     def records(self) -> list[dict[str, object]]:
-        """A row per pod that the first loop evicts."""
+        """Return a row for each pod that the first loop evicts."""
         landings = {one.eviction.pod.key: one for one in (self.landings[0] if self.landings else ())}
         return [
             {
@@ -85,7 +85,7 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def is_settled(self) -> bool:
-        """The last loop evicts nothing."""
+        """Whether the last loop evicts nothing."""
         return bool(self.loops) and not self.loops[-1].evicted
 
     def to_dict(self) -> dict[str, object]:
@@ -103,11 +103,11 @@ def deschedule(
     rounds: int = 1,
     trial_of: Sequence[PodFacts] | None = None,
 ) -> Descheduling:
-    """Run a policy. With a `setup` of the scheduler the evicted pods are recreated and placed, and up to `rounds` loops
-    run, and one more is evaluated. `trial_of` are the pods of the snapshot, for one of many trials: pods get no
-    verdicts, and other orders are not tried.
+    """Run a policy.
 
-    Raises `InputError`, and `UndecidableError` where kschedx would have to guess.
+    With a `setup` of the scheduler, evicted pods are recreated and placed, up to `rounds` loops run, and one more is
+    evaluated. `trial_of` are the pods of the snapshot, for one of many trials: pods get no verdicts, and other orders
+    are not tried. Raises `InputError`, and `UndecidableError` if kschedx would have to guess.
     """
     if evictions not in (API, DRY_RUN):
         raise InputError(f'evictions: expected "{API}" or "{DRY_RUN}", found "{evictions}"')
@@ -183,21 +183,22 @@ def _shuffled(items: Sequence[T], seed: int) -> list[T]:
     return found
 
 
-# Where a policy is written: a file of its own, a ConfigMap, values of the descheduler's Helm chart.
+# Sources of a policy: a separate file, a ConfigMap, or values of the descheduler's Helm chart.
 
 
 class WrittenPolicy(Struct, frozen=True, kw_only=True):
     value: Mapping[str, object]
     document: int
-    """Of the file, counted from 1."""
+    """The number of the document in the file, counted from 1."""
     below: str
-    """The field that holds the policy; empty where it is the document."""
+    """The field that holds the policy; empty if the policy is the document."""
 
 
 def policy_in(text: bytes, source: str) -> WrittenPolicy:
-    """The policy of a file: a DeschedulerPolicy, a ConfigMap with one, or values of the descheduler's Helm chart.
+    """Return the policy of a file: a DeschedulerPolicy, a ConfigMap with one, or values of the descheduler's Helm
+    chart.
 
-    Raises `InputError` where there is none, or more than one.
+    Raises `InputError` if there is none, or more than one.
     """
     found = [
         WrittenPolicy(value=policy, document=number, below=below)
@@ -212,7 +213,8 @@ def policy_in(text: bytes, source: str) -> WrittenPolicy:
 
 
 def measures_usage(written: Mapping[str, object]) -> bool:
-    """Whether a policy may need the objects of `metrics.k8s.io`, as far as that is known before it is validated."""
+    """Return whether a policy may need the objects of `metrics.k8s.io`, as far as that is known before it is
+    validated."""
     collector, providers = written.get("metricsCollector"), written.get("metricsProviders")
     if isinstance(collector, Mapping) and collector.get("enabled") is True:
         return True
@@ -228,7 +230,8 @@ def _documents(text: bytes, source: str) -> Iterator[tuple[int, Mapping[str, obj
 
 
 def _policies_in(document: Mapping[str, object], source: str) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """With the field that holds each; values of the chart also below its name, or in a HelmRelease."""
+    """Yield policies with the field that holds each. Values of the chart can also be below its name, or in a
+    HelmRelease."""
     data = document.get("data")
     if document.get("kind") == "ConfigMap" and isinstance(data, Mapping):
         for key, text in data.items():

@@ -1,4 +1,4 @@
-"""The Descheduling document: what `kschedx.deschedule(...).to_dict()` and `-o json` give."""
+"""The Descheduling document, which `kschedx.deschedule(...).to_dict()` and `-o json` return."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kschedx.kube.quantity import Unit, format_quantity
 
 
 class Result(Protocol):
-    """What a document is made of (`descheduling.Descheduling`)."""
+    """The source of a document (`descheduling.Descheduling`)."""
 
     @property
     def policy(self) -> Policy | None: ...
@@ -192,7 +192,7 @@ KIND = "Descheduling"
 
 
 def document_of(found: Result) -> dict[str, object]:
-    """The document as plain dicts."""
+    """Return the document as plain dicts."""
     if found.policy is None:
         return document(KIND, DeschedulingDocument, error=found.error, error_field=found.error_field)
     grace = found.policy.grace_period_seconds
@@ -315,7 +315,7 @@ def _utilization(one: Classification) -> Utilization:
 
 
 def amount_text(resource: str, nano: int) -> str:
-    """As kubectl prints it."""
+    """Return an amount as kubectl prints it."""
     if nano % (MILLI if resource == CPU else NANO):
         return f"{nano}n"
     return format_quantity(up(nano, MILLI if resource == CPU else NANO), Unit.of(resource))

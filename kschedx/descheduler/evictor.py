@@ -1,4 +1,4 @@
-"""The DefaultEvictor, which says what must not be evicted, and the evictions with their limits.
+"""The DefaultEvictor, which decides what must not be evicted, and the evictions with their limits.
 
 Upstream: pkg/framework/plugins/defaultevictor, pkg/descheduler/evictions.
 """
@@ -31,22 +31,22 @@ Say = Callable[[PodFacts, str], None]
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """What the evictor says of a pod before anything is evicted."""
+    """The evictor's verdict about a pod before anything is evicted."""
 
     filter: bool
     failed: tuple[str, ...]
-    """The checks that it fails, in the descheduler's words; none where it has no text."""
+    """The checks that it fails, in the descheduler's words; empty if the descheduler has no text."""
     pre_eviction: bool
     message: str
 
     @property
     def checks(self) -> str:
-        """The descheduler's text."""
+        """The descheduler's text for the failed checks."""
         return aggregate(self.failed) if self.failed else ""
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why the pod may not be evicted, each by itself."""
+        """The separate reasons why the pod may not be evicted."""
         own = () if self.filter or self.failed else ("it prefers no eviction, and noEvictionPolicy is Mandatory",)
         return (*own, *self.failed, *((self.message,) if not self.pre_eviction else ()))
 
@@ -55,7 +55,7 @@ class DefaultEvictor:
     """The DefaultEvictor of one profile."""
 
     def __init__(self, profile: Profile, cluster: Cluster, now: int, say: Say) -> None:
-        """`now` is in nanoseconds since 1970; `say` takes what the evictor says of pods while plugins run."""
+        """`now` is in nanoseconds since 1970; `say` receives the evictor's messages about pods while plugins run."""
         self.args: DefaultEvictorArgs = profile.evictor
         self._threshold = profile.priority_threshold
         self._cluster = cluster
@@ -66,21 +66,21 @@ class DefaultEvictor:
         namespace_selector = self.args.namespace_label_selector
         self._namespaces = compile_selector(namespace_selector) if namespace_selector else EVERYTHING
         self._before: dict[str, tuple[str, ...]] = {}
-        """Pod to the checks that it fails and that no eviction changes."""
+        """Pod to the failed checks that no eviction changes."""
         self._known: dict[str, tuple[bool, tuple[str, ...]]] = {}
-        """What no eviction changes at all."""
+        """Pod to its result, if no eviction changes that."""
         self._fits: set[str] = set()
-        """Pods that passed the second look: evictions only free room, so they pass it again."""
+        """Pods that passed `pre_eviction`: evictions only free resources, so they pass it again."""
         query = self.args.node_selector
         nodes = None if query_fault(query) else nodes_for(cluster, parse_label_query(query))
         self._fit = None if nodes is None else Fit(cluster, nodes)
 
     def filter(self, pod: PodFacts) -> bool:
-        """The first look."""
+        """Return whether the pod passes the first checks."""
         return self._filter(pod, self._say)[0]
 
     def pre_eviction(self, pod: PodFacts) -> bool:
-        """The second look: whether the pod fits another node, and its namespace is a chosen one."""
+        """Return whether the pod passes the second checks: it fits another node, and its namespace is selected."""
         if pod.key in self._fits:
             return True
         fault = self._second_fault(pod)
@@ -94,7 +94,7 @@ class DefaultEvictor:
         return self.filter(pod) and self.pre_eviction(pod)
 
     def verdict(self, pod: PodFacts) -> Verdict:
-        """Both looks, nothing said."""
+        """Return the results of both checks, without messages to the run."""
         said: list[str] = []
         is_evictable, failed = self._filter(pod, lambda _, message: said.append(message))
         fault = self._second_fault(pod)
@@ -140,7 +140,7 @@ class DefaultEvictor:
         return f"owner has {there} replicas which is less than minReplicas of {least}" if there < least else ""
 
     def _failed(self, pod: PodFacts) -> Iterator[str]:
-        """All but minReplicas, in the order in which the descheduler lists them."""
+        """Yield all failed checks but minReplicas, in the descheduler's order."""
         if MIRROR in pod.annotations:
             yield "pod is a mirror pod"
         if pod.annotations.get(CONFIG_SOURCE, "api") != "api":
@@ -177,7 +177,8 @@ class DefaultEvictor:
             yield f"{AGE_STARTS}: &Duration{{Duration:{age},}} seconds"
 
     def _claim_fault(self, pod: PodFacts) -> Iterator[str]:
-        """Of a pod with PersistentVolumeClaims; where storage classes are named, of claims of those alone."""
+        """Yield the failed check for a pod with PersistentVolumeClaims; if storage classes are named, only their claims
+        count."""
         names = [one.persistent_volume_claim.claim_name for one in pod.spec.volumes if one.persistent_volume_claim]
         config = self.args.pod_protections.config
         classes = config.pods_with_pvc.protected_storage_classes if config and config.pods_with_pvc else ()
@@ -222,31 +223,31 @@ AGE_STARTS = "pod age is not older than MinPodAge"
 
 
 class Outcome(StrEnum):
-    """What became of an eviction that a plugin asked for."""
+    """The outcome of an eviction that a plugin requested."""
 
     EVICTED = "evicted"
     TOTAL_LIMIT = "maximum number of evicted pods per a descheduling cycle reached"
     NODE_LIMIT = "maximum number of evicted pods per node reached"
     NAMESPACE_LIMIT = "maximum number of evicted pods per namespace reached"
     REFUSED = "refused"
-    """By the API server."""
+    """Refused by the API server."""
 
 
 class Eviction(Struct, frozen=True, kw_only=True):
-    """An eviction that a plugin asked for."""
+    """An eviction that a plugin requested."""
 
     pod: PodFacts
     profile: str
     plugin: str
     because: str
-    """Why the plugin wants the pod to go, in our words."""
+    """Why the plugin evicts the pod, in kschedx's words."""
     outcome: Outcome
     error: str = ""
-    """The descheduler's text where the pod was not evicted."""
+    """The descheduler's text if the pod was not evicted."""
 
 
 class Evictions:
-    """The evictions of one run, held against the limits of the policy; only successes count."""
+    """The evictions of one run, checked against the limits of the policy; only successful ones count."""
 
     def __init__(self, policy: Policy, cluster: Cluster) -> None:
         self._policy = policy
@@ -301,7 +302,7 @@ class Said(Struct, frozen=True, kw_only=True):
 
 
 class Handle:
-    """What a plugin may ask of the run; one for each plugin of a profile."""
+    """The run as a plugin sees it; one for each plugin of a profile."""
 
     def __init__(
         self,
@@ -329,7 +330,8 @@ class Handle:
         return self._evictions.evict(pod, self.profile, self.plugin, because)
 
     def evict_each(self, pods: Iterable[tuple[PodFacts, str]]) -> bool:
-        """The pods of one node with the reasons, until a limit ends the node; False where the plugin ends."""
+        """Evict the pods of one node, given with the reasons, until a node limit is reached; return False if the plugin
+        must end."""
         for pod, because in pods:
             outcome = self.evict(pod, because)
             if outcome is Outcome.TOTAL_LIMIT:

@@ -1,6 +1,6 @@
-"""Plugins that evict pods for their age, their state, or their restarts.
+"""Plugins that evict pods because of their age, state, or restarts.
 
-Upstream: pkg/framework/plugins/podlifetime, removefailedpods and removepodshavingtoomanyrestarts.
+Upstream: pkg/framework/plugins/podlifetime, removefailedpods, and removepodshavingtoomanyrestarts.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import compile_selector
 
 _LONGEST_AGE = 2**63 - 1
-"""Nanoseconds of Go's longest duration: the age of a pod without a creation timestamp."""
+"""Go's longest duration in nanoseconds: the age of a pod without a creation timestamp."""
 
 
 def concerned(args: PodArgs) -> Callable[[PodFacts], bool]:
-    """Whether a pod is in the plugin's namespaces and has its labels."""
+    """Return a test for whether a pod is in the plugin's namespaces and has its labels."""
     selector = None if args.label_selector is None else compile_selector(args.label_selector)
     namespaces = args.namespaces
     return lambda pod: in_namespaces(namespaces, pod) and (selector is None or selector.matches(pod.labels))
 
 
 def _age(handle: Handle, pod: PodFacts) -> int:
-    """Nanoseconds since the pod was created."""
+    """Return the nanoseconds since the pod was created."""
     return _LONGEST_AGE if pod.created is None else handle.now - pod.created
 
 
 def _seconds(nanoseconds: int) -> int:
-    """Whole seconds, rounded towards zero."""
+    """Return whole seconds, rounded toward zero."""
     return nanoseconds // NANO if nanoseconds >= 0 else -(-nanoseconds // NANO)
 
 
@@ -47,7 +47,7 @@ def _seconds(nanoseconds: int) -> int:
 
 
 def pod_life_time(handle: Handle, args: PodLifeTimeArgs) -> None:
-    """Evict what meets every condition of the args, the oldest first, over all nodes."""
+    """Evict pods that meet every condition of the args, the oldest first, over all nodes."""
     is_concerned = concerned(args)
     found = [
         pod
@@ -93,7 +93,7 @@ def _is_due(handle: Handle, args: PodLifeTimeArgs, pod: PodFacts) -> bool:
 
 
 def _states(args: PodLifeTimeArgs, pod: PodFacts) -> Iterator[str]:
-    """Phase, reason, and the reasons for which containers wait or have terminated."""
+    """Yield the phase, the reason, and the reasons of containers that wait or have terminated."""
     yield pod.phase
     yield pod.status.reason
     containers = [*_containers(pod, args.including_init_containers)]
@@ -140,7 +140,7 @@ def _why_due(handle: Handle, args: PodLifeTimeArgs, pod: PodFacts) -> str:
 
 
 def _duration(seconds: int) -> str:
-    """As kubectl prints an age: `3d`, `5h`, `12m`, `40s`."""
+    """Return an age as kubectl prints it: `3d`, `5h`, `12m`, `40s`."""
     for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
         if seconds >= 2 * size or (unit == "d" and seconds >= size):
             return f"{seconds // size}{unit}"
@@ -170,7 +170,7 @@ def remove_failed_pods(handle: Handle, args: RemoveFailedPodsArgs) -> None:
 
 def _failed_faults(handle: Handle, args: RemoveFailedPodsArgs, pod: PodFacts) -> Iterator[str]:
     age = _seconds(_age(handle, pod))
-    # a pod of the future has, as an unsigned number, a very great age
+    # the age of a pod from the future is a very large unsigned number
     if 0 <= age < args.min_pod_lifetime_seconds:
         yield f"pod does not exceed the min age seconds of {args.min_pod_lifetime_seconds}"
     for owner in pod.owners:
@@ -204,7 +204,7 @@ def _why_failed(pod: PodFacts) -> str:
 
 
 def too_many_restarts(handle: Handle, args: TooManyRestartsArgs) -> None:
-    """Evict pods whose containers have restarted too often, on each node those with the most restarts first."""
+    """Evict pods whose containers restarted too often, on each node the pods with the most restarts first."""
     is_concerned = concerned(args)
 
     def restarts(pod: PodFacts) -> int:

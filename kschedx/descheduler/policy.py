@@ -1,6 +1,6 @@
-"""A DeschedulerPolicy `descheduler/v1alpha2`: reading, validation, defaults, and the texts with which it is refused.
+"""A DeschedulerPolicy `descheduler/v1alpha2`: reading, validation, defaults, and the texts of refusals.
 
-The descheduler ignores unknown fields outside of the plugins' args, and refuses those within. Upstream:
+The descheduler ignores unknown fields outside of the plugins' args, and refuses unknown fields within them. Upstream:
 pkg/descheduler/policyconfig.go, pkg/api/v1alpha2, pkg/framework/plugins/*/types.go and validation.go.
 """
 
@@ -50,9 +50,9 @@ from kschedx.kube.types import PriorityClass
 API_VERSION = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"
 SYSTEM_CRITICAL = 2_000_000_000
-"""Priority from which a pod is system critical."""
+"""The priority from which a pod is system critical."""
 METRIC_RESOURCE = "MetricResource"
-"""The only resource of thresholds when Prometheus measures."""
+"""The only resource of thresholds if Prometheus is the source."""
 KUBERNETES_METRICS, PROMETHEUS = "KubernetesMetrics", "Prometheus"
 REQUIRED, PREFERRED = (
     "requiredDuringSchedulingIgnoredDuringExecution",
@@ -131,11 +131,11 @@ class _Policy(Struct, frozen=True, kw_only=True, rename="camel"):
     grace_period_seconds: Int64 | None = None
 
 
-# --- the policy as it is run
+# --- the policy in effect
 
 
 class Plugin(Struct, frozen=True, kw_only=True):
-    """A plugin that is enabled, with its args."""
+    """An enabled plugin with its args."""
 
     name: str
     args: Args
@@ -158,16 +158,16 @@ class Policy(Struct, frozen=True, kw_only=True):
     """maxNoOfPodsToEvictTotal."""
     grace_period_seconds: int | None = None
     has_metrics: bool = False
-    """The descheduler collects the metrics of `metrics.k8s.io`."""
+    """Whether the descheduler collects the metrics of `metrics.k8s.io`."""
     has_prometheus: bool = False
     ignored: tuple[str, ...] = ()
-    """Fields that the descheduler does not know and passes over, with a hint."""
+    """Fields that the descheduler does not know and ignores, with a hint."""
 
 
 def read_policy(written: Mapping[str, object], classes: Mapping[str, PriorityClass], *, source: str = "") -> Policy:
-    """The policy as the descheduler runs it. Raises `PolicyError` with the descheduler's text.
+    """Return the policy as the descheduler runs it. Raises `PolicyError` with the descheduler's text.
 
-    `classes` are the cluster's PriorityClasses; `source` is what the policy was read from.
+    `classes` are the cluster's PriorityClasses; `source` is the origin of the policy.
     """
     ignored: list[str] = []
     read, configs = _decoded(written, source, ignored)
@@ -197,12 +197,12 @@ def read_policy(written: Mapping[str, object], classes: Mapping[str, PriorityCla
 
 
 def _refusal(text: str, field: str) -> PolicyError:
-    """The descheduler's text, and the field that it is about, or the first of several."""
+    """Return an error with the descheduler's text and its field, or the first of several fields."""
     return PolicyError(text, place=Place(field=field))
 
 
 def aggregate(faults: Iterable[str]) -> str:
-    """Errors as Go's NewAggregate prints them: one by itself, several in brackets, equal ones once."""
+    """Format errors as Go's NewAggregate does: a single one alone, several in brackets, equal ones once."""
     each = list(dict.fromkeys(faults))
     return each[0] if len(each) == 1 else f"[{', '.join(each)}]"
 
@@ -210,7 +210,7 @@ def aggregate(faults: Iterable[str]) -> str:
 # --- reading
 
 _Configs: TypeAlias = "list[tuple[str, Args | None]]"
-"""The plugins of a profile's pluginConfig with their args; None for a plugin that is not registered."""
+"""The plugins of a profile's pluginConfig with their args; None for an unregistered plugin."""
 
 
 def _decoded(written: Mapping[str, object], source: str, ignored: list[str]) -> tuple[_Policy, list[_Configs]]:
@@ -251,8 +251,8 @@ def _unreadable(message: str, source: str, hint: str, path: str = "") -> PolicyE
 
 
 def _known(value: object, kind: inspect.Type, path: str, ignored: list[str]) -> object:
-    """The value without fields that the descheduler does not know; `ignored` takes their paths. Names are case
-    sensitive."""
+    """Return the value without fields that the descheduler does not know, and add their paths to `ignored`. Names are
+    case-sensitive."""
     match kind:
         case inspect.UnionType(types=types):
             some = next(one for one in types if not isinstance(one, inspect.NoneType))
@@ -282,7 +282,7 @@ def _ignored(path: str, key: str, known: Iterable[str]) -> str:
 
 
 def _args_of(name: str, configs: _Configs, kind: type[T]) -> T | None:
-    """The first entry of a plugin counts."""
+    """Return the args of the plugin's first entry."""
     for plugin, args in configs:
         if plugin == name:
             assert isinstance(args, kind)
@@ -294,7 +294,7 @@ def _args_of(name: str, configs: _Configs, kind: type[T]) -> T | None:
 
 
 def _faults(policy: _Policy, configs: Sequence[_Configs]) -> Iterator[tuple[str, str]]:
-    """Where, and what is wrong."""
+    """Yield errors, each with its field."""
     for at, (profile, entries) in enumerate(zip(policy.profiles, configs, strict=True)):
         for number, (name, args) in enumerate(entries):
             path = f"profiles[{at}].pluginConfig[{number}]"
@@ -342,7 +342,7 @@ _ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2}).{0,2}")
 
 
 def _url_fault(url: str) -> str:
-    """What Go's url.Parse refuses (net/url/url.go); empty for nothing."""
+    """Return the error of Go's url.Parse (net/url/url.go); empty if there is none."""
     if any(ord(char) < 0x20 or ord(char) == 0x7F for char in url):
         return "net/url: invalid control character in URL"
     if url.startswith(":"):
@@ -417,7 +417,7 @@ def _args_faults(args: Args) -> Iterator[str]:
 
 
 def _first(faults: Iterator[str]) -> Iterator[str]:
-    """Of plugins that report only the first error."""
+    """Yield the first error, for plugins that report only one."""
     for fault in faults:
         yield fault
         return
@@ -543,7 +543,7 @@ def _threshold_faults(thresholds: Thresholds) -> Iterator[str]:
             yield f"{name} threshold not in [0, 100] range"
 
 
-# --- defaults, and what is found when the profiles are built
+# --- defaults, and errors in building the profiles
 
 
 def _priority_threshold(args: DefaultEvictorArgs | None, classes: Mapping[str, PriorityClass], path: str) -> int:
@@ -574,7 +574,7 @@ def _node_selector(text: str | None) -> Selector:
 
 
 def _profile(profile: _Profile, configs: _Configs, threshold: int, path: str) -> Profile:
-    """Raises `PolicyError` for the first thing for which the descheduler cannot build the profile."""
+    """Build a profile. Raises `PolicyError` for the first error that prevents this."""
     plugins = profile.plugins
     deschedule, balance = plugins.deschedule.enabled, plugins.balance.enabled
     filters, pre_evictions = _with_default(plugins.filter.enabled), _with_default(plugins.preevictionfilter.enabled)
@@ -620,7 +620,7 @@ def _with_default(enabled: Sequence[str]) -> tuple[str, ...]:
 
 
 def _build_fault(args: Args) -> str:
-    """What a plugin refuses when it is made of args that are valid; empty for nothing."""
+    """Return the error of building a plugin with valid args; empty if there is none."""
     try:
         if isinstance(args, DefaultEvictorArgs):
             compile_selector(args.label_selector)
@@ -649,7 +649,7 @@ _KNOWN_OPERATORS = "in, notin, =, ==, !=, gt, lt"
 
 
 def query_fault(text: str) -> str:
-    """What is wrong with a label query such as `zone in (a, b),!spot`; empty for nothing."""
+    """Return the error in a label query such as `zone in (a, b),!spot`; empty if there is none."""
     tokens = [*_TOKEN.findall(text), ""]
     at = 0
     while tokens[at]:
@@ -669,12 +669,12 @@ def query_fault(text: str) -> str:
 
 
 def _is_identifier(token: str) -> bool:
-    """A key or a value; `in` can be one too."""
+    """Return whether a token is a key or a value; `in` can be one too."""
     return bool(token) and not set(token) & set("=!(),<>")
 
 
 def _requirement_fault(tokens: Sequence[str], at: int) -> tuple[int, str]:
-    """Where the next token is, or what is wrong."""
+    """Return the position of the next token, or the error."""
     is_negated = tokens[at] == "!"
     at += is_negated
     key = tokens[at]
@@ -736,10 +736,10 @@ def _value_faults(key: str, operator: str, values: Sequence[str]) -> Iterator[st
 
 
 def quoted(text: str) -> str:
-    """Go's %q."""
+    """Quote a text like Go's %q."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def in_words(error: InputError) -> str:
-    """The error's own text with its field, without the place of its source."""
+    """Return the error's own text with its field, without its source."""
     return f"{error.place.field}: {error.message}" if error.place.field else error.message

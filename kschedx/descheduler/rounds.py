@@ -1,8 +1,7 @@
-"""What follows a loop of the descheduler: controllers recreate the evicted pods, kube-scheduler places them, and the
-next loop looks at the result.
+"""What follows a loop of the descheduler: controllers recreate the evicted pods, and kube-scheduler places them.
 
-All pods that a loop evicts are recreated after its last eviction and scheduled in the order of the queue, together with
-the pods that were pending before.
+The next loop runs on the result. All pods that a loop evicts are recreated after its last eviction. They are scheduled
+in the order of the queue, together with the pods that were pending before.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ class Fate(StrEnum):
 
 
 class Landing(Struct, frozen=True, kw_only=True):
-    """An evicted pod after kube-scheduler had its say."""
+    """An evicted pod after kube-scheduler ran."""
 
     eviction: Eviction
     fate: Fate
     node: str = ""
-    """Where its successor runs."""
+    """The node of its successor."""
     message: str = ""
-    """kube-scheduler's, for a successor that stays pending."""
+    """kube-scheduler's message about a successor that stays pending."""
 
     @property
     def is_pending(self) -> bool:
@@ -55,10 +54,10 @@ class Landing(Struct, frozen=True, kw_only=True):
 
 
 class Repeat(Struct, frozen=True, kw_only=True):
-    """A pod that a loop evicts, and a later one evicts again."""
+    """A pod that a loop evicts and a later loop evicts again."""
 
     round: int
-    """Of the first eviction, counted from 1."""
+    """The round of the first eviction, counted from 1."""
     first: Eviction
     landing: Landing
     then_round: int
@@ -69,7 +68,7 @@ class ClusterInMotion:
     """The cluster from one loop to the next."""
 
     def __init__(self, snapshot: Snapshot, setup: Setup, pods: Sequence[PodFacts], now: int) -> None:
-        """`pods` are those of the snapshot, in its order."""
+        """`pods` are the pods of the snapshot, in its order."""
         self._snapshot = snapshot
         self._now = now
         self._simulator = Simulator(snapshot, setup, SimulationOptions())
@@ -79,11 +78,12 @@ class ClusterInMotion:
         self._loops = 0
 
     def cluster(self, *, counts_budgets: bool) -> Cluster:
-        """As the next loop sees it."""
+        """Return the cluster as the next loop sees it."""
         return Cluster(self._snapshot, self.pods, budgets=self._budgets(), counts_budgets=counts_budgets)
 
     def _budgets(self) -> Sequence[PodDisruptionBudget]:
-        """The budgets with the status that their controller would write now; what it wrote itself at first."""
+        """Return the budgets with the status that their controller would write now; before the first loop, with their
+        own status."""
         written = self._snapshot.disruption_budgets
         if not self._loops:
             return written
@@ -108,7 +108,7 @@ class ClusterInMotion:
         return found
 
     def move(self, evictions: Sequence[Eviction]) -> tuple[Landing, ...]:
-        """Take the evicted pods away, and let kube-scheduler place what their controllers recreate."""
+        """Remove the evicted pods, and let kube-scheduler place the recreated ones."""
         simulator, self._loops = self._simulator, self._loops + 1
         recreated = []
         for one in evictions:
@@ -148,7 +148,7 @@ class ClusterInMotion:
         return tuple(landings)
 
     def _after(self) -> tuple[PodFacts, ...]:
-        """The pods as they are now: what was recreated is new, ready and has not restarted."""
+        """Return the current pods: recreated pods are new, ready, and without restarts."""
         simulator = self._simulator
         pods, names, left, made = (
             simulator.run.cluster.pods,
@@ -173,7 +173,7 @@ class ClusterInMotion:
 
     @property
     def newly_placed(self) -> tuple[str, ...]:
-        """Pods that were pending in the beginning and have a node now."""
+        """Pods that were pending at the start and have a node now."""
         return tuple(pod.key for pod in self.pods if pod.node and pod.key in self._began_pending)
 
     @property
@@ -182,7 +182,7 @@ class ClusterInMotion:
 
     @property
     def preempted(self) -> tuple[str, ...]:
-        """Pods that had to go for what was recreated."""
+        """Pods that kube-scheduler preempted for recreated pods."""
         queue, pods = self._simulator.queue, self._simulator.run.cluster.pods
         return tuple(pods.key(row) for row in (*queue.evicted, *queue.recreated))
 
@@ -206,7 +206,7 @@ def _ready(pod: PodFacts) -> PodStatusFacts:
 
 
 def repeats(loops: Sequence[Loop], landings: Sequence[Sequence[Landing]]) -> tuple[Repeat, ...]:
-    """The pods that a loop evicts and a later one evicts again, each pair of evictions once."""
+    """Return the pods that a loop evicts and a later loop evicts again, each pair of evictions once."""
     last: dict[str, tuple[int, Landing]] = {}
     found = []
     for number, loop in enumerate(loops, start=1):
@@ -219,7 +219,7 @@ def repeats(loops: Sequence[Loop], landings: Sequence[Sequence[Landing]]) -> tup
     return tuple(found)
 
 
-# --- chance
+# --- random order
 
 
 class Chance(StrEnum):
@@ -227,16 +227,16 @@ class Chance(StrEnum):
 
     NONE = "none"
     WHICH = "which"
-    """How many pods each plugin evicts is certain, which ones is chance."""
+    """The number of pods that each plugin evicts is certain; which pods it evicts depends on the order."""
     COUNT = "count"
-    """Even the number is chance."""
+    """Even the number depends on the order."""
     UNKNOWN = "unknown"
-    """Not tried, since the cluster is large."""
+    """Not tried, because the cluster is large."""
 
 
 ORDERS = 8
 MOST_PODS = 20_000
-"""Up to which other orders are tried."""
+"""The maximum number of pods for which other orders are tried."""
 
 
 class Likelihood(Struct, frozen=True, kw_only=True):
@@ -246,7 +246,7 @@ class Likelihood(Struct, frozen=True, kw_only=True):
 
 
 def likelihood(loop: Loop, run: Callable[[int], Loop], pods: int) -> Likelihood:
-    """Hold a loop against loops over the same cluster in other orders. `run` takes the number of an order."""
+    """Compare a loop with loops over the same cluster in other orders. `run` takes the number of an order."""
     evicted = frozenset(one.pod.key for one in loop.evicted)
     if not loop.evictions:
         return Likelihood(chance=Chance.NONE)

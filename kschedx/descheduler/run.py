@@ -41,7 +41,7 @@ SKIPPED = "Skipping descheduling cycle: requires >=2 nodes"
 
 
 class PluginError(Struct, frozen=True, kw_only=True):
-    """A plugin that ended with an error; the others ran all the same."""
+    """A plugin that ended with an error; the other plugins still ran."""
 
     profile: str
     plugin: str
@@ -49,14 +49,14 @@ class PluginError(Struct, frozen=True, kw_only=True):
 
 
 class Loop(Struct, frozen=True, kw_only=True):
-    """What one loop did."""
+    """The result of one loop."""
 
     evictions: tuple[Eviction, ...] = ()
-    """All that plugins asked for, in order, the refused ones too."""
+    """All evictions that plugins requested, in order, including refused ones."""
     per_node: Mapping[str, int] = {}
     total: int = 0
     verdicts: Mapping[str, Mapping[str, Verdict]] = {}
-    """Pod to profile to what the evictor says before anything is evicted."""
+    """Pod to profile to the evictor's verdict before anything is evicted."""
     classifications: tuple[Classification, ...] = ()
     said: tuple[Said, ...] = ()
     errors: tuple[PluginError, ...] = ()
@@ -72,9 +72,9 @@ class Loop(Struct, frozen=True, kw_only=True):
 
 
 def run_loop(cluster: Cluster, policy: Policy, metrics: Metrics, now: int, *, judges: bool = True) -> Loop:
-    """Run every plugin of every profile once; `cluster` is changed by it. `now` is in nanoseconds since 1970.
+    """Run every plugin of every profile once, and change `cluster` accordingly.
 
-    `judges`: every pod gets its verdicts, whether a plugin looks at it or not.
+    `now` is in nanoseconds since 1970. `judges`: every pod gets its verdicts, whether or not a plugin considers it.
     """
     loop = _Run(cluster, policy, metrics, now)
     verdicts: dict[str, dict[str, Verdict]] = {
@@ -110,14 +110,14 @@ class _Run:
         self.said: list[Said] = []
         self.errors: list[PluginError] = []
         self._running = ("", "")
-        """Profile and plugin."""
+        """The current profile and plugin."""
 
     def _say(self, pod: PodFacts, message: str) -> None:
         profile, plugin = self._running
         self.said.append(Said(profile=profile, plugin=plugin, pod=pod.key, message=message))
 
     def _sequence(self) -> Iterator[tuple[str, DefaultEvictor, Plugin]]:
-        """First the deschedule plugins of all profiles, then the balance plugins of all."""
+        """Yield the deschedule plugins of all profiles first, then the balance plugins of all."""
         profiles = list(zip(self._policy.profiles, self.evictors, strict=True))
         for profile, (_, evictor) in profiles:
             for plugin in profile.deschedule:

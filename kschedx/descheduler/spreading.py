@@ -1,4 +1,4 @@
-"""Plugins that evict pods of one workload, or of one spread constraint, where there are too many of them.
+"""Plugins that evict surplus pods of one workload or one spread constraint.
 
 Upstream: pkg/framework/plugins/removeduplicates and removepodsviolatingtopologyspreadconstraint.
 """
@@ -33,11 +33,11 @@ class _Owner(NamedTuple):
 
 
 _Duplicates: TypeAlias = "dict[_Owner, dict[str, list[PodFacts]]]"
-"""Owner to node to the duplicates on it: all but the first pod listed."""
+"""Owner to node to the duplicates on it: all pods but the first one listed."""
 
 
 def remove_duplicates(handle: Handle, args: RemoveDuplicatesArgs) -> None:
-    """Evict what a node has more than the average of its kind; the pods listed last go."""
+    """Evict the pods by which a node exceeds the average of an owner; the pods listed last are evicted."""
     duplicates, count = _find_duplicates(handle, args)
     for owner, on_node in duplicates.items():
         targets = _target_nodes(handle.cluster, handle.nodes, [pod for pods in on_node.values() for pod in pods])
@@ -80,7 +80,7 @@ def _find_duplicates(handle: Handle, args: RemoveDuplicatesArgs) -> tuple[_Dupli
 
 
 def _identity(pod: PodFacts) -> tuple[list[_Owner], tuple[str, ...]]:
-    """Its owners with its images, and what is equal for duplicates."""
+    """Return the pod's owners with its images, and the keys that duplicates share."""
     images = sorted(container.image for container in pod.spec.containers)
     owners = [_Owner(pod.namespace, owner.kind, owner.name, "#".join(images)) for owner in pod.owners]
     keys = sorted(f"{one.namespace}/{one.kind}/{one.name}/{image}" for one in owners for image in images)
@@ -88,7 +88,8 @@ def _identity(pod: PodFacts) -> tuple[list[_Owner], tuple[str, ...]]:
 
 
 def _target_nodes(cluster: Cluster, nodes: Sequence[Node], pods: Sequence[PodFacts]) -> int:
-    """How many nodes these pods tolerate and select, be they full; of a pod that has one such node, none counts."""
+    """Return the number of nodes that the pods tolerate and select, even full ones. The nodes of a pod with a single
+    such node do not count."""
     targets: set[str] = set()
     for pod in {pod.template: pod for pod in pods}.values():
         found = cluster.tolerated(pod, nodes)
@@ -103,7 +104,7 @@ def _target_nodes(cluster: Cluster, nodes: Sequence[Node], pods: Sequence[PodFac
 
 
 class _Constraint(Struct, frozen=True, kw_only=True):
-    """A spread constraint as the descheduler reads it; `identity` is equal for constraints that are counted once."""
+    """A spread constraint as the descheduler reads it; `identity` is equal for constraints that count once."""
 
     max_skew: int
     topology_key: str
@@ -111,7 +112,7 @@ class _Constraint(Struct, frozen=True, kw_only=True):
     honors_affinity: bool
     honors_taints: bool
     pod: PodFacts
-    """The first with it, whose affinity and tolerations count where they are honored."""
+    """The first pod with the constraint; its affinity and tolerations count if the constraint honors them."""
     identity: tuple[object, ...]
 
 
@@ -154,7 +155,7 @@ def topology_spread(handle: Handle, args: TopologySpreadArgs) -> None:
 
 
 def _constraints(cluster: Cluster, pods: Sequence[PodFacts], kinds: Sequence[str]) -> list[_Constraint]:
-    """Those of some pods of a namespace, each once."""
+    """Return the distinct constraints of some pods of a namespace."""
     found: dict[tuple[object, ...], _Constraint] = {}
     seen: set[tuple[int, tuple[str | None, ...]]] = set()
     for pod in pods:
@@ -177,7 +178,7 @@ def _constraints(cluster: Cluster, pods: Sequence[PodFacts], kinds: Sequence[str
 
 
 def _constraint(cluster: Cluster, written: TopologySpreadConstraint, pod: PodFacts) -> _Constraint:
-    """Raises `InputError` for a selector that is none."""
+    """Return the constraint. Raises `InputError` for an invalid selector."""
     selector = compile_selector(written.label_selector)
     own = sorted(key for key in written.match_label_keys if key in pod.labels)
     if own and selector.selectable:
@@ -233,7 +234,7 @@ class _Topology:
         self._with_key: dict[str, list[Node]] = {}
 
     def values(self, key: str) -> Mapping[str, str]:
-        """Node to its value of a topology key, of the nodes that have one."""
+        """Return node to its value of a topology key, for nodes that have one."""
         found = self._values.get(key)
         if found is None:
             found = self._values[key] = {
@@ -242,7 +243,7 @@ class _Topology:
         return found
 
     def eligible(self, constraint: _Constraint) -> list[Node]:
-        """The nodes with the constraint's key that its policies admit."""
+        """Return the nodes with the constraint's key that its policies allow."""
         cluster, pod, key = self._cluster, constraint.pod, constraint.topology_key
         if key not in self._with_key:
             self._with_key[key] = [node for node in self._nodes if key in node.metadata.labels]
@@ -257,7 +258,7 @@ class _Topology:
 def _domains(
     values: Mapping[str, str], eligible: Sequence[Node], constraint: _Constraint, pods: Sequence[PodFacts]
 ) -> tuple[list[_Domain], int]:
-    """The domains of the eligible nodes, and of the nodes of the pods; and the number of pods."""
+    """Return the domains of the eligible nodes and of the pods' nodes, and the number of pods."""
     found: dict[str, list[PodFacts]] = {values[node.metadata.name]: [] for node in eligible}
     total = 0
     for pod in matching(pods, constraint.selector):
@@ -281,7 +282,7 @@ def _moved(
     total: int,
     eligible: Sequence[Node],
 ) -> list[PodFacts]:
-    """The pods that would move from larger domains to smaller ones, less those that fit nowhere there.
+    """Return the pods to move from larger domains to smaller ones, without pods that fit nowhere there.
 
     Changes the order of the domains and of the pods in them.
     """
@@ -328,7 +329,8 @@ def _moved(
 
 
 def _comes_first(one: PodFacts, other: PodFacts) -> bool:
-    """Those with a nodeSelector or node affinity first, then by rising priority; the last ones are evicted first."""
+    """Return whether a pod sorts first: pods with a nodeSelector or node affinity, then by rising priority. The last
+    pods are evicted first."""
     mine, its = _is_bound(one), _is_bound(other)
     if mine != its:
         return mine

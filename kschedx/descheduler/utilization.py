@@ -1,4 +1,4 @@
-"""LowNodeUtilization and HighNodeUtilization: what nodes use, how they are classified, and who goes.
+"""LowNodeUtilization and HighNodeUtilization: the usage of nodes, their categories, and the evicted pods.
 
 Amounts are exact, in nano-units. Upstream: pkg/framework/plugins/nodeutilization.
 """
@@ -36,18 +36,18 @@ _BASIC = (CPU, MEMORY, PODS)
 class Category(StrEnum):
     UNDERUTILIZED = "underutilized"
     OVERUTILIZED = "overutilized"
-    """Of HighNodeUtilization: it can take pods."""
+    """With HighNodeUtilization, a node that can accept pods."""
     APPROPRIATE = "appropriate"
 
 
 class Classified(Struct, frozen=True, kw_only=True):
-    """A node as one run of a plugin sees it."""
+    """A node as one run of a plugin classifies it."""
 
     node: Node
     category: Category
     usage: Exact
     percent: Mapping[str, float]
-    """Of the resources that are compared."""
+    """Percentage of allocatable for the compared resources."""
 
 
 class Classification(Struct, frozen=True, kw_only=True):
@@ -57,9 +57,9 @@ class Classification(Struct, frozen=True, kw_only=True):
     plugin: str
     nodes: tuple[Classified, ...] = ()
     thresholds: Mapping[Category, Thresholds] | None = None
-    """Those that `useDeviationThresholds` arrived at."""
+    """The thresholds that `useDeviationThresholds` computes."""
     verdict: str = ""
-    """Why nothing is evicted; empty where it went on to evict."""
+    """Why nothing is evicted; empty if the run continued with evictions."""
 
 
 NONE_UNDERUTILIZED = "No node is underutilized, nothing to do here, you might tune your thresholds further"
@@ -70,17 +70,17 @@ NONE_TAKES = "No node is available to schedule the pods, nothing to do here"
 
 
 class UsageError(Exception):
-    """The plugin ends with this text."""
+    """An error with whose text the plugin ends."""
 
 
 # --- usage
 
 
 class _Usage:
-    """What nodes use and what a pod's eviction frees: requests of unfinished pods, or measured."""
+    """The usage of nodes, and what a pod's eviction frees: requests of unfinished pods, or metrics."""
 
     def __init__(self, handle: Handle, resources: Sequence[str], metrics: Metrics | None) -> None:
-        """Raises `UsageError` where a node was not measured."""
+        """Compute the usage of the nodes. Raises `UsageError` if a node has no metrics."""
         self._handle = handle
         self._resources = resources
         self._metrics = metrics
@@ -111,7 +111,7 @@ class _Usage:
         return {name: nano_units(usage.get(name, 0)) for name in (CPU, MEMORY)}
 
     def of_pod(self, pod: PodFacts) -> Exact | None:
-        """None where it was not measured: the pod is passed over."""
+        """Return a pod's usage; None if it has no metrics, and then it is ignored."""
         if self._metrics is None:
             request = self._handle.cluster.request(pod)
             return {name: request.get(name, 0) for name in self._resources}
@@ -130,12 +130,12 @@ class _Usage:
 
 
 def _capacity(node: Node) -> ResourceList:
-    """Allocatable, and 100 of what Prometheus measures as a share."""
+    """Return allocatable, and 100 for what Prometheus measures as a percentage."""
     return {**(node.status.allocatable or node.status.capacity), METRIC_RESOURCE: 100}
 
 
 def _percentages(usage: Mapping[str, Exact], nodes: Sequence[Node]) -> dict[str, dict[str, float]]:
-    """Node to resource to percentage of allocatable, of the resources that the node has."""
+    """Return node to resource to percentage of allocatable, for the resources that the node has."""
     found = {}
     for node in nodes:
         capacity = _capacity(node)
@@ -150,7 +150,7 @@ def _percentages(usage: Mapping[str, Exact], nodes: Sequence[Node]) -> dict[str,
 
 
 def _is_below(percents: Mapping[str, float], thresholds: Thresholds) -> bool:
-    """Not above the threshold in any resource."""
+    """Return whether no resource is above its threshold."""
     return all(percents.get(name, 0.0) <= threshold for name, threshold in thresholds.items())
 
 
@@ -159,7 +159,7 @@ def _is_above(percents: Mapping[str, float], thresholds: Thresholds) -> bool:
 
 
 def _capped(node: Node, thresholds: Thresholds, resources: Sequence[str]) -> Exact:
-    """What a node may use: its capacity, up to the threshold of a resource that has one."""
+    """Return a node's maximum usage: its capacity, or the threshold of a resource that has one."""
     capacity = _capacity(node)
     capped: Exact = {}
     for name in resources:
@@ -174,21 +174,21 @@ def _capped(node: Node, thresholds: Thresholds, resources: Sequence[str]) -> Exa
 
 
 def _weight(usage: Exact) -> int:
-    """By which nodes are sorted: cpu in thousandths, bytes, pods and all else added up."""
+    """Return the sort key of nodes: the sum of CPU in thousandths, bytes, pods, and everything else."""
     return sum(up(nano, MILLI if name == CPU else NANO) for name, nano in usage.items())
 
 
 def rounded(percent: float) -> int:
-    """To the nearest whole number, halves away from zero."""
+    """Round to the nearest whole number, halves away from zero."""
     return math.floor(percent + 0.5) if percent >= 0 else -math.floor(-percent + 0.5)
 
 
 Shares = Mapping[str, Mapping[str, float]]
-"""Node to cpu, memory and pods to percentage of allocatable."""
+"""Node to CPU, memory, and pods to percentage of allocatable."""
 
 
 def shares(cluster: Cluster) -> Shares:
-    """What the requests of unfinished pods take of every node."""
+    """Return the requests of unfinished pods as shares of every node."""
     found: dict[str, Exact] = {}
     for node in cluster.nodes:
         pods = cluster.unfinished_on(node.name)
@@ -206,10 +206,8 @@ def shares(cluster: Cluster) -> Shares:
 def low_node_utilization(
     handle: Handle, args: LowNodeUtilizationArgs, policy: Policy, metrics: Metrics
 ) -> Classification:
-    """Evict from overutilized nodes until they are at their target, or the underutilized ones are full.
-
-    Raises `UsageError`.
-    """
+    """Evict from overutilized nodes until they reach their target, or the underutilized nodes are full. Raises
+    `UsageError`."""
     measured = _source(args, policy, metrics)
     resources = list(dict.fromkeys((*_BASIC, *args.thresholds)))
     usage = _Usage(handle, resources, measured)
@@ -272,7 +270,7 @@ def low_node_utilization(
 
 
 def _source(args: LowNodeUtilizationArgs, policy: Policy, metrics: Metrics) -> Metrics | None:
-    """What measures the usage; None for requests. Raises `UsageError`."""
+    """Return the metrics for the usage; None for requests. Raises `UsageError`."""
     wanted = args.metrics_utilization
     if wanted is None:
         return None
@@ -287,7 +285,7 @@ def _source(args: LowNodeUtilizationArgs, policy: Policy, metrics: Metrics) -> M
 
 
 def _averages(percents: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Of each resource, over the nodes that have it."""
+    """Return the average of each resource, over the nodes that have it."""
     total: dict[str, float] = {}
     count: dict[str, int] = {}
     for one in percents:
@@ -313,7 +311,7 @@ def _verdict(underutilized: Sequence[Node], number_of_nodes: int, count: int) ->
 
 
 def high_node_utilization(handle: Handle, args: HighNodeUtilizationArgs) -> Classification:
-    """Evict everything from underutilized nodes, as long as the others have room."""
+    """Evict all pods from underutilized nodes, as long as the other nodes have room."""
     resources = list(dict.fromkeys((*_BASIC, *args.thresholds)))
     usage = _Usage(handle, resources, None)
     percents = _percentages(usage.nodes, handle.nodes)
@@ -378,8 +376,11 @@ def _evict_from(
     limit: int | None,
     because: Callable[[Node], str],
 ) -> None:
-    """Node by node. `targets` is what a node may use; `goes_on` is asked before each pod with what all takers together
-    have left."""
+    """Evict pods node by node.
+
+    `targets` are the maximum usages of nodes; `goes_on` is called before each pod with what all takers together have
+    free.
+    """
     available: Exact = {}
     for node in takers:
         for name, nano in usage.nodes[node.name].items():
@@ -419,14 +420,15 @@ def _evict_from(
 
 
 class _Toleration:
-    """Whether pods tolerate all taints of one of some nodes, PreferNoSchedule included."""
+    """Whether pods tolerate all taints of any of some nodes, including PreferNoSchedule."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._taints = list(dict.fromkeys(node.spec.taints for node in nodes))
         self._known: dict[int, bool] = {}
 
     def any(self, pod: PodFacts) -> bool:
-        """It must have at least as many tolerations as the node has taints, too."""
+        """Return whether the pod tolerates a node's taints; it must also have at least as many tolerations as the node
+        has taints."""
         found = self._known.get(pod.template)
         if found is None:
             own = pod.spec.tolerations

@@ -1,6 +1,6 @@
-"""Plugins that evict pods which no longer may be, or no longer like to be, where they are.
+"""Plugins that evict pods that violate rules on their node, or that prefer another node.
 
-Upstream: pkg/framework/plugins/removepodsviolatinginterpodantiaffinity, removepodsviolatingnodeaffinity and
+Upstream: pkg/framework/plugins/removepodsviolatinginterpodantiaffinity, removepodsviolatingnodeaffinity, and
 removepodsviolatingnodetaints.
 """
 
@@ -27,9 +27,10 @@ _QOS = {"BestEffort": 0, "Burstable": 1, "Guaranteed": 2}
 
 
 def sort_by_priority(pods: list[PodFacts]) -> None:
-    """No priority first, then rising priority; then by QoS class; those with `prefer-no-eviction` last.
+    """Sort pods without a priority first, then by rising priority, then by QoS class, those with `prefer-no-eviction`
+    last.
 
-    Equal pods are less than each other both ways, as upstream has it, so that a short list comes out in reverse.
+    Equal pods are less than each other both ways, as upstream, so a short list comes out in reverse.
     """
 
     ranked = [
@@ -41,7 +42,7 @@ def sort_by_priority(pods: list[PodFacts]) -> None:
 
 
 _Ranked: TypeAlias = tuple[bool, int, int, bool, PodFacts]
-"""Whether it has a priority, the priority, its QoS class, whether it prefers not to be evicted."""
+"""Whether the pod has a priority, the priority, its QoS class, and whether it prefers not to be evicted."""
 
 
 def _comes_before(one: _Ranked, other: _Ranked) -> bool:
@@ -59,7 +60,7 @@ def _comes_before(one: _Ranked, other: _Ranked) -> bool:
 
 
 def inter_pod_anti_affinity(handle: Handle, args: InterPodAntiAffinityArgs) -> None:
-    """Evict pods whose own required anti-affinity another pod violates; what is evicted no longer violates any."""
+    """Evict pods whose own required anti-affinity another pod violates; an evicted pod no longer violates any."""
     is_concerned = concerned(args)
     on_node = {
         node.name: [pod for pod in handle.cluster.unfinished_on(node.name) if is_concerned(pod)]
@@ -83,7 +84,7 @@ def inter_pod_anti_affinity(handle: Handle, args: InterPodAntiAffinityArgs) -> N
 
 
 class _Others:
-    """The pods that terms of anti-affinity can be about, by domain."""
+    """The pods that anti-affinity terms can select, by domain."""
 
     def __init__(self, cluster: Cluster, nodes: Sequence[Node], pods: Sequence[PodFacts]) -> None:
         self._cluster = cluster
@@ -92,10 +93,10 @@ class _Others:
         self._gone: set[str] = set()
         self._known: dict[tuple[int, str], _Domains] = {}
         self._terms: list[PodAffinityTerm] = []
-        """Kept alive, since a term's identity is a key."""
+        """Kept alive, because a term's identity is a key."""
 
     def violating(self, pod: PodFacts, node: Node) -> PodFacts | None:
-        """A pod that shares a domain with this one against its will."""
+        """Return a pod that violates this pod's anti-affinity."""
         for term in pod.spec.required_anti_affinity:
             try:
                 selector = self._cluster.selector(term)
@@ -163,7 +164,7 @@ def node_affinity(handle: Handle, args: NodeAffinityArgs) -> None:
 
     for kind in args.node_affinity_type:
         if kind not in (REQUIRED, PREFERRED):
-            continue  # the descheduler logs it, and goes on
+            continue  # the descheduler logs it and continues
         is_due = has_left if kind == REQUIRED else likes_another
         because = (
             "its node no longer matches its required node affinity"
@@ -186,7 +187,7 @@ def _preferred(pod: PodFacts) -> tuple[PreferredSchedulingTerm, ...]:
 
 
 class _Preferences:
-    """The weights that pods give to nodes."""
+    """The weights of nodes for pods."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
@@ -217,7 +218,7 @@ class _Preferences:
 
 
 def node_taints(handle: Handle, args: NodeTaintsArgs) -> None:
-    """Evict pods that do not tolerate a taint of their node; never for NoExecute, which Kubernetes itself acts upon."""
+    """Evict pods that do not tolerate a taint of their node; never for NoExecute, which Kubernetes itself enforces."""
     is_concerned = concerned(args)
     effects = (NO_SCHEDULE, PREFER_NO_SCHEDULE) if args.include_prefer_no_schedule else (NO_SCHEDULE,)
     tolerations: dict[int, Tolerations] = {}

@@ -1,1 +1,1 @@
-"""What a dump of a cluster holds, what it lacks, and which answers that weakens."""
+"""Diagnoses a dump of a cluster: what it holds, what it lacks, and which answers that weakens."""

@@ -252,7 +252,7 @@ def _item(raw: Raw) -> Item | None:
 
 
 def _kind_name(kind: str, group: str) -> str:
-    """`ConfigMap`, `Certificate.cert-manager.io`."""
+    """Return `ConfigMap`, `Certificate.cert-manager.io`, and the like."""
     if kind == EVENT and group in EVENT_GROUPS:
         return kind
     return f"{kind}.{group}" if group else kind

@@ -56,7 +56,7 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel"):
     taken: str
     """RFC 3339; empty if unknown."""
     formats: tuple[str, ...]
-    """The dumps of other tools that were recognized."""
+    """The recognized dumps of other tools."""
     not_applied: tuple[str, ...]
     """What these dumps hold besides objects."""
     origin: str

@@ -1,1 +1,1 @@
-"""What `kschedx snapshot` writes: what scheduling reads of a cluster, cut down and, if asked for, anonymized."""
+"""The content of `kschedx snapshot`: what scheduling reads of a cluster, reduced, and anonymized on request."""

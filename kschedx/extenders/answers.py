@@ -1,6 +1,6 @@
-"""What an extender's reply says, or the error with which kube-scheduler refuses it.
+"""The content of an extender's reply, or the error with which kube-scheduler refuses it.
 
-Upstream: send, Filter, Prioritize and ProcessPreemption in pkg/scheduler/extender.go; the types of
+Upstream: send, Filter, Prioritize, and ProcessPreemption in pkg/scheduler/extender.go; the types of
 k8s.io/kube-scheduler/extender/v1.
 """
 
@@ -23,15 +23,15 @@ OK = 200
 
 
 class ExtenderError(Exception):
-    """The call failed; `str()` is kube-scheduler's error."""
+    """A failed call; `str()` is kube-scheduler's error."""
 
 
 class CrashError(Exception):
-    """The answer makes kube-scheduler crash: it reads what is null."""
+    """An answer that makes kube-scheduler crash, because it reads a null."""
 
 
 class AnsweredNode(Struct, frozen=True, kw_only=True):
-    """A whole node of an answer; nothing is filled in."""
+    """A whole node in an answer, without defaults filled in."""
 
     manifest: Mapping[str, object]
     node: Node
@@ -39,9 +39,9 @@ class AnsweredNode(Struct, frozen=True, kw_only=True):
 
 class FilterAnswer(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] | None
-    """NodeNames; None where they were not answered."""
+    """NodeNames; None if the answer lacks them."""
     nodes: tuple[AnsweredNode, ...] | None
-    """Nodes, whole; None where they were not answered."""
+    """Nodes, as whole objects; None if the answer lacks them."""
     failed: Mapping[str, str]
     failed_and_unresolvable: Mapping[str, str]
 
@@ -82,7 +82,7 @@ class _PreemptionResult(Struct, frozen=True):
 
 
 def filter_answer(question: ExtenderRequest, reply: Reply) -> FilterAnswer:
-    """Raises `ExtenderError`."""
+    """Return the answer to a filter request. Raises `ExtenderError`."""
     result = msgspec.convert(_decoded(question, reply, _FILTER_RESULT), _FilterResult)
     if result.error:
         raise ExtenderError(result.error)
@@ -95,13 +95,13 @@ def filter_answer(question: ExtenderRequest, reply: Reply) -> FilterAnswer:
 
 
 def priorities(question: ExtenderRequest, reply: Reply) -> tuple[tuple[str, int], ...]:
-    """Host and score in the order of the answer. Raises `ExtenderError`."""
+    """Return hosts and scores in the order of the answer. Raises `ExtenderError`."""
     result = msgspec.convert(_decoded(question, reply, _HOST_PRIORITIES) or (), tuple[_HostPriority, ...])
     return tuple((priority.host, priority.score) for priority in result)
 
 
 def preemption_answer(question: ExtenderRequest, reply: Reply) -> Mapping[str, AnsweredVictims]:
-    """Raises `ExtenderError`, and `CrashError` for a null where a node's victims should be."""
+    """Return node to victims. Raises `ExtenderError`, and `CrashError` if a node's victims are null."""
     result = msgspec.convert(_decoded(question, reply, _PREEMPTION_RESULT), _PreemptionResult)
     return {node: _victims(victims) for node, victims in result.victims.items()}
 
@@ -120,7 +120,7 @@ def _victims(victims: _MetaVictims | None) -> AnsweredVictims:
 def _node(written: Mapping[str, object]) -> AnsweredNode:
     manifest = cast("dict[str, object]", _without_nulls(written))
     status = manifest.get("status")
-    # images are the bulk of a node, and kube-scheduler does not take them from an answer
+    # images are most of a node's size, and kube-scheduler does not take them from an answer
     slim = {key: item for key, item in status.items() if key != "images"} if isinstance(status, dict) else {}
     try:
         node = msgspec.convert({**manifest, "status": slim}, Node)
@@ -158,15 +158,15 @@ def _decoded(question: ExtenderRequest, reply: Reply, shape: _Shape) -> object:
 
 
 class _Shape(Struct, frozen=True):
-    """A type of extender/v1: what Go calls it, and what is within it."""
+    """A type of extender/v1: its name in Go, and its contents."""
 
     name: str
     item: _Shape | None = None
-    """Of a list or a map."""
+    """The type of the items of a list or map."""
     fields: Mapping[str, _Shape] = {}
     kind: type = dict
     null: object = None
-    """What a null leaves there."""
+    """The value for a null."""
 
 
 _STRING = _Shape("string", kind=str, null="")
@@ -196,7 +196,7 @@ _PREEMPTION_RESULT = _Shape(
 
 
 def _shaped(value: object, shape: _Shape, path: str) -> object:
-    """The value with the fields of `shape`, whose keys are read without regard to case.
+    """Return the value with the fields of `shape`; keys are read without regard to case.
 
     Raises `ExtenderError` in the words of Go's UnmarshalTypeError; `path` leads from the outermost type to the value.
     """
@@ -239,7 +239,7 @@ def _go_kind(value: object) -> str:
 
 
 class _Fraction(str):
-    """A number with a fraction or an exponent, as it is written."""
+    """A number with a fraction or an exponent, as written."""
 
     __slots__ = ()
 
@@ -261,7 +261,7 @@ _LONE_SURROGATE = re.compile(
 
 
 def _first_value(body: bytes, ended: str) -> object:
-    """The first JSON value of a body; what follows is not read. `ended` is the error with which the body ended.
+    """Return the first JSON value of a body; the rest is not read. `ended` is the error with which the body ended.
 
     Raises `ExtenderError` in the words of Go's scanner.
     """
@@ -294,7 +294,7 @@ def _complaint(text: str, error: json.JSONDecodeError, ended: str) -> str:
         at, where = at + same, f"in literal {word} (expecting '{word[same]}')"
     if at >= len(text) or error.msg.startswith("Unterminated"):
         return ended if ended != "EOF" else "unexpected EOF" if text else "EOF"
-    character = chr(text[at].encode()[0])  # Go's scanner takes each byte for a character
+    character = chr(text[at].encode()[0])  # Go's scanner treats each byte as a character
     shown = r"'\''" if character == "'" else repr(character)
     return f"invalid character {shown} {where}"
 
@@ -303,7 +303,7 @@ _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]')
 
 
 def _is_in_object(text: str) -> bool:
-    """Whether the innermost bracket that is open at the end of a text is an object's."""
+    """Return whether the innermost open bracket at the end of a text is an object's."""
     opened: list[str] = []
     for found in _STRING_OR_BRACKET.findall(text):
         if found in "{[":

@@ -1,10 +1,8 @@
-"""Requests to HTTP extenders, and recordings of what they answered.
+"""Requests to HTTP extenders, and recordings of their answers.
 
-A request is a POST of JSON within a time and a size. Failures that reach an event are worded as Go's HTTP client words
-them: connection refused or closed, timeout, untrusted certificate. Nothing goes through a proxy, and a password or a
-client certificate goes to no other host than the configured one.
-
-Upstream: makeTransport and send in pkg/scheduler/extender.go.
+A request is a POST of JSON with limits of time and size. Failures that reach an event have the words of Go's HTTP
+client: connection refused or closed, timeout, untrusted certificate. Requests use no proxy, and a password or a client
+certificate goes only to the configured host. Upstream: makeTransport and send in pkg/scheduler/extender.go.
 """
 
 from __future__ import annotations
@@ -38,11 +36,11 @@ CALL = "call"
 DEFAULT_TIMEOUT = 5.0
 """Seconds, for an extender without an httpTimeout."""
 MAX_ANSWER = 64 << 20
-"""Bytes of an answer; kube-scheduler has no limit."""
+"""The maximum size of an answer in bytes; kube-scheduler has no limit."""
 MAX_REDIRECTS = 10
 OK = 200
 _GRACE = 0.5
-"""Seconds that a request may need to notice that its time is over."""
+"""Seconds that a request may need to notice its timeout."""
 _FOLLOWED = (301, 302, 303, 307, 308)
 _WITH_BODY = (307, 308)
 _READ = 1 << 20
@@ -51,7 +49,7 @@ _BODY_LATE = "context deadline exceeded (Client.Timeout or context cancellation 
 
 
 def asking(extenders: str | Mapping[str, object]) -> Ask:
-    """Who answers for the extenders: themselves, for "call", or a recording. Raises `InputError`."""
+    """Return the source of answers: the extenders themselves for "call", or a recording. Raises `InputError`."""
     if isinstance(extenders, Mapping):
         return Replay([recording_of(extenders)])
     if extenders == CALL:
@@ -60,7 +58,7 @@ def asking(extenders: str | Mapping[str, object]) -> Ask:
 
 
 def replaying(path: str) -> Replay:
-    """The recordings in a file of any form that a snapshot may have. Raises `InputError` where there is none."""
+    """Return the recordings in a file of any form that a snapshot can have. Raises `InputError` if there are none."""
     manifests = (msgspec.json.decode(raw) for batch in read(path, ignore) for raw in batch.decode(RAWS))
     found = [one for one in manifests if isinstance(one, Mapping) and one.get("kind") == KIND]
     if not found:
@@ -70,8 +68,8 @@ def replaying(path: str) -> Replay:
 
 
 def call(requests: tuple[ExtenderRequest, ...]) -> tuple[Reply, ...]:
-    """Send all at the same time. Raises `UndecidableError` for an answer of more than MAX_ANSWER, and `InputError` for
-    certificates that cannot be read."""
+    """Send all requests at the same time. Raises `UndecidableError` for an answer larger than MAX_ANSWER, and
+    `InputError` for unreadable certificates."""
     urllib3.disable_warnings(exceptions.InsecureRequestWarning)
     exchanges = [_Exchange(request) for request in requests]
     for exchange in exchanges:
@@ -80,7 +78,7 @@ def call(requests: tuple[ExtenderRequest, ...]) -> tuple[Reply, ...]:
 
 
 class _Exchange(threading.Thread):
-    """One request with its redirects; left behind in its thread where its time is over."""
+    """One request with its redirects; after a timeout, its thread is abandoned."""
 
     def __init__(self, request: ExtenderRequest) -> None:
         super().__init__(daemon=True)
@@ -88,7 +86,7 @@ class _Exchange(threading.Thread):
         self._deadline = time.monotonic() + (request.extender.http_timeout / NANOSECONDS["s"] or DEFAULT_TIMEOUT)
         self._url = request.url
         self._body: list[bytes] | None = None
-        """What was read of the body, once there are headers."""
+        """The part of the body that was read; None before the headers arrive."""
         self._outcome: Reply | BaseException | None = None
 
     def run(self) -> None:
@@ -115,7 +113,7 @@ class _Exchange(threading.Thread):
                 if response.status not in _WITH_BODY:
                     method, sent = "GET", b""
             self._url = Url(urljoin(self._url.without_credentials, location))
-        self._url = Url(location)  # Go names it as it was answered
+        self._url = Url(location)  # Go prints it as the answer has it
         return self._failed(f"stopped after {MAX_REDIRECTS} redirects")
 
     def _send(self, method: str, sent: bytes, *, is_own: bool) -> urllib3.BaseHTTPResponse:
@@ -142,7 +140,7 @@ class _Exchange(threading.Thread):
         )
 
     def _context(self, tls: ExtenderTLSConfig, *, is_own: bool) -> ssl.SSLContext:
-        """`enableHTTPS` without a CA trusts any server."""
+        """Return the TLS context; `enableHTTPS` without a CA trusts any server."""
         authority = self._pem(tls.ca_data, tls.ca_file, "caFile")
         try:
             context = ssl.create_default_context(cadata=authority.decode("ascii", "replace") or None)
@@ -191,13 +189,14 @@ class _Exchange(threading.Thread):
     # --- failures
 
     def _failed(self, words: str) -> Reply:
-        """Without `words` the time is over. Within the body it is where the body ended; before, there is no answer."""
+        """Return the reply for a failure; empty `words` mean a timeout. A failure within the body ends the body there;
+        before the body, there is no answer."""
         if self._body is not None:
             return ExtenderAnswer(status=OK, body=b"".join(self._body), ended=words or _BODY_LATE)
         return ExtenderFailure(text=f"Post {quoted(str(self._url))}: {words or _HEADERS_LATE}")
 
     def _words(self, error: Exception) -> str:
-        """Go's words for what went wrong; none where the time is over."""
+        """Return Go's message for an error; empty for a timeout."""
         parts = urlsplit(self._url.without_credentials)
         is_wrapped = isinstance(error, exceptions.ProtocolError | exceptions.SSLError)
         cause = error.args[-1] if is_wrapped else error.__cause__

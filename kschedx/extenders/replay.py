@@ -1,8 +1,8 @@
-"""What extenders said, kept to answer the same questions again.
+"""Recorded answers of extenders, which answer the same requests again.
 
-A recording is an object of kind `ExtenderAnswers` in `kschedx/v1`: a file of its own, or in a snapshot. A question is
-known again by its URL, the pod, and what it is about: the nodes, or the victims on each of them, in any order. The
-passwords of URLs are not kept.
+A recording is an object of kind `ExtenderAnswers` in `kschedx/v1`: in its own file, or in a snapshot. A request is
+recognized by its URL, its pod, and its subject: the nodes, or the victims on each node, in any order. Passwords in URLs
+are not kept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KIND = "ExtenderAnswers"
 
 
 class Recorded(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A question and the reply."""
+    """A request and the reply."""
 
     url: str
     verb: str
@@ -30,10 +30,10 @@ class Recorded(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     about: tuple[str, ...] = ()
     status: int = 0
     body: str = ""
-    """As text; a byte that is no UTF-8 is read as U+FFFD anyway."""
+    """The body as text; a byte that is not UTF-8 is read as U+FFFD anyway."""
     ended: str = "EOF"
     error: str = ""
-    """In place of an answer."""
+    """The error, if there is no answer."""
 
     @classmethod
     def of(cls, question: ExtenderRequest, reply: Reply) -> Self:
@@ -69,7 +69,7 @@ class Recording(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Recorder:
-    """Calls another caller, and records its answers."""
+    """A wrapper that records the answers of another source."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -88,10 +88,10 @@ class Recorder:
 
 
 class Replay:
-    """Answers from recordings, and says so where they lack a question."""
+    """Answers from recordings. Raises `UndecidableError` for a request that they lack."""
 
     def __init__(self, recordings: Iterable[Recording], name: str = "the recording") -> None:
-        """`name` is what errors call it."""
+        """`name` is the name of the recordings in errors."""
         self._replies = {one.key: one.reply for recording in recordings for one in recording.answers}
         self._name = name
 
@@ -111,7 +111,7 @@ class Replay:
 
 
 def recording_of(manifest: object) -> Recording:
-    """A recording as parsed from YAML or JSON. Raises `InputError`."""
+    """Return a recording as parsed from YAML or JSON. Raises `InputError`."""
     try:
         found = msgspec.convert(manifest, Recording)
     except msgspec.ValidationError as error:

@@ -1,7 +1,7 @@
-"""What is sent to an extender: whole pods and nodes, as kube-scheduler holds them.
+"""Requests to an extender, with whole pods and nodes as kube-scheduler stores them.
 
-They are the manifests as they were read, with what the API server would have filled in, and without what
-kube-scheduler's cache does not keep.
+Objects are the manifests as read, with the API server's defaults, and without the fields that kube-scheduler's cache
+drops.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from kschedx.snapshot.snapshot import Manifests
 Json = dict[str, object]
 
 _AS_ADMITTED = frozenset({"tolerations", "nodeSelector"})
-"""Fields of a pod that scheduling reads whole: admission may have put anything there."""
+"""Fields of a pod that scheduling reads as a whole: admission can change any part of them."""
 
 
 class Objects:
-    """A cluster's pods and nodes on the wire."""
+    """A cluster's pods and nodes as JSON for requests."""
 
     def __init__(self, manifests: Manifests | None) -> None:
         self._manifests = manifests
 
     def incoming(self, pod: Pod) -> Json:
-        """The pod that is scheduled."""
+        """Return the pod that is scheduled."""
         made = self.pod(pod)
         spec, status = _part(made, "spec"), _part(made, "status")
         if not pod.spec.node_name:
@@ -54,11 +54,11 @@ class Objects:
                 f"{kind} {name}: the extenders of the configuration get whole objects, and this snapshot keeps only "
                 "what scheduling reads (load it with whole=True)"
             )
-        return self._manifests.get(kind, name) or {}  # what is only simulated has no more than its record
+        return self._manifests.get(kind, name) or {}  # a simulated object has only its typed record
 
 
 def filter_request(pod: Json, names: Sequence[str], nodes: Sequence[Mapping[str, object]] | None) -> bytes:
-    """ExtenderArgs, of filter and prioritize; `nodes` is None for an extender that has nodes of its own."""
+    """Return ExtenderArgs for filter and prioritize; `nodes` is None for an extender that caches nodes."""
     whole = None if nodes is None else {"metadata": {}, "items": nodes}
     return msgspec.json.encode({"Pod": pod, "Nodes": whole, "NodeNames": list(names) if nodes is None else None})
 
@@ -66,7 +66,7 @@ def filter_request(pod: Json, names: Sequence[str], nodes: Sequence[Mapping[str,
 def preempt_request(
     pod: Json, victims: Mapping[str, Victims], pods: Mapping[str, Json] | None, uids: Mapping[str, str]
 ) -> bytes:
-    """ExtenderPreemptionArgs; `pods` is None for an extender that knows the pods by their UIDs."""
+    """Return ExtenderPreemptionArgs; `pods` is None for an extender that knows pods by UID."""
 
     def each(pods_of: object, violations: int) -> Json:
         return {"Pods": pods_of, "NumPDBViolations": violations}
@@ -80,7 +80,8 @@ def preempt_request(
 
 
 def _kept(manifest: Mapping[str, object]) -> Json:
-    """Without its kind, which a typed client does not repeat, and without managers of fields, which its cache drops."""
+    """Return the manifest without its kind, which a typed client omits, and without managedFields, which its cache
+    drops."""
     kept = {key: value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
     metadata = kept.get("metadata")
     if isinstance(metadata, Mapping):
@@ -94,7 +95,7 @@ def _part(manifest: Json, field: str) -> Json:
 
 
 def _plain(value: object) -> object:
-    """A typed record as JSON has it, without fields that hold their defaults."""
+    """Convert a typed record to JSON, without fields that have their defaults."""
     match value:
         case Struct():
             made: Json = {}
@@ -116,7 +117,7 @@ def _default(info: msgspec.structs.FieldInfo) -> object:
 
 
 def _merged(written: Mapping[str, object], typed: object) -> Json:
-    """What was written, and what the typed record has beyond that."""
+    """Return the written fields, and those that only the typed record has."""
     made = dict(written)
     for key, value in typed.items() if isinstance(typed, Mapping) else ():
         before = made.get(key)
@@ -130,7 +131,7 @@ def _merged(written: Mapping[str, object], typed: object) -> Json:
 
 
 def _side_by_side(written: list[object], typed: list[object]) -> list[object]:
-    """Lists of the same things in the same order; the typed one may have more at its end."""
+    """Merge two lists of the same items in the same order; the typed one may have more at its end."""
     pairs = zip(written, typed, strict=False)
     both = [_merged(one, other) if isinstance(one, Mapping) else one for one, other in pairs]
     return [*both, *written[len(both) :], *typed[len(both) :]]

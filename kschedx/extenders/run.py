@@ -1,4 +1,4 @@
-"""The extenders of a configuration, asked in one cycle.
+"""The calls of a configuration's extenders in one cycle.
 
 Upstream: findNodesThatPassExtenders and prioritizeNodes in pkg/scheduler/schedule_one.go, callExtenders in
 pkg/scheduler/framework/preemption/preemption.go.
@@ -67,40 +67,40 @@ MAX_EXTENDER_PRIORITY = 10
 
 
 class Feasible(Struct, frozen=True, kw_only=True):
-    """A node that is still in the running. An extender can name one several times."""
+    """A node that is still feasible. An extender can name a node several times."""
 
     row: ClusterRow
-    """Of the whole cluster's nodes."""
+    """The row among the whole cluster's nodes."""
     name: str
     answered: AnsweredNode | None = None
-    """The node as an extender answered it: from then on it stands for the cluster's own, and has no pods."""
+    """The node as an extender answered it. From then on it replaces the cluster's own node, and has no pods."""
 
 
 class FilteredByExtenders(Struct, frozen=True, kw_only=True):
-    """What filtering by extenders came to."""
+    """The result of filtering by extenders."""
 
     calls: tuple[FilterCall, ...] = ()
     left: tuple[Feasible, ...] = ()
     statuses: Mapping[str, Status] = {}
-    """By name, whatever the name is: it may be no node."""
+    """Name to status; a name that is not a node's is possible."""
     error: str = ""
-    """What ended the cycle."""
+    """The error that ended the cycle."""
 
 
 class Extenders:
-    """The extenders of one configuration, with what they are asked and who asks them."""
+    """The extenders of one configuration, the objects for their requests, and the source of their answers."""
 
     def __init__(
         self, configured: tuple[Extender, ...], ask: Ask | None = None, manifests: Manifests | None = None
     ) -> None:
-        """`configured` is in the order of the configuration. Without `ask`, none is called."""
+        """`configured` is in the order of the configuration. Without `ask`, no extender is called."""
         self.configured = configured
         self._ask = ask
         self._objects = Objects(manifests)
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """As they may be shown."""
+        """The URLs as they can be shown."""
         return tuple(str(extender.url) for extender in self.configured)
 
     @property
@@ -108,7 +108,7 @@ class Extenders:
         return self._ask is not None
 
     def trace(self, pod: Pod) -> Trace:
-        """Who is asked, or would be."""
+        """Return which extenders are called, or would be."""
         return Trace(
             order=call_order(self.configured),
             urls=self.urls,
@@ -117,7 +117,7 @@ class Extenders:
         )
 
     def serving(self, verb: ExtenderVerb, pod: Pod) -> tuple[int, ...]:
-        """Indexes of those that are asked about this pod, in the order of the calls."""
+        """Return the indexes of the extenders that are called about this pod, in the order of the calls."""
         order = call_order(self.configured)
         return tuple(i for i in order if path_of(self.configured[i], verb) and is_interested(self.configured[i], pod))
 
@@ -127,7 +127,7 @@ class Extenders:
     # --- filter
 
     def filter(self, pod: Pod, nodes: NodeTable) -> FilteredByExtenders:
-        """One after the other, each about the nodes that those before it have left."""
+        """Call extenders one after another, each with the nodes that the earlier ones left."""
         index = nodes.cluster.index
         left = tuple(Feasible(row=row, name=nodes.cluster.names[row]) for row in each_cluster_row(nodes.rows))
         calls: list[FilterCall] = []
@@ -172,7 +172,7 @@ class Extenders:
     # --- prioritize
 
     def prioritize(self, pod: Pod, left: Sequence[Feasible], nodes: NodeTable) -> tuple[ScoreCall, ...]:
-        """All at the same time, about the same nodes; one that fails gives no scores."""
+        """Call extenders at the same time, with the same nodes; one that fails gives no scores."""
         numbers = self.serving(ExtenderVerb.PRIORITIZE, pod)
         questions = tuple(self._about_nodes(ExtenderVerb.PRIORITIZE, number, pod, left, nodes) for number in numbers)
         replies = self._asked(questions) if questions else ()
@@ -196,7 +196,7 @@ class Extenders:
     # --- preempt
 
     def preempt(self, pod: Pod, candidates: tuple[Candidate, ...], nodes: NodeTable) -> Preempted:
-        """One after the other; each one's answer takes the candidates' place. `nodes` are all of the cluster."""
+        """Call extenders one after another; each answer replaces the candidates. `nodes` are all of the cluster."""
         calls: list[PreemptCall] = []
         for number in self.serving(ExtenderVerb.PREEMPT, pod):
             extender = self.configured[number]
@@ -228,7 +228,7 @@ class Extenders:
                 break
         return Preempted(calls=tuple(calls), candidates=candidates)
 
-    # --- asking
+    # --- calls
 
     def _one(self, question: ExtenderRequest) -> Reply:
         return self._asked((question,))[0]
@@ -289,7 +289,7 @@ def _whole(node: Feasible, objects: Objects, nodes: NodeTable) -> Mapping[str, o
 
 
 def as_victims(candidates: Sequence[Candidate], nodes: NodeTable) -> dict[str, Victims]:
-    """Candidates by name, as requests and answers have them."""
+    """Return candidates by node name, as in requests and answers."""
     return {
         nodes.cluster.names[candidate.node]: Victims(
             pods=tuple(nodes.pods.key(row) for row in candidate.victims), pdb_violations=candidate.pdb_violations
@@ -305,7 +305,7 @@ def _kept_by_extenders(
     whole: tuple[AnsweredNode, ...] | None,
     index: Mapping[str, ClusterRow],
 ) -> tuple[Feasible, ...]:
-    """The nodes that an answer leaves. Whole ones are taken as they are, asked about or not."""
+    """Return the nodes that an answer leaves. Whole nodes are accepted as they are, even if the request lacked them."""
     if extender.node_cache_capable and names is not None:
         known = {node.name: node for node in asked}
         strange = next((name for name in names if name not in known), None)
@@ -345,16 +345,16 @@ def _candidate(extender: Extender, name: str, answered: AnsweredVictims, nodes: 
     return Candidate(node=row, victims=victims, pdb_violations=answered.pdb_violations)
 
 
-# What extenders refused, as the verdicts of one more plugin: so that readers of verdicts read these too.
+# Extenders' rejections as the verdicts of an additional plugin, so readers of verdicts include them.
 
 EXTENDER = "Extender"
-"""As kube-scheduler calls all of them together (framework.ExtenderName)."""
+"""kube-scheduler's name for all extenders together (framework.ExtenderName)."""
 
 
 def with_refusals(outcome: FilterOutcome, nodes: NodeTable, trace: Trace) -> FilterOutcome:
-    """`outcome` is the plugins' on `nodes`.
+    """Add the extenders' rejections to `outcome`, the plugins' outcome on `nodes`.
 
-    A node that is in the running to the end has no verdict here, whatever an answer said of it.
+    A node that stays feasible to the end has no verdict here, whatever an answer reports about it.
     """
     left = frozenset(trace.left or ())
     statuses = [SUCCESS if name in left else _status(name, trace) for name in nodes.names]
@@ -387,7 +387,7 @@ def _status(name: str, trace: Trace) -> Status:
 
 
 def _refused(name: str, status: Status, trace: Trace) -> Finding:
-    """The last extender that named the node has the last word."""
+    """Return the finding for the last extender that named the node, which decides."""
     named = [call.extender for call in trace.filter if name in call.failed or name in call.failed_and_unresolvable]
     return RefusedByExtender(
         url=trace.urls[named[-1]],
@@ -396,14 +396,13 @@ def _refused(name: str, status: Status, trace: Trace) -> Finding:
     )
 
 
-# The nodes that extenders left, as score plugins see them, and the scores with what extenders add.
-#
-# A node that came back whole is taken as it was answered: it has the labels, taints and allocatable of the answer, and
-# no pods and no images. What PreScore collects from the whole cluster is not affected.
+# The nodes that extenders left, as score plugins see them, and the scores that extenders add. A whole node from an
+# answer is scored as answered: it has the answer's labels, taints, and allocatable, and no pods and no images. This
+# does not affect what PreScore collects from the whole cluster.
 
 
 def as_scored(framework: Framework, left: Sequence[Feasible]) -> tuple[Framework, NodeTable]:
-    """The framework that scores what is left, and the table of it, in the same order."""
+    """Return the framework that scores the remaining nodes, and their table in the same order."""
     answered = [node.answered.node for node in left if node.answered is not None]
     if not answered:
         return framework, framework.nodes.at(cluster_rows([node.row for node in left]))
@@ -414,7 +413,7 @@ def as_scored(framework: Framework, left: Sequence[Feasible]) -> tuple[Framework
 
 
 def with_extenders(scores: Scores, calls: Sequence[ScoreCall], urls: Sequence[str]) -> Scores:
-    """The totals with what each extender adds to them. `urls` are the extenders', as they may be shown."""
+    """Add each extender's scores to the totals. `urls` are the extenders' URLs as they can be shown."""
     names = scores.nodes.names
     added: dict[str, IntArray] = {}
     for call in calls:
@@ -427,17 +426,16 @@ def with_extenders(scores: Scores, calls: Sequence[ScoreCall], urls: Sequence[st
 
 def _sum(totals: IntArray, added: Mapping[str, IntArray]) -> IntArray:
     for column in added.values():
-        totals = totals + column  # beyond int64 as Go adds: around
+        totals = totals + column  # beyond int64, it wraps around as in Go
     return totals
 
 
-# The extenders' part of one scheduling cycle, between the plugins' filters and PostFilter.
-#
-# Upstream: findNodesThatFitPod, evaluateNominatedNode and prioritizeNodes in pkg/scheduler/schedule_one.go.
+# The extenders' part of one scheduling cycle, between the plugins' filters and PostFilter. Upstream:
+# findNodesThatFitPod, evaluateNominatedNode, and prioritizeNodes in pkg/scheduler/schedule_one.go.
 
 
 class Extended:
-    """Filled step by step as the cycle goes on; `judged` puts it into the finished cycle."""
+    """The extenders' part of a cycle, filled step by step; `judged` adds it to the finished cycle."""
 
     def __init__(self, framework: Framework, extenders: Extenders, pod: Pod) -> None:
         self._framework = framework
@@ -447,17 +445,17 @@ class Extended:
         self._calls: tuple[FilterCall, ...] = ()
         self._scores: tuple[ScoreCall, ...] = ()
         self._of_nominated: dict[str, Status] = {}
-        """Statuses from when the nominated node was tried; the plugins have the last word on them."""
+        """Statuses from the evaluation of the nominated node; the plugins' rejections override them."""
         self._statuses: dict[str, Status] = {}
         self._passed: tuple[str, ...] = ()
         self.left: tuple[Feasible, ...] | None = None
-        """What the extenders left of the nodes that passed the plugins; None where none was called."""
+        """The nodes that passed plugins and extenders; None if no extender was called."""
         self.error = ""
 
     def pass_nominated(self, node: ClusterRow) -> bool:
-        """Whether the extenders leave the nominated node, which is tried alone, before all others.
+        """Return whether the extenders leave the nominated node, which is evaluated alone, before all others.
 
-        A failure there is logged, and all nodes are evaluated.
+        If an extender fails, kube-scheduler logs that and evaluates all nodes.
         """
         if not self._extenders.are_asked:
             return True
@@ -468,7 +466,7 @@ class Extended:
         return not tried.error and bool(tried.left)
 
     def filter(self, feasible: NodeTable) -> None:
-        """Ask about the nodes that passed the plugins, if there are extenders and such nodes."""
+        """Call extenders for the nodes that passed the plugins, if there are both."""
         self._passed = feasible.names
         if not self._extenders.are_asked or not len(feasible):
             return
@@ -479,7 +477,8 @@ class Extended:
         self.left = filtered.left
 
     def score(self, state: CycleState) -> tuple[Decision, Scores | None]:
-        """The cycle's end where nodes are left: scores on what the extenders answered, and theirs on top."""
+        """Return the end of the cycle if nodes remain: the plugins' scores on the answered nodes plus the extenders'
+        scores."""
         assert self.left
         framework, left = self._framework, self.left
         scoring, nodes = as_scored(framework, left)
@@ -496,8 +495,8 @@ class Extended:
         return Decision(outcome=Outcome.SCHEDULED, best=cluster_rows(list(dict.fromkeys(best)))), scores
 
     def diagnosed(self, nodes: NodeTable, outcome: FilterOutcome) -> tuple[FilterOutcome, Counter[str], int]:
-        """The outcome as PostFilter sees it, how many nodes each reason was given for, and how many names have a status
-        at all. `outcome` is the plugins' on `nodes`."""
+        """Return the outcome as PostFilter sees it, the number of nodes for each reason, and the number of names with a
+        status. `outcome` is the plugins' outcome on `nodes`."""
         rejected = dict.fromkeys(nodes.names[index] for index in np.flatnonzero(~outcome.passed).tolist())
         statuses = {
             **{name: status for name, status in self._of_nominated.items() if name not in rejected},
@@ -515,7 +514,7 @@ class Extended:
         return outcome, told, len({*rejected, *statuses})
 
     def judged(self, cycle: Cycle) -> Cycle:
-        """The finished cycle with the extenders' part."""
+        """Return the finished cycle with the extenders' part."""
         trace = self._trace
         if not trace.called:
             return replace(cycle, extenders=trace)

@@ -1,4 +1,4 @@
-"""What is done to the objects of a cluster."""
+"""Changes of objects in a cluster: JSON patches, deletions, and new objects."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Change(Struct, frozen=True, kw_only=True):
     patch: tuple[Json, ...] = ()
     delete: bool = False
     orphan: bool = False
-    """The deletion leaves the pods of a workload as they are."""
+    """Whether the deletion of a workload keeps its pods (`kubectl delete --cascade=orphan`)."""
     create: Json | None = None
     subresource: str = ""
-    """`resize`: what a running pod's requests are changed by."""
+    """`resize`, which changes the requests of a running pod; empty for the object itself."""
     by: str = ""
-    """The controller that makes it once the others are made; empty if the user has to."""
+    """The controller that makes this change after the others; empty if you make it."""
 
     @property
     def document(self) -> ChangeDocument:
@@ -33,17 +33,17 @@ class Change(Struct, frozen=True, kw_only=True):
         return part_of(ChangeDocument, self, patch=self.patch if is_patch else None)
 
 
-# JSON patches (RFC 6902) on manifests: add, remove and replace.
+# JSON patches (RFC 6902) on manifests: add, remove, and replace.
 
 PatchDocument = TypeVar("PatchDocument", bound=object)
 
 
 class PatchError(Exception):
-    """An operation that does not go with the document."""
+    """An operation that cannot be applied to the document."""
 
 
 def apply_patch(document: PatchDocument, operations: Iterable[Mapping[str, object]]) -> PatchDocument:
-    """A copy with all operations done. Raises `PatchError`."""
+    """Return a copy with all operations applied. Raises `PatchError`."""
     made = copy.deepcopy(document)
     for one in operations:
         _apply(made, str(one.get("op")), str(one.get("path")), one.get("value"))
@@ -99,12 +99,12 @@ def _in_list(at: list[object], op: str, key: str, value: object, path: str) -> N
             raise PatchError(f'found the operation "{op}", allowed are add, remove and replace')
 
 
-# Records as JSON, and the operations that turn one into another.
+# Records as JSON, and the operations that turn one record into another.
 
 
 def pod_patch(before: Pod, after: Pod) -> Iterator[Json]:
-    """Operations that turn one pod into the other. Whole lists and maps are added, which replaces those that exist, so
-    that the patch applies to a manifest with and without the API server's defaults."""
+    """Yield the operations that turn one pod into the other. Whole lists and maps are added, which replaces existing
+    ones, so that the patch applies to a manifest with and without the API server's defaults."""
     for field, encoded in zip(PodSpec.__struct_fields__, PodSpec.__struct_encode_fields__, strict=True):
         old, new = getattr(before.spec, field), getattr(after.spec, field)
         if old == new:
@@ -115,7 +115,7 @@ def pod_patch(before: Pod, after: Pod) -> Iterator[Json]:
         elif field == "volumes":
             for index, (volume, other) in enumerate(zip(old, new, strict=True)):
                 if volume != other:
-                    # of a volume no more is known than what is read
+                    # records hold only the fields of a volume that are read
                     name = other.persistent_volume_claim.claim_name
                     yield add_operation(f"/spec/volumes/{index}/persistentVolumeClaim/claimName", name)
         elif new in (None, "", (), {}):
@@ -125,7 +125,7 @@ def pod_patch(before: Pod, after: Pod) -> Iterator[Json]:
 
 
 def pod_status_patch(before: Pod, after: Pod) -> Iterator[Json]:
-    """Operations on the status, which you cannot patch with the rest of the pod."""
+    """Yield operations on the status, which you cannot patch with the rest of the pod."""
     statuses = after.status.resource_claim_statuses
     if statuses != before.status.resource_claim_statuses:
         if before.status == type(before.status)():
@@ -142,7 +142,7 @@ def _container_patch(before: Container, after: Container, path: str) -> Iterator
 
 
 def node_patch(before: Node, after: Node) -> Iterator[Json]:
-    """Operations that turn one node into the other: cordon, taints, labels, amounts."""
+    """Yield the operations that turn one node into the other: cordon, taints, labels, and amounts."""
     if before.spec.unschedulable != after.spec.unschedulable:
         yield {"op": "add", "path": "/spec/unschedulable", "value": after.spec.unschedulable}
     if before.spec.taints != after.spec.taints:
@@ -163,7 +163,7 @@ def node_patch(before: Node, after: Node) -> Iterator[Json]:
 
 
 def annotations_patch(before: ObjectMeta, after: ObjectMeta) -> Iterator[Json]:
-    """Operations that add the annotations that come."""
+    """Yield operations that add the new annotations."""
     if not before.annotations and after.annotations:
         yield add_operation("/metadata/annotations", after.annotations)
         return
@@ -177,5 +177,5 @@ def add_operation(path: str, value: object) -> Json:
 
 
 def pointer(key: str) -> str:
-    """A key as a part of a JSON pointer (RFC 6901)."""
+    """Return a key as a part of a JSON pointer (RFC 6901)."""
     return key.replace("~", "~0").replace("/", "~1")

@@ -1,4 +1,5 @@
-"""A fix applied to the whole cluster: what is sent, what every controller does about it, and where the pods go then."""
+"""Trials of a fix on the whole cluster: the changes that are sent, the reactions of all controllers, and the nodes of
+the pods afterwards."""
 
 from __future__ import annotations
 
@@ -29,11 +30,11 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_REPLICAS = 500
-"""Of a workload whose rollout is tried; that of a larger one takes longer than an answer may."""
+"""The most replicas of a workload whose rollout is tried; a larger rollout takes longer than an answer may."""
 
 
 class ClusterTrial:
-    """The trials of the fixes of one pod, in the cluster in which they were found."""
+    """Trials of the fixes of one pod, in the cluster in which they were found."""
 
     def __init__(self, snapshot: Snapshot, setup: Setup, pod: Pod) -> None:
         self._setup = setup
@@ -46,8 +47,8 @@ class ClusterTrial:
 
     @cached_property
     def _without_made(self) -> tuple[Snapshot, dict[Workload, Manifest]]:
-        """The cluster without the pods that the question created, which are created again of a template that a fix
-        changes; and the manifest that the workload had before the question."""
+        """The cluster without the pods that the question created, and the manifest that the workload had before the
+        question. If a fix changes the template, these pods are created again from it."""
         known, snapshot = self._setup.snapshot, self._snapshot
         if known is None:
             return snapshot, {}
@@ -62,8 +63,8 @@ class ClusterTrial:
         return snapshot, {} if before is None else {self._workload: before}
 
     def _others(self, snapshot: Snapshot, known: Snapshot) -> dict[tuple[str, str, str], bytes]:
-        """The workloads without the pod's own, of which the cluster had no pod before the question: it is created with
-        the template that a fix changes."""
+        """Return the workloads without the pod's own, of which the cluster had no pod before the question: the trial
+        creates it with the template that a fix changes."""
         own = self._workload
         return {
             key: manifest
@@ -77,11 +78,14 @@ class ClusterTrial:
         return manifest is None or workloads.wanted_replicas(manifest) <= MOST_REPLICAS
 
     def outcome(self, steps: Sequence[Step], sent: Sequence[Change]) -> TrialOutcome:
-        """`sent` are the changes that you make; what components do about them by themselves is in the steps. Without a
-        shortfall where the pod, or one in its place, gets a node and no other pod loses its own, and where it cannot be
-        tried."""
+        """Return the outcome of a fix on the whole cluster.
+
+        `sent` are the changes that you make; `steps` also hold what components do by themselves. There is no shortfall
+        if the pod, or one in its place, gets a node and no other pod loses its own. There is none either if the fix
+        cannot be tried.
+        """
         if not sent or not self._is_small or self._setup.scheduler.config.extenders:
-            return TrialOutcome()  # extenders are asked about the pod itself, never about what is only tried
+            return TrialOutcome()  # extenders are asked only about the pod itself, never about a trial
         try:
             return self._tried(steps, sent)
         except NotAdmittedError as error:
@@ -127,7 +131,7 @@ class ClusterTrial:
 
     @cached_property
     def _simulator(self) -> Simulator:
-        """For every trial of the cluster as it is but for nodes, pods, and workloads."""
+        """The simulator of all trials that change only nodes, pods, and workloads."""
         return Simulator(self._snapshot, self._setup, SimulationOptions())
 
     def _change_nodes(self, proposal: Proposal, simulator: Simulator) -> None:
@@ -145,7 +149,7 @@ class ClusterTrial:
                     (index[node], [rows[one.victim.pod] for one in moves]) for node, moves in step.by_node().items()
                 )
 
-    # --- what is sent
+    # --- sending changes
 
     def _send(self, change: Change, pod: Pod, simulator: Simulator, by_hand: ClusterChanges) -> None:
         target = change.target
@@ -163,7 +167,7 @@ class ClusterTrial:
             self._put(pod, simulator)  # a custom resource, whose controller creates such a pod
 
     def _put(self, pod: Pod, simulator: Simulator) -> None:
-        """The pod as the fix has it, in place of the one that is there."""
+        """Replace the existing pod by the pod as the fix changes it."""
         row = simulator.row(pod.key)
         if row is not None:
             simulator.delete(row)
@@ -192,7 +196,7 @@ class ClusterTrial:
     # --- outcomes of the pods
 
     def _asked(self, simulator: Simulator) -> Iterator[str]:
-        """The pods that wait of the pod's own workload."""
+        """Yield the keys of the pending pods of the pod's own workload."""
         pods = simulator.pods
         for row in self._members(simulator):
             if pods.node[row] < 0:
@@ -207,7 +211,7 @@ class ClusterTrial:
 
     @staticmethod
     def _landings(simulator: Simulator, before: Snapshot, steps: Sequence[Step]) -> Iterator[Landing]:
-        """An evicted pod keeps its row for the one that is created in its place."""
+        """Yield the landings of pods that controllers create. The pod that replaces an evicted one keeps its row."""
         owners, pods, rows = Owners(before), simulator.pods, before.pods.rows
         by_controller: dict[str, list[int]] = {}
         for step in steps:
@@ -224,7 +228,7 @@ class ClusterTrial:
 
     @staticmethod
     def _budgets(before: Snapshot, steps: Sequence[Step]) -> Iterator[BudgetUse]:
-        """Of the pods that you delete: `kubectl delete` does not ask budgets."""
+        """Yield the budgets of the pods that you delete: `kubectl delete` does not check budgets."""
         gone = {key for step in steps for key in _deleted_by_you(step)}
         rows = [row for key in gone if (row := before.pods.rows.get(key)) is not None]
         for budget in budgets_of(before, before) if rows else ():
@@ -242,7 +246,7 @@ class ClusterTrial:
         rollout, refused = manager.rollout_of(workload), manager.refused.get(workload)
         row = simulator.row(self._pod.key)
         if row is not None and row not in simulator.queue.queued and pods.node[row] < 0:
-            return None  # no scheduler of the configuration takes it
+            return None  # no scheduler of the configuration schedules it
         if row is not None and not self._patches(sent):
             is_placed = bool(pods.node[row] >= 0)
         else:
@@ -292,7 +296,7 @@ def _deletion(workload: Workload) -> ClusterChange:
 
 
 def _workload_of(snapshot: Snapshot, pod: Pod) -> Workload:
-    """Of a pod that the cluster does not have."""
+    """Return the workload of a pod that the cluster does not have."""
     owner, metadata = template_owner(snapshot, pod), pod.metadata
     if owner is None:
         return Workload("Pod", metadata.namespace, metadata.name)

@@ -1,4 +1,4 @@
-"""Why nothing that was tried lets the pod in, as far as that can be said."""
+"""Why no change that was tried makes the pod schedulable, as far as that is known."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from kschedx.render.wording import count
 
 NOTHING_TO_FIX = (Outcome.SCHEDULED, Outcome.UNDECIDED, Outcome.ERROR)
 MOST_RULES = 2000
-"""Conditions of a pod above which nothing is tried: they are generated, and each trial evaluates all."""
+"""The most conditions of a pod for which fixes are tried. Programs generate pods with more, and each trial evaluates
+all conditions."""
 
 CONTROLLERS: Mapping[str, str] = {
     "kueue.x-k8s.io/": "Kueue",
@@ -36,19 +37,19 @@ CONTROLLERS: Mapping[str, str] = {
     "karpenter.sh/": "Karpenter",
     "jobset.x-k8s.io/": "JobSet",
 }
-"""Prefixes of gates that a controller lifts when the pod's turn has come: to remove one is to jump a queue."""
+"""Prefixes of gates that a controller removes when it admits the pod: removing one by hand bypasses a queue."""
 
 
 class DeadEnd(Struct, frozen=True, kw_only=True):
     text: str
     findings: tuple[Finding, ...] = ()
-    """What it comes from; their headlines complete the text."""
+    """The findings behind the text; their headlines complete it."""
     is_untold: bool = False
-    """Every change that was tried leaves something that rejects the pod."""
+    """Whether the cause is unknown: after every change that was tried, something still rejects the pod."""
 
 
 def gate_of_controller(gates: Iterable[str]) -> tuple[str, str] | None:
-    """The first gate that a controller removes, and the controller."""
+    """Return the first gate that a controller removes, and the controller."""
     for gate in gates:
         for prefix, controller in CONTROLLERS.items():
             if gate.startswith(prefix):
@@ -57,7 +58,8 @@ def gate_of_controller(gates: Iterable[str]) -> tuple[str, str] | None:
 
 
 def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> DeadEnd | None:
-    """Where `find_fixes` found none that is verified; None where there is nothing to fix, or nothing can be said."""
+    """Return why `find_fixes` found no verified fix; None if there is nothing to fix, or if the cause is
+    undecidable."""
     if cycle.outcome in NOTHING_TO_FIX:
         return None
     rules = conditions_of(cycle.pod.spec)
@@ -80,7 +82,7 @@ def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> DeadEnd | None:
 
 
 def conditions_of(spec: PodSpec) -> int:
-    """How many conditions a pod has on where it goes."""
+    """Return the number of conditions that a pod sets on its placement."""
     affinity = spec.affinity
     count = len(spec.node_selector) + len(spec.tolerations) + len(spec.topology_spread_constraints)
     if affinity is None:
@@ -97,7 +99,7 @@ def conditions_of(spec: PodSpec) -> int:
 
 
 def find_dead_end(situation: Situation) -> DeadEnd:
-    """`situation` is where the pod stands as it is."""
+    """Return why no fix helps; `situation` is that of the pod without changes."""
     for finding in _findings(situation):
         match finding:
             case ClaimNotFound(ephemeral=True) | ClaimNotOwned():

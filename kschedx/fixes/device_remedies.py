@@ -47,8 +47,8 @@ from kschedx.kube.typos import meant_by
 from kschedx.render.wording import count
 
 _TRIED = 3
-"""Ways to free the devices of a node, and classes of a claim of which only the name is known; which of them do is for
-the trial to say."""
+"""The most ways to free the devices of a node, and the most device classes for a claim of which only the name is known.
+The trial decides which of them help."""
 
 DeviceProblem = (
     InsufficientDevices
@@ -117,8 +117,8 @@ def _is_used_by_others(claim: ResourceClaim, place: Candidate) -> bool:
 
 
 def _is_own(consumer: ResourceClaimConsumerReference, place: Candidate) -> bool:
-    """Whether that is the pod itself, its group, or a pod that is gone, for which kube-controller-manager gives the
-    claim up."""
+    """Whether the consumer is the pod itself, its group, or a deleted pod, whose reservation kube-controller-manager
+    removes."""
     pod = place.pod
     if consumer.resource == "podgroups":
         group = pod.spec.scheduling_group
@@ -129,7 +129,7 @@ def _is_own(consumer: ResourceClaimConsumerReference, place: Candidate) -> bool:
 
 
 def _in_use(claim: ResourceClaim, place: Candidate) -> Iterator[s.Step]:
-    """The pods that have it go first."""
+    """Yield the deletion of the other pods that use the claim, which has to come first."""
     others = tuple(f"{one.resource}/{one.name}" for one in claim.status.reserved_for if not _is_own(one, place))
     rows = _pods(claim.key, others, place)
     if rows and stay_gone(rows, place.situation):
@@ -146,19 +146,19 @@ def _claim(key: str, spec: ResourceClaimSpec, owner: OwnerReference | None = Non
 
 
 def _anew(claim: ResourceClaim, spec: ResourceClaimSpec, owner: OwnerReference | None = None) -> ResourceClaim:
-    """The claim as it would be if it were created now: not allocated."""
+    """Return the claim as a new one: not allocated."""
     made = _claim(claim.key, spec, owner or claim.metadata.controller)
     return replace(made, metadata=replace(made.metadata, uid="", labels=claim.metadata.labels))
 
 
 def _nearly_called(key: str, known: Iterable[str]) -> str:
-    """An object of the same namespace with a similar name, `namespace/name`; empty where there is none."""
+    """Return an object of the same namespace with a similar name, as `namespace/name`; empty if there is none."""
     namespace = key.partition("/")[0]
     return meant_by(key, sorted(one for one in known if one.startswith(f"{namespace}/")))
 
 
 def _guesses(place: Candidate) -> Iterator[ResourceClaimSpec]:
-    """One device of each class that exists."""
+    """Yield specs with one device of each existing class."""
     for name in sorted(place.snapshot.devices.classes)[:_TRIED]:
         exactly = ExactDeviceRequest(device_class_name=name, allocation_mode=AllocationMode.EXACT_COUNT, count=1)
         yield ResourceClaimSpec(devices=DeviceClaim(requests=(DeviceRequest(name="device", exactly=exactly),)))
@@ -200,7 +200,8 @@ def _of_class(spec: ResourceClaimSpec, wrong: str, meant: str) -> ResourceClaimS
 
 
 def _fewer(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
-    """As many devices as are free; one instead of all where another request wants some of them too."""
+    """Yield claims that request only as many devices as are free, or one device instead of all if another request needs
+    some of them as well."""
     short = finding.shortages[0] if len(finding.shortages) == 1 else None
     if short is not None and short.wanted is not None and 0 < short.free < short.wanted:
         yield from _asking_for(short.claim, short.request, short.free, place)
@@ -231,7 +232,8 @@ def _asking_for(key: str, name: str, number: int, place: Candidate) -> Iterator[
 
 
 def _wider(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
-    """Any device of the class, for one request or for all that lack devices; devices that need not go together."""
+    """Yield claims with fewer conditions: any device of the class, for one request or for all that lack devices, or
+    devices without constraints between them."""
     lacking: dict[str, list[str]] = {}
     for short in finding.shortages:
         if short.stage != "none":
@@ -267,7 +269,7 @@ def _changed(claim: ResourceClaim, spec: ResourceClaimSpec, title: str) -> s.Ste
 
 
 def _wider_classes(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
-    """A class that devices are in reach of and none is of, with no selector but its driver."""
+    """Yield a class without selectors except for its driver, if devices are in reach but none belongs to the class."""
     devices = place.snapshot.devices
     for name in dict.fromkeys(one.device_class for one in finding.shortages if one.stage == "other-class"):
         before = devices.classes.get(name)
@@ -288,7 +290,7 @@ def _wider_classes(finding: InsufficientDevices, place: Candidate) -> Iterator[s
 
 
 def _published(finding: InsufficientDevices, place: Candidate) -> Iterator[s.OfferDevices]:
-    """On a node whose labels name the hardware of a driver that publishes nothing."""
+    """Yield the devices of a driver that publishes none, on a node whose labels name the driver's hardware."""
     classes = dict.fromkeys(one.device_class for one in finding.shortages if one.stage == "none")
     drivers = [one.driver for name in classes for one in unpublished(place.snapshot, name)]
     label = next(filter(None, (hardware_label(driver, place.node) for driver in drivers if driver)), "")
@@ -304,7 +306,7 @@ def _without_capacity(request: DeviceRequest, name: str) -> DeviceRequest:
 
 
 def _unselective(request: DeviceRequest, names: Sequence[str]) -> DeviceRequest:
-    """Without selectors, where it or its alternative (`request/alternative`) is among the names."""
+    """Return the request without selectors, if it or its alternative (`request/alternative`) is among the names."""
     exactly = request.exactly
     if exactly is not None and request.name in names:
         exactly = replace(exactly, selectors=())
@@ -314,11 +316,11 @@ def _unselective(request: DeviceRequest, names: Sequence[str]) -> DeviceRequest:
     return replace(request, exactly=exactly, first_available=alternatives)
 
 
-# --- the pods that have them
+# --- pods that use devices
 
 
 def _free(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
-    """Delete the pod of the lowest priority that has enough of them, or the fewest pods."""
+    """Yield the deletion of the pod with the lowest priority that uses enough devices, or of the fewest pods."""
     if not finding.shortages or any(_lacking(one) is None for one in finding.shortages):
         return
     held: Counter[int] = Counter()
@@ -342,13 +344,13 @@ def _free(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
 
 
 def _lacking(short: DeviceShortage) -> int | None:
-    """How many devices would have to be given up; None where that would not do."""
+    """Return how many devices have to be freed; None if freeing devices does not suffice."""
     wanted = short.matching if short.wanted is None else short.wanted
     return wanted - short.free if short.stage == "taken" and wanted <= short.free + len(short.holders) else None
 
 
 def _pods(claim: str, consumers: tuple[str, ...], place: Candidate) -> list[int]:
-    """Rows of the pods that use a claim; none where one of them may not go, or is not known."""
+    """Return the rows of the pods that use a claim; empty if one of them may not be evicted or is unknown."""
     pods = place.snapshot.pods
     namespace = claim.partition("/")[0]
     rows = []

@@ -1,4 +1,4 @@
-"""Pods whose deletion makes room: whom an expert would give up, and whom not."""
+"""Pods whose deletion makes room for the pod, and pods that no fix may evict."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from kschedx.snapshot.snapshot import Snapshot
 SYSTEM_NAMESPACE = "kube-system"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 STOPPED = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job")
-"""What makes no pod any more once it wants none; a Job, once it is gone."""
+"""Kinds of workloads that create no more pods when they are scaled to 0; a Job, when it is deleted."""
 
 
 def can_evict(row: int, situation: Situation) -> bool:
-    """Whether a pod may be proposed for eviction: not one of higher priority or that the cluster needs, nor one of a
-    DaemonSet or identical to the pod, which would be recreated at once."""
+    """Whether a pod may be proposed for eviction. It may not if it has a higher priority or is critical for the
+    cluster. Pods of a DaemonSet and of the pod's own workload may not either: they would be recreated at once."""
     pods = situation.snapshot.pods
     priority = int(pods.priorities[row])
     if priority > situation.pod.priority or priority >= SYSTEM_CRITICAL or pods.namespaces[row] == SYSTEM_NAMESPACE:
@@ -38,7 +38,7 @@ def can_evict(row: int, situation: Situation) -> bool:
 
 
 def _is_twin(row: int, situation: Situation) -> bool:
-    """Whether the pod's own workload has made it."""
+    """Whether the pod in the row belongs to the pod's own workload."""
     pods, metadata = situation.snapshot.pods, situation.pod.metadata
     if pods.namespaces[row] != metadata.namespace:
         return False
@@ -47,7 +47,7 @@ def _is_twin(row: int, situation: Situation) -> bool:
 
 
 def is_terminating(row: int, situation: Situation) -> bool:
-    """Whether it is being deleted already."""
+    """Whether the pod is being deleted already."""
     return bool(situation.snapshot.pods.deletion_timestamps[row])
 
 
@@ -56,8 +56,8 @@ def _is_daemon(owners: Sequence[OwnerReference]) -> bool:
 
 
 def stay_gone(rows: Iterable[int], situation: Situation) -> bool:
-    """No controller puts one of these pods back on its node at once: a replacement comes behind this pod in the queue,
-    has room elsewhere, or is not created."""
+    """Whether no controller recreates one of these pods on its node at once: a replacement is behind this pod in the
+    queue, has room elsewhere, or is not created."""
     pods = situation.snapshot.pods
     for row in rows:
         owned = any(owner.controller and owner.kind != "Job" for owner in pods.owners[row])
@@ -81,7 +81,8 @@ def deletion(rows: Iterable[int], snapshot: Snapshot, *, node: str = "") -> s.De
 
 
 def awaiting(rows: Sequence[int], snapshot: Snapshot, *, node: str = "") -> s.AwaitTermination:
-    """Pods that are being deleted; where their node is unreachable, no kubelet ends that."""
+    """Return the wait for pods that are being deleted. If their node is unreachable, no kubelet finishes the
+    deletion."""
     pods, cluster = snapshot.pods, snapshot.cluster
     lost = {name for row in rows if _is_lost(cluster.nodes[cluster.index[name := pods.node_names[row]]])}
     lost_node = lost.pop() if len(lost) == 1 else ""
@@ -112,12 +113,13 @@ def _controller_name(row: int, snapshot: Snapshot) -> str:
 
 
 def delete_named(key: str, place: Candidate) -> Iterator[s.Step]:
-    """`key` is `namespace/name`."""
+    """Yield the deletion of one pod; `key` is `namespace/name`."""
     yield from delete_all([key], 1, place)
 
 
 def delete_all(names: Sequence[str], count: int, place: Candidate) -> Iterator[s.Step]:
-    """Where all the pods in the way are known by name, few, and may go, or go already."""
+    """Yield the deletion of the `count` pods in the way, if `names` lists all of them and all may be evicted; or the
+    wait for them if all are being deleted."""
     rows = tuple(row for name in names if (row := place.snapshot.pods.rows.get(name)) is not None)
     if not rows or len(rows) != count:
         return
@@ -129,7 +131,8 @@ def delete_all(names: Sequence[str], count: int, place: Candidate) -> Iterator[s
 
 
 def stop_holder(key: str, place: Candidate) -> tuple[s.Step, ...]:
-    """Of what one pod at a time may have: where another would come and want the same, nothing makes it any more."""
+    """Return the step that frees what only one pod at a time may use, if its holder may be evicted. If possible, it
+    stops the workload, since a recreated pod would use the same again."""
     row = place.snapshot.pods.rows.get(key)
     if row is None:
         return ()
@@ -139,7 +142,8 @@ def stop_holder(key: str, place: Candidate) -> tuple[s.Step, ...]:
 
 
 def take_from_holder(key: str, place: Candidate) -> tuple[s.Step, ...]:
-    """The same of a more important pod, where the cluster itself does not depend on it."""
+    """Return the same step for a holder of any priority, unless it is critical for the cluster, or belongs to a
+    DaemonSet or the pod's own workload."""
     pods = place.snapshot.pods
     row = pods.rows.get(key)
     if row is None or int(pods.priorities[row]) >= SYSTEM_CRITICAL:
@@ -154,7 +158,8 @@ def _taken_from(row: int, place: Candidate) -> tuple[s.Step, ...]:
 
 
 def _stopped(row: int, snapshot: Snapshot) -> s.StopWorkload | None:
-    """Where the snapshot has what makes the pod, and it makes no other."""
+    """Return the step that stops the pod's workload, if the snapshot has the workload and this is its only assigned
+    pod."""
     pods = snapshot.pods
     controller = controlling_owner(row, snapshot)
     above = workload_above(controller, pods.labels[row])
@@ -181,15 +186,15 @@ def controlling_owner(row: int, snapshot: Snapshot) -> OwnerReference | None:
     return next((one for one in snapshot.pods.owners[row] if one.controller), None)
 
 
-# Moving pods, as `simulate.moves` finds them.
+# Moving pods, as `simulate.moves` finds moves.
 
 MOST_NODES = 3
 MOST_TRIALS = 60
-"""Sets of pods."""
+"""The most sets of pods that are tried."""
 
 
 def moves(situation: Situation) -> Iterator[s.MovePods]:
-    """On the nearest nodes that lack nothing but room."""
+    """Yield moves that make room on the nearest nodes that lack nothing but room."""
     places = (
         Place(node=situation.nodes.cluster_row(row), findings=tuple(group.exemplar.findings))
         for group in situation.groups
@@ -212,17 +217,17 @@ def moves(situation: Situation) -> Iterator[s.MovePods]:
         )
 
 
-# What preemption does: for the pod as it is, and for a DaemonSet's pod that is given a priority.
-#
-# A DaemonSet's pod has one node. Where that is full of pods that are no less important, another node is no help.
+# Preemption: for the pod as it is, and for a DaemonSet's pod with a higher priority class. A DaemonSet's pod has one
+# node. If that node is full of pods with no lower priority, another node does not help.
 
 NODE_CRITICAL = BUILT_IN_CLASSES["system-node-critical"]
 MOST_CLASSES = 3
-"""Priority classes that are tried, the lowest first."""
+"""The most priority classes that are tried, the lowest first."""
 
 
 def preemption(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
-    """What kube-scheduler is about to do by itself; on one of the best nodes, where it picks by chance."""
+    """Yield the preemption that kube-scheduler is about to do by itself; on one of the best nodes, if it picks by
+    chance."""
     result = cycle.post_filter
     if result is None or not result.candidates:
         return
@@ -235,7 +240,7 @@ def preemption(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
 
 
 def preemption_of_daemon_pod(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
-    """With the lowest priority class that lets it take what it needs of its node."""
+    """Yield preemption with the lowest priority class that gives a DaemonSet's pod enough of its node."""
     has_candidates = cycle.post_filter is not None and cycle.post_filter.candidates
     if not is_of_a_daemon_set(start.pod) or has_candidates or not start.status.is_success:
         return
@@ -250,7 +255,7 @@ def preemption_of_daemon_pod(cycle: Cycle, start: Situation) -> Iterator[Proposa
             return
         found = tuple(preemption(then, replace(start, proposal=raised)))
         if any(_is_sibling(row, start.pod, start.snapshot) for one in found for row in _victims(one, start.snapshot)):
-            return  # its rollout replaces that pod
+            return  # the rollout replaces that pod
         if found:
             yield from found
             return
@@ -265,7 +270,8 @@ def is_of_a_daemon_set(pod: Pod) -> bool:
 
 
 def _classes(start: Situation) -> tuple[PriorityClass, ...]:
-    """Those above the pod's own; of the cluster's own pods the one that is there for what every node needs."""
+    """Return the preempting classes above the pod's own: the lowest ones and system-node-critical. A pod in kube-system
+    gets only system-node-critical, which is meant for what every node needs."""
     if start.pod.metadata.namespace == SYSTEM_NAMESPACE:
         return (NODE_CRITICAL,) if start.pod.priority < NODE_CRITICAL.value else ()
     above = [
@@ -277,15 +283,15 @@ def _classes(start: Situation) -> tuple[PriorityClass, ...]:
     return (*lowest, NODE_CRITICAL)
 
 
-# Remedies for a pod of a rollout that waits for what the pods before it hold: their node's room, a port, a volume.
+# Remedies for a pending pod of a rollout that needs what the old pods use: room on their node, a port, or a volume.
 
 MOST_OLD = 4
-"""Old pods that are tried, each on a node of its own."""
+"""The most old pods that are tried, each on a different node."""
 
 
 def taking_old_first(situation: Situation) -> Iterator[tuple[s.Step, ...]]:
-    """Where a Deployment creates a new pod before it deletes an old one. It deletes unavailable old pods first; while
-    there are some, no other goes, so that their nodes have to be repaired as well."""
+    """Yield steps with which a workload deletes an old pod first, if it now creates a new pod first. A Deployment
+    deletes unavailable old pods before others, so their nodes have to be repaired as well."""
     snapshot, pod = situation.snapshot, situation.pod
     owner = template_owner(snapshot, pod)
     if owner is not None and owner.kind == "DaemonSet" and _surges(owner, "updateStrategy", default="0"):
@@ -313,7 +319,7 @@ def _taking(rows: tuple[int, ...], owner: Owner, snapshot: Snapshot) -> s.TakeOl
 
 
 def _is_sibling(row: int, pod: Pod, snapshot: Snapshot) -> bool:
-    """Whether the pod has the same controller."""
+    """Whether the pod in the row has the same controller."""
     owner = pod.metadata.controller
     return owner is not None and any(
         (one.controller, one.kind, one.name) == (True, owner.kind, owner.name) for one in snapshot.pods.owners[row]
@@ -321,7 +327,7 @@ def _is_sibling(row: int, pod: Pod, snapshot: Snapshot) -> bool:
 
 
 def _is_available(row: int, snapshot: Snapshot) -> bool:
-    """As far as its condition and its node show."""
+    """Whether the pod is available, as far as its condition and its node show."""
     pods = snapshot.pods
     ready = next((one.status for one in pods.statuses[row].conditions if one.type == "Ready"), "True")
     return ready == "True" and not any(map(taken_away_by, _node_of(row, snapshot).spec.taints))
@@ -338,7 +344,7 @@ def _node_of(row: int, snapshot: Snapshot) -> Node:
 
 
 def _surges(owner: Owner, field: str, *, default: str = "25%") -> bool:
-    """The workload is in the snapshot and says nothing of an old pod that goes first."""
+    """Whether the workload is in the snapshot and creates a new pod before it deletes an old one."""
     spec = owner.manifest.get("spec")
     if not isinstance(spec, dict):
         return False
@@ -355,7 +361,7 @@ def _is_single(owner: Owner) -> bool:
 
 
 def _old_pods(snapshot: Snapshot, owner: Owner, namespace: str, own: str) -> Iterator[int]:
-    """Those of the Deployment's other ReplicaSets that have a node."""
+    """Yield the rows of assigned pods that belong to the Deployment's other ReplicaSets."""
     pods = snapshot.pods
     for row in range(len(pods)):
         if pods.namespaces[row] != namespace or pods.node[row] < 0:

@@ -1,5 +1,5 @@
-"""The devices of a node that would do: copies of those that the cluster has and those that claims describe, as few as
-do."""
+"""Nodes that would fit the pod, and their devices: copies of the cluster's devices, or devices as claims describe them,
+as few as suffice."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ from kschedx.kube.types import Node, NodeStatus, ObjectMeta, Pod, PodAffinity
 MOST_KINDS = 6
 MOST_OF_A_KIND = 2 * MAX_DEVICES_OF_CLAIM
 MOST_OF_A_SLICE = 128
-"""What an API server takes in one ResourceSlice."""
+"""The most devices that the API server accepts in one ResourceSlice."""
 
 
 class DeviceKind:
-    """Devices that differ in nothing but their name."""
+    """Devices that differ only in their names."""
 
     def __init__(self, driver: str, device: Device) -> None:
         self.driver = driver
@@ -71,13 +71,13 @@ class DeviceKind:
 
 
 def needs_devices(situation: Situation) -> bool:
-    """Whether the pod has claims, or asks for extended resources that devices stand for."""
+    """Whether the pod has claims, or requests extended resources that devices provide."""
     lacking = (one for group in situation.groups for one in group.exemplar.findings)
     return bool(situation.pod.spec.resource_claims) or any(isinstance(one, InsufficientDevices) for one in lacking)
 
 
 def device_kinds(situation: Situation) -> tuple[DeviceKind, ...]:
-    """What the cluster has, those that stand alone: no partitions, nothing that is shared or tainted."""
+    """Return the cluster's kinds of devices, without their nodes, taints, consumed counters, and binding conditions."""
     found = {kind.key: kind for kind in _known(situation)}
     return tuple(found.values())[:MOST_KINDS]
 
@@ -101,7 +101,7 @@ def _known(situation: Situation) -> Iterator[DeviceKind]:
 
 
 def wanted_devices(situation: Situation) -> int:
-    """How many devices the pod's claims ask for, at most; one where they ask for all that match."""
+    """Return the most devices that the pod's claims request; a request for all matching devices counts as one."""
     total = sum(_count(request) for claim in _claims(situation) for request in claim.spec.devices.requests)
     return max(1, min(total, MOST_OF_A_KIND))
 
@@ -123,7 +123,7 @@ def _count(request: DeviceRequest) -> int:
 
 
 def slices_with(kinds: Mapping[DeviceKind, int], node: str) -> Iterator[ResourceSlice]:
-    """What the drivers of a node would publish: so many of each kind."""
+    """Yield what the drivers of a node would publish for these numbers of devices."""
     by_driver: dict[str, list[Device]] = {}
     for kind, count in kinds.items():
         devices = by_driver.setdefault(kind.driver, [])
@@ -141,7 +141,7 @@ def slices_with(kinds: Mapping[DeviceKind, int], node: str) -> Iterator[Resource
             )
 
 
-# --- what claims describe
+# --- devices as claims describe them
 
 _STRING = r"""["']([^"']*)["']"""
 _MEMBER = rf"\[{_STRING}\]\s*(?:\.\s*(\w+)|\[{_STRING}\])"
@@ -151,18 +151,18 @@ _CAPACITY = re.compile(rf"device\.capacity{_MEMBER}\s*\.\s*(?:compareTo|isGreate
 
 
 class _Asked(Struct, frozen=True, kw_only=True):
-    """What a request compares devices to, and how many it is for."""
+    """The attributes and capacity with which a request compares devices, and the number that it requests."""
 
     driver: str
     device: Device
     count: int
     takes_all: bool
-    """Devices of others must not be among those."""
+    """Whether the request is for all matching devices, so that the devices of other requests must not match it."""
 
 
 def described_devices(situation: Situation) -> dict[DeviceKind, int]:
-    """A device as each request and its class compare devices to, as often as it is asked for. It is a guess: the trial
-    says whether it is one of those that are asked for."""
+    """Return one device for each request, with the values that the request and its class compare devices with, and the
+    requested number. It is a guess: the trial decides whether the request matches the device."""
     asked = tuple(_asked(situation))
     found: dict[str, tuple[DeviceKind, int]] = {}
     for one in asked:
@@ -233,8 +233,8 @@ def _qualified(domain: str, name: str, driver: str) -> str:
 
 
 def _base(driver: str, asked: Sequence[_Asked], situation: Situation) -> Device:
-    """What a driver's devices have, so that every expression can be worked out: of one that there is, or all that is
-    compared."""
+    """Return a device of the driver with every attribute that expressions need: an existing one, or one with all
+    compared values."""
     for known in _known(situation):
         if known.driver == driver:
             return known.device
@@ -245,17 +245,16 @@ def _base(driver: str, asked: Sequence[_Asked], situation: Situation) -> Device:
     )
 
 
-# The node that would do: labels, amounts and devices of a smallest new node on which the pod passes.
-#
-# What the pod asks of a node is read from the pod and its volumes. In which zone the node is to stand is taken from the
-# nodes that are there; which of them is right is for the trial to say.
+# The node that would fit: labels, amounts, and devices of a smallest new node on which the pod passes. The requirements
+# are read from the pod and its volumes. The zone is taken from existing nodes, and the trial decides which one is
+# right.
 
 MOST_MODELS = 6
-"""Nodes after which a new one is modelled: each stands in another domain, or has other devices."""
+"""The most existing nodes that serve as models: each is in another domain, or has other devices."""
 MOST_COPIES = 4
-"""Nodes of which one more is tried."""
+"""The most existing nodes of which a copy is tried."""
 PODS = "110"
-"""kubelet's own default of how many pods a node takes."""
+"""The kubelet's default for the number of pods on a node."""
 
 
 FULLNESS = (
@@ -269,8 +268,8 @@ FULLNESS = (
 
 
 def is_only_full(findings: Iterable[Finding]) -> bool:
-    """Whether an empty node of the same kind would take the pod, as far as the kinds of the findings say: what is in
-    the way are other pods on this one node. A node that has nothing of a resource is of another kind."""
+    """Whether an empty node like this one would fit the pod, as far as the kinds of the findings show: only other pods
+    on this node are in the way. A node without any of a resource does not count."""
     return all(
         (isinstance(one, FULLNESS) and not (isinstance(one, InsufficientResource) and not one.allocatable))
         or (isinstance(one, PodAntiAffinityConflict | ExistingAntiAffinityConflict) and one.topology_key == HOSTNAME)
@@ -279,8 +278,8 @@ def is_only_full(findings: Iterable[Finding]) -> bool:
 
 
 def one_more_of_full(situation: Situation) -> Iterator[s.AddNode]:
-    """An empty node like one that meets every constraint of the pod and is only full; nodes that offer nothing which
-    the pod does not request come first."""
+    """Yield empty nodes like those that meet every constraint of the pod and are only full. Nodes without resources
+    that the pod does not request come first."""
     asked = pod_request(situation.pod.spec, situation.pod.status, situation.scheduler.nodes.options).amounts
     full = [
         situation.nodes.node(group.exemplar.row)
@@ -299,7 +298,7 @@ def _is_of_control_plane(node: Node) -> bool:
 
 
 def _is_special(node: Node, asked: Mapping[str, int]) -> bool:
-    """It offers a resource that the pod does not request."""
+    """Whether the node offers an extended resource that the pod does not request."""
     return any(
         is_extended_resource(name) and str(amount) != "0" and not asked.get(name)
         for name, amount in node.status.allocatable.items()
@@ -307,7 +306,7 @@ def _is_special(node: Node, asked: Mapping[str, int]) -> bool:
 
 
 def _one_more(node: Node, situation: Situation) -> s.AddNode:
-    """Under a name of its own; annotations, instance, times, and what is wrong with it now are those of the old one."""
+    """Return a copy of the node under a new name, without its annotations, instance, times, and current faults."""
     name = _free_name(f"{node.name}-new", situation)
     labels = {**node.metadata.labels, HOSTNAME: name}
     conditions = tuple(replace(one, last_transition_time=None, reason="", message="") for one in node.status.conditions)
@@ -322,8 +321,8 @@ def _one_more(node: Node, situation: Situation) -> s.AddNode:
 
 
 def nodes_of_a_pool(situation: Situation, node: Node) -> Iterator[s.AddNode]:
-    """A node that an autoscaler makes like `node`, in each zone of the cluster where that is open; one whose size is
-    open has what the pod needs."""
+    """Yield nodes that an autoscaler adds like `node`: one in each zone of the cluster if the zone is open. If the size
+    is open, the node has what the pod requests."""
     name = _free_name(f"{node.name}-new", situation)
     labels = {**node.metadata.labels, HOSTNAME: name}
     zones = {value for value in situation.snapshot.cluster.label(ZONE).values if value is not None}
@@ -336,7 +335,7 @@ def nodes_of_a_pool(situation: Situation, node: Node) -> Iterator[s.AddNode]:
 
 
 def nodes_that_would_do(situation: Situation) -> Iterator[s.AddNode]:
-    """Candidates: one more of those that there are, then the most plain ones."""
+    """Yield candidates: copies of existing nodes first, then the plainest nodes."""
     pod = situation.pod
     keys = tuple(sorted({*_topology_keys(pod), *_topology_keys_of_profile(situation), *_keys_of_all(situation)}))
     special = _with_devices(situation, keys) if needs_devices(situation) else islice(_copies(situation), MOST_COPIES)
@@ -344,7 +343,8 @@ def nodes_that_would_do(situation: Situation) -> Iterator[s.AddNode]:
 
 
 def _copies(situation: Situation) -> Iterator[s.AddNode]:
-    """Of the nearest node of each group that has as much as the pod asks for, and nothing special besides."""
+    """Yield a copy of the nearest node of each group that has as much as the pod requests, and no other extended
+    resource."""
     cluster = situation.snapshot.cluster
     asked = pod_request(situation.pod.spec, situation.pod.status, situation.scheduler.nodes.options).amounts
     known = {name: column for column, name in enumerate(cluster.resources.names)}
@@ -359,8 +359,8 @@ def _copies(situation: Situation) -> Iterator[s.AddNode]:
 
 
 def _with_devices(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
-    """A node with enough of every kind of device, or with those that claims describe; `fewer_devices` takes away what
-    is not needed."""
+    """Yield nodes with enough devices of every kind, or with those that claims describe; `fewer_devices` removes those
+    that are not needed."""
     kinds = device_kinds(situation)
     count = min(wanted_devices(situation), MOST_OF_A_SLICE // max(len(kinds), 1))
     described = described_devices(situation)
@@ -373,7 +373,7 @@ def _with_devices(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.Add
 
 
 def _new_attributes(situation: Situation) -> Iterator[str]:
-    """What selectors compare devices to, and no device of the cluster has: `productName=H100`."""
+    """Yield values that selectors compare devices with and that no device of the cluster has: `productName=H100`."""
     known = [kind.device for kind in _known(situation)]
     for one in _asked(situation):
         for key, value in one.device.attributes.items():
@@ -383,7 +383,7 @@ def _new_attributes(situation: Situation) -> Iterator[str]:
 
 
 def fewer_devices(step: s.AddNode) -> Iterator[s.AddNode]:
-    """The node with one kind of device less, or with one device less of a kind."""
+    """Yield the node without one kind of device, or with one device fewer of a kind."""
     for position, one in enumerate(step.slices):
         kinds: dict[str, int] = {}
         for device in one.spec.devices:
@@ -406,13 +406,13 @@ def _plain(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
             continue
         name, labels = named
         if name in situation.snapshot.cluster.index or labels.get(HOSTNAME, "") in taken:
-            continue  # what is on that machine's disks is not on another's
+            continue  # data on the disks of that machine is not on another one
         step = _node(situation, name or _free_name("new-node", situation), labels, model)
         yield replace(step, without=tuple(dict.fromkeys(_excluded(situation, requirements))))
 
 
 def _excluded(situation: Situation, requirements: Iterable[NodeSelectorRequirement]) -> Iterator[str]:
-    """Labels of the cluster's nodes that a new one must not have."""
+    """Yield labels of the cluster's nodes that a new one must not have."""
     for one in requirements:
         values = situation.snapshot.cluster.label(one.key).values
         if one.operator == "DoesNotExist" and any(value is not None for value in values):
@@ -461,11 +461,11 @@ def _free_name(name: str, situation: Situation) -> str:
     return name
 
 
-# --- where it stands
+# --- topology of the new node
 
 
 def _topology_keys(pod: Pod) -> Iterator[str]:
-    """Labels that the node must have for the pod's rules to apply to it."""
+    """Yield the labels that the node must have for the pod's rules to apply to it."""
     for constraint in pod.spec.topology_spread_constraints:
         yield constraint.topology_key
     affinity = pod.spec.affinity
@@ -475,14 +475,15 @@ def _topology_keys(pod: Pod) -> Iterator[str]:
 
 
 def _topology_keys_of_profile(situation: Situation) -> Iterator[str]:
-    """Those of the profile's default spread constraints."""
+    """Yield the topology keys of the profile's default spread constraints."""
     for finding in _findings(situation):
         if isinstance(finding, TopologySpreadSkew | TopologyLabelMissing):
             yield finding.topology_key
 
 
 def _keys_of_all(situation: Situation) -> Iterator[str]:
-    """Those over which pods keep away from each other, where every node has the label: so would a new one."""
+    """Yield the topology keys of anti-affinity conflicts that every node has as a label: a new node would have them as
+    well."""
     rules = (PodAntiAffinityConflict, ExistingAntiAffinityConflict)
     keys = dict.fromkeys(one.topology_key for one in _findings(situation) if isinstance(one, rules))
     nodes = situation.snapshot.cluster.nodes
@@ -490,7 +491,7 @@ def _keys_of_all(situation: Situation) -> Iterator[str]:
 
 
 def _models(situation: Situation, keys: tuple[str, ...]) -> Iterator[Node | None]:
-    """A node in each domain, nearest first, with the devices that nodes there have; None for a domain of its own."""
+    """Yield a node of each domain, nearest first, with the devices of nodes there; None for a new domain."""
     yield from islice(_distinct_models(situation, keys), MOST_MODELS)
     yield None
 
@@ -514,7 +515,7 @@ def _domain(model: Node | None, key: str) -> str:
 
 
 def _slices_of(situation: Situation, model: Node, name: str) -> Iterator[ResourceSlice]:
-    """The model's devices once more, for the new node."""
+    """Yield copies of the model's devices for the new node."""
     if not situation.pod.spec.resource_claims:
         return
     for number, one in enumerate(situation.snapshot.devices.slices):

@@ -1,7 +1,7 @@
-"""Labels that state a fact about a node, or that a selector uses, and requirements that are added again when dropped.
+"""Labels that state a fact about a node or that a selector uses, and requirements that are added again after removal.
 
 A label that states a fact (hardware, provider, topology, operating system, a discovered feature, the provisioner, the
-runtime) is set by what knows the fact: to set it by hand does not make it true.
+runtime) is set by the component that knows the fact: setting it by hand does not make it true.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ DOMAINS_OF_FACTS = (
     *("nvidia.com", "amd.com", "intel.com", "habana.ai", "qualcomm.com", "xilinx.com", "huawei.com", "mellanox.com"),
     *("katacontainers.io", "gvisor.dev", "kubevirt.io", "confidentialcontainers.org", "cilium.io"),
 )
-"""Providers, vendors, provisioners, and runtimes; subdomains count."""
+"""Domains of providers, vendors, provisioners, and runtimes; subdomains count."""
 
 WORDS_OF_FACTS = re.compile(
     r"(^|[-_./])(zones?|region|rack|datacenter|arch|architecture|os|kernel|instance|machine|capacity|lifecycle|spot|"
@@ -69,7 +69,7 @@ WORDS_OF_FACTS = re.compile(
     r"nodegroup|nodepool|agentpool)([-_.]|$)|(type|model)$",
     re.IGNORECASE,
 )
-"""In the name of a label, after its domain: `disk-type`, `gpu`, `instance-type`, `eu-zone`."""
+"""Words in the name of a label, after its domain: `disk-type`, `gpu`, `instance-type`, `eu-zone`."""
 
 
 def is_of_provider(key: str) -> bool:
@@ -79,7 +79,7 @@ def is_of_provider(key: str) -> bool:
 
 
 def states_fact(key: str, snapshot: Snapshot) -> bool:
-    """Whether a label says what a node is, rather than what an administrator wants of it."""
+    """Whether a label states what a node is, rather than what an administrator uses it for."""
     domain, slash, name = key.rpartition("/")
     if key in OF_CONTROL_PLANE or key == NODE_NAME_FIELD:
         return True
@@ -91,7 +91,7 @@ def states_fact(key: str, snapshot: Snapshot) -> bool:
 
 
 def _keys_of_cluster(snapshot: Snapshot) -> Iterator[str]:
-    """Labels by which runtimes, storage drivers, and Kueue's flavors find their nodes."""
+    """Yield labels with which runtimes, storage drivers, and Kueue's flavors select their nodes."""
     yield from _flavor_labels(snapshot)
     for runtime in snapshot.runtime_classes.values():
         yield from runtime.scheduling.node_selector if runtime.scheduling is not None else ()
@@ -127,7 +127,8 @@ def _selects(spec: PodSpec, key: str) -> bool:
 
 
 def _flavor_labels(snapshot: Snapshot) -> frozenset[str]:
-    """Labels by which Kueue's flavors find their nodes; Kueue adds them to the pods of Workloads that it admits."""
+    """Return labels with which Kueue's flavors select their nodes; Kueue adds them to the pods of Workloads that it
+    admits."""
     return frozenset(key for one in snapshot.of(ResourceFlavor) for key in one.spec.node_labels)
 
 
@@ -142,9 +143,9 @@ def _is_admitted_by_kueue(place: Candidate | Situation) -> bool:
 
 
 def comes_back(requirement: RequirementMatch, source: str, place: Candidate | Situation) -> bool:
-    """Whether admission or a controller adds a requirement again when you drop or change it: the pod's RuntimeClass,
-    OpenShift project, or flavor of Kueue has it, or the template of the pod's workload does not. A RuntimeClass that
-    the dump lacks may."""
+    """Whether admission or a controller adds a requirement again after you drop or change it. It does if the pod's
+    RuntimeClass, OpenShift project, or Kueue flavor has it, or if the template of the pod's workload lacks it. A
+    RuntimeClass that the dump lacks counts as having it."""
     pod, snapshot = place.pod, place.snapshot
     annotations = snapshot.namespace_annotations.get(pod.metadata.namespace, {})
     project = project_selector(annotations, snapshot.default_node_selector)
@@ -161,22 +162,22 @@ def comes_back(requirement: RequirementMatch, source: str, place: Candidate | Si
     return owner is not None and json.encode(requirement.key) not in json.encode(owner.manifest.get("spec"))
 
 
-# Remedies for nodeSelector and node affinity: the value that was meant, one requirement less, or the label on the
+# Remedies for nodeSelector and node affinity: the value that was meant, one requirement fewer, or the label on the
 # node.
 
 MADE_FOR = ("kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/os")
-"""What the image was built for: a pod that asks for it runs nowhere else."""
+"""Labels for which the image was built: a pod that requires one runs on no other node."""
 
 MARKS = frozenset({"", "true", "yes"})
-"""Values of labels that say no more than that they are there; `node-role.kubernetes.io/worker` has the first."""
+"""Values of labels that only mark a node; `node-role.kubernetes.io/worker` has the first one."""
 
 
 def affinity_remedies(finding: NodeAffinityMismatch, place: Candidate) -> Iterator[s.Step]:
-    """For the term that comes closest to matching the node."""
+    """Yield remedies for the term that is closest to matching the node."""
     term = min(finding.terms, key=lambda t: t.missing, default=None)
     if term is None:
         return
-    # what the node has instead is no part of what is done: the same step on another node is the same
+    # without the node's own value, equal steps on different nodes compare equal
     unmatched = tuple(replace(r, actual=None) for r in term.requirements if not r.matched)
     if not term.requirements and finding.source == "nodeAffinity":
         unmatched = _invalid(term.index, place)
@@ -209,7 +210,7 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: Candidate) -> Iterat
 
 
 def _invalid(term: int, place: Candidate) -> tuple[RequirementMatch, ...]:
-    """What stands in a term that nothing can be compared with: one of its values is no label's."""
+    """Return the requirements of a term that matches no node because one of its values is not a valid label value."""
     return tuple(
         RequirementMatch(key=one.key, operator=one.operator, values=one.values, actual=None, matched=False)
         for one in expressions(place.pod, term)
@@ -217,7 +218,8 @@ def _invalid(term: int, place: Candidate) -> tuple[RequirementMatch, ...]:
 
 
 def _may_label(requirement: RequirementMatch, place: Candidate) -> bool:
-    """A label that an administrator sets, and that no other selector uses; what a NodePool creates has its labels."""
+    """Whether an administrator may set the label on the node: it states no fact, and no other selector uses the present
+    value. Nodes of a NodePool have the pool's labels."""
     key = requirement.key
     if NODE_POOL in place.node.metadata.labels:
         return False
@@ -227,7 +229,7 @@ def _may_label(requirement: RequirementMatch, place: Candidate) -> bool:
 
 
 def _meant(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[RequirementMatch]:
-    """The value, or the key, that some node has and that is nearly what the pod says."""
+    """Yield the requirement that was probably meant, with an equivalent or similar value or key that a node has."""
     if requirement.operator not in ("In", "=", "Exists"):
         return
     exactly = [*_renamed(requirement, cluster), *_same_value(requirement, cluster)]
@@ -236,7 +238,7 @@ def _meant(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[Req
 
 
 def _renamed(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The label's new name, where nodes have that one alone, with the value that the pod asks for."""
+    """Yield the label's new name, if nodes have only that one, with the value that the pod requires."""
     key = NEW_NAMES.get(requirement.key, "")
     if requirement.key in cluster.label_keys or key not in cluster.label_keys:
         return
@@ -246,13 +248,13 @@ def _renamed(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[t
 
 
 _SAME = {"x86_64": "amd64", "x86-64": "amd64", "x64": "amd64", "aarch64": "arm64", "armv8": "arm64"}
-"""What machines call their architecture themselves, and what Kubernetes calls it."""
+"""Names that machines use for their architecture, to those of Kubernetes."""
 _LISTED = re.compile(r"[,;|\s]+")
 
 
 def _same_value(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The value that nodes have for the same thing: another name of an architecture, a host name with or without its
-    domain, a zone without its region, several values that were written as one."""
+    """Yield the value that nodes have for the same thing: another name of an architecture, a host name with or without
+    its domain, a zone without its region, or several values written as one."""
     key, written = requirement.key, requirement.values[0] if len(requirement.values) == 1 else ""
     if not written or requirement.operator not in ("In", "="):
         return
@@ -287,7 +289,8 @@ def _nearly(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tu
 
 
 def _only_value(written: str, values: set[str]) -> str:
-    """The one value that nodes have, a letter away from the one that the pod says: `sdd` is `ssd` where no `hdd` is."""
+    """Return the only value that nodes have, if it differs in one letter from the required one: `ssd` for `sdd` if
+    there is no `hdd`. Empty otherwise."""
     known = next(iter(values), "")
     is_word = len(written) > 2 and written.isalpha() and known.isalpha()
     is_slip = is_word and written[:1] == known[:1] and is_a_letter_away(written, known)
@@ -295,7 +298,7 @@ def _only_value(written: str, values: set[str]) -> str:
 
 
 def without_contradiction(situation: Situation) -> Iterator[s.DropRequirements]:
-    """One of two requirements that no node has both of, where it is the pod's own."""
+    """Yield the removal of one of two requirements that no node meets together, if it is the pod's own."""
     for one in contradiction(situation) or ():
         asked = _as_match(one, "=")
         is_own = one.values == (situation.pod.spec.node_selector.get(one.key),)
@@ -315,14 +318,15 @@ def _as_match(one: NodeSelectorRequirement, operator: str) -> RequirementMatch:
     return RequirementMatch(key=one.key, operator=operator, values=one.values, actual=None, matched=False)
 
 
-# Remedies for what a node itself says (cordon, taints) and for its host ports.
+# Remedies for a node's cordon and taints, and for host ports.
 
 MOST_TAINTS = 50
-"""A sentence that names more of them is no advice."""
+"""The most taints for which remedies are tried; a sentence with more is no advice."""
 
 
 def uncordon(place: Candidate) -> s.Step:
-    """By hand, or by what has cordoned the node: that would cordon it again, or has not finished its work there."""
+    """Return the step that uncordons the node by hand; if a maintenance cordoned it, the step that waits for it or
+    repairs it. The maintenance would cordon the node again, or is not finished there."""
     metadata = place.node.metadata
     found = Maintenance.of(metadata.labels, metadata.annotations)
     if found is None:
@@ -334,7 +338,8 @@ def uncordon(place: Candidate) -> s.Step:
 
 
 def taint_remedies(place: Candidate) -> Iterator[s.Step]:
-    """For all the taints of the node that the pod does not tolerate: to tolerate only the first does not help."""
+    """Yield remedies for all taints of the node that the pod does not tolerate: tolerating only the first one does not
+    help."""
     missing = _untolerated(place)
     if place.node.spec.unschedulable and any(taint.key == CORDON_TAINT for taint in missing):
         yield uncordon(place)
@@ -350,7 +355,7 @@ def taint_remedies(place: Candidate) -> Iterator[s.Step]:
         return
     if all(taint.key == OUT_OF_SERVICE for taint in missing):
         conditions = place.node.status.conditions
-        if any((one.type, one.status) == ("Ready", "True") for one in conditions):  # it was down, and is back
+        if any((one.type, one.status) == ("Ready", "True") for one in conditions):  # it was down, and is ready again
             yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing, is_left_over=True)
         return
     requested = pod_request(place.pod.spec, place.pod.status, place.situation.scheduler.nodes.options).amounts
@@ -366,8 +371,8 @@ def taint_remedies(place: Candidate) -> Iterator[s.Step]:
 
 
 def _misspelled(taint: Taint, place: Candidate) -> Toleration | None:
-    """The pod's toleration that was probably meant for the taint: nearly the same, and no node has a taint that it
-    tolerates."""
+    """Return the pod's toleration that was probably meant for the taint: a similar one that tolerates no taint of any
+    node. None if there is none."""
 
     def is_slip(written: str, meant: str) -> bool:
         return written == meant or bool(written and meant and meant_by(written, [meant]))

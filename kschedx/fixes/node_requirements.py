@@ -1,7 +1,5 @@
-"""The labels that a node must have for a pod: what the pod, its volumes, and its profile require.
-
-Requirements of all of them are met together or not at all; two that no label meets are a contradiction.
-"""
+"""Labels that a node must have for a pod: what the pod, its volumes, and its profile require. All requirements must
+hold together; two that no label satisfies are a contradiction."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ NEW_NAMES = {
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
     "node-role.kubernetes.io/master": "node-role.kubernetes.io/control-plane",
 }
-"""What labels are called now that manifests still ask for under the name that they had."""
+"""Deprecated label names that manifests still use, to their present names."""
 
 STANDARD_KEYS = (
     "topology.kubernetes.io/zone",
@@ -49,7 +47,7 @@ MOST_COMBINATIONS = 9
 
 
 class Asking(Protocol):
-    """A pod, and what there is that asks something of its node beside it."""
+    """A pod, with the profile and snapshot that add requirements for its node."""
 
     @property
     def pod(self) -> Pod: ...
@@ -62,8 +60,8 @@ class Asking(Protocol):
 
 
 def meant_key(key: str, known: frozenset[str]) -> str:
-    """The label that nodes have and that `key`, which none has, stands for: its new name, the standard label of the
-    same name (`zone`), or one that is nearly called so. Empty where there is none."""
+    """Return the label that was meant by `key`, which no node has: its new name, the standard label of the same name
+    (`zone`), or one with a similar name. Empty if there is none."""
     name = key.rpartition("/")[2].lower()
     standard = [one for one in STANDARD_KEYS if one in known]
     same = [one for one in (NEW_NAMES.get(key, ""), *standard) if one in known and one.rpartition("/")[2] == name]
@@ -71,8 +69,8 @@ def meant_key(key: str, known: frozenset[str]) -> str:
 
 
 def required_terms(situation: Asking, *, devices: bool = True) -> Iterator[tuple[NodeSelectorRequirement, ...]]:
-    """Every combination of terms of which one would do: all that it asks of one node's labels. Without `devices` claims
-    may get others than those that they have."""
+    """Yield alternatives, each with all requirements for the labels of one node. Without `devices`, claims may get
+    devices other than those allocated."""
     of_devices = _device_terms(situation) if devices else (None,)
     asked = product(own_terms(situation.pod), _terms_of_profile(situation), _volume_terms(situation), of_devices)
     selector = tuple(
@@ -84,13 +82,13 @@ def required_terms(situation: Asking, *, devices: bool = True) -> Iterator[tuple
 
 
 def own_terms(pod: Pod) -> tuple[NodeSelectorTerm | None, ...]:
-    """Each required term of the node affinity would do."""
+    """Return the required terms of the pod's node affinity, any of which suffices."""
     rules = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     return _required(rules) or (None,)
 
 
 def _terms_of_profile(situation: Asking) -> tuple[NodeSelectorTerm | None, ...]:
-    """Each term of the affinity that the profile adds would do."""
+    """Return the terms of the node affinity that the profile adds, any of which suffices."""
     args = situation.profile.args.get("NodeAffinity")
     return _required(args.added_affinity if isinstance(args, NodeAffinityArgs) else None) or (None,)
 
@@ -101,7 +99,7 @@ def _required(rules: NodeAffinity | None) -> tuple[NodeSelectorTerm, ...]:
 
 
 def _volume_terms(situation: Asking) -> list[NodeSelectorTerm | None]:
-    """Terms from which the pod's volumes can be reached: one of each volume, all in one."""
+    """Return terms from which the pod's volumes can be reached: each joins one term of every volume."""
     storage = situation.snapshot.storage
     of_each: list[tuple[NodeSelectorTerm, ...]] = []
     for volume in situation.pod.spec.volumes:
@@ -126,7 +124,7 @@ def _volume_terms(situation: Asking) -> list[NodeSelectorTerm | None]:
 
 
 def _meant_for(claim: PersistentVolumeClaim, situation: Asking) -> PersistentVolume | None:
-    """The volume that names the claim, which gets no other."""
+    """Return the volume that names the claim in its claimRef; the claim gets no other volume."""
     for one in situation.snapshot.storage.volumes.values():
         reference = one.spec.claim_ref
         if reference is not None and (reference.namespace, reference.name) == (claim.metadata.namespace, claim.name):
@@ -135,7 +133,8 @@ def _meant_for(claim: PersistentVolumeClaim, situation: Asking) -> PersistentVol
 
 
 def _unbound_terms(claim: PersistentVolumeClaim, situation: Asking) -> Iterator[NodeSelectorTerm]:
-    """Where volumes of the claim's class can be made, or where those are that wait for a claim."""
+    """Yield the terms of nodes for which volumes of the claim's class can be provisioned, or which can reach unbound
+    volumes."""
     storage = situation.snapshot.storage
     storage_class = storage.classes.get(claim.storage_class)
     if storage_class is not None and storage_class.can_provision:
@@ -151,11 +150,11 @@ def _unbound_terms(claim: PersistentVolumeClaim, situation: Asking) -> Iterator[
     terms = [term for volume in free for term in _terms(volume.required_node_affinity)]
     if terms:
         yield from terms[: MOST_TERMS - 1]
-        yield NodeSelectorTerm()  # a volume that is yet to be made
+        yield NodeSelectorTerm()  # a volume that is not created yet
 
 
 def _device_terms(situation: Asking) -> tuple[NodeSelectorTerm | None, ...]:
-    """Where the devices are that the pod's claims have already; they may get others."""
+    """Return the nodes of the devices that are allocated to the pod's claims; None stands for other devices."""
     claims = situation.snapshot.devices.claims
     for reference in situation.pod.spec.resource_claims:
         claim = claims.get(f"{situation.pod.metadata.namespace}/{reference.resource_claim_name}")
@@ -179,7 +178,7 @@ _ZONES = (
 
 
 def _zone_terms(labels: Mapping[str, str]) -> Iterator[NodeSelectorTerm]:
-    """The zones that a volume's own labels name (VolumeZone)."""
+    """Yield the zones in a volume's own labels (VolumeZone)."""
     found = tuple(
         NodeSelectorRequirement(key=key, operator="In", values=tuple(labels[key].split("__")))
         for key in _ZONES
@@ -198,7 +197,8 @@ def _requirements(term: NodeSelectorTerm) -> Iterator[NodeSelectorRequirement]:
 def labels_for(
     labels: Mapping[str, str], requirements: tuple[NodeSelectorRequirement, ...]
 ) -> tuple[str, dict[str, str]] | None:
-    """A name (empty for any) and labels that satisfy all requirements; None where they contradict each other."""
+    """Return a node name (empty for any) and labels that satisfy all requirements; None if they contradict each
+    other."""
     made: dict[str, str] = dict(labels)
     decided: dict[str, str | None] = {}
     for one in requirements:
@@ -216,7 +216,7 @@ def labels_for(
 
 
 def contradiction(situation: Asking) -> tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None:
-    """Two requirements that no label satisfies, where every combination of terms has such a pair."""
+    """Return two requirements that no label satisfies, if every combination of terms has such a pair."""
     found: tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None = None
     for requirements in required_terms(situation, devices=False):
         if labels_for({}, requirements) is not None:
@@ -258,14 +258,14 @@ def _holds(one: NodeSelectorRequirement, value: str | None) -> bool:
             return False
 
 
-# Taints that no pod should tolerate: what is wrong with the node, which component removes the taint, and for which pods
-# the node is reserved.
+# Taints that no pod should tolerate: the fault of the node, the component that removes the taint, and the pods for
+# which the node is reserved.
 
 LIFECYCLE = "kube-controller-manager"
 CLOUD = "cloud-controller-manager"
 
 AGENT_NOT_READY = "/agent-not-ready"
-"""How the taints end with which new nodes begin until an agent of their network or storage runs and takes them away."""
+"""The suffix of taints that new nodes have until an agent of their network or storage runs and removes them."""
 
 TAKEN_AWAY_BY: Mapping[str, str] = {
     **dict.fromkeys(CONDITION_OF_TAINT, LIFECYCLE),
@@ -273,10 +273,10 @@ TAKEN_AWAY_BY: Mapping[str, str] = {
     "node.cloudprovider.kubernetes.io/shutdown": CLOUD,
     "karpenter.sh/unregistered": "Karpenter",
 }
-"""Taints of nodes that are unwell or not set up yet, to who takes them away once they are."""
+"""Taints of nodes that are unhealthy or not initialized, to the component that removes them afterwards."""
 
 OF_ROLES = ("node-role.kubernetes.io/", "CriticalAddonsOnly")
-"""Taints of nodes that are kept for the control plane or the provider's own pods."""
+"""Taints of nodes that are reserved for the control plane or the provider's own pods."""
 OF_VIRTUAL_NODES = ("virtual-kubelet.io/",)
 """Taints of nodes without a machine, which run a pod as a container of the provider."""
 KEPT = (
@@ -293,11 +293,11 @@ KEPT = (
     *OF_ROLES,
     *OF_VIRTUAL_NODES,
 )
-"""Taints of nodes that are unwell, about to go, or kept for the control plane, the provider's own pods or a single pod:
-neither to tolerate nor to remove them is a fix."""
+"""Taints of nodes that are unhealthy, about to be removed, or reserved for the control plane, the provider's own pods,
+or a single pod. Neither tolerating nor removing them is a fix."""
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
-"""Set by hand on a node that is down, and by hand removed."""
+"""The taint that you set on a node that is down, and remove by hand."""
 ABOUT_TO_GO = (
     "ToBeDeletedByClusterAutoscaler",
     "DeletionCandidateOfClusterAutoscaler",
@@ -309,18 +309,19 @@ ABOUT_TO_GO = (
 )
 
 OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
-"""Taints, and labels, of the nodes that the cluster itself runs on."""
+"""Taints and labels of control plane nodes."""
 
 
 def taken_away_by(taint: Taint) -> str:
-    """The component that removes it once the node is healthy; empty for a taint that was set on purpose."""
+    """Return the component that removes the taint once the node is healthy; empty for a taint that was set on
+    purpose."""
     if taint.key.endswith(AGENT_NOT_READY):
         return taint.key.removesuffix(AGENT_NOT_READY)
     return TAKEN_AWAY_BY.get(taint.key, "")
 
 
 def startup_pool(taint: Taint, node: Node, snapshot: Snapshot) -> str:
-    """The NodePool that gives its nodes this startup taint, which an agent removes; empty for another taint."""
+    """Return the NodePool that gives its nodes this startup taint, which an agent removes; empty for another taint."""
     name = node.metadata.labels.get(NODE_POOL, "")
     pool = next((one for one in snapshot.of(NodePool) if one.name == name), None) if name else None
     startup = () if pool is None else pool.spec.template.spec.startup_taints
@@ -328,12 +329,12 @@ def startup_pool(taint: Taint, node: Node, snapshot: Snapshot) -> str:
 
 
 def is_removed_by_itself(taint: Taint, node: Node, snapshot: Snapshot) -> bool:
-    """A component removes it once the node is healthy."""
+    """Whether a component removes the taint once the node is healthy."""
     return bool(taken_away_by(taint) or startup_pool(taint, node, snapshot))
 
 
 def faults_of(node: Node, taints: Iterable[Taint], snapshot: Snapshot) -> tuple[NodeFault, ...]:
-    """With what the node reports, and the agents that should have set it up."""
+    """Return a fault for each taint, with what the node reports and the agents that should have initialized it."""
     agents = agents_down(snapshot, node.name)
     return tuple(
         NodeFault(
@@ -353,13 +354,14 @@ def _reported(node: Node, taint: Taint) -> str:
 
 
 def is_of_the_kind(taint: Taint) -> bool:
-    """Whether a new node of the same kind has it too: it says nothing of how this one is just now."""
+    """Whether a new node like this one has the taint as well: it does not describe the node's present state."""
     return not taken_away_by(taint) and taint.key != CORDON_TAINT and not taint.key.startswith(ABOUT_TO_GO)
 
 
 def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) -> bool:
-    """Whether the node is for others than a pod that asks for `requested`: a taint with the name of a resource that the
-    node offers reserves it for pods that request that, and one with the name of a label for pods that select it."""
+    """Whether the taint reserves the node for pods other than one that requests `requested`. A taint named like a
+    resource that the node offers reserves it for pods that request the resource. One named like a label reserves it for
+    pods that select the label."""
     if taint.key.startswith(OF_ROLES) and is_of_daemon_set(pod.metadata.owner_references):
         return False  # an agent may be meant for every node
     if taint.key in selected_keys(pod) or (taint.key.startswith(OF_VIRTUAL_NODES) and _selects_virtual(pod)):
@@ -371,7 +373,7 @@ def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) ->
 
 
 def _selects_virtual(pod: Pod) -> bool:
-    """By the label that Virtual Kubelet gives its nodes."""
+    """Whether the pod selects the label that Virtual Kubelet gives its nodes."""
     return pod.spec.node_selector.get("type") == "virtual-kubelet" or any(
         (one.key, "virtual-kubelet" in one.values) == ("type", True)
         for term in own_terms(pod)
@@ -381,12 +383,12 @@ def _selects_virtual(pod: Pod) -> bool:
 
 
 def selected_keys(pod: Pod) -> frozenset[str]:
-    """Labels that the pod asks nodes for, under the names that they have now."""
+    """Return the labels with which the pod selects nodes, and their present names."""
     terms = (one for term in own_terms(pod) if term is not None for one in term.match_expressions)
     keys = {*pod.spec.node_selector, *(one.key for one in terms)}
     return frozenset({*keys, *(NEW_NAMES[key] for key in keys if key in NEW_NAMES)})
 
 
 def are_all_of_control_plane(nodes: Iterator[Node]) -> bool:
-    """No node is set up for other pods."""
+    """Whether all nodes are reserved for the control plane."""
     return all(any(taint.key in OF_CONTROL_PLANE for taint in node.spec.taints) for node in nodes)

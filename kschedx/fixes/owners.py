@@ -1,4 +1,4 @@
-"""A fix for the pod's owner: change its template, or the pod is recreated as it was."""
+"""Fixes in the owner of the pod: a change belongs in its template, otherwise the pod is recreated without it."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from kschedx.kube.types import Container, OwnerReference, Pod, Volume
 from kschedx.snapshot.snapshot import Snapshot
 
 _LABELS_OF_JOB = ("controller-uid", "batch.kubernetes.io/controller-uid")
-"""What the API server adds to the template of a Job that it stores, and refuses on a new one."""
+"""Labels that the API server adds to the template of a stored Job, and refuses on a new one."""
 MAKE_REPLICA_SETS = frozenset({("argoproj.io", "Rollout")})
-"""Groups and kinds of others that do what a Deployment does."""
+"""Groups and kinds of custom resources that work like a Deployment."""
 _NAMED = re.compile(r"/spec/(containers|initContainers|volumes)/(\d+)(/.*)")
-"""What stands in a list, by its name."""
+"""Paths to entries of lists, which are matched by name."""
 _OF_CLASS = ("/spec/priority", "/spec/preemptionPolicy")
-"""What admission takes from the priority class."""
+"""Fields that admission sets from the priority class."""
 _SYNCED = {
     "argocd.argoproj.io/tracking-id": "Argo CD",
     "argocd.argoproj.io/instance": "Argo CD",
     "kustomize.toolkit.fluxcd.io/name": "Flux",
     "helm.toolkit.fluxcd.io/name": "Flux",
 }
-"""Labels and annotations of the objects that a tool applies."""
+"""Labels and annotations on objects that a tool applies, to the tool."""
 _RULES = ("/spec/affinity", "/spec/topologySpreadConstraints")
 
 
@@ -40,17 +40,17 @@ class Owner(Struct, frozen=True, kw_only=True):
     name: str
     manifest: dict[str, object]
     own_template: tuple[str | int, ...] = ()
-    """Where the pod's template is in the manifest of a kind that is not in the table."""
+    """The path of the pod template in the manifest, for a kind that is not in the table."""
     above: str = ""
-    """`Prometheus k8s`, whose controller writes the manifest, or `Git for Argo CD`."""
+    """The source that overwrites the manifest: `Prometheus k8s`, whose controller writes it, or `Git for Argo CD`."""
 
     @property
     def template(self) -> tuple[str | int, ...]:
-        """Where the pod's template is in the manifest."""
+        """The path of the pod template in the manifest."""
         return self.own_template or KINDS[self.kind].template
 
     def resources_of(self, container: str) -> Mapping[str, Mapping[str, object]] | None:
-        """What the template says of a container's requests and limits; None where it has no such container."""
+        """Return a container's requests and limits in the template; None if it has no such container."""
         value: object = self.manifest
         for part in (*self.template, "spec"):
             value = _part(value, part)
@@ -63,7 +63,8 @@ class Owner(Struct, frozen=True, kw_only=True):
 
 
 def template_owner(snapshot: Snapshot, pod: Pod) -> Owner | None:
-    """What has the pod's template: the Deployment, not its ReplicaSet. None where the snapshot does not show it.
+    """Return the workload with the pod's template: the Deployment, not its ReplicaSet. None if the snapshot does not
+    show it.
 
     A ReplicaSet has its Deployment's template, so the Deployment itself need not be in the snapshot.
     """
@@ -89,7 +90,8 @@ def template_owner(snapshot: Snapshot, pod: Pod) -> Owner | None:
             controller, pod.metadata.labels
         )
     if found is not None and controller is not None and _makes_replica_sets(controller):
-        # their template is copied from it, and a change of theirs does not reach another
+        # the ReplicaSet's template is a copy of the Rollout's, and a change of the copy does not reach other
+        # ReplicaSets
         manifest = {**found.manifest, "apiVersion": controller.api_version}
         return Owner(kind=controller.kind, name=controller.name, manifest=manifest, own_template=found.template)
     if found is not None and controller is not None and controller.kind not in KINDS:
@@ -100,7 +102,7 @@ def template_owner(snapshot: Snapshot, pod: Pod) -> Owner | None:
 
 
 def _synced_by(manifest: Mapping[str, object]) -> str:
-    """The tool that keeps an object as it is in Git; empty for none."""
+    """Return the tool that syncs the object from Git; empty if there is none."""
     marks = {**map_at(manifest, "metadata", "labels"), **map_at(manifest, "metadata", "annotations")}
     return next((tool for mark, tool in _SYNCED.items() if mark in marks), "")
 
@@ -110,7 +112,7 @@ def _makes_replica_sets(controller: OwnerReference) -> bool:
 
 
 def workload_above(controller: OwnerReference | None, labels: Mapping[str, str]) -> tuple[str, str] | None:
-    """Kind and name of what makes a pod with these labels: the Deployment, not its ReplicaSet."""
+    """Return the kind and name of the workload of a pod with these labels: the Deployment, not its ReplicaSet."""
     if controller is None:
         return None
     above = _deployment_of(controller, labels) or controller
@@ -118,7 +120,8 @@ def workload_above(controller: OwnerReference | None, labels: Mapping[str, str])
 
 
 def _deployment_of(controller: OwnerReference, labels: Mapping[str, str]) -> OwnerReference | None:
-    """The Deployment of a ReplicaSet that is not there: its name, less the hash that the pod carries too."""
+    """Return the Deployment of a ReplicaSet that the snapshot lacks: the ReplicaSet's name without the pod's template
+    hash."""
     template_hash = labels.get("pod-template-hash")
     if controller.kind != "ReplicaSet" or not template_hash or not controller.name.endswith(f"-{template_hash}"):
         return None
@@ -135,8 +138,8 @@ class _Owned(Struct, frozen=True):
 
 
 def owner_change(change: Change, owner: Owner, pod: Pod) -> Change:
-    """The change of the pod as one of its owner's template; the same where the template lacks its subject, such as a
-    container that admission has added."""
+    """Return the change of the pod as a change of its owner's template. The change stays the same if the template lacks
+    its subject, such as a container that admission added."""
     if change.target.kind != "Pod" or change.target.name != pod.metadata.name or not change.patch:
         return change
     template: object = owner.manifest
@@ -168,7 +171,7 @@ class ClaimTemplate(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, claim: str, owner: Owner | None, pod: Pod) -> ClaimTemplate | None:
-        """None for a claim that no controller creates for the pod."""
+        """Return the template of a claim; None if no controller creates the claim for the pod."""
         if owner is None or owner.kind != "StatefulSet":
             return None
         templates = map_at(owner.manifest, "spec").get("volumeClaimTemplates")
@@ -183,7 +186,8 @@ class ClaimTemplate(Struct, frozen=True, kw_only=True):
         return f"volumeClaimTemplate {self.name} of StatefulSet {self.owner.name}"
 
     def changes(self, spec: Mapping[str, object], namespace: str) -> tuple[Change, ...]:
-        """Templates of claims cannot be changed: the StatefulSet is deleted without its pods, which another adopts."""
+        """Return the changes that set these fields in the claim template. It is immutable: the StatefulSet is deleted
+        without its pods, and the recreated one adopts them."""
         path = f"/spec/volumeClaimTemplates/{self.index}/spec"
         patch = [add_operation(f"{path}/{key}", value) for key, value in spec.items() if key in _OF_TEMPLATE]
         target = Target(
@@ -197,7 +201,7 @@ class ClaimTemplate(Struct, frozen=True, kw_only=True):
 
 
 _OF_TEMPLATE = ("accessModes", "resources", "storageClassName")
-"""What a fix changes of a claim."""
+"""Fields of a claim that fixes change."""
 
 
 class Undelivered(Enum):
@@ -206,23 +210,23 @@ class Undelivered(Enum):
     ORDERED_READY = "OrderedReady"
     """A StatefulSet does not replace a pod that is not ready."""
     PARTITION = "partition"
-    """A StatefulSet updates only the ordinals from its partition on."""
+    """A StatefulSet updates only ordinals from its partition on."""
     ON_DELETE = "OnDelete"
     NO_ROLLOUT = "NoRollout"
-    """A ReplicaSet or ReplicationController uses its template for new pods alone."""
+    """A ReplicaSet or ReplicationController uses its template only for new pods."""
     PAUSED = "paused"
-    """A paused Deployment makes no pods of a new template."""
+    """A paused Deployment creates no pods from a new template."""
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
-    """What has to be done after the template has changed, so that the pod is made of it."""
+    """Changes that have to follow a change of the template, so that the pod is created from it."""
 
     why: Undelivered
     changes: tuple[Change, ...]
 
 
 def delivery(owner: Owner, pod: Pod) -> Delivery | None:
-    """None where the owner's controller replaces the pod by itself.
+    """Return what else has to be done; None if the owner's controller replaces the pod by itself.
 
     Upstream: pkg/controller/statefulset/stateful_set_control.go, pkg/controller/daemon/update.go.
     """
@@ -276,7 +280,7 @@ def _operations(patch: tuple[Json, ...], pod: Pod, template: dict[str, object], 
         elif path in _RULES:
             value = _unmerged(value, pod.metadata.labels)
         elif path == "/spec/tolerations" and isinstance(value, list):
-            # admission adds tolerations to pods, which are none of the template's
+            # admission adds tolerations to pods that the template does not have
             had = [msgspec.to_builtins(toleration) for toleration in pod.spec.tolerations]
             own = spec.get("tolerations")
             added = [toleration for toleration in value if toleration not in map(_told, had)]
@@ -285,7 +289,8 @@ def _operations(patch: tuple[Json, ...], pod: Pod, template: dict[str, object], 
 
 
 def _made_anew(owner: Owner, template: dict[str, object], lead: str) -> Iterator[Json]:
-    """What a stored Job has to lose to be created again, since its template cannot be changed: its uid's selector."""
+    """Yield the removal of a stored Job's selector and labels with its uid, so that it can be created again: its
+    template cannot be changed."""
     spec = owner.manifest.get("spec")
     if owner.kind != "Job" or not isinstance(spec, dict) or spec.get("manualSelector"):
         return
@@ -299,8 +304,8 @@ def _made_anew(owner: Owner, template: dict[str, object], lead: str) -> Iterator
 
 
 def _unmerged(value: object, labels: Mapping[str, str]) -> object:
-    """Rules without what the API server adds to their selectors for the label keys that they name: a template's next
-    pod has other values."""
+    """Return rules without what the API server adds to their selectors for the label keys that they name: the
+    template's next pod has other values."""
     if isinstance(value, list):
         return [_unmerged(one, labels) for one in value]
     if not isinstance(value, dict):
@@ -325,7 +330,7 @@ def _told(toleration: dict[str, object]) -> dict[str, object]:
 
 
 def _index(containers: object, name: str) -> int:
-    """Of the template's container, or volume, of that name."""
+    """Return the index of the template's container or volume with that name."""
     for index, one in enumerate(containers if isinstance(containers, list) else ()):
         if isinstance(one, Mapping) and one.get("name") == name:
             return index

@@ -1,4 +1,4 @@
-"""Phrases of which the titles of fixes are made, and what helps by the words of kubelets and storage drivers."""
+"""Phrases in the titles of fixes, and advice for messages of kubelets and storage drivers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kschedx.kube.quantity import Unit, format_quantity
 
 
 def requirement_text(one: RequirementMatch) -> str:
-    """`disk=ssd`, `zone in (a, b)`, `gpu exists`."""
+    """Return a requirement as text: `disk=ssd`, `zone in (a, b)`, `gpu exists`."""
     values = ", ".join(one.values)
     match one.operator:
         case "=" | "==":
@@ -33,7 +33,7 @@ def resource_name(resource: str) -> str:
 
 
 def amount_text(resource: str, amount: int) -> str:
-    """`500m CPU`, `2Gi memory`."""
+    """Return an amount as text: `500m CPU`, `2Gi memory`."""
     return f"{format_quantity(amount, Unit.of(resource))} {resource_name(resource)}"
 
 
@@ -43,18 +43,18 @@ def delete_pod(key: str) -> str:
 
 
 def joined(parts: Iterable[str]) -> str:
-    """`a`, `a and b`, `a, b, and c`."""
+    """Return a list as text: `a`, `a and b`, `a, b, and c`."""
     *first, last = parts
     return last if not first else f"{first[0]} and {last}" if len(first) == 1 else f"{', '.join(first)}, and {last}"
 
 
 def listed(names: list[str], most: int) -> str:
-    """All names, or the first `most` and how many more there are."""
+    """Return all names as text, or the first `most` and the number of the others."""
     more = len(names) - most
     return joined([*names[:most], f"{more:,} more"] if more > 0 else names)
 
 
-# What helps, by the words of those that report.
+# Advice by the messages of components.
 
 PULLS = (
     (r"pull policy of Never", "load {image} onto {node}, or set imagePullPolicy: IfNotPresent"),
@@ -66,7 +66,7 @@ PULLS = (
     (r"x509|certificate", "let {node} trust the certificate of the registry of {image}, or replace that"),
     (r"timeout|no such host|connection refused|dial tcp", "let {node} reach the registry of {image}"),
 )
-"""Words of a failed pull, and what helps."""
+"""Patterns of the messages of a failed image pull, and the advice for each."""
 NO_DRIVER = re.compile(r"driver name (?P<name>\S+) not found in the list of registered CSI drivers")
 STARTS = (
     (r"executable file not found|exec: .*no such file or directory|permission denied: unknown",
@@ -96,7 +96,7 @@ STARTS = (
     (r"timed out|timeout|[Cc]onnection refused|no route to host|DeadlineExceeded",
      "let {node} reach the storage system, and repair {driver} if it is not running there"),
 )  # fmt: skip
-"""Words of the kubelet about volumes and networks, and what helps."""
+"""Patterns of the kubelet's messages about starting containers, volumes, and networks, and the advice for each."""
 FAILURES = (
     (r"^UnexpectedAdmissionError .*maximum request size for shared resources is 1\b",
      "request one shared device in each container, and create the pod again: {node} gives a container no more"),
@@ -109,7 +109,8 @@ FAILURES = (
     (r"^(?:NodeAffinity|OutOf\S+|NodeName|NodePorts)",
      "delete the pod and create it again without nodeName: the kubelet of {node} refuses it"),
 )  # fmt: skip
-"""Why the kubelet of a node failed a pod, and what helps; a controller of the pod creates another."""
+"""Patterns of a kubelet's reasons for failing a pod, and the advice for each; a controller of the pod creates another
+pod."""
 REJECTIONS = (
     (r"^OutOf", "free resources on {node}, or cordon it: its kubelet counts more in use than kube-scheduler"),
     (
@@ -118,7 +119,7 @@ REJECTIONS = (
     ),
     *((words, advice) for words, advice in FAILURES if not advice.startswith("delete the pod")),
 )
-"""The same where it fails every pod of a workload."""
+"""Patterns of a kubelet's reasons for failing every pod of a workload, and the advice for each."""
 _PROVISIONING = (
     (r"MULTI_NODE|access ?modes?\b.*(?:not supported|unsupported|invalid)|only accessmodes",
      "recreate claim {claim} with an access mode that {driver} supports, or with a class of another driver"),
@@ -133,11 +134,12 @@ _PROVISIONING = (
     (r"invalid ?argument|(?:invalid|unknown|unsupported|missing).{0,40}parameter",
      "delete and recreate StorageClass {storage_class} with correct parameters"),
 )  # fmt: skip
-"""Words of a driver that does not provision a volume, and what helps."""
+"""Patterns of the messages of a driver that does not provision a volume, and the advice for each."""
 
 
 def provisioning_text(told: str, claim: str, storage_class: str, driver: str, down: Sequence[str]) -> str:
-    """`told` is the driver's report about a claim, `down` its own pods that are not ready."""
+    """Return advice for a volume that is not provisioned. `told` is the driver's message about the claim, `down` are
+    the driver's pods that are not ready."""
     volume = f"the volume for claim {claim}"
     for words, advice in _PROVISIONING:
         if (found := re.search(words, told, re.IGNORECASE)) is not None:

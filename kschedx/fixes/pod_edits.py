@@ -1,4 +1,4 @@
-"""The pod as it would be: small changes of its spec, each a function from pod to pod."""
+"""Small changes of a pod's spec, each a function from pod to pod."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def with_spec(pod: Pod, spec: PodSpec) -> Pod:
 
 
 def tolerating(pod: Pod, taints: Iterable[Taint]) -> Pod:
-    """With a toleration of exactly each taint."""
+    """Return the pod with a toleration of exactly each taint."""
     new = tuple(
         Toleration(key=t.key, operator="Equal" if t.value else "Exists", value=t.value, effect=t.effect) for t in taints
     )
@@ -45,8 +45,9 @@ def tolerating(pod: Pod, taints: Iterable[Taint]) -> Pod:
 
 
 def requesting(pod: Pod, resource: str, amount: int, options: RequestOptions) -> Pod | None:
-    """With the pod asking for at most `amount` (milli-units of cpu, units of everything else): init containers that ask
-    for more ask for that, and of the containers the one that asks for most gives way. None where that is not enough."""
+    """Return the pod with a request of at most `amount` (milli-units of cpu, units of everything else). Init containers
+    that request more are lowered to it; of the containers, the one with the largest request is lowered. None if that is
+    not enough."""
     spec = pod.spec
     if spec.resources is not None:
         return _requesting_as_a_whole(pod, spec.resources, resource, amount, options)
@@ -68,7 +69,7 @@ def requesting(pod: Pod, resource: str, amount: int, options: RequestOptions) ->
 def _requesting_as_a_whole(
     pod: Pod, resources: ResourceRequirements, resource: str, amount: int, options: RequestOptions
 ) -> Pod | None:
-    """At pod level, where the containers do not request more than is left."""
+    """Return the pod with a lower request at pod level; None if its containers request more than that."""
     overhead = _asked(Container(resources=ResourceRequirements(requests=pod.spec.overhead)), resource)
     without = with_spec(pod, replace(pod.spec, resources=None))
     least = pod_request(without.spec, without.status, options).amounts.get(resource, 0) - overhead
@@ -84,20 +85,20 @@ def _with_pod_request(pod: Pod, resource: str, amount: int) -> Pod:
 
 
 class ContainerRequest(Struct, frozen=True, kw_only=True):
-    """What a container requests, and what it requests after a change; milli-units of cpu, units of everything else."""
+    """The request of a container before and after a change; milli-units of cpu, units of everything else."""
 
     container: str
-    """Empty for what the pod requests as a whole."""
+    """The container's name; empty for the request of the pod as a whole."""
     resource: str
     before: int
     after: int
     source: str = ""
-    """`LimitRange defaults` or `VerticalPodAutoscaler web`, where the pod's template does not set the request."""
+    """`LimitRange defaults` or `VerticalPodAutoscaler web`, if the pod's template does not set the request."""
 
 
 VERTICAL = "VerticalPodAutoscaler"
 INJECTED = "Injector"
-"""How the source begins of what a container requests that is in the pod and not in its template."""
+"""The prefix of the source if the container is in the pod but not in its template."""
 INJECTED_BY = {
     "istio-proxy": {"cpu": "sidecar.istio.io/proxyCPU", "memory": "sidecar.istio.io/proxyMemory"},
     "linkerd-proxy": {"cpu": "config.linkerd.io/proxy-cpu-request", "memory": "config.linkerd.io/proxy-memory-request"},
@@ -107,13 +108,14 @@ INJECTED_BY = {
         "memory": "vault.hashicorp.com/agent-requests-mem",
     },
 }
-"""Container to resource to the annotation of the pod template that says how much of it the injector requests."""
+"""Container to resource to the annotation of the pod template that sets the injected request."""
 
 
 def lowered_requests(
     pod: Pod, resource: str, amount: int, options: RequestOptions
 ) -> tuple[ContainerRequest, ...] | None:
-    """Which containers change so that the pod requests at most `amount`; None where that is not enough."""
+    """Return the container requests that change so that the pod requests at most `amount`; None if that is not
+    enough."""
     lower = requesting(pod, resource, amount, options)
     if lower is None:
         return None
@@ -129,12 +131,12 @@ def lowered_requests(
 
 
 def _as_container(spec: PodSpec) -> Container:
-    """What the pod requests as a whole, under no name."""
+    """Return the request of the pod as a whole, as a container without a name."""
     return Container(resources=spec.resources or ResourceRequirements())
 
 
 def with_requests(pod: Pod, requests: Iterable[ContainerRequest]) -> Pod:
-    """With containers that request what `after` says."""
+    """Return the pod with each request set to its `after`."""
     wanted = {(one.container, one.resource): one.after for one in requests}
 
     def changed(container: Container) -> Container:
@@ -149,7 +151,7 @@ def with_requests(pod: Pod, requests: Iterable[ContainerRequest]) -> Pod:
 
 
 def _other_than_containers(spec: PodSpec, resource: str) -> int:
-    """What sidecars and the overhead ask for while the containers run."""
+    """Return what sidecars and the overhead request while the containers run."""
     sidecars = sum(_asked(c, resource) for c in spec.init_containers if c.is_restartable_init)
     overhead = Container(resources=ResourceRequirements(requests=spec.overhead))
     return sidecars + _asked(overhead, resource)
@@ -161,7 +163,7 @@ def _asked(container: Container, resource: str) -> int:
 
 
 def amount_of(resource: str, written: Written) -> int:
-    """Milli-units of cpu, units of everything else."""
+    """Return a quantity in milli-units of cpu, units of everything else."""
     return _units(resource, parse_quantity(written))
 
 
@@ -174,7 +176,7 @@ def _with_request(container: Container, resource: str, amount: int) -> Container
     requests = dict(container.resources.requests) | {resource: text}
     limits = dict(container.resources.limits)
     if resource in limits and (is_extended_resource(resource) or is_hugepages(resource)):
-        limits[resource] = text  # these may not be overcommitted
+        limits[resource] = text  # these resources cannot be overcommitted
     return replace(container, resources=replace(container.resources, requests=requests, limits=limits))
 
 
@@ -186,7 +188,8 @@ def selecting(pod: Pod, selector: Mapping[str, str]) -> Pod:
 
 
 def with_term(pod: Pod, index: int, requirements: tuple[NodeSelectorRequirement, ...]) -> Pod:
-    """With other expressions in a required node affinity term; without any, the requirement as a whole goes."""
+    """Return the pod with other expressions in a required node affinity term; without expressions, the whole
+    requirement is removed."""
     affinity = pod.spec.affinity or Affinity()
     rules = affinity.node_affinity
     required = rules.required_during_scheduling_ignored_during_execution if rules else None
@@ -201,7 +204,7 @@ def with_term(pod: Pod, index: int, requirements: tuple[NodeSelectorRequirement,
 
 
 def expressions(pod: Pod, index: int) -> tuple[NodeSelectorRequirement, ...]:
-    """Those of a required node affinity term."""
+    """Return the expressions of a required node affinity term."""
     rules = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     required = rules.required_during_scheduling_ignored_during_execution if rules else None
     if required is None or index >= len(required.node_selector_terms):
@@ -210,7 +213,7 @@ def expressions(pod: Pod, index: int) -> tuple[NodeSelectorRequirement, ...]:
 
 
 def names_nodes(pod: Pod) -> bool:
-    """Whether a required node affinity term does."""
+    """Whether a required node affinity term names nodes."""
     rules = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     required = rules.required_during_scheduling_ignored_during_execution if rules else None
     return required is not None and any(term.match_fields for term in required.node_selector_terms)
@@ -224,7 +227,7 @@ def _with_affinity(pod: Pod, affinity: Affinity) -> Pod:
 
 
 def required_term(pod: Pod, index: int, *, anti: bool) -> PodAffinityTerm | None:
-    """A required pod (anti-)affinity term."""
+    """Return a required pod (anti-)affinity term."""
     affinity = pod.spec.affinity or Affinity()
     rules = (affinity.pod_anti_affinity if anti else affinity.pod_affinity) or PodAffinity()
     required = rules.required_during_scheduling_ignored_during_execution
@@ -232,7 +235,7 @@ def required_term(pod: Pod, index: int, *, anti: bool) -> PodAffinityTerm | None
 
 
 def preferring(pod: Pod, term: PodAffinityTerm, *, anti: bool) -> Pod:
-    """With a required pod (anti-)affinity term as a preference of the highest weight."""
+    """Return the pod with a required pod (anti-)affinity term as a preference of the highest weight."""
     affinity = pod.spec.affinity or Affinity()
     rules = (affinity.pod_anti_affinity if anti else affinity.pod_affinity) or PodAffinity()
     required = list(rules.required_during_scheduling_ignored_during_execution)
@@ -253,7 +256,7 @@ def preferring(pod: Pod, term: PodAffinityTerm, *, anti: bool) -> Pod:
 
 
 def with_affinity_term(pod: Pod, term: PodAffinityTerm, changed: Mapping[str, object], *, anti: bool) -> Pod:
-    """With other values of some fields of a required pod (anti-)affinity term."""
+    """Return the pod with other values of some fields of a required pod (anti-)affinity term."""
     affinity = pod.spec.affinity or Affinity()
     rules = (affinity.pod_anti_affinity if anti else affinity.pod_affinity) or PodAffinity()
     required = rules.required_during_scheduling_ignored_during_execution
@@ -279,14 +282,15 @@ def with_constraint(
 
 
 class HostPort(Struct, frozen=True, kw_only=True):
-    """A host port that a pod asks for."""
+    """A host port that a pod requests."""
 
     port: int
     protocol: str
 
 
 def with_host_port(pod: Pod, port: HostPort, number: int) -> Pod:
-    """With another host port; 0 gives it up. Under hostNetwork the container listens on the same number."""
+    """Return the pod with another host port; 0 removes it. Under hostNetwork, the container listens on the same
+    number."""
 
     def changed(old: ContainerPort) -> ContainerPort:
         if (old.host_port, old.protocol or "TCP") != (port.port, port.protocol):
@@ -299,11 +303,11 @@ def with_host_port(pod: Pod, port: HostPort, number: int) -> Pod:
     return with_spec(pod, replace(pod.spec, containers=containers))
 
 
-# --- resources, claims
+# --- resources and claims
 
 
 def renaming_resource(pod: Pod, resource: str, meant: str) -> Pod:
-    """With every request and limit of one resource for another."""
+    """Return the pod with every request and limit of one resource under the name of another."""
 
     def renamed(amounts: ResourceList) -> ResourceList:
         return {meant if name == resource else name: amount for name, amount in amounts.items()}
@@ -316,7 +320,7 @@ def renaming_resource(pod: Pod, resource: str, meant: str) -> Pod:
 
 
 def with_likely_amounts(pod: Pod, unlikely: Iterable[UnlikelyQuantity]) -> Pod:
-    """With amounts that are hardly meant as they were probably meant."""
+    """Return the pod with the probable quantities in place of unlikely ones."""
     meant = {(one.container, one.resource, one.written): one.meant for one in unlikely}
 
     def changed(container: Container) -> Container:
@@ -336,7 +340,7 @@ def _with_containers(pod: Pod, changed: Callable[[Container], Container]) -> Pod
 
 
 def with_claim(pod: Pod, claim: str, name: str) -> Pod:
-    """With the volumes of one claim of another."""
+    """Return the pod with the volumes of one claim switched to another claim."""
 
     def changed(volume: Volume) -> Volume:
         source = volume.persistent_volume_claim
@@ -348,7 +352,7 @@ def with_claim(pod: Pod, claim: str, name: str) -> Pod:
 
 
 def with_device_claim(pod: Pod, claim: str, name: str) -> Pod:
-    """With another ResourceClaim, or ResourceClaimTemplate, in place of one that has this name."""
+    """Return the pod with another ResourceClaim or ResourceClaimTemplate in place of the one with this name."""
 
     def changed(own: PodResourceClaim) -> PodResourceClaim:
         if own.resource_claim_name == claim:
@@ -360,7 +364,8 @@ def with_device_claim(pod: Pod, claim: str, name: str) -> Pod:
 
 
 def with_claim_status(pod: Pod, status: PodResourceClaimStatus | None) -> Pod:
-    """With what kube-controller-manager writes when it has made a ResourceClaim from a template."""
+    """Return the pod with the status that kube-controller-manager writes after it creates a ResourceClaim from a
+    template."""
     if status is None:
         return pod
     others = tuple(one for one in pod.status.resource_claim_statuses if one.name != status.name)

@@ -1,4 +1,4 @@
-"""What makes a pod keep to a Pod Security Standard, without taking from it what it asks for in so many words."""
+"""Changes that make a pod meet a Pod Security Standard and keep what its manifest sets explicitly."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from kschedx.kube.documents import Json, Target
 
 ENFORCE = f"{PREFIX}enforce"
 _OF_POD: Json = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-"""Said once for all containers."""
+"""Fields that are set once, at pod level, for all containers."""
 _NOT_OF_WINDOWS = ("seccompProfile",)
 
 
 class Setting(Struct, frozen=True, kw_only=True):
-    """A field of a security context that is set."""
+    """A field of a security context, and the value that it is set to."""
 
     container: str
-    """Its name; empty for the pod."""
+    """The container's name; empty for the pod."""
     field: str
     value: object
 
@@ -29,11 +29,11 @@ class Setting(Struct, frozen=True, kw_only=True):
 class Secured(Struct, frozen=True, kw_only=True):
     settings: tuple[Setting, ...]
     change: Change
-    """Of the pod."""
+    """The change of the pod."""
 
 
 def secured(pod: Mapping[str, object]) -> Secured | None:
-    """The unset fields of a pod's manifest, set as `restricted` requires; None where all are set.
+    """Return the unset fields of a pod's manifest, set as `restricted` requires; None if all are set.
 
     Set fields stay as they are: hostNetwork, privileged, or a capability is set on purpose.
     """
@@ -74,7 +74,7 @@ def secured(pod: Mapping[str, object]) -> Secured | None:
 
 
 def relabelled(namespace: str, level: Level) -> Change:
-    """A namespace that enforces another level."""
+    """Return the change that makes a namespace enforce another level."""
     target = Target(api_version="v1", kind="Namespace", namespace="", name=namespace)
     path = f"/metadata/labels/{pointer(ENFORCE)}"
     return Change(target=target, patch=({"op": "add", "path": path, "value": str(level)},))
@@ -84,7 +84,7 @@ def _of_container(context: Mapping[str, object]) -> Json:
     said: Json = {}
     capabilities = map_at(context, "capabilities")
     dropped, added = list_at(capabilities, "drop"), list_at(capabilities, "add")
-    # an API server refuses those that have all rights, or may administer the node, and could gain no more
+    # the API server refuses the field for containers that are privileged or have CAP_SYS_ADMIN: they could gain no more
     if context.get("allowPrivilegeEscalation") is None and not (context.get("privileged") or "CAP_SYS_ADMIN" in added):
         said["allowPrivilegeEscalation"] = False
     if ALL not in dropped:

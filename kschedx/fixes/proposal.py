@@ -1,4 +1,4 @@
-"""A cluster and a pod that differ from what is, as an overlay of a snapshot and as changes to make."""
+"""A changed cluster and pod, as an overlay of a snapshot and as changes to make."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CONTROLLER_MANAGER = "kube-controller-manager"
 SCHEDULER = "kube-scheduler"
 KUBELET = "kubelet"
 UID_TO_COME = "<uid>"
-"""What an API server gives a pod of which there is only a manifest."""
+"""A placeholder for the UID that an API server gives a pod of which there is only a manifest."""
 
 Record = TypeVar("Record", bound=Struct)
 
@@ -70,20 +70,20 @@ class ResourceAmount(Struct, frozen=True, kw_only=True):
 
 
 class Cost(IntEnum):
-    """What a fix costs, in the order in which an expert tries fixes where no node suits the pod."""
+    """The cost of a fix, in the order in which an expert tries fixes if no node suits the pod."""
 
     WAITING = 0
     """The cluster does it by itself."""
     TYPO = 1
-    """The pod says almost what a node says."""
+    """The pod has almost the same value as a node."""
     REPAIR = 2
-    """Something broken is repaired, or a node is put back to use."""
+    """Something broken is repaired, or a node is put back into service."""
     ROLLOUT = 3
     """The workload's update strategy changes, not its pods."""
     POD = 4
     """A change of the pod that gives up nothing."""
     LABEL = 5
-    """A label that the pod selects and that no node has."""
+    """A node gets a label that the pod selects and that no node has."""
     REQUEST = 6
     """The pod requests less."""
     CONSTRAINT = 7
@@ -95,7 +95,8 @@ class Cost(IntEnum):
     MOVE = 11
     """Running pods are evicted, and each of them fits another node."""
     STOPGAP = 12
-    """Where no node can come: far less than the pod requests, no hardware it selects, or a volume made by hand."""
+    """A stopgap if no node can be added: far lower requests, no hardware that the pod selects, or a volume created by
+    hand."""
     OTHER_PODS = 13
     """Running pods are deleted."""
     DATA = 14
@@ -103,7 +104,7 @@ class Cost(IntEnum):
 
 
 class Group(StrEnum):
-    """Whose business a fix is."""
+    """The area of responsibility to which a fix belongs."""
 
     CAPACITY = "capacity"
     WORKLOAD = "workload"
@@ -126,54 +127,54 @@ class Step(Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """An imperative: `uncordon node-4`."""
+        """The title, in the imperative: `uncordon node-4`."""
         raise NotImplementedError
 
     @property
     def costs(self) -> tuple[str, ...]:
-        """What the step costs others, in a phrase each: what happens to a pod that is deleted."""
+        """Costs of the step for others, one phrase each, such as what happens to a pod that is deleted."""
         return ()
 
     @property
     def nodes(self) -> frozenset[str]:
-        """The nodes of which at least one has to take the pod, so that the step is what helped."""
+        """The nodes on which the pod has to fit afterwards: otherwise the step is not what helped."""
         return frozenset()
 
     @property
     def lifts_gates(self) -> bool:
-        """A controller removes the pod's scheduling gates: you change nothing about them."""
+        """Whether a controller removes the pod's scheduling gates: you do not change them."""
         return False
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
         raise NotImplementedError
 
     def commands(self) -> tuple[str, ...]:
-        """kubectl commands that do all of it; empty where it takes a patch or a manifest."""
+        """Return kubectl commands that do everything; empty if it needs a patch or a manifest."""
         return ()
 
     def changes(self, namespace: str) -> Iterator[Change]:
-        """Changes of objects that a `Proposal` does not hold. `namespace` is the pod's."""
+        """Yield changes of objects that a `Proposal` does not hold. `namespace` is the pod's."""
         yield from ()
 
     def deletions(self) -> Iterator[tuple[str, str]]:
-        """Pods that are deleted, and the component that deletes them; "" is you."""
+        """Yield deleted pods, and the component that deletes each; an empty component means you."""
         yield from ()
 
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
-        """Objects that a component makes by itself then, with the component."""
+        """Yield objects that a component then creates by itself, with the component."""
         yield from ()
 
     def repairs(self) -> Iterator[tuple[ClusterRow, Taint, str]]:
-        """Taints that a component removes by itself then, with the component."""
+        """Yield taints that a component then removes by itself, as node row, taint, and component."""
         yield from ()
 
 
 class PodStep(Step, frozen=True, kw_only=True):
-    """Changes only the pod, so that it can be repeated for each replica."""
+    """A step that changes only the pod, so that it can be repeated for each replica."""
 
     @property
     def made_by(self) -> str:
-        """What edits the pod, where the user changes something else; empty where the user edits it."""
+        """The component that edits the pod, if you change something else; empty if you edit the pod."""
         return ""
 
     def edit(self, pod: Pod, ground: Ground) -> Pod:
@@ -184,7 +185,7 @@ class PodStep(Step, frozen=True, kw_only=True):
 
 
 class Ground:
-    """What steps are applied to: the cluster as it is, and how it counts requests."""
+    """The base to which steps are applied: the present cluster, and the options for counting requests."""
 
     def __init__(self, snapshot: Snapshot, options: RequestOptions) -> None:
         self.snapshot = snapshot
@@ -192,39 +193,40 @@ class Ground:
 
 
 def _kind(one: ClusterObject) -> type[Struct]:
-    """Records that were read in bulk are of subclasses."""
+    """Return the kind's type; records that were read in bulk are of its subclasses."""
     return next(kind for kind in API_VERSIONS if isinstance(one, kind))
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
-    """What is done, step by step, and what the cluster and the pod are then. Rows are those of the whole cluster."""
+    """Steps, and the cluster and pod after them. Rows are those of the whole cluster."""
 
     steps: tuple[Step, ...] = ()
     pod: Pod
     nodes: Mapping[ClusterRow, Node] = field(default_factory=dict)
-    """Node row to the node as it would be."""
+    """Node row to the changed node."""
     deleted: frozenset[str] = frozenset()
-    """Pods, `namespace/name`, that would be deleted."""
+    """Deleted pods, as `namespace/name`."""
     moved: Mapping[str, str] = {}
-    """Pods that would be evicted, to the nodes of their replacements."""
+    """Evicted pods, to the nodes of their replacements."""
     resized: Mapping[str, Pod] = {}
     """Running pods with other requests."""
     added: Node | None = None
-    """A node that would come."""
+    """The new node."""
     taken: tuple[ResourceAmount, ...] = ()
-    """What DaemonSets take of it at once."""
+    """Requests of DaemonSets' pods on the new node."""
     objects: tuple[ClusterObject, ...] = ()
-    """Other objects that would come, or be as they are here."""
+    """Other objects that are created or changed."""
     taken_back: Mapping[str, ResourceClaim | None] = {}
-    """Device claims, by `namespace/name`, as kube-scheduler leaves them for its next attempt; None where one goes."""
+    """Device claims, by `namespace/name`, as kube-scheduler leaves them for its next attempt; None if it deletes the
+    claim."""
 
     @property
     def cost(self) -> Cost:
-        """The dearest of its steps."""
+        """The highest cost of its steps."""
         return max((step.cost for step in self.steps), default=Cost.TYPO)
 
     def having(self, *objects: ClusterObject) -> Proposal:
-        """With objects that replace those of the same kind and name."""
+        """Return the proposal with these objects, which replace those of the same kind and name."""
         keys = {_key(one) for one in objects}
         owners = (one.metadata.controller for one in objects)
         pod = self.pod
@@ -233,7 +235,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
         return replace(self, pod=pod, objects=(*(one for one in self.objects if _key(one) not in keys), *objects))
 
     def cluster(self, snapshot: Snapshot) -> Snapshot:
-        """The cluster as it would be."""
+        """Return the snapshot with all changes applied."""
         if self.taken_back:
             snapshot = snapshot.with_devices(snapshot.devices.with_claims(self.taken_back))
         if self.resized:
@@ -276,8 +278,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
         return (one for one in self.objects if isinstance(one, kind))
 
     def _given_up(self, snapshot: Snapshot) -> Iterator[Change]:
-        """What happens to claims that kube-scheduler deallocates, and to those of deleted pods; not to those that are
-        recreated anyway."""
+        """Yield the changes of claims that kube-scheduler deallocates, and of claims of deleted pods; not of claims
+        that are recreated anyway."""
         made = {one.key for one in self._of(ResourceClaim)}
         before, after = snapshot.devices.claims, self.cluster(snapshot).devices.claims
         for key, claim in before.items():
@@ -298,7 +300,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
                 yield Change(target=target, patch=tuple(_released(claim, left)), by=by)
 
     def changes(self, pod: Pod, snapshot: Snapshot) -> Iterator[Change]:
-        """What is different from `pod` and `snapshot`. An object whose spec may not change goes and comes again."""
+        """Yield the differences from `pod` and `snapshot`. An object whose spec is immutable is deleted and
+        recreated."""
         lifted = any(step.lifts_gates for step in self.steps)
         held = replace(pod, spec=replace(pod.spec, scheduling_gates=())) if lifted else pod
         target = _target("Pod", self.pod.metadata.namespace, self.pod.metadata.name)
@@ -337,14 +340,14 @@ class Proposal(Struct, frozen=True, kw_only=True):
             yield Change(target=target, patch=status, by=CONTROLLER_MANAGER)
 
     def _names_claim(self, one: ClusterObject) -> bool:
-        """Whether a volume that comes names this claim, which binds it without you."""
+        """Whether a new volume names this claim; the claim is then bound without you."""
         references = (volume.spec.claim_ref for volume in self._of(PersistentVolume))
         key = (one.metadata.namespace, one.metadata.name)
         return any(reference is not None and (reference.namespace, reference.name) == key for reference in references)
 
 
 def apply_step(step: Step, proposal: Proposal, ground: Ground) -> Proposal:
-    """The proposal with this step as well; a step that it has already is applied once."""
+    """Return the proposal with this step as well; a step that it already has is not applied again."""
     if step in proposal.steps:
         return proposal
     return replace(step.apply(proposal, ground), steps=(*proposal.steps, step))
@@ -357,7 +360,8 @@ def apply_steps(steps: Iterable[Step], proposal: Proposal, ground: Ground) -> Pr
 
 
 def _moved(pod: Pod, node: str) -> Pod:
-    """What a controller creates in place of an evicted pod, on its node; the name stands for one that is not known."""
+    """Return the pod that a controller creates on `node` in place of an evicted one. Its real name may be unknown, so
+    the old one stands for it."""
     return replace(
         pod,
         metadata=replace(pod.metadata, deletion_timestamp=""),
@@ -422,8 +426,8 @@ def _released(before: ResourceClaim, after: ResourceClaim) -> Iterator[Json]:
 def _bound_claim(
     before: PersistentVolumeClaim | None, after: PersistentVolumeClaim, target: Target, *, is_prebound: bool
 ) -> Iterator[Change]:
-    """What you send for a claim that is bound in the end, and what the volume controller writes then: a claim that is
-    created with the mark of a binding is Lost for good."""
+    """Yield what you send for a claim that ends up bound, and what the volume controller then writes. A claim that is
+    created with the annotation of a completed binding is Lost for good."""
     bound = add_operation(f"/metadata/annotations/{pointer(BIND_COMPLETED)}", "yes")
     if before is not None and before.spec.storage_class_name is None:
         classed = replace(before, spec=replace(before.spec, storage_class_name=after.spec.storage_class_name))

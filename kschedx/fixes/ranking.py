@@ -1,4 +1,4 @@
-"""A fix: what to change, and what was seen when it was tried. Facts; its title is made in `render/words/fixes.py`."""
+"""Fixes: what to change, and the outcome of the trial. `render/words/fixes.py` words the titles."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from kschedx.plugins.node_volume_limits.attached import within_every_limit
 
 class FixCertainty(StrEnum):
     VERIFIED = "verified"
-    """With all changes applied the pod passes every filter on the nodes named."""
+    """The pod passes every filter on the named nodes, with all changes applied."""
     PARTIAL = "partial"
-    """This blocker goes; the title names those that remain."""
+    """The fix removes this cause; the title names those that remain."""
     UNTRIED = "untried"
     """Nothing in a snapshot shows whether it helps: a webhook's service, a registry, a finalizer's controller."""
 
 
 class Shortfall(Struct, frozen=True, kw_only=True):
-    """What a fix leaves undone on the whole cluster, once every controller has reacted to it."""
+    """The unsolved part of a fix on the whole cluster, once every controller has reacted to it."""
 
     pending: int = 0
-    """Pods of the pod's workload that have no node."""
+    """The number of pending pods of the pod's workload."""
     lost: tuple[str, ...] = ()
-    """Other pods, `namespace/name`, that had a node and have none; not those that the fix names."""
+    """Other pods, `namespace/name`, that lose their node; not those that the fix names."""
     refusal: str = ""
-    """Why the API server takes no pod of the changed template."""
+    """Why the API server refuses pods of the changed template."""
 
 
 class Landing(Struct, frozen=True, kw_only=True):
-    """Where the pods go that a controller creates in place of those that a fix deletes."""
+    """The nodes of the pods that a controller creates in place of those that a fix deletes."""
 
     controller: str
     """`ReplicaSet web-5d7b9`."""
@@ -46,56 +46,57 @@ class Landing(Struct, frozen=True, kw_only=True):
 
 
 class BudgetUse(Struct, frozen=True, kw_only=True):
-    """A PodDisruptionBudget of pods that a fix deletes or moves."""
+    """A PodDisruptionBudget that covers pods that a fix deletes or moves."""
 
     budget: str
     """`namespace/name`."""
     pods: int
     allowed: int
-    """Disruptions that it allows now."""
+    """The number of disruptions that it allows now."""
 
 
 class TrialOutcome(Struct, frozen=True, kw_only=True):
-    """What a fix does to the whole cluster, once every controller has reacted to it."""
+    """The effect of a fix on the whole cluster, once every controller has reacted to it."""
 
     is_tried: bool = False
     shortfall: Shortfall | None = None
-    """None where it does what it promises."""
+    """None if the fix achieves what it promises."""
     is_delivered: bool = False
-    """Controllers replace the pod once its template has changed: you need not delete it."""
+    """Whether controllers replace the pod once its template has changed, so that you need not delete it."""
     landings: tuple[Landing, ...] = ()
-    """Of the controllers that the cluster has."""
+    """Landings of pods of the controllers that the cluster has."""
     budgets: tuple[BudgetUse, ...] = ()
 
 
 class Fix(Struct, frozen=True, kw_only=True):
-    """What would help. Only what was tried is listed."""
+    """A change that would help. Only changes that were tried are listed."""
 
     steps: tuple[Step, ...]
     certainty: FixCertainty
     changes: tuple[Change, ...]
-    """In the order in which they are to be made."""
+    """The changes, in the order in which to make them."""
     feasible_nodes: tuple[str, ...]
     """The nodes on which the pod then passes every filter."""
     remaining: Mapping[str, int]
-    """Of a partial fix: plugin to the number of nodes that it still rejects, the first to do so or not."""
+    """For a partial fix: plugin to the number of nodes that it still rejects, whether or not it is the first to do
+    so."""
     deciding: tuple[str, ...] = ()
-    """Who could still reject those nodes: plugins that kschedx does not have."""
+    """Plugins that kschedx does not have and that could still reject those nodes."""
     extender_decides: bool = False
-    """An extender could too, which no trial asks."""
+    """Whether an extender could still reject those nodes; no trial asks extenders."""
     trial: TrialOutcome = TrialOutcome()
-    """On the whole cluster; with a shortfall the fix is partial."""
+    """The trial on the whole cluster; with a shortfall, the fix is partial."""
 
 
 ClusterTest = Callable[[Fix], TrialOutcome]
-"""Tries a fix on the whole cluster."""
+"""A function that tries a fix on the whole cluster."""
 
 
-# Which of the fixes that helped are shown, and in which order.
+# The selection and order of the fixes that are shown.
 
 MOST_FIXES = 6
 MOST_OF_A_COST = 2
-"""Fixes of one cost that are shown: alternatives, not variations."""
+"""The most fixes of one cost that are shown: alternatives, not variations."""
 MOST_PARTIAL = 2
 CAPACITY_FIRST = (
     Cost.WAITING,
@@ -114,18 +115,20 @@ CAPACITY_FIRST = (
     Cost.OTHER_PODS,
     Cost.DATA,
 )
-"""The order where a node meets every constraint of the pod and is only full: room before giving up constraints."""
+"""The order if a node meets every constraint of the pod and is only full: making room comes before dropping
+constraints."""
 
 
 def verified_fixes(found: Sequence[Situation], cycle: Cycle, test: ClusterTest, *, is_full: bool) -> Iterator[Fix]:
-    """A few of each cost, those that open the most nodes first; those that fall short on the whole cluster only where
-    none does not. `is_full`: a node meets every constraint of the pod and lacks room alone."""
+    """Yield a few fixes of each cost, those with the most feasible nodes first. Fixes that fall short on the whole
+    cluster are included only if there are no others. With `is_full`, a node meets every constraint of the pod and lacks
+    only room."""
     if is_full:
         found = [one for one in found if not _enters_another_pool(one)] or found
     order = CAPACITY_FIRST if is_full else tuple(Cost)
     ordered = sorted(found, key=lambda one: (order.index(one.proposal.cost), _lowered(one), -len(one.feasible)))
     if _awaits(ordered[0]):
-        ordered = ordered[:1]  # the controller may not admit the pod while this is so
+        ordered = ordered[:1]  # the controller may not admit the pod while the problem remains
     shown: list[Cost] = []
     short: list[Fix] = []
     made: list[tuple[Change, ...]] = []
@@ -136,7 +139,7 @@ def verified_fixes(found: Sequence[Situation], cycle: Cycle, test: ClusterTest, 
         if cost is Cost.OTHER_PODS and Cost.WAITING in shown:
             continue  # preemption chooses its victims better
         if any(isinstance(step, TakeOldFirst) for step in one.proposal.steps) and Cost.ROLLOUT in shown:
-            continue  # whichever old pod goes first
+            continue  # one such fix is enough, whichever old pod is deleted first
         if len(shown) < MOST_FIXES and shown.count(cost) < (1 if cost is Cost.NEW_NODE else MOST_OF_A_COST):
             fix = _fix(one, cycle)
             if any(fix.changes == other for other in made if other):
@@ -154,7 +157,8 @@ def verified_fixes(found: Sequence[Situation], cycle: Cycle, test: ClusterTest, 
 
 
 def _enters_another_pool(one: Situation) -> bool:
-    """A pool's taint keeps pods out: it is not tolerated because the pod's own pool is full."""
+    """Whether the fix tolerates or removes a taint of another pool, which keeps pods out: that the pod's own pool is
+    full is no reason to do so."""
     return any(
         isinstance(step, Tolerate) or (isinstance(step, RemoveTaints) and not step.is_left_over)
         for step in one.proposal.steps
@@ -162,8 +166,8 @@ def _enters_another_pool(one: Situation) -> bool:
 
 
 def _is_needlessly_long(one: Situation, all_of_them: Sequence[Situation]) -> bool:
-    """Two steps where one is enough, unless the two give up nothing and the one does, or the one is a new node and
-    costs more."""
+    """Whether the fix has several steps and fewer suffice. Fewer do not count if they give up something and these give
+    up nothing, or if they add a node and cost more."""
     cost, steps = one.proposal.cost, len(one.proposal.steps)
     shorter = [
         other.proposal.cost
@@ -174,13 +178,13 @@ def _is_needlessly_long(one: Situation, all_of_them: Sequence[Situation]) -> boo
 
 
 def _lowered(one: Situation) -> float:
-    """The largest share of a request that is given up."""
+    """Return the largest share by which a request is lowered."""
     lowered = (each for step in one.proposal.steps if isinstance(step, LowerRequests) for each in step.requests)
     return max((1 - each.after / each.before for each in lowered), default=0.0)
 
 
 def _lowers_needlessly(one: Situation, other: Situation) -> bool:
-    """Requests are lowered further than `other` lowers them, and no further node opens."""
+    """Whether requests are lowered further than `other` lowers them, without any additional feasible node."""
     match one.proposal.steps, other.proposal.steps:
         case [LowerRequests() as less], [LowerRequests() as more] if less.amounts != more.amounts:
             return less.covers(more) and {*one.feasible} <= {*other.feasible}
@@ -192,8 +196,8 @@ def _awaits(situation: Situation) -> bool:
 
 
 def partial_fixes(situations: Sequence[Situation], start: Situation, cycle: Cycle) -> Iterator[Fix]:
-    """Proposals after which a plugin that rejected nodes rejects none, or PreFilter lets the pod through; those that
-    leave the fewest first."""
+    """Yield proposals after which a plugin that rejected nodes rejects none, or PreFilter accepts the pod; those that
+    leave the fewest plugins first."""
     found = [one for one in situations if one.remaining and _is_nearer(one, start)]
     for one in islice(sorted(found, key=lambda it: len(it.remaining)), MOST_PARTIAL):
         yield _fix(one, cycle)
@@ -224,15 +228,15 @@ def _fix(situation: Situation, cycle: Cycle) -> Fix:
 
 
 def fix_by(autoscaler: str, situation: Situation, cycle: Cycle) -> Fix | None:
-    """A fix whose node an autoscaler adds; None where something else leaves open whether the pod fits."""
+    """Return a fix whose node an autoscaler adds; None if it remains open whether the pod fits."""
     fix = _fix(situation, cycle)
     changes = (replace(one, by=autoscaler) if one.target.kind == "Node" else one for one in fix.changes)
     return replace(fix, changes=tuple(changes)) if fix.certainty is FixCertainty.VERIFIED else None
 
 
 def _deciding(situation: Situation, cycle: Cycle) -> tuple[Unevaluated, ...]:
-    """Who has a say about nodes that all others accept, and cannot be asked about what is only tried. Volume limits
-    that a dump lacks have none where the pod would be the first with a volume."""
+    """Return what may reject nodes that all others accept, and cannot be asked about a trial. Volume limits that a dump
+    lacks do not count if the pod would be the first with a volume there."""
     within = situation.nodes.names_where(within_every_limit(situation.pod.spec, situation.nodes))
     is_within = not {*within}.isdisjoint(situation.feasible)
     return tuple(

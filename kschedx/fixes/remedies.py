@@ -1,4 +1,4 @@
-"""Remedies for spread constraints and for rules between pods."""
+"""Remedies for spread constraints and rules between pods."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: C
     index, key = finding.constraint, finding.topology_key
     constraints = place.pod.spec.topology_spread_constraints
     if index >= len(constraints) or constraints[index].topology_key != key:
-        return  # one of the profile's default constraints: not the pod's to change
+        return  # the profile's default constraints cannot be changed in the pod
     before = constraints[index]
 
     def changed(price: s.Cost = s.Cost.CONSTRAINT, **fields: object) -> s.ChangeRule:
@@ -81,14 +81,14 @@ def existing_rule_remedies(finding: ExistingAntiAffinityConflict, place: Candida
 
 
 def _meant_topology(key: str, place: Candidate) -> str:
-    """The label that nodes have, where none has the topology key; empty where there is no such label."""
+    """Return the label that nodes have and that was meant, if no node has the topology key; otherwise empty."""
     known = place.nodes.cluster.label_keys
     return "" if key in known else meant_key(key, known)
 
 
 def _own_labels(selector: LabelSelector | None, place: Candidate) -> LabelSelector | None:
-    """The selector with the pod's own labels, where it matches the labels of others instead; None where it matches the
-    pod, or cannot. A key that the pod has keeps its place."""
+    """Return the selector with the pod's own labels, if it now matches only labels of others. None if it matches the
+    pod or cannot match it. Keys that the pod has stay."""
     labels = place.pod.metadata.labels
     if selector is None or not selector.match_labels or compile_selector(selector).matches(labels):
         return None
@@ -107,8 +107,9 @@ def _own_labels(selector: LabelSelector | None, place: Candidate) -> LabelSelect
 def _as_meant(
     finding: PodAffinityUnsatisfied | PodAntiAffinityConflict, rule: PodAffinityTerm, place: Candidate
 ) -> Iterator[tuple[PodAffinityTerm, s.Cost]]:
-    """The term with the topology key that nodes have; where it selects no pod, with the label that pods have, or in the
-    namespace in which they are; where it keeps away from pods of others alone, with the pod's own labels."""
+    """Yield terms that were probably meant, with their costs. One has the topology key that nodes have. If a term
+    selects no pod, one has the label or namespace of existing pods. If an anti-affinity term selects only other pods,
+    one has the pod's own labels."""
     if meant := _meant_topology(rule.topology_key, place):
         yield replace(rule, topology_key=meant), s.Cost.TYPO
     if isinstance(finding, PodAntiAffinityConflict):
@@ -142,12 +143,12 @@ def _as_meant(
             yield replace(rule, label_selector=written), s.Cost.TYPO
 
 
-# What could be done about the findings on a node. Whether it helps is for the trial to say.
+# Remedies for the findings on a node. The trial decides whether they help.
 
 
 def last_remedies(found: Sequence[f.Finding], place: Candidate) -> tuple[tuple[s.Step, ...], ...]:
-    """The same where no other node would do: what the pod is tied to stands on one that is too small, is where no node
-    can be, or is in the hands of a more important pod."""
+    """Return last remedies, for when no other node would fit: the pod depends on a node that is too small, on a volume
+    where no node can be, or on something that a pod with a higher priority uses."""
     short = [x for x in found if isinstance(x, f.InsufficientResource | f.TooManyPods)]
     groups: list[tuple[s.Step, ...]] = [(larger_node(short, place),)] if short else []
     for one in found:
@@ -161,8 +162,7 @@ def last_remedies(found: Sequence[f.Finding], place: Candidate) -> tuple[tuple[s
 
 
 def remedies(found: Sequence[f.Finding], place: Candidate) -> tuple[tuple[s.Step, ...], ...]:
-    """For each thing that has to be mended on the node, the ways to do it. A thing without any makes the node
-    hopeless."""
+    """Return the alternative remedies for each problem on the node. If a problem has none, the node cannot be fixed."""
     groups: list[tuple[s.Step, ...]] = []
     short = [x for x in found if isinstance(x, f.InsufficientResource | f.TooManyPods)]
     if short:
@@ -221,4 +221,4 @@ def _for_one(finding: f.Finding, place: Candidate) -> Iterator[s.Step]:
         ):
             yield from device_remedies(finding, place)
         case _:
-            return  # nothing that a change of the pod, its neighbours or its node would mend
+            return  # no change of the pod, its neighbors, or its node helps

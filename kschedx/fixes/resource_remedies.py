@@ -1,4 +1,5 @@
-"""Remedies for a resource that a node has and does not offer: its driver does not run, no huge pages are set aside."""
+"""Remedies for a resource that a node has but does not offer: its driver does not run, or no huge pages are
+reserved."""
 
 from __future__ import annotations
 
@@ -30,12 +31,12 @@ from kschedx.snapshot.columns import ClusterRow
 HUGE_PAGES = "hugepages-"
 MEMORY = "memory"
 MOST_NODES = 4
-"""Nodes with the hardware that are checked."""
+"""The most nodes that are checked for each of these causes."""
 
 
 def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:
-    """Nodes whose labels name hardware that no node offers and that the pod requests, and those of pods whose resize is
-    pending: they differ from others that lack as much."""
+    """Yield nodes that differ from others with the same shortage: their labels name hardware that the pod requests and
+    no node offers, their devices are unhealthy, or the resize of one of their pods is pending."""
     cluster, pods = situation.snapshot.cluster, situation.snapshot.pods
     findings = [one for group in situation.groups for one in group.exemplar.findings]
     hints = [hint for one in findings if (hint := hardware_hint(one, cluster)) is not None]
@@ -53,7 +54,7 @@ def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:
 
 
 def offering(short: Sequence[InsufficientResource], place: Candidate) -> Iterator[s.OfferResource]:
-    """Where that is all that the node lacks."""
+    """Yield the step that makes the node offer the resource, if it lacks nothing else."""
     if len(short) != 1:
         return
     [one] = short
@@ -78,7 +79,7 @@ def offering(short: Sequence[InsufficientResource], place: Candidate) -> Iterato
 
 
 def _set_aside(more: s.NodeAmount, place: Candidate) -> Iterator[s.OfferResource]:
-    """Huge pages are taken from the node's memory."""
+    """Yield the step that reserves huge pages; they reduce the node's memory."""
     index = place.nodes.resources.index.get(MEMORY)
     if index is None:
         return
@@ -90,7 +91,7 @@ def _set_aside(more: s.NodeAmount, place: Candidate) -> Iterator[s.OfferResource
         yield s.OfferResource(row=row, node=node, resource=more.resource, amounts=amounts)
 
 
-# Remedies for what is used up: ask for less, or make other pods go.
+# Remedies for resources that are used up: lower the requests, or delete other pods.
 
 LEAST_REQUEST_SHARE = 10
 """If a pod could have less than its requests divided by this, no fix lowers them that far."""
@@ -98,7 +99,7 @@ MOST_VICTIMS = 5
 
 
 def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], place: Candidate) -> Iterator[s.Step]:
-    """Steps that each free everything that is short on a node, since a part of it does not help."""
+    """Yield steps that each resolve all shortages on a node, since resolving a part does not help."""
     short = [finding for finding in findings if isinstance(finding, InsufficientResource)]
     crowded = len(short) < len(findings)
     unlikely = (*unlikely_quantities(place.pod.spec), *_far_too_much(short, place))
@@ -124,7 +125,7 @@ def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], pl
 
 
 def larger_node(findings: Sequence[InsufficientResource | TooManyPods], place: Candidate) -> s.EnlargeNode:
-    """The node with as much more as the pod lacks there."""
+    """Return the step that enlarges the node by what the pod lacks there."""
     amounts = [
         s.NodeAmount(resource=one.resource, before=one.allocatable, after=one.allocatable + one.short_by)
         if isinstance(one, InsufficientResource)
@@ -143,7 +144,7 @@ def _far_too_much(short: Sequence[InsufficientResource], place: Candidate) -> It
 
 
 def _misspelled(short: Sequence[InsufficientResource], place: Candidate) -> Iterator[s.Step]:
-    """A resource that no node offers, where one does that is nearly called the same."""
+    """Yield a similarly named resource, if no node offers the requested one."""
     if len(short) != 1 or "/" not in short[0].resource:
         return
     cluster, name = place.nodes.cluster, short[0].resource
@@ -156,7 +157,7 @@ def _misspelled(short: Sequence[InsufficientResource], place: Candidate) -> Iter
 
 
 def _withdrawn_resizes(short: Sequence[InsufficientResource], place: Candidate) -> Iterator[s.WithdrawResize]:
-    """A pod's requests as its node has allocated them, where they cannot be met."""
+    """Yield steps that reset a pod's requests to what its node has allocated, if the node cannot meet them."""
     snapshot = place.snapshot
     pending = {one.pod for it in short for one in pending_resizes(snapshot, it.resource) if one.node == place.node.name}
     for key in sorted(pending):
@@ -172,8 +173,8 @@ def _withdrawn_resizes(short: Sequence[InsufficientResource], place: Candidate) 
 
 
 def _source(request: ContainerRequest, place: Candidate) -> str:
-    """The VerticalPodAutoscaler or the LimitRange that sets what a container requests; empty where the pod's own
-    manifest says how much."""
+    """Return the VerticalPodAutoscaler, LimitRange, or injector that sets a container's request; empty if the pod's own
+    manifest sets it."""
     if not request.container:
         return ""
     annotations = place.pod.metadata.annotations
@@ -199,21 +200,21 @@ def _source(request: ContainerRequest, place: Candidate) -> str:
 
 
 def _round_down(resource: str, amount: int) -> int:
-    """To an amount that people write: tens of millicores, whole mebibytes."""
+    """Round down to an amount that people write: tens of millicores, whole mebibytes."""
     step = {Unit.MILLI: 10, Unit.BYTE: 1 << 20, Unit.COUNT: 1}[Unit.of(resource)]
     return amount // step * step if amount >= step else amount
 
 
 def _victims(short: Sequence[InsufficientResource], crowded: bool, place: Candidate) -> tuple[int, ...]:
-    """Pods whose deletion makes room on the node: if possible one, of the lowest priority and the best fit; else the
-    fewest, the largest first."""
+    """Return pods whose deletion makes room on the node: if possible one, with the lowest priority and the best fit;
+    otherwise the fewest, the largest first."""
     pods, requests = place.snapshot.pods, place.nodes.requests
     here = [row for row in place.nodes.pods_on(place.row).tolist() if can_evict(row, place.situation)]
     if not here:
         return ()
     columns = [place.nodes.resources.index[f.resource] for f in short if f.resource in place.nodes.resources.index]
     if len(columns) < len(short):
-        return ()  # asked for by name, offered by no node
+        return ()  # the pod requests a resource that no node offers
     missing = np.array([max(MIN_INT64, min(f.short_by, MAX_INT64)) for f in short], dtype=np.int64)
     freed = requests.matrix[np.array(here)][:, columns]
     enough = (freed >= missing).all(axis=1)

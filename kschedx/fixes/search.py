@@ -1,4 +1,4 @@
-"""The search for fixes: which nodes to look at, which remedies to combine, and which of those that helped to report."""
+"""The search for fixes: the nodes to examine, the remedies to combine, and the successful ones to report."""
 
 from __future__ import annotations
 
@@ -37,31 +37,31 @@ from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.daemon_sets import daemon_pods
 
 MOST_PLACES = 16
-"""Groups of nodes in which a fix is looked for, the nearest first."""
+"""The most groups of nodes in which a fix is tried, the nearest first."""
 MOST_TRIALS = 32
 FEWER_TRIALS = 12
-"""In a cluster of a thousand nodes or more, where each takes longer."""
+"""The most trials in a cluster of a thousand nodes or more, where each takes longer."""
 MOST_NEW_NODES = 12
-"""New nodes that are tried where no other fix helps."""
+"""The most new nodes that are tried if no other fix helps."""
 MOST_STARTS = 8
-"""Situations for which a new node is looked for."""
+"""The most situations for which a new node is tried."""
 OF_THE_NODE = plugins_with(Trait.ABOUT_THE_NODE)
-"""Plugins that reject a node for its properties or its free resources: a new one may differ."""
+"""Plugins that reject a node for its properties or its free resources: a new node may differ."""
 MOST_THROUGH = 3
-"""Ways past PreFilter from which is gone on."""
+"""The most ways past PreFilter from which the search continues."""
 MOST_LARGER = 4
-"""Nodes on which the last resorts are tried."""
+"""The most nodes on which the last remedies are tried."""
 MOST_DEPTH = 5
-"""Steps after which only a new node is looked for."""
+"""The most rounds of further steps before only a new node is tried."""
 MOST_WRONG = 50
-"""What is wrong with a node that is still worth mending."""
+"""The most findings on a node for which remedies are tried."""
 MOST_COMBINED = 24
-"""Ways to mend one node that are tried."""
+"""The most combinations of remedies that are tried on a node."""
 
 
 def find_fixes(scheduler: Scheduler, cycle: Cycle, test: ClusterTest = lambda fix: TrialOutcome()) -> tuple[Fix, ...]:
-    """Cheapest first: changes to the pod, then to what is around it, then to nodes. Nothing that was not tried.
-    `test` tries a fix on the whole cluster, with every controller."""
+    """Return the fixes, cheapest first: changes of the pod, then of its surroundings, then of nodes. Every fix was
+    tried. `test` tries a fix on the whole cluster, with every controller."""
     if cycle.outcome in NOTHING_TO_FIX or conditions_of(cycle.pod.spec) > MOST_RULES:
         return ()
     return tuple(_Search(scheduler, cycle, test).found())
@@ -70,8 +70,8 @@ def find_fixes(scheduler: Scheduler, cycle: Cycle, test: ClusterTest = lambda fi
 def find_fix_by_autoscaler(
     scheduler: Scheduler, cycle: Cycle, pod: Pod, node: Node, autoscaler: str
 ) -> tuple[Fix, Situation] | None:
-    """The node that an autoscaler adds like `node` for the pod, which is then like `pod`, and where the pod stands
-    then; None where that does not fit it."""
+    """Return the fix in which an autoscaler adds a node like `node`, and the situation afterwards; None if the pod does
+    not fit it. The pod then has the spec of `pod`."""
     daemons = daemon_pods(scheduler.snapshot, scheduler.nodes.options, but=cycle.pod)
     base = replace(after_attempt(cycle), pod=pod)
     try:
@@ -98,7 +98,7 @@ class _Search:
         self._left = self._most
         self._daemons = daemon_pods(scheduler.snapshot, scheduler.nodes.options, but=cycle.pod)
         self._seen: set[str] = set()
-        """The steps of what was tried, in any order; some of them hold maps, which cannot be hashed."""
+        """The steps of all tried proposals, sorted, as text: some steps hold maps, which cannot be hashed."""
 
     def found(self) -> Iterator[Fix]:
         start = self._try(_ungated(self._cycle))
@@ -132,19 +132,20 @@ class _Search:
             yield from partial_fixes(situations[1:], start, self._cycle)
 
     def _makes_room(self, one: Situation) -> bool:
-        """With a new node, or, for a pod that its volume ties to a node, by moving others; an agent of a node outranks
-        what runs there."""
+        """Whether the fix makes room: it adds a node, or moves other pods for a pod that its volume ties to a node.
+        Moving does not count for a DaemonSet's pod, which outranks the pods on its node."""
         is_agent = is_of_a_daemon_set(self._cycle.pod)
         return one.proposal.added is not None or (bool(one.proposal.moved) and not is_agent)
 
     def _is_let_in(self, found: Situation) -> bool:
-        """Whether PreEnqueue lets the pod into the queue, where it did not: filters alone do not show that."""
+        """Whether PreEnqueue admits a pod to the queue that it kept out before: filters alone do not show that."""
         if self._cycle.outcome is not Outcome.GATED:
             return True
         return found.scheduler.schedule(found.pod, self._cycle.profile).outcome is not Outcome.GATED
 
     def _try(self, proposal: Proposal) -> Situation | None:
-        """None where it was tried already, or nothing can be said, or where a node that is not there yet is changed."""
+        """Return the situation after the proposal. None if it was tried already, is undecidable, or changes a node that
+        does not exist yet."""
         if any(row >= len(self._scheduler.nodes) for row in proposal.nodes):
             return None
         key = repr(sorted(map(repr, proposal.steps)))
@@ -168,7 +169,8 @@ class _Search:
                 yield found
 
     def _let_through(self, start: Situation) -> list[Situation]:
-        """Where PreFilter rejects the pod before its nodes are filtered: what would let it through, cheapest first."""
+        """Return situations in which PreFilter no longer rejects the pod before its nodes are filtered, cheapest
+        first."""
         waiting = [start]
         for _ in range(MOST_DEPTH):
             proposals = [
@@ -183,7 +185,7 @@ class _Search:
         return [start]
 
     def _alternatives(self, start: Situation) -> Iterator[Situation]:
-        """Every way to mend all that is wrong with one node, cheapest first; then single steps."""
+        """Yield every way to fix all problems on one node, cheapest first; then single steps."""
         self._left = self._most
         rollout = (apply_steps(steps, start.proposal, start.ground) for steps in taking_old_first(start))
         room = (apply_step(step, start.proposal, start.ground) for step in (*one_more_of_full(start), *moves(start)))
@@ -196,13 +198,14 @@ class _Search:
             if len(groups) > 1:
                 single += [apply_step(step, start.proposal, start.ground) for group in groups for step in group]
             if number < MOST_LARGER and not all(groups):
-                # what would have to be mended on any other node too
+                # these problems would have to be fixed on any other node too
                 single.append(apply_steps((group[0] for group in groups if group), start.proposal, start.ground))
         yield from self._all(proposal for _, proposal in sorted(whole, key=lambda item: item[0]))
         yield from self._all(single)
 
     def _deeper(self, situations: Sequence[Situation]) -> Iterator[Situation]:
-        """What a step brought to light is mended too: a claim that now exists wants a volume."""
+        """Yield situations with remedies for problems that a step revealed as well: a claim that now exists needs a
+        volume."""
         self._left = max(self._left, MOST_TRIALS // 2)
         waiting = list(situations[1:])
         for _ in range(MOST_DEPTH):
@@ -221,7 +224,8 @@ class _Search:
             waiting = following
 
     def _new_nodes(self, situations: Sequence[Situation]) -> Iterator[Situation]:
-        """The node that would fit, for the pod as it is or with the fewest changes that let nodes be filtered."""
+        """Yield the node that would fit, for the pod as it is or with the fewest changes after which nodes are
+        filtered."""
         first = situations[0]
         ready = [one for one in situations[1:] if one.status.is_success]
         ready.sort(
@@ -250,7 +254,8 @@ class _Search:
                     return
 
     def _with_new_node(self, start: Situation) -> Situation | None:
-        """What else a new node takes, step by step: a claim for the pod, and a volume that the node can reach."""
+        """Return the situation with what the new node needs besides, step by step: a claim for the pod, and a volume
+        that the node can reach."""
         waiting = [start]
         for _ in range(MOST_DEPTH):
             following: list[Situation] = []
@@ -263,7 +268,7 @@ class _Search:
         return None
 
     def _last_resorts(self, situations: Sequence[Situation]) -> Iterator[Situation]:
-        """Where no other node would do: a larger one in place of one that there is, a claim without its data."""
+        """Yield a last fix, if no other node would fit: an existing node enlarged, or a claim without its data."""
         for start in sorted(situations, key=lambda one: (one.proposal.cost, len(one.proposal.steps)))[:MOST_STARTS]:
             self._left = MOST_NEW_NODES
             proposals = [
@@ -278,7 +283,7 @@ class _Search:
                 return
 
     def _with_fewer_devices(self, found: Situation, start: Situation) -> Situation:
-        """The same with as few of the new node's devices as do."""
+        """Return the same situation with the fewest devices on the new node that suffice."""
         at = len(start.proposal.steps)
         for _ in range(MOST_NEW_NODES):
             step, *after = found.proposal.steps[at:]
@@ -294,13 +299,13 @@ class _Search:
 
 
 def _is_a_node_that_is_gone(found: Situation) -> bool:
-    """It takes a new node under the host name of one that was there: what it kept may be gone with it."""
+    """Whether the fix adds a node under the host name of one that is gone: its data may be gone too."""
     added = found.proposal.added
     return added is not None and added.metadata.labels.get(HOSTNAME, added.name) not in (added.name, "")
 
 
 def _nameless(pod: Pod) -> Iterator[s.Step]:
-    """The pod without the names of nodes that it asks for, which no new node has."""
+    """Yield steps that remove node names from the pod, which no new node has."""
     if edit.names_nodes(pod) and not is_of_a_daemon_set(pod):
         yield s.DropNodeNames()
     if (name := pod.spec.node_selector.get(HOSTNAME)) is not None:
@@ -309,7 +314,7 @@ def _nameless(pod: Pod) -> Iterator[s.Step]:
 
 
 def _ungated(cycle: Cycle) -> Proposal:
-    """The pod to start from."""
+    """Return the proposal from which the search starts: the pod without gates."""
     base = after_attempt(cycle)
     gates = tuple(gate.name for gate in cycle.pod.spec.scheduling_gates)
     if cycle.outcome is not Outcome.GATED or not gates:
@@ -320,29 +325,30 @@ def _ungated(cycle: Cycle) -> Proposal:
 
 
 def _is_about_its_nodes(found: Situation) -> bool:
-    """Where steps name nodes, the pod then fits on these: the rest is by chance."""
+    """Whether the pod fits on all nodes that the steps name, if it fits at all: otherwise it fits for another
+    reason."""
     named = frozenset[str]().union(*(step.nodes for step in found.proposal.steps))
     return not found.feasible or named <= set(found.feasible)
 
 
-# --- where to look
+# --- nodes to examine
 
 
 def _places(situation: Situation) -> Iterator[tuple[Candidate, tuple[Finding, ...]]]:
-    """The nearest node of each group, with all its findings, nearest group first."""
+    """Yield the nearest node of each group with all its findings, nearest group first."""
     if situation.status.is_success:
         for group in situation.groups[:MOST_PLACES]:
             row = group.exemplar.row
             yield Candidate(situation=situation, nodes=situation.nodes, row=row), group.exemplar.findings
         yield from _of_interest(situation)
     elif len(situation.scheduler.nodes):
-        # rejected before any node was filtered: a finding about the pod has the same fix on every node
+        # rejected before any node was filtered: the fix for a finding about the pod is the same on every node
         place = Candidate(situation=situation, nodes=situation.scheduler.nodes, row=TableRow(0))
         yield place, tuple(dict.fromkeys(situation.status.findings))
 
 
 def _of_interest(situation: Situation) -> Iterator[tuple[Candidate, tuple[Finding, ...]]]:
-    """Nodes that differ from others of their group."""
+    """Yield nodes that differ from others of their group."""
     nodes = situation.nodes
     for of_cluster in rows_of_interest(situation):
         row = nodes.row_of(of_cluster)
@@ -358,22 +364,23 @@ def _ways(findings: Sequence[Finding], place: Candidate) -> tuple[tuple[s.Step, 
 
 
 def _whole(groups: Sequence[Sequence[s.Step]], situation: Situation) -> Iterator[Proposal]:
-    """Ways to mend all of it."""
+    """Yield proposals that fix all problems of a node."""
     if not groups or not all(groups):
         return
     for steps in islice(product(*groups), MOST_COMBINED):
         done = apply_steps(steps, situation.proposal, situation.ground)
-        if done.added is None or len(done.steps) == 1:  # a new node that needs more is not like the old one
+        if done.added is None or len(done.steps) == 1:  # a new node with other steps is not like the old one
             yield done
 
 
 def _lacks_room_alone(situation: Situation) -> bool:
-    """Some node meets every constraint of the pod and is only full, or too small."""
+    """Whether some node meets every constraint of the pod and is only full or too small."""
     return any(is_only_full(group.exemplar.findings) for group in situation.groups)
 
 
 def _wants_a_new_node(start: Situation, verified: Sequence[Situation]) -> bool:
-    """Where nothing better is known, or where the nearest node has too little for the pod even when it is empty."""
+    """Whether to try new nodes: no better fix is known, or the nearest node is too small for the pod even when it is
+    empty."""
     costs = [one.proposal.cost for one in verified]
     if s.Cost.NEW_NODE in costs:
         return False
@@ -384,7 +391,7 @@ def _wants_a_new_node(start: Situation, verified: Sequence[Situation]) -> bool:
 
 
 def _for_added(situation: Situation) -> Iterator[Proposal]:
-    """What keeps the pod from the new node, mended."""
+    """Yield proposals with remedies for everything that keeps the pod off the new node."""
     added = situation.proposal.added
     is_about_pod = not situation.status.is_success
     nodes = situation.scheduler.nodes if is_about_pod else situation.nodes

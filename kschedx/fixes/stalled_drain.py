@@ -1,7 +1,5 @@
-"""What would let a drain go on that PodDisruptionBudgets stop: more replicas, or a budget that spares one pod more.
-
-Each is tried with the drain itself.
-"""
+"""Changes that let a drain continue that PodDisruptionBudgets stop: more replicas, or a budget that allows one more
+eviction. Each is tried with the drain itself."""
 
 from __future__ import annotations
 
@@ -22,12 +20,12 @@ from kschedx.simulate.simulation import Simulation
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_DRAINED_NODES = 10
-"""Of a drain, above which nothing is tried: each trial is the whole drain again."""
+"""The most nodes of a drain for which fixes are tried: each trial repeats the whole drain."""
 MOST_BUDGETS = 4
 MOST_WAYS = 2
 
 Again: TypeAlias = Callable[[Sequence[Change]], Simulation]
-"""The same drain after some more changes. Raises `InputError` for one that cannot be made."""
+"""A function that repeats the drain after more changes. Raises `InputError` for a change that cannot be made."""
 
 
 class MoreReplicas(Struct, frozen=True, kw_only=True):
@@ -40,14 +38,14 @@ class MoreReplicas(Struct, frozen=True, kw_only=True):
 
 
 class SmallerBudget(Struct, frozen=True, kw_only=True):
-    """A budget that lets one pod more go."""
+    """A budget that is lowered to allow one more eviction."""
 
     namespace: str
     name: str
     fields: Mapping[str, int | None]
-    """Of its spec; None for one that is removed."""
+    """The fields of its spec to set; None for a field that is removed."""
     before: Mapping[str, int | str] = {}
-    """The same fields as they are."""
+    """The present values of the fields."""
     manager: str = ""
     """`Cluster pg`, which creates the budget."""
 
@@ -61,7 +59,7 @@ class SmallerBudget(Struct, frozen=True, kw_only=True):
 
 
 class WithoutBudget(Struct, frozen=True, kw_only=True):
-    """Of several budgets of one pod, which the API server then never evicts, one goes."""
+    """The deletion of one of several budgets of a pod, which the API server otherwise never evicts."""
 
     namespace: str
     name: str
@@ -72,7 +70,7 @@ class WithoutBudget(Struct, frozen=True, kw_only=True):
 
 
 class EvictUnhealthy(Struct, frozen=True, kw_only=True):
-    """A budget that lets pods go that are not ready, whatever its numbers."""
+    """A budget that allows the eviction of pods that are not ready, whatever its numbers."""
 
     namespace: str
     name: str
@@ -87,17 +85,17 @@ BudgetStep: TypeAlias = MoreReplicas | SmallerBudget | EvictUnhealthy | WithoutB
 
 
 class DrainFix(Struct, frozen=True, kw_only=True):
-    """With this no budget stops the drain any more."""
+    """Steps after which no budget stops the drain."""
 
     steps: tuple[BudgetStep, ...]
     done: int
-    """How many of the nodes can be drained then."""
+    """The number of nodes that can then be drained."""
     of: int
 
 
 def drain_fixes(simulation: Simulation, again: Again) -> tuple[DrainFix, ...]:
-    """For drains that budgets stop, those first after which most nodes can be drained; none where nothing that was
-    tried is enough."""
+    """Return fixes for drains that budgets stop, those after which the most nodes can be drained first. Empty if
+    nothing that was tried suffices."""
     drained = simulation.drained
     stopped = {pod.budget: pod for one in drained for pod in one.of(*STAYS)}
     if not stopped or len(stopped) > MOST_BUDGETS or len(drained) > MOST_DRAINED_NODES:
@@ -121,7 +119,7 @@ def drain_fixes(simulation: Simulation, again: Again) -> tuple[DrainFix, ...]:
 
 
 def _tried(again: Again, steps: Sequence[BudgetStep]) -> Sequence[DrainResult]:
-    """Empty where that cannot be done."""
+    """Return the results of the drain after the steps; empty if a step cannot be made."""
     try:
         return again([change for step in steps for change in step.changes]).drained
     except InputError:
@@ -133,12 +131,12 @@ def _is_let_go(budget: str, drained: Sequence[DrainResult]) -> bool:
 
 
 def _stopping(drained: Sequence[DrainResult]) -> set[str]:
-    """The budgets that stop pods, as their pods name them."""
+    """Return the budgets that stop evictions, as the pods name them."""
     return {pod.budget for one in drained for pod in one.of(*STAYS)}
 
 
 def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -> Iterator[BudgetStep]:
-    """What could let a pod go that is stopped."""
+    """Yield steps that could allow the eviction of a pod that a budget protects."""
     if pod.fate is DrainOutcome.BUDGETS:
         for one in islice(pod.budget.split(", "), MOST_WAYS):
             namespace, _, name = one.partition("/")

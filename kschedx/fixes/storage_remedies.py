@@ -1,4 +1,4 @@
-"""Remedies for volumes: a smaller claim, a volume that would do, fewer volumes on the node."""
+"""Remedies for volumes: a smaller claim, a volume that would fit, or fewer volumes on the node."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: Candidate) -> 
     yield from smaller
     storage_class = place.snapshot.storage.classes.get(claim.storage_class)
     if smaller and storage_class is not None and storage_class.can_provision:
-        return  # what a driver creates is not created by hand
+        return  # no volume is created by hand if a driver creates it
     volume = volume_for(claim, f"{claim.metadata.namespace}-{claim.name}", storage_class, bound=False)
     made_by = storage_class.provisioner if storage_class and storage_class.can_provision else ""
     yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=None, provisioner=made_by)
@@ -84,7 +84,7 @@ def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: Candidate) -> 
 def _smaller_claim(
     finding: NoMatchingVolume | InsufficientStorageCapacity, claim: PersistentVolumeClaim
 ) -> Iterator[s.Step]:
-    """As much as the largest volume in reach has."""
+    """Yield the claim with a request as large as the largest volume in reach."""
     if isinstance(finding, InsufficientStorageCapacity):
         largest = finding.largest
     else:
@@ -99,7 +99,7 @@ def _smaller_claim(
 
 
 def _fewer_volumes(finding: VolumeLimitExceeded, place: Candidate) -> Iterator[s.Step]:
-    """Delete pods that hold volumes alone, the least important first."""
+    """Yield the deletion of pods that are the only users of a volume, those with the lowest priority first."""
     pods = place.snapshot.pods
     alone = (holder.pods[0] for holder in finding.holders if len(holder.pods) == 1)
     rows = {row for key in alone if (row := pods.rows.get(key)) is not None}
@@ -109,11 +109,12 @@ def _fewer_volumes(finding: VolumeLimitExceeded, place: Candidate) -> Iterator[s
         yield deletion(least[:surplus], place.snapshot, node=place.node.name)
 
 
-# --- the volume that would do
+# --- volumes that would fit
 
 
 def free_volume(claim: PersistentVolumeClaim, snapshot: Snapshot) -> PersistentVolume | None:
-    """The volume that the volume controller would bind to the claim: one that names it, or the smallest that fits."""
+    """Return the volume that the volume controller would bind to the claim: one that names it, or the smallest that
+    fits."""
     try:
         search = VolumeSearch(claim, snapshot.storage, attributes_classes=True)
     except SearchError:
@@ -122,7 +123,7 @@ def free_volume(claim: PersistentVolumeClaim, snapshot: Snapshot) -> PersistentV
 
 
 def released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[s.ReleaseVolume]:
-    """Volumes that were bound to claims that are gone, and that the claim could have."""
+    """Yield volumes that were bound to deleted claims and fit this claim."""
     storage = snapshot.storage
     for volume in storage.volumes_of(claim.storage_class):
         holder = volume.spec.claim_ref
@@ -142,7 +143,8 @@ def released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterat
 
 
 def _with_modes(claim: PersistentVolumeClaim, place: Candidate, *, at_once: bool) -> Iterator[s.RecreateClaim]:
-    """The claim with the access modes of the first free volume that has all else; bound `at_once`, or with the pod."""
+    """Yield the claim with the access modes of the first free volume that meets everything else; bound `at_once`, or
+    with the pod."""
     for volume in place.snapshot.storage.volumes_of(claim.storage_class):
         modes = volume.spec.access_modes
         if {*claim.spec.access_modes} <= {*modes}:
@@ -159,7 +161,7 @@ def _with_modes(claim: PersistentVolumeClaim, place: Candidate, *, at_once: bool
 
 
 def _bound_claims(claim: PersistentVolumeClaim, place: Candidate) -> Iterator[s.UseClaim]:
-    """Claims of the namespace that are bound to a volume which this one could have, and that no pod uses."""
+    """Yield claims of the namespace that no pod uses and that are bound to a volume that fits this claim."""
     storage, named = (
         place.snapshot.storage,
         [claim_name(place.pod.metadata.name, one) for one in place.pod.spec.volumes],
@@ -191,9 +193,9 @@ def _bound_claims(claim: PersistentVolumeClaim, place: Candidate) -> Iterator[s.
 # Remedies for the claims of a pod: create or recreate the claim, or bind it to a volume.
 
 PROVISIONER = "<provisioner>"
-"""To be filled in: no API server takes it."""
+"""A placeholder to fill in: no API server accepts it."""
 DEFAULT_CLAIM_SIZE = "1Gi"
-"""Of a claim of which nothing but the name is known."""
+"""The size of a claim of which only the name is known."""
 
 ClaimProblem = (
     ClaimNotFound | ClaimLost | ClaimBeingDeleted | ClaimNotOwned | ClaimUnbound | VolumeNotFound | SelectedNodeMismatch
@@ -232,7 +234,7 @@ def claim_remedies(finding: ClaimProblem, place: Candidate) -> Iterator[s.Step]:
 
 
 def _anew(claim: PersistentVolumeClaim, place: Candidate, *, owned: bool = False) -> PersistentVolumeClaim:
-    """The claim as it would be if it were created now: bound to nothing."""
+    """Return the claim as a new one: bound to no volume."""
     metadata = claim.metadata
     annotations = {key: text for key, text in metadata.annotations.items() if key == BETA_STORAGE_CLASS}
     owners = (place.as_owner,) if owned else metadata.owner_references
@@ -249,7 +251,7 @@ def _anew(claim: PersistentVolumeClaim, place: Candidate, *, owned: bool = False
 
 
 def give_up_volume(finding: VolumeNodeAffinityMismatch | VolumeZoneMismatch, place: Candidate) -> Iterator[s.Step]:
-    """Where no other pod uses it."""
+    """Yield a claim without its old volume, if no other pod uses it."""
     claim = place.snapshot.storage.claims.get(finding.claim)
     if claim is not None and not any(True for _ in _users(claim, place.snapshot)):
         lost = f"the data on volume {finding.persistent_volume} is lost"
@@ -258,7 +260,7 @@ def give_up_volume(finding: VolumeNodeAffinityMismatch | VolumeZoneMismatch, pla
 
 
 def _users(claim: PersistentVolumeClaim, snapshot: Snapshot, *, and_pending: bool = False) -> Iterator[int]:
-    """Rows of the pods that run and have it."""
+    """Yield the rows of assigned pods that use the claim, and of pending ones with `and_pending`."""
     pods, namespace = snapshot.pods, claim.metadata.namespace
     for row in range(len(pods)):
         is_user = (and_pending or pods.node_names[row]) and pods.namespaces[row] == namespace
@@ -267,11 +269,11 @@ def _users(claim: PersistentVolumeClaim, snapshot: Snapshot, *, and_pending: boo
             yield row
 
 
-# --- a claim that is not there
+# --- claims that do not exist
 
 
 def _nearly_called(finding: ClaimNotFound, place: Candidate) -> str:
-    """A claim of the namespace; empty where none has a similar name, or where the name is generated."""
+    """Return a claim of the namespace with a similar name; empty if there is none, or if the name is generated."""
     namespace, _, name = finding.claim.partition("/")
     if finding.ephemeral or name.endswith(f"-{place.pod.metadata.name}"):
         return ""
@@ -280,7 +282,8 @@ def _nearly_called(finding: ClaimNotFound, place: Candidate) -> str:
 
 
 def _new_claim(finding: ClaimNotFound, place: Candidate) -> s.Step:
-    """As the StatefulSet's or the volume's template says it; of any other only the name is known."""
+    """Return the step that creates the claim from the template of the StatefulSet or the volume; of other claims, only
+    the name is known."""
     snapshot = place.snapshot
     namespace, _, name = finding.claim.partition("/")
     default = default_class(snapshot.storage.classes.values())
@@ -314,7 +317,8 @@ def _new_claim(finding: ClaimNotFound, place: Candidate) -> s.Step:
 
 
 def _created(claim: PersistentVolumeClaim, *, is_ephemeral: bool) -> s.Step:
-    """`is_ephemeral`: as kube-controller-manager creates it for the pod's ephemeral volume."""
+    """Return the step that creates a claim; with `is_ephemeral`, kube-controller-manager creates it for the pod's
+    ephemeral volume."""
     of_class = f" of class {claim.storage_class}" if claim.storage_class else " without a class"
     maker = CONTROLLER_MANAGER if is_ephemeral else ""
     by = f" ({maker} does this)" if maker else ""
@@ -322,7 +326,7 @@ def _created(claim: PersistentVolumeClaim, *, is_ephemeral: bool) -> s.Step:
 
 
 def _of_volume(key: str, place: Candidate) -> PersistentVolumeClaim | None:
-    """As the generic ephemeral volume that it is for asks for it; None where that cannot be read."""
+    """Return the claim as its generic ephemeral volume specifies it; None if that is invalid."""
     namespace, _, name = key.partition("/")
     for volume in place.pod.spec.volumes:
         asked = volume.ephemeral.volume_claim_template if volume.ephemeral is not None else None
@@ -343,18 +347,19 @@ def _waits(storage_class: StorageClass) -> bool:
 
 
 def _templates(stateful_set: bytes) -> tuple[PersistentVolumeClaim, ...]:
-    """Those of a StatefulSet; none where they cannot be read."""
+    """Return the claim templates of a StatefulSet; empty if they are invalid."""
     try:
         return decode(stateful_set, OfStatefulSet).spec.volume_claim_templates
     except InputError:
         return ()
 
 
-# --- a claim that has to be bound first
+# --- claims that have to be bound first
 
 
 def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate) -> Iterator[s.Step]:
-    """To a volume that exists; to the class that was meant; to a volume to be created."""
+    """Yield steps that bind the claim: to an existing volume, with the class that was meant, or to a volume to be
+    created."""
     snapshot = place.snapshot
     storage = snapshot.storage
     named = storage.volumes.get(claim.spec.volume_name)
@@ -363,7 +368,7 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
     if found is not None:
         title = f"bind claim {claim.key} to volume {found.name}"
         yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(bound_claim(claim, found.name),))
-    if claim.spec.storage_class_name == "":  # nothing is provisioned for it
+    if claim.spec.storage_class_name == "":  # an empty class name means that nothing is provisioned
         default = default_class(storage.classes.values())
         if found is None and default is not None and default.can_provision:
             yield _of_class(claim, default)
@@ -401,24 +406,26 @@ _GENERAL = frozenset({
     "cluster", "com", "controller", "csi", "driver", "external", "io", "k8s", "kubernetes", "local", "org",
     "provisioner", "storage",
 })  # fmt: skip
-"""Parts of a provisioner's name that say nothing about who it is."""
+"""Parts of a provisioner's name that do not identify it."""
 
 
 def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver: str) -> str:
-    """What lets a driver provision the volume of a claim, by its report about the claim and by its own pods."""
+    """Return advice that lets a driver provision the volume of a claim, from its message about the claim and the state
+    of its own pods."""
     report = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
     told = report.message if report is not None and report.uid in ("", claim.metadata.uid) else ""
     return provisioning_text(told, claim.key, claim.storage_class, driver, _provisioners_down(snapshot, driver))
 
 
 def _is_in_trouble(snapshot: Snapshot, claim: PersistentVolumeClaim, driver: str) -> bool:
-    """Something tells why the claim has no volume yet; else a driver may not have seen it."""
+    """Whether an event or an unready pod explains why the claim has no volume yet; otherwise, the driver may not have
+    seen it."""
     key = "PersistentVolumeClaim", claim.metadata.namespace, claim.name
     return key in snapshot.failed_creates or bool(_provisioners_down(snapshot, driver))
 
 
 def _provisioners_down(snapshot: Snapshot, driver: str) -> list[str]:
-    """Pods that seem to provision for a driver, by their names, and that are not ready."""
+    """Return pods that are not ready and, by their names, provision for the driver."""
     parts, pods = set(re.split(r"[./-]", driver)) - _GENERAL, snapshot.pods
     rows = (row for row, name in enumerate(pods.names) if re.search("provisioner|controller", name))
     mine = (row for row in rows if parts & set(re.split("[.-]", f"{pods.namespaces[row]}-{pods.names[row]}")))
@@ -427,7 +434,7 @@ def _provisioners_down(snapshot: Snapshot, driver: str) -> list[str]:
 
 
 def _class_set(claim: PersistentVolumeClaim, step: s.RecreateClaim) -> s.SetClass:
-    """Without deleting the claim: one that names no class yet may get one."""
+    """Return the step that sets the class without deleting the claim: a claim that names no class may get one."""
     classed = replace(claim, spec=replace(claim.spec, storage_class_name=step.storage_class))
     return s.SetClass(claim=classed, volume=step.volume, provisioner=step.provisioner)
 
@@ -446,11 +453,11 @@ def _default_set(storage_class: StorageClass, storage: Storage) -> s.SetDefaultC
 
 
 def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable: bool) -> Iterator[s.Step]:
-    """The class that is nearly called what the claim says, or the one that a new claim would get; then a new class of
-    that name, whose provisioner is unknown."""
+    """Yield the claim with the class of a similar name, or with the class that a new claim would get; then a new class
+    of that name, whose provisioner is unknown."""
     classes = {name: one for name, one in storage.classes.items() if not one.refuses_modes(claim)}
     close = meant_by(claim.storage_class, sorted(classes))
-    if not close:  # `gp33` for `gp3`: a digit too many is a slip where only one class is that near
+    if not close:  # `gp33` for `gp3`: an extra digit is a typo if only one class is that similar
         near = [one for one in classes if is_a_letter_away(claim.storage_class, one)]
         close = near[0] if len(near) == 1 else ""
     chosen = default_class(classes.values())
@@ -469,7 +476,7 @@ def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable
 
 
 def _of_class(claim: PersistentVolumeClaim, storage_class: StorageClass, *, is_typo: bool = False) -> s.RecreateClaim:
-    """The claim with another class, and with its volume where the class makes that at once."""
+    """Return the claim with another class, and with its volume if the class provisions it at once."""
     spec = replace(claim.spec, storage_class_name=storage_class.name, volume_name="")
     metadata = ObjectMeta(name=claim.name, namespace=claim.metadata.namespace, labels=claim.metadata.labels)
     made = PersistentVolumeClaim(metadata=metadata, spec=spec)
@@ -486,7 +493,7 @@ def _of_class(claim: PersistentVolumeClaim, storage_class: StorageClass, *, is_t
 
 
 def _new_class(name: str) -> StorageClass:
-    """One that waits for the pod. The user fills in its provisioner."""
+    """Return a class that waits for the first consumer. You fill in its provisioner."""
     return StorageClass(
         metadata=ObjectMeta(name=name), provisioner=PROVISIONER, volume_binding_mode=WAIT_FOR_FIRST_CONSUMER
     )

@@ -1,4 +1,4 @@
-"""A proposal tried: the same scheduler, on the cluster and with the pod as they would be."""
+"""Trials of proposals: the same scheduler on the changed cluster, with the changed pod."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from kschedx.snapshot.snapshot import Snapshot
 
 
 class Situation(Struct, frozen=True, kw_only=True, dict=True):
-    """Where the pod stands once a proposal is made."""
+    """A proposal, and the result of filtering its pod in its cluster."""
 
     scheduler: Scheduler
-    """On the cluster of the proposal."""
+    """The scheduler on the proposal's cluster."""
     profile: Profile
     proposal: Proposal
     status: Status
-    """Of the PreFilter phase."""
+    """The status of the PreFilter phase."""
     nodes: NodeTable
-    """Those that PreFilter left in."""
+    """The nodes that PreFilter left."""
     outcome: FilterOutcome
     refused: frozenset[str] = frozenset()
-    """Nodes that extenders did not leave when they were asked."""
+    """Nodes that extenders rejected when they were asked."""
     daemons: tuple[DaemonPod, ...] = ()
-    """What runs on a new node before the pod."""
+    """DaemonSets' pods that run on a new node before the pod."""
 
     @property
     def snapshot(self) -> Snapshot:
@@ -55,7 +55,7 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
         return Ground(self.snapshot, self.scheduler.nodes.options)
 
     def taken_by_daemons(self, node: Node) -> tuple[s.ResourceAmount, ...]:
-        """Of a new node, before any other pod is there."""
+        """Return what DaemonSets' pods request on a new node, before any other pod is there."""
         comparison = self.scheduler.release.enabled("TaintTolerationComparisonOperators")
         amounts = overhead(self.daemons, node, comparison=comparison)
         return tuple(
@@ -63,7 +63,7 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def leaves_ports(self, node: Node) -> bool:
-        """Whether no DaemonSet's pod has one of the pod's host ports on a new node."""
+        """Whether no DaemonSet's pod on a new node uses one of the pod's host ports."""
         wanted = [*map(HostPort.of, host_ports(self.pod.spec))]
         comparison = self.scheduler.release.enabled("TaintTolerationComparisonOperators")
         return not any(
@@ -74,8 +74,8 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def feasible(self) -> tuple[str, ...]:
-        """The nodes on which the pod passes every filter; kube-scheduler looks at no other where the nominated one is
-        among them. No trial asks an extender: what one refused stays refused."""
+        """The nodes on which the pod passes every filter; only the nominated node if it is among them, as
+        kube-scheduler checks no other then. No trial asks extenders: what one rejected stays rejected."""
         found = tuple(name for name in self._passed if name not in self.refused)
         nominated = self.pod.status.nominated_node_name
         return (nominated,) if nominated in found else found
@@ -85,12 +85,12 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
         names = self.nodes.names_where(self.outcome.passed)
         if not (self.outcome.codes == Code.ERROR).any():
             return names
-        # kube-scheduler gives up the whole attempt, but for the nominated node, which it has tried before
+        # an error ends kube-scheduler's whole attempt, except for the nominated node, which it tries first
         return tuple(name for name in names if name == self.pod.status.nominated_node_name)
 
     @cached_property
     def remaining(self) -> Mapping[str, int]:
-        """Plugin to the number of nodes that it rejects, the first to do so or not."""
+        """Plugin to the number of nodes that it rejects, whether or not it is the first to do so."""
         if not self.status.is_success:
             return {self.status.plugin or "PreFilter": len(self.scheduler.nodes)}
         refused = len(self._passed) - len(self.feasible)
@@ -107,12 +107,12 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """A node of a situation, on which remedies are looked for."""
+    """A node of a situation for which remedies are collected."""
 
     situation: Situation
     nodes: NodeTable
     row: TableRow
-    """Row of `nodes`."""
+    """The row in `nodes`."""
 
     @property
     def node(self) -> Node:
@@ -120,7 +120,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
     @property
     def node_row(self) -> ClusterRow:
-        """Row of the whole cluster's nodes."""
+        """The row in the whole cluster's nodes."""
         return self.nodes.cluster_row(self.row)
 
     @property
@@ -133,7 +133,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
     @property
     def as_owner(self) -> OwnerReference:
-        """The pod as what a claim is created for."""
+        """The pod as the owner of a claim that is created for it."""
         metadata = self.pod.metadata
         return OwnerReference(
             api_version="v1", kind="Pod", name=metadata.name, uid=metadata.uid or UID_TO_COME, controller=True
@@ -147,7 +147,7 @@ def try_proposal(
     refused: frozenset[str] = frozenset(),
     daemons: tuple[DaemonPod, ...] = (),
 ) -> Situation:
-    """The pod of the proposal, filtered in its cluster. Raises `UndecidableError`."""
+    """Return the situation after filtering the proposal's pod in its cluster. Raises `UndecidableError`."""
     snapshot = proposal.cluster(scheduler.snapshot)
     if snapshot is not scheduler.snapshot:
         scheduler = scheduler.on(snapshot)
@@ -165,7 +165,7 @@ def try_proposal(
 
 
 def after_attempt(cycle: Cycle) -> Proposal:
-    """The pod, and the cluster as kube-scheduler leaves it before the next attempt."""
+    """Return the pod, and the cluster as kube-scheduler leaves it before the next attempt."""
     base, found = Proposal(pod=cycle.pod), cycle.post_filter
     if found is None or not found.released:
         return base

@@ -1,4 +1,4 @@
-"""Everything that can hold a pod before kube-scheduler sees it, or takes it in its place."""
+"""Everything that holds a pod before kube-scheduler sees it, or schedules it in kube-scheduler's place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kschedx.kube.kueue import ADMISSION_GATE, TOPOLOGY_GATE, Workload
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
 
-# Whose a scheduling gate is, by its prefix, and what of theirs to look at.
+# Owners of scheduling gates by prefix, and which of their objects to look at.
 
 OWNERS: Mapping[str, tuple[str, str]] = {
     "kueue.x-k8s.io/": ("Kueue", "kubectl describe workloads.kueue.x-k8s.io"),
@@ -28,11 +28,11 @@ OWNERS: Mapping[str, tuple[str, str]] = {
     "cloud.google.com/": ("Google Kubernetes Engine", "the events of the pod"),
     "multiarch.openshift.io/": ("the Multiarch Tuning Operator", "kubectl describe clusterpodplacementconfigs"),
 }
-"""Prefix to what sets such gates, and the source of the cause."""
+"""Prefix to the owner of such gates, and the command or place that shows the cause."""
 
 
 def gates_of_others(pod: Pod) -> Iterator[Gate]:
-    """The pod's gates; Kueue's own two are reported with its Workload."""
+    """Yield the pod's gates, without Kueue's own two: these are reported with its Workload."""
     for gate in pod.spec.scheduling_gates:
         if gate.name in (ADMISSION_GATE, TOPOLOGY_GATE):
             continue
@@ -40,11 +40,11 @@ def gates_of_others(pod: Pod) -> Iterator[Gate]:
         yield Gate(name=gate.name, owner=owner, look_at=look_at)
 
 
-# Everything that can hold a pod, checked in turn.
+# Everything that can hold a pod, checked in order.
 
 
 def find_holding(scheduler: Scheduler, cycle: Cycle) -> Holding:
-    """What holds the pod of a finished cycle. Extenders are not called."""
+    """Return what holds the pod of a finished cycle. Extenders are not called."""
 
     def attempt(pod: Pod, names: frozenset[str] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
         try:
@@ -71,7 +71,7 @@ def find_holding(scheduler: Scheduler, cycle: Cycle) -> Holding:
 
 
 def _device_pools(snapshot: Snapshot, pod: Pod) -> Iterator[DevicePool]:
-    """Pools that a ResourcePoolStatusRequest counted, of the newest first; for a pod with claims that has no node."""
+    """Yield each pool of the newest ResourcePoolStatusRequest with it, for a pod with claims and without a node."""
     if not pod.spec.resource_claims or pod.spec.node_name:
         return
     seen: set[tuple[str, str]] = set()
@@ -104,9 +104,8 @@ def _held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | No
     return held_by_kueue(snapshot, pod, attempt)
 
 
-# Who holds a pod before kube-scheduler sees it, or takes it in its place: what their objects say, as facts.
-#
-# `kueue` follows a pod to its Workload and the quota that it waits for, `gates` says whose a scheduling gate is,
-# `schedulers` knows other schedulers, `groups` the pod groups of Kubernetes itself. `find_holding` asks all of them.
+# What holds a pod before kube-scheduler sees it, or schedules it in kube-scheduler's place, as facts from the objects.
+# `kueue` follows a pod to its Workload and the quota that it needs, `schedulers` knows other schedulers, and
+# `pod_groups` the pod groups of Kubernetes itself. `find_holding` asks all of them.
 
 __all__ = ["Holding", "find_holding"]

@@ -1,7 +1,7 @@
-"""From a pod to its Workload, the queue in which that waits, and the nodes that it would come to.
+"""The Workload of a pod, the queue in which it is pending, and the nodes on which the pod would fit.
 
-`kschedx.kueue` decides; this module says how a pod stands with it.
-Upstream: pkg/controller/jobs/pod and pkg/podset of kubernetes-sigs/kueue.
+`kschedx.kueue` decides; this module reports the pod's state. Upstream: pkg/controller/jobs/pod and pkg/podset of
+kubernetes-sigs/kueue.
 """
 
 from __future__ import annotations
@@ -44,16 +44,14 @@ from kschedx.kueue.verdict import decision_of, judge
 from kschedx.kueue.workloads import Job, timestamp
 from kschedx.snapshot.snapshot import Snapshot
 
-# A pod as if Kueue had admitted it with a flavor, on the nodes of that flavor.
-#
-# Upstream: checkFlavorForPodSets in pkg/scheduler/flavorassigner, pkg/podset and pkg/controller/tas of
-# kubernetes-sigs/kueue.
+# A pod as if Kueue had admitted it with a flavor, on the nodes of that flavor. Upstream: checkFlavorForPodSets in
+# pkg/scheduler/flavorassigner, pkg/podset and pkg/controller/tas of kubernetes-sigs/kueue.
 
 
 def flavor_fits(
     snapshot: Snapshot, pod: Pod, workload: Workload, queue: ClusterQueue | None, attempt: Attempt
 ) -> Iterator[FlavorFit]:
-    """One for each flavor that the pod may come to: those that it was given, else all of its queue."""
+    """Yield a result for each flavor that the pod can get: its assigned flavors, else all of its queue."""
     known = {one.metadata.name: one for one in snapshot.of(ResourceFlavor)}
     assigned = _assignments(pod, workload)
     given = [name for one in assigned for name in one.flavors.values()]
@@ -86,14 +84,14 @@ def flavor_fits(
 
 
 def _assignments(pod: Pod, workload: Workload) -> Sequence[PodSetAssignment]:
-    """Of the pod's set, where it says which that is."""
+    """Return the assignments of the pod's set, or all if the pod does not name its set."""
     every = workload.status.admission.pod_set_assignments if workload.status.admission is not None else ()
     wanted = pod.metadata.labels.get(api.PODSET_LABEL)
     return [one for one in every if wanted in (None, one.name)] or every
 
 
 def _updates(pod: Pod, workload: Workload) -> Sequence[PodSetUpdate]:
-    """What admission checks that are ready add to the pod, of whose set they speak."""
+    """Return what ready admission checks add to the pod's set."""
     wanted = pod.metadata.labels.get(api.PODSET_LABEL)
     ready = (check for check in workload.status.admission_checks if check.state == "Ready")
     every = [one for check in ready for one in check.pod_set_updates]
@@ -102,7 +100,7 @@ def _updates(pod: Pod, workload: Workload) -> Sequence[PodSetUpdate]:
 
 
 FlavorDomains = Mapping[tuple[str, ...], Collection[tuple[str, ...]]]
-"""Keys of labels to the values that they may have together."""
+"""Keys of labels to the values that they can have together."""
 
 
 def _domains(assigned: Sequence[PodSetAssignment]) -> FlavorDomains:
@@ -118,7 +116,7 @@ def _is_within(labels: Mapping[str, str], domains: FlavorDomains) -> bool:
 
 
 def as_if_admitted(pod: Pod, flavor: ResourceFlavor, updates: Sequence[PodSetUpdate] = ()) -> Pod:
-    """Without Kueue's gates, and with what Kueue and its checks add to a pod; others' gates filter nothing."""
+    """Return the pod without Kueue's gates and with what Kueue and its checks add to it. Other gates filter nothing."""
     gates = tuple(one for one in pod.spec.scheduling_gates if not one.name.startswith(f"{api.KUEUE_GROUP}/"))
     selector = {**pod.spec.node_selector, **flavor.spec.node_labels}
     tolerations = (*pod.spec.tolerations, *flavor.spec.tolerations)
@@ -129,19 +127,18 @@ def as_if_admitted(pod: Pod, flavor: ResourceFlavor, updates: Sequence[PodSetUpd
     return replace(pod, spec=spec)
 
 
-# From a pod to its Workload, the queue in which that waits, and the nodes that it would come to.
-#
-# Upstream: pkg/controller/jobs/pod and pkg/queue of kubernetes-sigs/kueue.
+# The Workload of a pod, the queue in which it is pending, and the nodes on which the pod would fit. Upstream:
+# pkg/controller/jobs/pod and pkg/queue of kubernetes-sigs/kueue.
 
 
 def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | None:
-    """None for a pod that Kueue has nothing to do with."""
+    """Return the pod's state in Kueue; None for a pod that Kueue does not manage."""
     workload = _workload_of(snapshot, pod)
     gates = {gate.name for gate in pod.spec.scheduling_gates}
     gated = bool(gates & {api.ADMISSION_GATE, api.TOPOLOGY_GATE})
     queue_name = pod.metadata.labels.get(api.QUEUE_LABEL, "") or (workload.spec.queue_name if workload else "")
     if workload is None and not gated:
-        return None  # whatever the label says: it is not held
+        return None  # whatever its label is, the pod is not held
     if workload is None:
         found = Kueue(state=WorkloadState.NO_WORKLOAD, queue=queue_name, is_gated=True)
         return _incomplete_group(snapshot, pod, found)
@@ -196,7 +193,7 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
 
 
 def _incomplete_group(snapshot: Snapshot, pod: Pod, found: Kueue) -> Kueue:
-    """What Kueue waits for before it creates the Workload of several plain pods."""
+    """Add how many pods of its group exist, if Kueue has to see more before it creates the Workload."""
     name, total = pod.metadata.labels.get(api.GROUP_LABEL, ""), pod.metadata.annotations.get(api.GROUP_TOTAL, "")
     if not name or not total.isdecimal():
         return found
@@ -208,7 +205,7 @@ def _incomplete_group(snapshot: Snapshot, pod: Pod, found: Kueue) -> Kueue:
 
 
 def kueue_state(snapshot: Snapshot) -> Run:
-    """Kueue before its next cycle; read once for a snapshot."""
+    """Return Kueue's state before its next cycle, computed once per snapshot."""
     cached = vars(snapshot)
     if "_kueue" not in cached:
         cached["_kueue"] = Run(snapshot, settings_of(snapshot), timestamp(snapshot.source.taken))
@@ -218,7 +215,7 @@ def kueue_state(snapshot: Snapshot) -> Run:
 
 
 def _cohorts(snapshot: Snapshot, queue: ClusterQueue) -> tuple[str, ...]:
-    """The cohorts over a queue, the nearest first; up to where a circle of them closes."""
+    """Return the cohorts above a queue, the nearest first, up to the point at which they form a cycle."""
     parents = {one.metadata.name: one.parent for one in snapshot.of(Cohort)}
     path: list[str] = []
     name = queue.cohort
@@ -229,7 +226,7 @@ def _cohorts(snapshot: Snapshot, queue: ClusterQueue) -> tuple[str, ...]:
 
 
 def _quotas(run: Run, node: QueueNode, job: Job) -> Iterator[FlavorQuota]:
-    """For each resource of the Workload and each flavor that has it."""
+    """Yield the quota of each resource that the Workload requests, for each flavor that has the resource."""
     total: Requests = {}
     for one in job.counted:
         total = added(total, {**one.requests, PODS: one.count})
@@ -262,11 +259,11 @@ def _quotas(run: Run, node: QueueNode, job: Job) -> Iterator[FlavorQuota]:
         )
 
 
-# --- who belongs to whom
+# --- a pod's Workload and LocalQueue
 
 
 def _workload_of(snapshot: Snapshot, pod: Pod) -> Workload | None:
-    """The Workload that owns the pod's quota: it names the pod, or what made the pod, as its owner."""
+    """Return the Workload with the pod's quota: its owner is the pod, or an owner of the pod."""
     mine = [one for one in snapshot.of(Workload) if one.metadata.namespace == pod.metadata.namespace]
     if not mine:
         return None
@@ -288,7 +285,7 @@ def _local_queue(snapshot: Snapshot, namespace: str, name: str) -> LocalQueue | 
     )
 
 
-# --- how it stands
+# --- the state of a Workload
 
 
 def _state(workload: Workload, local: LocalQueue | None, queue: ClusterQueue | None, run: Run) -> WorkloadState:
@@ -305,7 +302,7 @@ def _state(workload: Workload, local: LocalQueue | None, queue: ClusterQueue | N
 
 
 _TELLING = ("QuotaReserved", "Evicted", "Requeued", "DeactivationTarget", "PodsReady", "Finished")
-"""A Workload's conditions that say why it is where it is."""
+"""Conditions of a Workload that explain its state."""
 
 
 def _said(
@@ -334,7 +331,7 @@ class _Sharing(TypedDict, total=False):
 
 
 def _sharing(queue: ClusterQueue) -> _Sharing:
-    """Who comes first among queues, and whose quota is taken."""
+    """Return how queues are ordered by fair sharing or usage, and whose quota the queue can preempt."""
     found: _Sharing = {}
     spec = queue.spec
     if queue.cohort and queue.status.fair_sharing is not None:

@@ -1,4 +1,4 @@
-"""The facts."""
+"""Facts about what holds a pod, or schedules it in kube-scheduler's place."""
 
 from __future__ import annotations
 
@@ -90,17 +90,17 @@ class FlavorQuota(Struct, frozen=True, kw_only=True):
 
     @property
     def to_borrow(self) -> int:
-        """What the cohorts have left beyond this queue's own."""
+        """The amount that the cohorts have left beyond the queue's own quota."""
         return max(self.available - self.free, 0)
 
     @property
     def lent(self) -> int:
-        """What is this queue's own, unused, and in use by others of the cohort."""
+        """The queue's own unused quota that other queues of the cohort use."""
         return max(self.free - max(self.available, 0), 0)
 
     @property
     def short(self) -> int:
-        """How much is missing; 0 where the quota suffices."""
+        """The missing amount; 0 if the quota suffices."""
         return max(self.asked - self.available, 0)
 
 
@@ -182,7 +182,7 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def fits_nowhere(self) -> bool:
-        """Even admitted the pod would have no node."""
+        """Whether the pod would be unschedulable even if it were admitted."""
         return bool(self.fits) and not any(fit.feasible for fit in self.fits)
 
 
@@ -332,12 +332,12 @@ class GangStatus(Struct, frozen=True, kw_only=True):
 
     @property
     def is_short(self) -> bool:
-        """Too few members are there, or too few of them have room together."""
+        """Whether too few members exist, or too few of them fit together."""
         return self.pods < self.min_count or self.lacks_room
 
     @property
     def lacks_room(self) -> bool:
-        """All that are needed are there, and so many do not find a node together before pods are preempted."""
+        """Whether enough members exist, and too few of them fit together before pods are preempted."""
         return bool(self.preempted) or (
             self.together is not None
             and self.pods >= self.min_count
@@ -375,8 +375,8 @@ class Holding(Struct, frozen=True, kw_only=True):
         return bool(self.kueue or self.gates or self.scheduler or self.group or self.pools)
 
 
-# How a pod is tried as its holder would release it.
+# How a pod is evaluated as its holder would release it.
 
 Attempt = Callable[[Pod, frozenset[str] | None], tuple[tuple[str, ...], tuple[str, ...]]]
-"""A pod, and the nodes to look at (None for all), to those on which it would pass every filter and, where there is
-none, the reasons with their counts."""
+"""Takes a pod and the names of the nodes to evaluate (None for all). Returns the nodes on which it passes every filter
+and, if there are none, the reasons with their counts."""

@@ -1,4 +1,4 @@
-"""A pod group of Kubernetes' own as a whole: who has a node, and what each of the others lacks.
+"""A pod group of Kubernetes itself as a whole: which pods have a node, and what each of the others lacks.
 
 Upstream: scheduling.k8s.io, behind the gate GenericWorkload since 1.35; the group's own cycle is
 pkg/scheduler/schedule_one_podgroup.go of 1.36.
@@ -32,25 +32,25 @@ if TYPE_CHECKING:
     from kschedx.framework.moving.equivalence import EquivalenceKey
 
 MOST_MEMBERS = 2_000
-"""Pods of a group that are each tried."""
+"""The maximum number of a group's pods that are each evaluated."""
 
 
 class _GangKey(Struct, frozen=True, kw_only=True):
-    """A group of which as many as `min_count` pods start together, or none."""
+    """A group of which at least `min_count` pods start together, or none."""
 
     namespace: str
     name: str
     min_count: int
-    """0 for a group whose pods need not start together."""
+    """0 for a group whose pods can start separately."""
     group: PodGroup | None = None
-    """Kubernetes' own; None for one of Coscheduling, whose members name it in a label."""
+    """The PodGroup of Kubernetes itself; None for one of Coscheduling, which its members name in a label."""
 
     @property
     def plugin(self) -> str:
         return "Coscheduling" if self.group is None else "GangScheduling"
 
     def has(self, pods: PodTable, row: int) -> bool:
-        """Whether a pod is a member that has not finished."""
+        """Return whether a pod is an unfinished member."""
         if pods.namespaces[row] != self.namespace or pods.phases[row] in ("Succeeded", "Failed"):
             return False
         if self.group is None:
@@ -59,7 +59,7 @@ class _GangKey(Struct, frozen=True, kw_only=True):
 
 
 def _gang_of(cycle: Cycle) -> _GangKey | None:
-    """None for a pod without a group, or whose group is not in the snapshot, or nothing to this version."""
+    """Return the pod's group; None if the pod has none, the snapshot lacks it, or this version ignores it."""
     pod, namespace, release = cycle.pod, cycle.pod.metadata.namespace, cycle.release
     if (name := group_name(pod.spec, of_workloads=release.behaviour.gangs_are_of_workloads)) is not None:
         group = find_group(cycle.snapshot.pod_groups, namespace, name)
@@ -78,7 +78,8 @@ def _gang_of(cycle: Cycle) -> _GangKey | None:
 
 
 def pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangStatus | None:
-    """The pod's group as a whole; None for a pod without one, or whose group is not in the snapshot."""
+    """Return the pod's group as a whole; None if the pod has none, the snapshot lacks it, or the pod already has a
+    node."""
     pod, gang = cycle.pod, _gang_of(cycle)
     if gang is None or pod.spec.node_name:
         return None
@@ -109,7 +110,7 @@ def pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangSt
 
 
 def _decided(scheduler: Scheduler, cycle: Cycle, gang: _GangKey, found: GangStatus, rows: list[int]) -> GangStatus:
-    """What kube-scheduler decides about the group. Raises `UndecidableError`."""
+    """Return what kube-scheduler decides about the group. Raises `UndecidableError`."""
     from kschedx.framework.moving import Run  # few pods are members of a gang
     from kschedx.framework.moving.pod_groups import choose_placement, preempt_for_group, shortfall
 
@@ -169,7 +170,7 @@ def _first(nodes: ClusterRows) -> ClusterRow:
 
 
 def _with(snapshot: Snapshot, pod: Pod) -> Snapshot:
-    """The cluster with the pod as it is asked about."""
+    """Return the cluster with the pod as the question gives it."""
     pods = snapshot.pods
     row = pods.rows.get(pod.key)
     if row is None:
@@ -181,12 +182,12 @@ def _with(snapshot: Snapshot, pod: Pod) -> Snapshot:
 
 
 def _turn(pod: Pod) -> tuple[int, str, str]:
-    """In a group's cycle the pods come by priority, then by when they came to the queue."""
+    """Return the sort key of a group's cycle: priority, then the time of creation."""
     return -pod.priority, str(pod.metadata.creation_timestamp or "~"), pod.metadata.name
 
 
 def _alone(scheduler: Scheduler, cycle: Cycle, rows: Iterable[int], attempt: Attempt) -> Iterator[GangMember]:
-    """Each by itself; equal ones are tried once."""
+    """Yield the result of each pod by itself; identical pods are evaluated once."""
     from kschedx.framework.moving import Run
 
     run = Run(scheduler, cycle.profile)
@@ -206,10 +207,11 @@ def _alone(scheduler: Scheduler, cycle: Cycle, rows: Iterable[int], attempt: Att
 
 
 def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows | None, draw: int) -> GangStatus:
-    """Those that wait placed one after another, each with those before it on their nodes, as in a cycle of the group.
+    """Place the pending members one after another, each with the earlier ones on their nodes, as in a cycle of the
+    group.
 
-    `nodes`: the only ones that are tried; None for all. `draw`: which of the nodes that tie is taken, where
-    kube-scheduler takes any. Raises `UndecidableError`.
+    `nodes` are the only ones to evaluate; None for all. `draw` is which of the nodes with the highest score is chosen,
+    of which kube-scheduler picks any. Raises `UndecidableError`.
     """
     members: dict[int, GangMember] = dict(zip(rows, group.waiting, strict=True))
     has_ties = False
@@ -251,5 +253,5 @@ def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows |
 
 
 def _among(cycle: Cycle, nodes: ClusterRows | None) -> BoolArray | None:
-    """(node,) which of the cycle's nodes are tried; None for all."""
+    """Return (node,) which of the cycle's nodes are evaluated; None for all."""
     return None if nodes is None or cycle.nodes is None else np.isin(cycle.nodes.rows, nodes)

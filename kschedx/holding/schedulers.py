@@ -1,4 +1,4 @@
-"""The queues and quotas of other schedulers: what a pod's queue and those above it may use, and what they do."""
+"""Other schedulers: the queues and quotas that apply to a pod, and what their objects report about it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 QueueFacts = TypeVar("QueueFacts")
 MOST_LEVELS = 10
-"""Of queues above each other; they could form a circle."""
+"""The maximum depth of nested queues, which could form a cycle."""
 GPU = "nvidia.com/gpu"
 UNLIMITED = -1
 
@@ -70,7 +70,8 @@ def conditions(told: Iterable[Condition]) -> tuple[Said, ...]:
 
 
 def queues_of(snapshot: Snapshot, scheduler: str, pod: Pod, queue: str) -> tuple[SchedulerQueue, ...]:
-    """The queue that the pod or its group names, the nearest first, with those above it; empty where none is known."""
+    """Return the queue that the pod or its group names and those above it, the nearest first; empty if none is
+    known."""
     find = {"Volcano": _volcano, "KAI": _kai, "Run:ai": _kai, "Koordinator": _koordinator, "YuniKorn": _yunikorn}
     found = find.get(scheduler)
     return () if found is None else tuple(islice(found(snapshot, pod, queue), MOST_LEVELS))
@@ -108,7 +109,7 @@ _MEGABYTE = 10**6
 
 
 def _kai_shares(queue: KaiQueue) -> Iterator[QueueShare]:
-    """GPUs in thousandths, since pods can have parts of one."""
+    """Yield the queue's shares; GPUs are in thousandths, since a pod can use a fraction of one."""
     resources, status = queue.spec.resources, queue.status
     for name, share, scale in (("cpu", resources.cpu, 1), ("memory", resources.memory, _MEGABYTE)):
         if share is not None:
@@ -131,7 +132,7 @@ def _kai_shares(queue: KaiQueue) -> Iterator[QueueShare]:
 
 
 def _kai_amount(written: str | int | float, scale: int) -> int | None:
-    """None for as much as there is."""
+    """Return an amount; None if it is unlimited or not a number."""
     try:
         number = Decimal(str(written))
     except InvalidOperation:
@@ -169,7 +170,7 @@ def _koordinator(snapshot: Snapshot, pod: Pod, queue: str) -> Iterator[Scheduler
 
 
 def _quota_of_namespace(quotas: Iterable[KoordinatorQuota], pod: Pod) -> KoordinatorQuota | None:
-    """Of a pod without the label: the quota in its namespace, else one that names the namespace."""
+    """Return the quota for a pod without the label: the one in its namespace, else one that names the namespace."""
     namespace = pod.metadata.namespace
     by_name = sorted(quotas, key=lambda one: one.metadata.name)
 
@@ -185,7 +186,7 @@ def _amounts(quota: KoordinatorQuota, annotation: str) -> ResourceList:
 
 
 def decoded(text: str, kind: type[QueueFacts]) -> QueueFacts:
-    """An annotation in JSON; what is none of this kind says nothing."""
+    """Decode an annotation in JSON; the result is empty if it is not of this type."""
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.DecodeError:
@@ -196,7 +197,7 @@ def decoded(text: str, kind: type[QueueFacts]) -> QueueFacts:
 
 
 def _yunikorn(snapshot: Snapshot, _pod: Pod, queue: str) -> Iterator[SchedulerQueue]:
-    """From its ConfigMap, which only files have: what the queues may use at most. What they do is in no object."""
+    """Yield the queues of its ConfigMap, which only files have, with their limits. No object has their usage."""
     if not queue:
         return
     path = queue.split(".") if queue.startswith("root.") or queue == "root" else ["root", *queue.split(".")]
@@ -208,7 +209,7 @@ def _yunikorn(snapshot: Snapshot, _pod: Pod, queue: str) -> Iterator[SchedulerQu
 
 
 def _configured(snapshot: Snapshot) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """The full name and the limits of each queue of the first partition."""
+    """Yield the full name and the limits of each queue of the first partition."""
     import yaml
 
     for config in snapshot.config_maps.values():
@@ -242,13 +243,12 @@ def _limits(most: Mapping[str, object]) -> tuple[QueueShare, ...]:
     return tuple(found)
 
 
-# Room that Koordinator keeps for a pod, and whether it moves the pod.
-#
-# Upstream: MatchReservationOwners in pkg/util/reservation of koordinator-sh/koordinator.
+# Reservations that Koordinator keeps for a pod, and its jobs that move the pod. Upstream: MatchReservationOwners in
+# pkg/util/reservation of koordinator-sh/koordinator.
 
 
 def rooms_for(snapshot: Snapshot, pod: Pod) -> Iterator[ReservedRoom]:
-    """Reservations of which the pod is an owner."""
+    """Yield the Reservations that have the pod as an owner."""
     for one in sorted(snapshot.of(Reservation), key=lambda one: one.metadata.name):
         if any(_is_meant(owner, pod) for owner in one.spec.owners):
             status = one.status
@@ -280,7 +280,7 @@ def _names(reference: ObjectReference, namespace: str, name: str, uid: str) -> b
 
 
 def moves_of(snapshot: Snapshot, pod: Pod) -> Iterator[Said]:
-    """The jobs that move the pod, in their words."""
+    """Yield the jobs that move the pod, with their own messages."""
     for job in sorted(snapshot.of(PodMigrationJob), key=lambda one: one.metadata.name):
         named = job.spec.pod_ref
         if named is not None and _names(named, pod.metadata.namespace, pod.metadata.name, pod.metadata.uid):
@@ -297,7 +297,7 @@ def moves_of(snapshot: Snapshot, pod: Pod) -> Iterator[Said]:
 
 
 class _Device(Struct, frozen=True):
-    """A device as HAMi's device plugin registers it in an annotation of its node; newer plugins write JSON."""
+    """A device that HAMi's device plugin registers in an annotation of its node; newer plugins write JSON."""
 
     id: str = ""
     devmem: int = 0
@@ -306,7 +306,7 @@ class _Device(Struct, frozen=True):
 
 
 def _shared_devices(snapshot: Snapshot, pod: Pod) -> Iterator[SharedDevices]:
-    """The devices that nodes register, the most memory on a device first."""
+    """Yield the devices that nodes register, those with the most memory per device first."""
     limits = [{**one.resources.requests, **one.resources.limits} for one in pod.spec.containers]
     memories = [
         quota_amount(name, amount) for one in limits for name, amount in one.items() if name.endswith("/gpumem")
@@ -335,7 +335,7 @@ def _shared_devices(snapshot: Snapshot, pod: Pod) -> Iterator[SharedDevices]:
 
 
 def _memory_in_use(snapshot: Snapshot) -> Counter[str]:
-    """Device to the MiB that pods have of it."""
+    """Return device to the MiB that pods use on it."""
     taken, pods = Counter[str](), snapshot.pods
     is_over = pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
     for row in np.flatnonzero((pods.node >= 0) & ~is_over).tolist():
@@ -357,17 +357,17 @@ def _registered(written: str) -> Iterator[_Device]:
             yield _Device(id=parts[0], devmem=int(parts[2]), devcore=int(parts[3]), health=parts[6] == "true")
 
 
-# Schedulers that are not kube-scheduler, and what their objects say of a pod.
+# Schedulers other than kube-scheduler, and what their objects report about a pod.
 
 
 class KnownScheduler(Struct, frozen=True, kw_only=True):
-    """A scheduler by the name that pods have in spec.schedulerName."""
+    """A scheduler that pods select by name in spec.schedulerName."""
 
     title: str
     look_at: str
     record: type[SchedulerGroup] | None = None
     queue_marks: tuple[str, ...] = ()
-    """The labels and annotations by which a pod names its queue, or quota; the first that it has counts."""
+    """The labels and annotations by which a pod names its queue or quota; the first that the pod has counts."""
     application_marks: tuple[str, ...] = ()
 
 
@@ -412,11 +412,11 @@ SCHEDULERS: Mapping[str, KnownScheduler] = {
     ),
     "stork": KnownScheduler(title="Stork", look_at="the logs of stork-scheduler"),
 }
-"""By spec.schedulerName, as their charts and manuals install them."""
+"""Schedulers by spec.schedulerName, as their charts and manuals install them."""
 
 
 def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
-    """The scheduler of a pod, where it is a known one; None for any other name."""
+    """Return the scheduler of a pod if it is known; None for any other name."""
     known = SCHEDULERS.get(pod.spec.scheduler_name)
     if known is None:
         return None
@@ -451,7 +451,7 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
 
 
 def _said_of(snapshot: Snapshot, pod: Pod) -> Iterator[Said]:
-    """Why the pod has no node, as its scheduler wrote it into the pod or reports it in an event."""
+    """Yield why the pod has no node, from its scheduler's conditions, annotations, and events."""
     event = snapshot.failed_scheduling.get(pod.key)
     if event is not None and all(event.message != one.message for one in pod.status.conditions):
         yield Said(type=FAILED_SCHEDULING, status="", message=event.message)
@@ -477,13 +477,13 @@ def _said_of_group(group: SchedulerGroup | None) -> Iterator[Said]:
 
 
 def _least(pod: Pod) -> int | None:
-    """How many pods a gang of Koordinator's annotations needs."""
+    """Return how many pods a gang needs by Koordinator's annotations."""
     written = pod.metadata.annotations.get(GANG_LEAST, "")
     return int(written) if written.isascii() and written.isdigit() else None
 
 
 def _group(snapshot: Snapshot, pod: Pod, known: KnownScheduler) -> SchedulerGroup | None:
-    """The pod's group: by the name that the pod has for it, else by an owner of both."""
+    """Return the pod's group: by the name that the pod gives, else by a common owner."""
     if known.record is None:
         return None
     groups = [one for one in snapshot.of(known.record) if one.metadata.namespace == pod.metadata.namespace]
@@ -495,7 +495,7 @@ def _group(snapshot: Snapshot, pod: Pod, known: KnownScheduler) -> SchedulerGrou
 
 
 def _mark(pod: Pod, keys: Iterable[str]) -> str:
-    """Of labels and annotations the first that the pod has."""
+    """Return the value of the first of these labels and annotations that the pod has, or an empty string."""
     both = {**pod.metadata.annotations, **pod.metadata.labels}
     return next((both[key] for key in keys if both.get(key)), "")
 
@@ -505,7 +505,7 @@ def _group_name(pod: Pod) -> str:
 
 
 def _members(snapshot: Snapshot, pod: Pod, group: str) -> tuple[int, int]:
-    """How many pods of the group have a node, and how many there are."""
+    """Return how many pods of the group have a node, and how many exist."""
     return _counted(snapshot, pod, lambda other: _group_name(other) == group)
 
 
@@ -517,7 +517,7 @@ def _counted(snapshot: Snapshot, pod: Pod, is_one: Callable[[Pod], bool]) -> tup
 
 
 def _with_task_group(snapshot: Snapshot, pod: Pod, known: KnownScheduler, found: OtherScheduler) -> OtherScheduler:
-    """YuniKorn's: all groups of an application are written down in one of its pods."""
+    """Add the pod's task group of YuniKorn. One pod of an application has all its task groups in an annotation."""
     named = pod.metadata.annotations.get(TASK_GROUP, "")
     if not named:
         return found

@@ -1,1 +1,1 @@
-"""The answer to a question about one pod: what is run, and what is reported of it."""
+"""The answer to a question about one pod: how it is computed, and how it is reported."""

@@ -1,4 +1,4 @@
-"""A question about one pod or workload to its answer: the state first, then kube-scheduler's decision."""
+"""From a question about one pod or workload to its answer: its state first, then kube-scheduler's decision."""
 
 from __future__ import annotations
 
@@ -64,33 +64,33 @@ Found = Pod | Written
 
 
 class Clusters(Struct, frozen=True, kw_only=True):
-    """What is asked about is in the last."""
+    """The clusters of a question; the subject is in the last one."""
 
     read: Snapshot
-    """As it is."""
+    """The cluster as it was loaded."""
     before: Snapshot
-    """With the changes that come first."""
+    """The cluster with the changes that come first."""
     applied: Snapshot
-    """With the manifests that are asked about."""
+    """The cluster with the manifests in question."""
 
 
 class Inquiry(Struct, frozen=True, kw_only=True):
-    """What all questions to the same clusters share."""
+    """The clusters and settings that all questions share."""
 
     clusters: Clusters
     setup: Setup
     autoscaling: AutoscalerOptions | None = None
     provisioning: KarpenterOptions | None = None
     is_alone: bool = False
-    """Each pod is asked about as if it came next, whatever others take."""
+    """Whether each pod is evaluated as if it were next in the queue, whatever other pods request."""
     is_written: bool = False
-    """The pod is not what the cluster has, wherever it is from."""
+    """Whether the pod differs from the cluster's, wherever it comes from."""
 
     def answer(self, found: Found, admit: Admit, queue: Sequence[Found]) -> Explanation:
-        """The state of a pod or workload, or kube-scheduler's decision about it and its replicas.
+        """Return the state of a pod or workload, or kube-scheduler's decision about it and its replicas.
 
-        `queue` are it and what is beside it in the files, in their order. Raises `UndecidableError`, and `ConfigError`
-        for a pod of no profile.
+        `queue` holds it and the other objects of the files, in their order. Raises `UndecidableError`, and
+        `ConfigError` for a pod without a profile.
         """
         try:
             if isinstance(found, Written) and (stopped := self._without_decision(found).stopped(admit)) is not None:
@@ -105,7 +105,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             return self.refused(found, error)
 
     def _with_refusal_fixes(self, found: Written, made: Explanation) -> Explanation:
-        """Of replicas that the API server refuses after it took others."""
+        """Add the fixes for replicas that the API server refuses after it admitted others."""
         replicas = made.replicas
         if replicas is None or not replicas.refused or made.becomes is not Outcome.SCHEDULED:
             return made
@@ -113,12 +113,12 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         return replace(made, remedies=self._without_decision(found).fixes(lifecycle, count=len(replicas.refused)))
 
     def is_stopped(self, found: Written) -> bool:
-        """The workload creates no pods, for a reason of its own."""
+        """Return whether the workload creates no pods, for a reason of its own."""
         return found.workload is not None and workload_lifecycle(self.clusters.before, found.workload) is not None
 
     def refused(self, found: Written, error: NotAdmittedError, count: int | None = None) -> Explanation:
-        """The answer about a pod that the API server refuses, or that its controller could not create; `count` is how
-        many are refused, by default all that are missing."""
+        """Return the answer about a pod that the API server refuses, or that its controller could not create. `count`
+        is the number of refused pods, by default all missing ones."""
         return self._without_decision(found).refused(error, count)
 
     def _without_decision(self, found: Written) -> WithoutDecision:
@@ -132,15 +132,15 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         )
 
     def explain(self, found: Found, admit: Admit, queue: Sequence[Found]) -> Explanation:
-        """The story of a pod, or of the replicas that a workload lacks, which are placed with the others of `queue`.
-        Raises `NotAdmittedError`."""
+        """Return the story of a pod, or of the replicas that a workload lacks, placed together with the others in
+        `queue`. Raises `NotAdmittedError`."""
         clusters, setup = self.clusters, self.setup
         workload = None if isinstance(found, Pod) else found.workload
         is_alone = self.is_alone or len(queue) == 1
         if self.is_alone or (is_alone and workload is None):
             return explain(admit(clusters.applied), setup, self.autoscaling, self.provisioning)
         from kschedx.controllers.workloads import has_new_template, has_replicas
-        from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions  # a pod by itself needs no queue
+        from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions  # a single pod needs no queue
 
         is_counted = not isinstance(found, Pod) and found.count is not None
         if is_alone and workload is not None and not has_replicas(workload) and not is_counted:
@@ -169,8 +169,8 @@ class Inquiry(Struct, frozen=True, kw_only=True):
 def state_of_more(
     before: Snapshot, subject: Subject, setup: Setup, workload: Mapping[str, object] | None
 ) -> Lifecycle | Explanation | None:
-    """The state of more pods like this one: of the workload that creates them, or what the pod shares with them; of a
-    member of a gang that is short, its whole answer."""
+    """Return the state of more pods identical to this one: that of their workload, or the one that the pod shares with
+    them. For a member of a gang with too few pods, return its whole answer."""
     if workload is not None:
         return state_of(before, workload, is_stored=key_of(workload) in before.workloads)
     made = explain(subject, setup)
@@ -180,8 +180,8 @@ def state_of_more(
 
 
 def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tuple[Written, Explanation]]:
-    """Workloads of the cluster, in one namespace or all, whose pods the API server refuses, a queue or an earlier
-    ordinal holds back, or no controller creates."""
+    """Yield the workloads of one namespace or all without new pods: the API server refuses the pods, a queue or an
+    earlier ordinal delays them, or no controller creates them."""
     snapshot = inquiry.clusters.applied
     asked: set[tuple[str, str, str]] = set()
     events = {(one.kind, one.namespace, one.name) for one in without_pods(snapshot, within)}
@@ -211,7 +211,7 @@ def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tup
 
 
 def _short_stateful_sets(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
-    """Those with some of their pods, and fewer than they want."""
+    """Yield the StatefulSets with some of their pods, but fewer than requested."""
     pods = snapshot.pods
     mine = pods.owners.where(lambda owners: any(one.controller and one.kind == "StatefulSet" for one in owners))
     mine &= ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
@@ -226,18 +226,18 @@ def _short_stateful_sets(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
 
 
 def _is_short(raw: bytes) -> bool:
-    """By the replicas that its controller counted last."""
+    """Return whether the workload has too few replicas, according to its status."""
     manifest = msgspec.json.decode(raw, type=dict[str, object])
     counted = map_at(manifest, "status").get("replicas")
     return (counted if isinstance(counted, int) else 0) < wanted_replicas(manifest)
 
 
 _OF_ONE_POD = (BeingDeleted, Finished, Failed, OfEndedJob, WaitingForKubelet, OnLostNode, ResizeHeld, KeptBySidecar)
-"""States of a pod that another one like it does not have."""
+"""States of a pod that other identical pods do not share."""
 UNCOUNTED = (
     NamespaceTerminating, BeingDeleted, Finished, Failed, Refused, ManagedElsewhere, UnknownPods, PodsLeftOut,
 )  # fmt: skip
-"""States in which no number of pods answers how many more fit."""
+"""States for which the number of further pods that fit is meaningless."""
 _WITHOUT_PODS = (Refused, RejectedByKubelet, NamespaceTerminating, WaitingForOrdinal, ComponentDown)
 _STUCK = (b'"ReplicaFailure"', b'"suspend":true')
 
@@ -247,7 +247,8 @@ class _Owned(Struct):
 
 
 def waiting_member_of(found: Found, snapshot: Snapshot) -> Pod | None:
-    """The pod that a question about a workload of the cluster is really about; None where it is the next one."""
+    """Return the existing pod that a question about a workload of the cluster refers to; None if it refers to the next
+    pod."""
     if isinstance(found, Pod) or found.document is not None or found.workload is None:
         return None
     if workload_lifecycle(snapshot, found.workload) is not None:
@@ -256,7 +257,7 @@ def waiting_member_of(found: Found, snapshot: Snapshot) -> Pod | None:
 
 
 def notes_about(found: Found) -> tuple[Note, ...]:
-    """What a workload of the cluster says of its rollout."""
+    """Return the notes about the rollout of a workload of the cluster."""
     if isinstance(found, Pod) or found.document is not None or found.workload is None:
         return ()
     message = deadline_exceeded(found.workload)
@@ -267,20 +268,21 @@ def notes_about(found: Found) -> tuple[Note, ...]:
     return (note("progress-deadline-exceeded", text, workload=workload, message=message),)
 
 
-# What is asked about, and what is beside it in the files, in one queue.
+# The subject and the other manifests of its files, in one queue.
 
 
 def gather(
     gathering: ManifestQuestions, subject: Subject, one: Found, *, is_tried: bool = False
 ) -> ReplicaGroup | BoundPods:
-    """`is_tried`: pods like the subject take the place of those that wait."""
+    """Add an object to the queue. With `is_tried`, pods identical to the subject replace the workload's pending
+    pods."""
     if isinstance(one, Pod):
         return gathering.take(subject, None)
     return gathering.take(subject, one.workload, count=one.count, is_tried=is_tried)
 
 
 def gather_beside(gathering: ManifestQuestions, setup: Setup, one: Found) -> None:
-    """The other manifests, which count as applied; those that the API server refuses do not."""
+    """Add another manifest, which counts as applied unless the API server refuses it."""
     if isinstance(one, Pod):
         return
     try:
@@ -298,7 +300,7 @@ def gather_queue(
     *,
     is_tried: bool = False,
 ) -> ReplicaGroup | BoundPods:
-    """All of a queue, one of which is asked about; `admit` gives its pod in a cluster."""
+    """Add all objects of a queue and return the subject's group; `admit` returns the subject's pod in a cluster."""
     own: ReplicaGroup | BoundPods | None = None
     for one in queue:
         if one is found:

@@ -1,4 +1,5 @@
-"""What would make the autoscaler help a pod: each is tried in a loop of its own before it is proposed."""
+"""Changes after which cluster-autoscaler would add a node for a pod. Each is tried in its own loop before it is
+proposed."""
 
 from __future__ import annotations
 
@@ -28,9 +29,9 @@ from kschedx.snapshot.snapshot import Snapshot
 
 MOST_TRIALS = 6
 MOST_MODELS = 3
-"""Groups after which one that is not there is modelled."""
+"""The maximum number of existing groups after which a new group is modeled."""
 LEAST_SHARE = 2
-"""A request is not cut to less than half."""
+"""A request is never lowered to less than half."""
 _PLENTY = 1000
 
 
@@ -38,16 +39,17 @@ class _Trial(Struct, frozen=True, kw_only=True):
     step: RemedyStep
     pod: Pod
     is_maximum: bool = False
-    """The maximum is raised: the size that is then reached completes the title."""
+    """Whether the maximum is raised; the title then also states the size that the group reaches."""
     snapshot: Snapshot | None = None
     status: AutoscalerStatus | None = None
     templates: Mapping[str, CloudTemplate] | None = None
-    """Of groups that are not there."""
+    """The templates of groups that do not exist yet."""
     flags: Flags | None = None
 
 
 def remedies(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> tuple[AutoscalerRemedy, ...]:
-    """For a pod that no node is added for; changes to the pod come first, then, if those do not help, a new group."""
+    """Return the remedies for a pod for which no node is added: changes of the pod, or, if these do not help, a new
+    group."""
     if scaling.choice is not None or scaling.is_waiting:
         return ()
     found: dict[RemedyStep, AutoscalerRemedy] = {}
@@ -107,7 +109,7 @@ def _room(title: str) -> RemedyStep:
 
 
 def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iterator[_Trial]:
-    """By the only plugin that rejects the pod on the group's template."""
+    """Yield trials for the only plugin that rejects the pod on the group's template."""
     (status,) = group.rejections
     template = group.template
     assert template is not None, "a plugin that rejects the pod has evaluated a template"
@@ -157,8 +159,8 @@ def _untolerated(taints: tuple[Taint, ...], pod: Pod) -> Iterator[Taint]:
 
 
 def _new_groups(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_Trial]:
-    """Groups like those that are there, the nearest first, but for the labels that the pod asks for and the taints that
-    it does not tolerate."""
+    """Yield new groups derived from existing ones, closest first: with the labels that the pod requires, and without
+    the taints that it does not tolerate."""
     if scaling.pod.outcome is not PodOutcome.CONSIDERED:
         return
     models = sorted(
@@ -207,7 +209,7 @@ def _new_group(
 
 
 def _not_made_anew(autoscaler: Autoscaler, template: Template) -> tuple[Pod, ...]:
-    """The pods of a template that come with every node, but for those that a known DaemonSet makes where it runs."""
+    """Return the pods of a template that come with every node, without those that a known DaemonSet creates."""
     known = {one.uid for one in daemon_sets(autoscaler.snapshot)}
     return tuple(
         pod for pod in template.pods if pod.metadata.controller is None or pod.metadata.controller.uid not in known

@@ -1,8 +1,8 @@
-"""On which nodes a DaemonSet runs, on which not, and why.
+"""The nodes on which a DaemonSet runs, and why it does not run on others.
 
-Its controller makes a pod for each node that the template's node selector, node affinity and tolerations allow, and
-names the node in it; kube-scheduler then decides on that node alone. Upstream: NodeShouldRunDaemonPod and Predicates in
-pkg/controller/daemon/daemon_controller.go.
+The DaemonSet controller creates a pod for each node that the template's node selector, node affinity, and tolerations
+allow, and names the node in the pod. kube-scheduler then evaluates that node alone. Upstream: NodeShouldRunDaemonPod
+and Predicates in pkg/controller/daemon/daemon_controller.go.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ class DaemonSetDocument(Document, frozen=True, omit_defaults=True):
 
 
 class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
-    """The outcome of a DaemonSet's pods, except those that run."""
+    """The outcome of a DaemonSet's pods that do not run yet."""
 
     name: str
     """`namespace/name`."""
     explanation: Explanation
-    """Of a pod that is not tied to a node."""
+    """The answer about a pod that is not tied to a node."""
     subject: Subject
     setup: Setup
     has_pod: frozenset[str] = frozenset()
-    """The nodes that have its pod already, which quotas count."""
+    """The nodes that already have a pod of the DaemonSet, which quotas count."""
     rollout: Rollout | None = None
-    """How far its pods of an older template are replaced."""
+    """The progress of replacing the pods of an older template."""
 
     @cached_property
     def _made(self) -> tuple[int, str]:
-        """How many of the pods that are to come quotas let in, and why not the next."""
+        """The number of pods that quotas admit, and why they refuse the next one."""
         nodes = (*self.runs, *(name for group in self.waits for name in self.names(group)))
         quotas = Ledger(self.subject.snapshot, self.setup.release)
         number = len(self.has_pod.intersection(nodes))
@@ -70,12 +70,12 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def refused(self) -> int:
-        """Of how many nodes the API server does not take the pod, whichever they are."""
+        """The number of nodes for which the API server refuses the pod, whichever nodes they are."""
         return len(self.runs) + sum(group.count for group in self.waits) - self._made[0]
 
     @property
     def refusal(self) -> str:
-        """Why, in the words of the event; empty where it takes all."""
+        """Why pods are refused, as the event reports it; empty if all are admitted."""
         return self._made[1]
 
     @cached_property
@@ -92,12 +92,12 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def waits(self) -> tuple[NodeGroup, ...]:
-        """Nodes for which a pod is made that does not fit, by what rejects it."""
+        """Nodes for which a pod is created that does not fit, by the plugins that reject it."""
         return tuple(group for group in self.diagnosis.groups if not _is_left_out(group))
 
     @cached_property
     def left_out(self) -> tuple[NodeGroup, ...]:
-        """Nodes for which no pod is made; what else would reject it there is of no interest."""
+        """Nodes for which no pod is created; other rejections there do not matter."""
         found: dict[tuple[Blocker, ...], NodeGroup] = {}
         for group in filter(_is_left_out, self.diagnosis.groups):
             blockers = tuple(one for one in group.exemplar.blockers if one.plugin in LEAVES_OUT)
@@ -112,12 +112,12 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
         return tuple(nodes.name(row) for row in group.rows)
 
     def on(self, node: str) -> Explanation:
-        """The pod that the controller makes for one node."""
+        """Return the answer about the pod that the controller creates for one node."""
         return explain(replace(self.subject, pod=pinned(self.subject.pod, node), first=None), self.setup)
 
     @property
     def outcome(self) -> Outcome:
-        """Scheduled where every pod that is made fits."""
+        """The outcome of all pods: scheduled if every pod that is created fits."""
         outcome = self.explanation.outcome
         if outcome in (Outcome.SCHEDULED, Outcome.UNSCHEDULABLE):
             stalls = self.rollout is not None and self.rollout.stalls
@@ -126,14 +126,15 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
         return outcome
 
     def to_dict(self) -> dict[str, object]:
-        """The Explanation of a pod that is not tied to a node, and the DaemonSet's nodes."""
+        """Return the Explanation of a pod that is not tied to a node, with the DaemonSet's nodes."""
         waits, left_out = (tuple(map(self.names, groups)) for groups in (self.waits, self.left_out))
         found = part_of(DaemonSetDocument, self, waits=waits, left_out=left_out)
         return {**self.explanation.to_dict(), "daemonSet": to_json(found)}
 
 
 def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAnswer:
-    """`subject` is the pod of its template, `name` is `namespace/name`. Raises as `explain`."""
+    """Explain a DaemonSet. `subject` is the pod of its template, `name` is `namespace/name`. Raises the errors of
+    `explain`."""
     namespace, _, own = name.partition("/")
     pods = subject.snapshot.pods
     is_own = pods.owners.where(

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def holding_document(holding: Holding) -> Json:
-    """Who holds the pod, or takes it in kube-scheduler's place. What is not there is left out; amounts are thousandths
-    of cpu, and units of everything else."""
+    """Return what holds the pod before kube-scheduler sees it, or decides about it instead of kube-scheduler, without
+    empty fields. Amounts are in milli-units for cpu, in units for everything else."""
     made = _plain(holding)
     assert isinstance(made, dict)
     if holding.kueue is not None and holding.kueue.verdict is not None:
@@ -75,7 +75,7 @@ class PluginStatusDocument(Document, frozen=True):
 
 class PreFilterDocument(PluginStatusDocument, frozen=True):
     nodes: tuple[str, ...] | None
-    """The nodes that the plugin leaves; None for all."""
+    """The nodes that the plugin allows; None for all."""
 
 
 class VerdictDocument(Document, frozen=True):
@@ -137,9 +137,9 @@ class Covered(Document, frozen=True):
     """For how many of the replicas that wait a fix of one of them does."""
 
     title: str
-    """The fix for all of them, where it takes more nodes than one."""
+    """The fix for all of them, if it takes more than one node."""
     pods: int
-    """How many have a node then, one after the other."""
+    """The number of replicas with a node then, placed one after the other."""
     of: int
 
 
@@ -216,7 +216,7 @@ def _step(record: type[Part], status: Status, **more: object) -> Part:
 
 
 def _filter(cycle: Cycle) -> FilterDocument | None:
-    """The plugins' alone; what extenders made of it is in `extenders`."""
+    """Return the plugins' results, before extenders: those are in `extenders`."""
     outcome = cycle.filter_plugins or cycle.filter
     if outcome is None or cycle.nodes is None:
         return None

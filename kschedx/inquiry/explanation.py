@@ -1,4 +1,4 @@
-"""A note as it is reported: with its text."""
+"""The answer about one pod, its notes, and the outcome of the other replicas."""
 
 from __future__ import annotations
 
@@ -51,39 +51,39 @@ if TYPE_CHECKING:
 
 
 MOST_GATED = 2
-"""Pods of a group, behind a gate, that a title names."""
+"""The maximum number of pods of a group with scheduling gates that a title names."""
 
-# The outcome of the replicas that a workload lacks, one after the other.
+# The outcome of the replicas that a workload lacks, placed one after the other.
 
 
 class ReplicasDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
     workload: str
     """`shop/deploy/web`."""
     wanted: int
-    """How many the workload asks for."""
+    """The number of replicas that the workload requests."""
     running: int
-    """How many of its pods had a node before."""
+    """The number of its pods that already had a node."""
     placed: Mapping[str, str]
-    """Replicas, `namespace/name`, to the nodes that they get, in the order of the queue."""
+    """Each replica, `namespace/name`, with its node, in the order of the queue."""
     pending: tuple[str, ...]
-    """Replicas that get none; in a rollout that stops, those that are not made either."""
+    """Replicas that get no node; if a rollout stalls, also those that are not created."""
     evicted: tuple[str, ...]
-    """Pods that preemption takes away for them."""
+    """Pods that preemption evicts for them."""
     replaced: int
-    """How many pods of the template before run until a rollout takes them away."""
+    """The number of pods of the previous template that run until a rollout deletes them."""
     kubelet: str = ""
-    """The node that spec.nodeName names, whose kubelet takes or refuses them; empty where kube-scheduler decides."""
+    """The node in spec.nodeName, whose kubelet admits or rejects them; empty if kube-scheduler decides."""
     undecided: str = ""
-    """Why there may be more pods, or pods that need more, than these."""
+    """Why there may be more pods than these, or pods with larger requests."""
     refused: tuple[str, ...] = ()
     """Replicas that the API server refuses, so that kube-scheduler never sees them."""
     refusal: str = ""
-    """Why, in the words of the event about the first of them."""
+    """Why they are refused, as the event about the first of them reports it."""
 
 
 class Replicas(Struct, frozen=True, kw_only=True):
-    """Beside the explanation of one of them: the first that stays without a node, else the first that evicts others,
-    else the first."""
+    """The outcome of all replicas, in addition to the explanation of one of them: the first without a node, else the
+    first that evicts others, else the first."""
 
     workload: str
     wanted: int
@@ -97,11 +97,11 @@ class Replicas(Struct, frozen=True, kw_only=True):
     undecided: str = ""
     replaced: int = 0
     outdated: int = 0
-    """Of those, the pods that are still there."""
+    """The number of replaced pods that still exist."""
 
     @property
     def asked(self) -> int:
-        """How many the answer is about."""
+        """The number of replicas in question."""
         return len(self.placed) + len(self.pending) + len(self.refused)
 
     @property
@@ -117,38 +117,38 @@ _OVERALL = {
     ExitCode.UNDECIDED: Outcome.UNDECIDED,
 }
 KARPENTER = "karpenter"
-"""The key of what Karpenter does where a cluster has cluster-autoscaler too."""
+"""The key of Karpenter's decision in clusters that also have cluster-autoscaler."""
 
 
 class Explanation(Shown, Struct, frozen=True, dict=True):
-    """Why kube-scheduler puts a pod there, or nowhere. Everything is read from `cycle`; fixes are tried when asked
-    for."""
+    """Why kube-scheduler assigns a pod to a node, or to none. Everything is read from `cycle`; fixes are tried on
+    request."""
 
     cycle: Cycle
     scheduler: Scheduler
     first_notes: tuple[Note, ...] = ()
-    """How the question was understood, and what the API server would change on the pod's manifest."""
+    """How the question was understood, and how the API server would change the pod's manifest."""
     autoscaler: Autoscaler | None = None
-    """The cluster's cluster-autoscaler, where it is known and has something to decide."""
+    """The cluster's cluster-autoscaler, if it is known and has a decision to make."""
     replicas: Replicas | None = None
-    """The outcome of the other replicas of its workload, where several were asked about."""
+    """The outcome of the workload's other replicas, if there were several in question."""
     covering: Callable[[Explanation, Fix], Covered | None] | None = None
-    """Tries a fix of this one for the other replicas that wait; None where it is about one pod."""
+    """Tries a fix of this pod for the other pending replicas; None for a single pod."""
     karpenter: Karpenter | None = None
-    """The cluster's Karpenter, where there are NodePools and it has something to decide."""
+    """The cluster's Karpenter, if there are NodePools and it has a decision to make."""
     lifecycle: Lifecycle | None = None
-    """Why no decision of kube-scheduler answers the question; the cycle, if it was run, then shows what kube-scheduler
-    would decide."""
+    """Why no decision of kube-scheduler answers the question. If a cycle was run, it shows what kube-scheduler would
+    decide."""
     remedies: Callable[[], tuple[Fix, ...]] | None = None
-    """The fixes of a `lifecycle`, or of replicas that the API server refuses while others fit."""
+    """Return the fixes of a `lifecycle`, or of replicas that the API server refuses while others fit."""
     setup: Setup | None = None
-    """With which fixes are tried on the whole cluster; without it, on the pod alone."""
+    """With a setup, fixes are tried on the whole cluster; without it, on the pod alone."""
     before: Snapshot | None = None
-    """The cluster without the manifests that are asked about; None where there are none."""
+    """The cluster without the manifests in question; None if there are none."""
 
     @property
     def is_run(self) -> bool:
-        """The pod was put through a scheduling cycle."""
+        """Whether the pod went through a scheduling cycle."""
         return bool(self.cycle.pre_enqueue or self.cycle.pre_filter or self.cycle.nodes or self.cycle.message)
 
     @cached_property
@@ -174,7 +174,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     @property
     def gang(self) -> GangStatus | None:
-        """The pod's group, where the profile lets all of its pods start or none."""
+        """The pod's group, if the profile starts all of its pods or none."""
         pod = self.cycle.pod
         spec = pod.spec
         if not (spec.scheduling_group or spec.workload_ref or POD_GROUP_LABEL in pod.metadata.labels):
@@ -184,7 +184,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     @property
     def is_nominated(self) -> bool:
-        """Victims of the pod are still terminating on the node that it is nominated for."""
+        """Whether victims of the pod are still terminating on its nominated node."""
         return bool(self.victims)
 
     @cached_property
@@ -193,7 +193,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     @property
     def is_scaled_up(self) -> bool:
-        """An autoscaler adds a node for the pod."""
+        """Whether an autoscaler adds a node for the pod."""
         by_autoscaler = self.scaling is not None and (
             self.scaling.choice is not None or self.scaling.pod.is_on_upcoming
         )
@@ -202,7 +202,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     @cached_property
     def autoscaler_down(self) -> ComponentDown | None:
-        """The autoscaler that would help, where the cluster shows its pods and none of them runs."""
+        """The autoscaler that would help, if the cluster shows its pods but none of them runs."""
         from kschedx.inquiry.pod_lifecycle import autoscaler_down
 
         if self.scaling is None and self.provisioning is None:
@@ -219,24 +219,22 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     @cached_property
     def becomes(self) -> Outcome:
-        """The pod's outcome: where spec.nodeName has bound it already, what is sure of the kubelet decides."""
+        """The pod's outcome. If spec.nodeName has bound it already, the known checks of the kubelet decide."""
         if (bound := bound_by_hand(self.cycle)) is None:
             return self.outcome
         return Outcome.SCHEDULED if bound.is_taken else Outcome.UNSCHEDULABLE
 
     @property
     def alone(self) -> Outcome:
-        """The outcome of the pod without its replicas, but with the group that it has to start with."""
+        """The outcome of the pod without its replicas, but with its gang."""
         if self.outcome is Outcome.SCHEDULED and self.gang is not None and self.gang.lacks_room:
             return Outcome.UNSCHEDULABLE
         return self.becomes
 
     @property
     def overall(self) -> Outcome:
-        """The outcome of all that was asked about: of every replica, where there are several, and of a pod's group.
-
-        A pod for which preemption makes room is unschedulable until its victims are gone.
-        """
+        """The outcome of everything in question: of all replicas, and of a pod's group. A pod with victims is
+        unschedulable until they are gone."""
         if self.lifecycle is not None:
             return _OVERALL[row_of(self.lifecycle).exit_code]
         if self.replicas is None:
@@ -248,22 +246,22 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     @property
     def best_nodes(self) -> tuple[str, ...]:
-        """The nodes that share the highest total."""
+        """The nodes with the highest total."""
         return tuple(self.cycle.all_nodes.cluster.names[row] for row in self.cycle.best)
 
     @property
     def chosen_nodes(self) -> tuple[str, ...]:
-        """The nodes among which kube-scheduler picks: `best_nodes`, unless the pod's nominated node fits."""
+        """The nodes from which kube-scheduler chooses: `best_nodes`, unless the pod's nominated node fits."""
         return tuple(self.cycle.all_nodes.cluster.names[row] for row in self.cycle.choice)
 
     @property
     def message(self) -> str:
-        """kube-scheduler's FailedScheduling text; empty where the pod can be scheduled."""
+        """kube-scheduler's FailedScheduling text; empty if the pod can be scheduled."""
         return self.cycle.message
 
     @cached_property
     def fixes(self) -> tuple[Fix, ...]:
-        """Changes that were tried in an overlay of the snapshot, cheapest first."""
+        """Changes that were tried on an overlay of the snapshot, cheapest first."""
         if self.lifecycle is not None:
             return () if self.remedies is None else self.remedies()
         if self.outcome is Outcome.SCHEDULED and self.overall is Outcome.UNSCHEDULABLE and self.gang is not None:
@@ -287,17 +285,17 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         found = tuple(one.with_claims_of(owner, pod, before, self.cycle.snapshot) for one in found)
         by_hand = all(one.adds_node for one in found)
         room = self._room(owner) or (self._room(owner, with_changes_of_pod=True) if by_hand else ())
-        if room:  # a node by hand is what an autoscaler is there for
+        if room:  # the autoscaler adds nodes, so none is added by hand
             found = tuple(one for one in found if not one.adds_node)
         if balanced_service(pod.metadata.labels):
-            found = ()  # its controller writes the pod template again
+            found = ()  # its controller overwrites the pod template
         if any(isinstance(one, SharedByHami) for one in root_causes(Diagnosis(self.cycle))):
-            room = found = ()  # no node publishes what is missing
+            room = found = ()  # no node publishes the missing resource
         return (*self._missing_members(), *self._of_causes(), *room, *found)
 
     def _for_group(self, fix: Fix) -> Fix:
-        """A new node for one pod of a LeaderWorkerSet's group says how many the pods without a node need, if all of
-        them request as much."""
+        """Return the fix. If it adds a node for a LeaderWorkerSet's group, state how many nodes all pods without a node
+        need, if all of them request as much."""
         pod, pods = self.cycle.pod, self.cycle.snapshot.pods
         size = self._group_size() if fix.adds_node else 0
         if not size:
@@ -323,8 +321,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return replace(fix, costs=(*fix.costs, told)) if number > 1 else fix
 
     def _group_size(self) -> int:
-        """How many pods the group of a LeaderWorkerSet has; 0 for other pods. Without the annotation, by the workers'
-        StatefulSet, whose name is the leader's."""
+        """Return the number of pods in the group of a LeaderWorkerSet; 0 for other pods. Without the annotation, it is
+        read from the workers' StatefulSet, which has the leader's name."""
         pod, snapshot = self.cycle.pod.metadata, self.cycle.snapshot
         if re.fullmatch(r"[0-9]{1,6}", written := pod.annotations.get(GROUP_SIZE, "")):
             return int(written)
@@ -334,7 +332,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return replicas + 1 if isinstance(replicas, int) else 0
 
     def _newer_revision(self, pod: Pod) -> Fix | None:
-        """To delete a pod whose StatefulSet has another template by now; None where that does not help."""
+        """Return the fix to delete a pod whose StatefulSet has a newer template; None if that does not help."""
         from kschedx.controllers.workloads import Workload, manifest_of, ordinal_of, pods_of_ordinals
         from kschedx.errors import InputError, UndecidableError
         from kschedx.explain.root_causes import newer_revision
@@ -371,8 +369,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         )
 
     def _missing_members(self) -> Iterator[Fix]:
-        """The pods that a group waits for, tried with copies of the pod; where the API server refuses them, what lets
-        it take them."""
+        """Yield fixes for the missing pods of a group, tried with copies of the pod. If the API server refuses the
+        pods, the fixes let it admit them."""
         from kschedx.explain.diagnosis import Diagnosis
         from kschedx.explain.root_causes import MembersNotCreated, root_causes
         from kschedx.fixes import Change, FixCertainty, Target
@@ -427,8 +425,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         )
 
     def _with_members(self, number: int, *, ungated: Sequence[str] = ()) -> tuple[tuple[Pod, ...], Explanation]:
-        """Further members of the pod's group, which are like it, and the pod's answer beside them; some pods lose their
-        scheduling gates."""
+        """Return further members of the pod's group, identical to the pod, and the pod's answer with them. The pods in
+        `ungated` lose their scheduling gates."""
         from kschedx.snapshot.edits import with_pods
 
         pod, snapshot = self.cycle.pod, self.cycle.snapshot
@@ -461,7 +459,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return stopped.fixes(refused(pod.key, message, is_workload=False))
 
     def _of_causes(self) -> Iterator[Fix]:
-        """What ends a cause that lies outside the pod, its nodes, and their pods: not tried."""
+        """Yield untried fixes for a cause outside the pod, its nodes, and their pods."""
         from kschedx.controllers.daemon_set import agents_down
         from kschedx.explain.diagnosis import Diagnosis
         from kschedx.explain.root_causes import (
@@ -519,7 +517,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
                     pass
 
     def _room(self, owner: Owner | None, *, with_changes_of_pod: bool = False) -> tuple[Fix, ...]:
-        """What an autoscaler does, or would do with other settings; with changes of the pod, for another pod too."""
+        """Return what an autoscaler does, or would do with other settings. With `with_changes_of_pod`, include fixes
+        that change the pod."""
         event = self.cycle.snapshot.autoscaler_events.get(self.cycle.pod.key)
         if self.scaling is None and self.provisioning is None and event is None:
             return ()
@@ -554,7 +553,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return (*by_autoscaler, *by_karpenter)
 
     def _cluster_test(self, owner: Owner | None, *, is_stored: bool) -> ClusterTest:
-        """What a fix of the pod falls short of on the whole cluster; not tried for a gang, which takes all its pods."""
+        """Return a test for problems of a fix on the whole cluster. A gang is not tested, because its fix changes all
+        of its pods."""
         from kschedx.fixes.cluster_trial import ClusterTrial
         from kschedx.fixes.ranking import TrialOutcome
         from kschedx.inquiry.fix import Fix
@@ -565,7 +565,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
         def test(fix: FoundFix) -> TrialOutcome:
             alone, whole = (Fix.of(fix, owner, pod, is_stored=stored).apply for stored in (False, is_stored))
-            if alone != whole and owner is not None and owner.kind != "Deployment":  # a paused one makes no pods
+            if alone != whole and owner is not None and owner.kind != "Deployment":  # a paused workload creates no pods
                 found = trial.outcome(fix.steps, alone)
                 if found.is_tried and found.shortfall is None:
                     return replace(found, is_delivered=True)
@@ -574,8 +574,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return test
 
     def _gang_fixes(self, gang: GangStatus) -> tuple[Fix, ...]:
-        """What gives nodes to the members that the group lacks, with the others on theirs; where they are several, new
-        nodes alone."""
+        """Return fixes that give nodes to the members that the gang lacks, with the others on their nodes. For several
+        members, only new nodes are tried."""
         lacking = [one.pod for one in gang.waiting if not one.node and not one.gates]
         lacking = lacking[: gang.min_count - gang.placed - (gang.together or 0)]
         if not lacking:
@@ -604,7 +604,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return tuple(whole)
 
     def _nodes_for(self, step: AddNode, snapshot: Snapshot, lacking: Iterable[str]) -> int:
-        """How many such nodes some pods need, one after the other; 0 where new ones do not do."""
+        """Return how many such nodes these pods need, one after the other; 0 if new nodes are not enough."""
         from kschedx.framework.moving import Run
         from kschedx.simulate.node_changes import another_like
         from kschedx.snapshot.daemon_sets import less
@@ -624,17 +624,18 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return number
 
     def covered(self, fix: Fix) -> Covered | None:
-        """The number of pending replicas that a fix helps; None where that was not tried."""
+        """Return the number of pending replicas that a fix helps; None if that was not tried."""
         return None if self.covering is None else self.covering(self, fix)
 
     @cached_property
     def scaling(self) -> PodScaling | None:
-        """What cluster-autoscaler does about a pod that fits no node; None where there is none, or the pod fits."""
+        """cluster-autoscaler's decision about a pod that fits no node; None if there is no autoscaler, or the pod
+        fits."""
         return None if self.autoscaler is None else self.autoscaler.about(self.cycle.pod)
 
     @cached_property
     def scaling_remedies(self) -> tuple[AutoscalerRemedy, ...]:
-        """What would make cluster-autoscaler add a node for the pod, as far as it was tried."""
+        """Changes after which cluster-autoscaler would add a node for the pod, as far as they were tried."""
         if self.autoscaler is None or self.scaling is None:
             return ()
         from kschedx.inquiry.autoscaler_remedies import remedies
@@ -643,12 +644,12 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     @cached_property
     def provisioning(self) -> PodProvisioning | None:
-        """What Karpenter does about a pod that fits no node; None where there is none, or the pod fits."""
+        """Karpenter's decision about a pod that fits no node; None if there is no Karpenter, or the pod fits."""
         return None if self.karpenter is None else self.karpenter.about(self.cycle.pod)
 
     @cached_property
     def provisioning_remedies(self) -> tuple[PoolRemedy, ...]:
-        """What would make Karpenter add a node for the pod, as far as it was tried."""
+        """Changes after which Karpenter would add a node for the pod, as far as they were tried."""
         if self.karpenter is None or self.provisioning is None:
             return ()
         from kschedx.inquiry.karpenter_remedies import remedies
@@ -657,7 +658,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     @cached_property
     def no_fix(self) -> str:
-        """Why there is no fix; empty where there is one that is whole, or nothing to fix."""
+        """Why there is no fix; empty if there is a complete fix, or nothing to fix."""
         if self.becomes is Outcome.SCHEDULED or self.lifecycle is not None:
             return ""
         from kschedx.fixes import FixCertainty, why_no_fix
@@ -669,26 +670,27 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return ""
         found = why_no_fix(self.scheduler, self.cycle)
         if found is None or (found.is_untold and any(fix.feasible_nodes for fix in self.fixes)):
-            return ""  # another component decides what was tried
+            return ""  # another component decides about the tried changes
         return ": ".join(filter(None, (found.text, "; ".join(map(headline, found.findings)))))
 
     @cached_property
     def holding(self) -> Holding:
-        """Who holds the pod before kube-scheduler sees it, or takes it in its place."""
+        """The component that holds the pod before kube-scheduler sees it, or decides about it instead of
+        kube-scheduler."""
         from kschedx.holding import find_holding
 
         return find_holding(self.scheduler, self.cycle)
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:
-        """What a reader has to know to trust the answer: sampling, a tie, what is missing."""
+        """Notes about the limits of the answer, such as sampling, ties, and missing objects."""
         of_cycle = notes_of_cycle(self.cycle)
-        if self.holding.scheduler is not None:  # the message in the pod is that scheduler's, and shown as such
+        if self.holding.scheduler is not None:  # the pod's message is from that scheduler, and shown as such
             of_cycle = tuple(note for note in of_cycle if note.id != RECORDED)
         return (*self.first_notes, *of_cycle)
 
     def after(self, fix: Fix) -> Explanation:
-        """The same pod once a fix of this answer is made. Raises `UndecidableError`."""
+        """Return the answer about the same pod after a fix of this answer. Raises `UndecidableError`."""
         if fix.answer is not None:
             return fix.answer()
         from kschedx.fixes.proposal import Ground, Proposal, apply_steps
@@ -702,7 +704,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return Explanation(cycle, scheduler, self.first_notes, autoscaler=self.autoscaler, karpenter=self.karpenter)
 
     def records(self) -> list[dict[str, object]]:
-        """A row per node that reached Filter, with its total where it fits."""
+        """Return a row for each node that reached Filter, with its total if the pod fits."""
         cycle = self.cycle
         if cycle.filter is None or cycle.nodes is None:
             return []
@@ -723,7 +725,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return made
 
     def to_dict(self) -> dict[str, object]:
-        """The Explanation document: plain dicts, lists, strings and integers."""
+        """Return the Explanation document as plain dicts, lists, strings, and integers."""
         from kschedx.inquiry.document import KubeletDocument, explanation_document
 
         hopeless = (Note(id="no-fix", text=self.no_fix),) if self.no_fix else ()
@@ -763,7 +765,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
 
 def terminating_victims(snapshot: Snapshot, pod: Pod) -> tuple[str, ...]:
-    """Pods with a lower priority that are terminating on the pod's nominated node."""
+    """Return the pods with a lower priority that are terminating on the pod's nominated node."""
     node = snapshot.cluster.index.get(pod.status.nominated_node_name)
     if node is None:
         return ()

@@ -1,4 +1,4 @@
-"""The `extenders` of an Explanation document: who was asked what, and what became of it."""
+"""The `extenders` of an Explanation document: their requests and responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many more pods of a kind fit, one after the other, and how many nodes are missing for more."""
+"""How many more identical pods fit, one after the other, and how many nodes are missing for more."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from kschedx.snapshot.snapshot import Snapshot
 Json = dict[str, object]
 
 MOST_COPIES = 5_000
-"""Pods that are tried by default; if all fit, the answer says "or more"."""
+"""The maximum number of pods that are tried by default; if all fit, the answer is "or more"."""
 
 
 class MissingNodes(Document, frozen=True):
     """Nodes that would make the wanted number fit."""
 
     like: str
-    """A node of that kind that is there."""
+    """An existing node of that kind."""
     nodes: int
 
 
@@ -68,34 +68,34 @@ class FitDocument(Document, frozen=True, omit_defaults=True):
 
 
 class Fit(Shown, Struct, frozen=True, kw_only=True):
-    """How many more fit."""
+    """The number of further pods that fit, by node."""
 
     pod: Pod
-    """One of them, as the API server would store it."""
+    """One of the pods, as the API server would store it."""
     title: str
     setup: Setup
     snapshot: Snapshot
     nodes: Mapping[str, int]
-    """Nodes to how many of them go there."""
+    """Each node with the number of pods that go there."""
     wanted: int | None
     stopped: Explanation | None
-    """Why the next one does not fit; None where that was not asked for."""
+    """Why the next pod does not fit; None if that was not requested."""
     missing: tuple[MissingNodes, ...]
-    """What would make the wanted number fit, the fewest nodes first."""
+    """The nodes that would make the wanted number fit, the fewest nodes first."""
     usage_before: NodeUsage
     usage_after: NodeUsage
     fill: Callable[[], Snapshot]
     refusal: str = ""
-    """Why the API server takes no more than `count`, or fewer than are wanted, in the words of their controller."""
+    """Why the API server admits no more than `count` pods, or fewer than wanted, as their controller reports it."""
     lifecycle: Lifecycle | None = None
-    """Why no such pod is created or assigned, whatever the nodes have room for."""
+    """Why no such pod is created or assigned, whatever the nodes have free."""
 
     def __repr__(self) -> str:
         return f"<Fit of {self.title}: {self.count} more>"
 
     @property
     def after(self) -> Snapshot:
-        """The cluster with those that fit."""
+        """The cluster with the pods that fit."""
         return self.fill()
 
     @property
@@ -108,8 +108,8 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> StateRow:
-        """The row of the table of states that answers the question: of the pods' own state, unless that lets them be
-        created and there is no room."""
+        """The row of the table of states that answers the question: that of the pods' own state, unless they can be
+        created in that state and do not fit."""
         if self.lifecycle is not None:
             row = row_of(self.lifecycle)
             if self.is_enough or row.exit_code is not ExitCode.SCHEDULABLE:
@@ -125,23 +125,23 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
 
     @property
     def is_held(self) -> bool:
-        """The pods' own state is the answer, not the room on the nodes."""
+        """Whether the pods' own state is the answer, not the free resources of the nodes."""
         return self.lifecycle is not None and self.state is row_of(self.lifecycle)
 
     @property
     def could_reject(self) -> tuple[Unevaluated, ...]:
-        """Who was not asked and could reject the next one, which fits otherwise."""
+        """Extenders and plugins that were not run and could reject the next pod, which otherwise fits."""
         if self.stopped is None or self.stopped.outcome is not Outcome.UNDECIDED:
             return ()
         return tuple(one for one in self.stopped.cycle.unheard if one.stake is Stake.FIT and not one.is_waived)
 
     @property
     def is_bounded(self) -> bool:
-        """No more were tried, so that there may be room for more."""
+        """Whether no more pods were tried, so that more may fit."""
         return self.stopped is None and not self.refusal
 
     def records(self) -> list[dict[str, object]]:
-        """A row per node that takes more."""
+        """Return a row for each node that gets pods."""
         return [{"node": name, "fits": number} for name, number in self.nodes.items()]
 
     def to_dict(self) -> Json:
@@ -170,10 +170,10 @@ def fit(
     wanted: int | None = None,
     options: SimulationOptions | None = None,
 ) -> Fit:
-    """Place pods like this one until the next is unschedulable, or `wanted` are placed. No pod is evicted for them.
+    """Place identical pods until the next one is unschedulable, or `wanted` are placed. No pod is evicted for them.
 
-    `manifest` is the StatefulSet that makes them, whose pods each have claims of their own. Raises `InputError` for
-    more pods than are tried.
+    `manifest` is the StatefulSet that creates them, whose pods have their own claims. Raises `InputError` for more pods
+    than are tried.
     """
     if wanted is not None and wanted > changes.MOST_COUNT:
         raise InputError(f"found {wanted:,}, at most {changes.MOST_COUNT:,} are tried", place=Place(object="replicas"))
@@ -202,7 +202,7 @@ def fit(
     if len(placed) < most:
         stopped = _explained(simulator, setup, rows[len(placed)])
     missing: tuple[MissingNodes, ...] = ()
-    if wanted is not None and len(placed) < wanted and not let_in.refusal:  # no node makes a quota larger
+    if wanted is not None and len(placed) < wanted and not let_in.refusal:  # no node raises a quota
         found = _missing(simulator, rows[len(placed) :], wanted - len(placed))
         missing = tuple(sorted(found, key=lambda one: (one.nodes, one.like)))
     return Fit(
@@ -222,7 +222,7 @@ def fit(
 
 
 def _placed(simulator: Simulator, rows: Sequence[int]) -> Iterator[ClusterRow]:
-    """The nodes of these pods, until one finds none."""
+    """Yield the nodes of these pods, until a pod has none."""
     run, left = simulator.run, np.asarray(rows, dtype=np.int64)
     if len(left):
         require_for_decision(run.cycle(int(left[0])))
@@ -251,8 +251,8 @@ def _explained(simulator: Simulator, setup: Setup, row: int) -> Explanation:
 
 
 def _most_pods(snapshot: Snapshot, pod: Pod, setup: Setup) -> int:
-    """More pods than all nodes and one more can take by what NodeResourcesFit compares. A quota is asked about as many
-    as the nodes allow by number, since its refusal comes first."""
+    """Return more pods than fit on all nodes and one more, by the checks of NodeResourcesFit. With a quota, only the
+    nodes' limits on the number of pods count, because the quota refuses first."""
     has_quota = any(quota.metadata.namespace == pod.metadata.namespace for quota in snapshot.of(ResourceQuota))
     is_compared = "NodeResourcesFit" in setup.profile_of(pod).points.get("filter", ()) and not has_quota
     fresh = pod_request(pod.spec, type(pod.status)(), request_options(setup.release))  # a copy was never resized
@@ -268,15 +268,15 @@ def _most_pods(snapshot: Snapshot, pod: Pod, setup: Setup) -> int:
 
 
 def _is_independent(pod: Pod) -> bool:
-    """Whether the pods on one node say nothing about how many more go on another."""
+    """Return whether the pods on one node do not affect how many fit on another."""
     affinity, spec = pod.spec.affinity, pod.spec
     beside = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)
     return not (beside or spec.topology_spread_constraints or spec.volumes or spec.resource_claims)
 
 
 def _missing(simulator: Simulator, rows: Sequence[int], count: int) -> Iterator[MissingNodes]:
-    """For each kind of node on which such a pod fits, how many more are needed for `count` pods; `rows` are the first
-    of them, more than one node takes."""
+    """Yield, for each kind of node on which the pod fits, how many more nodes `count` pods need. `rows` are the first
+    of the pods, more than one node can have."""
     cluster = simulator.run.cluster
     mark = cluster.mark()
     options = simulator.run.scheduler.nodes.options
@@ -292,7 +292,7 @@ def _missing(simulator: Simulator, rows: Sequence[int], count: int) -> Iterator[
             if not placed:
                 break
             left, needed = left[len(placed) :], needed - len(placed)
-            if left and _is_independent(cluster.pods[rows[0]]):  # the next one takes as many
+            if left and _is_independent(cluster.pods[rows[0]]):  # the next node has as many
                 added += -(-needed // len(placed))
                 needed = 0
         if needed <= 0:

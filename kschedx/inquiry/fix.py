@@ -29,32 +29,33 @@ NO_CLASS = '""'
 
 
 class Fix(Struct, frozen=True, kw_only=True):
-    """What would help. Only what was tried is listed."""
+    """A fix: changes after which the pod would be scheduled. `certainty` is UNTRIED for fixes that no trial can
+    show."""
 
     title: str
     certainty: FixCertainty
     changes: tuple[Change, ...]
-    """In the order in which they are to be made."""
+    """The changes, in the order in which they are made."""
     feasible_nodes: tuple[str, ...]
-    """The nodes on which the pod then passes every filter."""
+    """The nodes on which the pod passes every filter after the fix."""
     steps: tuple[Step, ...]
     commands: tuple[str, ...] = ()
-    """kubectl's commands that do it; none where it takes a patch."""
+    """The kubectl commands of the fix; empty if it takes a patch."""
 
     apply: tuple[Change, ...] = ()
-    """What a user would send: the same changes, those of the pod made to its owner's template where that is known."""
+    """The changes that a user would send. Changes of the pod are made to its owner's template, if that is known."""
 
     of_group: Group | None = None
-    """Of a fix without steps."""
+    """The group of a fix without steps."""
     costs: tuple[str, ...] = ()
-    """What it costs others: where the pods of a deleted pod's controller land, which budget is used."""
+    """The cost for others: where the pods recreated by a deleted pod's controller land, which budget is used."""
     answer: Callable[[], Explanation] | None = None
-    """The pod's answer then, of a fix that its steps do not describe."""
+    """Return the pod's answer after a fix that its steps do not describe."""
 
     @classmethod
     def of(cls, found: fixes.Fix, owner: Owner | None, pod: Pod, *, is_stored: bool = False, title: str = "") -> Fix:
-        """`is_stored`: the cluster has the pod, so that a new template has to reach it. Without a `title`, by its
-        steps."""
+        """Return the reported form of a tried fix. `is_stored`: the cluster has the pod, so a new template has to reach
+        it. The default title describes the steps."""
         sent = tuple(one for one in found.changes if not one.by)
         apply = sent if owner is None else tuple(owner_change(one, owner, pod) for one in sent)
         title = title or fix_title(found)
@@ -74,8 +75,11 @@ class Fix(Struct, frozen=True, kw_only=True):
         )
 
     def with_claims_of(self, owner: Owner | None, pod: Pod, before: Snapshot | None, asked: Snapshot) -> Fix:
-        """The same where a claim is not to be recreated alone: it is in a manifest that is not applied yet, or a
-        StatefulSet's template has the same for its other pods. `before` is the cluster without what is asked about."""
+        """Return the fix with changes of a claim's manifest or template, if recreating the claim alone is not enough.
+
+        That is the case if the claim is in a manifest that is not applied yet, or if a StatefulSet's template has the
+        same claim for its other pods. `before` is the cluster without the subject.
+        """
         for one in self.changes:
             target, spec = one.target, map_at(one.create or {}, "spec")
             was = asked.storage.claim(target.namespace, target.name) if one.create is not None else None
@@ -107,7 +111,7 @@ class Fix(Struct, frozen=True, kw_only=True):
         commands: tuple[str, ...] = (),
         of_group: Group | None = None,
     ) -> Fix:
-        """What an operator would do that no trial can show."""
+        """Return a fix for an operator that no trial can show."""
         return cls(
             title=title,
             certainty=FixCertainty.UNTRIED,
@@ -121,7 +125,7 @@ class Fix(Struct, frozen=True, kw_only=True):
 
     @property
     def group(self) -> Group:
-        """Whose business it is: that of its most expensive step."""
+        """The group that is responsible: that of the most expensive step."""
         if self.of_group is not None:
             return self.of_group
         return max(self.steps, key=lambda step: step.cost).group if self.steps else Group.WORKLOAD
@@ -147,7 +151,7 @@ class Fix(Struct, frozen=True, kw_only=True):
 
 
 def _claim_edits(was: PersistentVolumeClaim, spec: Mapping[str, object]) -> Iterator[str]:
-    """`use class gp3 instead of fast`: what a claim's new spec has in place of the old one."""
+    """Yield the changes in a claim's new spec, such as `use class gp3 instead of fast`."""
     named, modes = spec.get("storageClassName"), spec.get("accessModes")
     if named is not None and named != was.spec.storage_class_name:
         old = was.spec.storage_class_name
@@ -161,6 +165,6 @@ def _claim_edits(was: PersistentVolumeClaim, spec: Mapping[str, object]) -> Iter
 
 
 def _owners(owner: Owner) -> Iterator[str]:
-    """That a controller of another's writes the template, and perhaps as it was."""
+    """Yield that another controller writes the template, and may revert a change."""
     if owner.above:
         yield f"change it in {owner.above}, which may revert {owner.kind} {owner.name}"

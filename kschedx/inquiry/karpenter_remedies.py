@@ -1,4 +1,4 @@
-"""What would make Karpenter help a pod: each is tried in a round of its own before it is proposed."""
+"""Changes after which Karpenter would add a node for a pod. Each is tried in its own round before it is proposed."""
 
 from __future__ import annotations
 
@@ -34,26 +34,29 @@ from kschedx.kube.typos import meant_by
 MOST_TRIALS = 8
 MOST_REMEDIES = 3
 MOST_TYPES = 4
-"""Instance types for which a limit is raised, the smallest first."""
+"""The maximum number of instance types for which a limit is raised, smallest first."""
 LEAST_SHARE = 2
-"""A request is not cut to less than half."""
+"""A request is never lowered to less than half."""
 _STEP = {Unit.MILLI: 10, Unit.BYTE: 1 << 20, Unit.COUNT: 1}
 
 
 class _Trial(Struct, frozen=True, kw_only=True):
     step: RemedyStep
     pod: Pod | None = None
-    """As it would be."""
+    """The changed pod."""
     pool: NodePool | None = None
-    """As it would be."""
+    """The changed NodePool."""
     raises_limits: bool = False
     is_evident: bool = False
-    """The pool has what is missing, in another place."""
+    """Whether the NodePool has the missing value in another field."""
 
 
 def remedies(karpenter: Karpenter, found: PodProvisioning, pod: Pod) -> tuple[KarpenterRemedy, ...]:
-    """For a pod that nothing is added for; changes to the pod come first. Those after which a pool could only lack an
-    instance type, and not all of its types are known, come last and name none."""
+    """Return the remedies for a pod for which nothing is added; changes of the pod come first.
+
+    If not all instance types of a NodePool are known, the trials after which it could lack only an instance type come
+    last and name no type.
+    """
     outcome = found.looked.outcome
     if outcome not in (PodEligibility.CONSIDERED, PodEligibility.REFUSED) or found.pool or found.existing:
         return ()
@@ -106,7 +109,8 @@ def _trials(found: PodProvisioning, pod: Pod, group: str) -> Iterator[_Trial]:
 
 
 def _meant(rejection: Incompatible, pod: Pod, group: str) -> Iterator[_Trial]:
-    """The pod requires nearly the name of the pool, or nearly the value of a label that is no fact about machines."""
+    """Yield corrections of a NodePool's name, or of a label value that is no property of machines, if the pod requires
+    nearly the right one."""
     names = well_known(group) - {NODE_POOL}
     for conflict in rejection.conflicts:
         if isinstance(conflict, NothingInCommon) and conflict.key not in names and conflict.existing.operator == "In":
@@ -114,7 +118,7 @@ def _meant(rejection: Incompatible, pod: Pod, group: str) -> Iterator[_Trial]:
 
 
 def _without_reserved(pod: Pod, group: str) -> Iterator[_Trial]:
-    """Without what Karpenter lets no pod ask for, or with the capacity type that is nearly meant."""
+    """Yield the pod without labels that Karpenter reserves, or with the capacity type that was probably meant."""
     yield from _selecting(pod, CAPACITY_TYPE, CAPACITY_TYPES)
     for key, value in pod.spec.node_selector.items():
         if is_reserved_label(key, group):
@@ -123,7 +127,7 @@ def _without_reserved(pod: Pod, group: str) -> Iterator[_Trial]:
 
 
 def _selecting(pod: Pod, key: str, values: Iterable[str]) -> Iterator[_Trial]:
-    """The value of a label that is nearly what the pod's nodeSelector says."""
+    """Yield the pod with the value that resembles the one in its nodeSelector."""
     wrong = pod.spec.node_selector.get(key, "")
     if meant := meant_by(wrong, sorted(values)):
         step = _corrected(f"select {key}={meant} instead of {key}={wrong}")
@@ -131,7 +135,7 @@ def _selecting(pod: Pod, key: str, values: Iterable[str]) -> Iterator[_Trial]:
 
 
 def _raised(verdict: PoolVerdict, rejection: LimitReached) -> Iterator[_Trial]:
-    """To what the smallest of the known types needs that would fit the pod but for the limits."""
+    """Yield limits raised for the smallest known instance types that would fit the pod without the limits."""
     limits = rejection.limits
     for one in sorted(verdict.known, key=_size)[:MOST_TYPES]:
         needed = {
@@ -147,7 +151,8 @@ def _size(one: InstanceType) -> tuple[int, int]:
 
 
 def _with_limits(pool: NodePool, limits: Mapping[str, tuple[str, str]]) -> _Trial:
-    """All limits, before and after, that keep a pool from another node: one alone would not help."""
+    """Return a trial that raises all limits that prevent another node, because raising a single one would not help.
+    `limits` has each limit before and after."""
     raised = " and ".join(f"from {before} to {after} {name}" for name, (before, after) in limits.items())
     title = f"raise the {'limit' if len(limits) == 1 else 'limits'} of NodePool {pool.name} {raised}"
     after = {**pool.spec.limits, **{name: after for name, (_, after) in limits.items()}}
@@ -163,7 +168,7 @@ def _corrected(title: str) -> RemedyStep:
 
 
 def _smaller(verdict: PoolVerdict, rejection: NoInstanceType, pod: Pod) -> Iterator[_Trial]:
-    """What the largest type has that would do but for its size."""
+    """Yield smaller requests: those for which the largest otherwise suitable type has enough."""
     if verdict.template is None or rejection.too_few:
         return
     fitting = [
@@ -190,7 +195,8 @@ _OPTIONS = RequestOptions(use_status_resources=False, pod_level_resources=True, 
 
 
 def _short(asked: Amounts, daemons: Amounts, one: InstanceType) -> dict[str, tuple[int, int]]:
-    """Resource to what the type has left and what the pod asks, where that is more; in the integers of plugins."""
+    """Return each resource with what the type has left and what the pod requests, if that is more; in the integers of
+    plugins."""
     found: dict[str, tuple[int, int]] = {}
     for name, amount in asked.items():
         left = one.allocatable.get(name, ZERO) - daemons.get(name, ZERO)
@@ -202,7 +208,8 @@ def _short(asked: Amounts, daemons: Amounts, one: InstanceType) -> dict[str, tup
 
 
 def _defined(verdict: PoolVerdict, rejection: Incompatible) -> Iterator[_Trial]:
-    """The pool gets the label that the pod asks for, unless another provisioner sets it, or allows a value more."""
+    """Yield NodePools with the label that the pod requires, unless another provisioner sets it, or with one more
+    allowed value."""
     for conflict in rejection.conflicts:
         if isinstance(conflict, UnknownLabel) and not is_of_provider(conflict.key):
             wanted = _wanted(verdict, conflict.key)
@@ -234,7 +241,8 @@ def _with_label(pool: NodePool, key: str, value: str) -> NodePool:
 
 
 def _addable(pool: NodePool, conflict: NothingInCommon) -> tuple[str, ...]:
-    """Values that the pod would take; none where the pool has the key in a label, or says nothing of it."""
+    """Return the values that the pod accepts; none if the NodePool has the key in a label, or no requirement with
+    it."""
     incoming = conflict.incoming
     named = any(
         LabelRequirement.of(one.key, one.operator, one.values).key == conflict.key and one.operator == "In"

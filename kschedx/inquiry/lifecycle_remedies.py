@@ -1,5 +1,7 @@
-"""Fixes for pods that are refused, suspended, paused, scaled to zero or stuck in deletion: each is tried, by admitting
-the pod and putting it through a scheduling cycle, before it is printed."""
+"""Fixes for pods that are refused, suspended, paused, scaled to zero, or stuck in deletion.
+
+Each is tried before it is printed: the pod is admitted and goes through a scheduling cycle.
+"""
 
 from __future__ import annotations
 
@@ -73,12 +75,12 @@ _UNDISCOVERED = re.compile(r"(?P<group>[a-z0-9.-]+\.[a-z0-9-]+)/(?P<version>v\d\
 _HELD_CONTENT = re.compile(r"(?P<finalizer>\S+) in \d+ resource instances")
 _OTHER_PLATFORM = re.compile(r"no match for platform|no matching manifest for|exec format error")
 _FOR_ALL = re.compile(r"OutOf|UnexpectedAdmissionError")
-"""Reasons for which a kubelet fails the next pod of a controller as well."""
+"""Reasons for which a kubelet also fails the controller's next pod."""
 _NO_OBJECT = re.compile(r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found')
 
 
 class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
-    """A pod that does not come to be, or does not come to kube-scheduler, and what would make it."""
+    """A pod that is not created or does not reach kube-scheduler, and the fixes for that."""
 
     def fixes(self, lifecycle: Lifecycle) -> tuple[Fix, ...]:
         found = (one for one in self._each(lifecycle) if one is not None)
@@ -178,7 +180,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 return
 
     def _started_other(self, key: str) -> Iterator[Fix | None]:
-        """For another pod, which a kubelet does not run."""
+        """Yield fixes for another pod, which a kubelet does not run."""
         row = self.snapshot.pods.rows.get(key)
         state = None if row is None else pod_lifecycle(self.snapshot, self.snapshot.pods[row])
         if row is not None and isinstance(state, WaitingForKubelet):
@@ -187,7 +189,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
     # --- states of the workload
 
     def _queued(self, state: Suspended) -> Fix | None:
-        """For a workload that Kueue cannot admit as it stands, whatever quota is free."""
+        """Return the fix for a workload that Kueue cannot admit in its current form, however much quota is free."""
         kind = state.kind.lower()
         if state.meant:
             label = quote(f"{QUEUE_LABEL}={state.meant}")
@@ -216,7 +218,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         return self._tried("scale to 1 replica", (self._maker_change(patch),), commands=(command,))
 
     def _scaled_by(self, autoscaler: str, why: str) -> Fix | None:
-        """An autoscaler undoes what `kubectl scale` does."""
+        """Return a change of the autoscaler, which would revert `kubectl scale`."""
         kind, _, name = autoscaler.partition(" ")
         if PAUSED_REPLICAS in why:
             patch: Patch = [{"op": "remove", "path": f"/metadata/annotations/{pointer(PAUSED_REPLICAS)}"}]
@@ -239,7 +241,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         return self._tried(title, changes, commands=(f"kubectl {command} {self._in_namespace}",))
 
     def _updated(self, pods: Sequence[str], why: str) -> Fix | None:
-        """By deleting the pods, the highest ordinal first, or by lowering the partition."""
+        """Return the fix to delete the pods, highest ordinal first, or to lower the partition."""
         if "partition" not in why:
             commands = (f"kubectl delete pod {quote(one)} {self._in_namespace}" for one in reversed(pods))
             return Fix.untried(
@@ -268,7 +270,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         return Fix.untried(f"repair what {state.autoscaler} reports")
 
     def _resized(self, state: ResizeHeld) -> Iterator[Fix]:
-        """A kubelet retries what is deferred; the pod keeps what it has been allocated."""
+        """Yield fixes for a resize. A kubelet retries a deferred one; meanwhile, the pod keeps its allocated
+        resources."""
         if state.reason == "Deferred":
             yield Fix.untried(f"free as much as the resize lacks on {state.node}; the kubelet then carries it out")
         else:
@@ -295,7 +298,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         return Fix.untried("start the missed Job by hand, and raise startingDeadlineSeconds", commands=(command,))
 
     def _ended(self, state: Failed) -> Iterator[Fix]:
-        """Of a pod or Job that has failed for good."""
+        """Yield fixes for a pod or Job that has failed permanently."""
         known = REJECTIONS if state.owner and _FOR_ALL.match(state.reason) else FAILURES
         advice = next((one for words, one in known if re.search(words, f"{state.reason} {state.message}")), "")
         delete = f"kubectl delete pod {quote(self.pod.metadata.name)} {self._in_namespace}"
@@ -315,7 +318,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(advice.format(node=state.node))
 
     def _rolled_back(self) -> Iterator[Fix | None]:
-        """To the template before, if a ReplicaSet still has it."""
+        """Yield the fix to return to the previous template, if a ReplicaSet still has it."""
         if self.maker is not None and len([*replica_sets_of(self.snapshot, workload_of(self.maker))]) > 1:
             command = f"kubectl rollout undo deployment/{quote(self._maker_name)} {self._in_namespace}"
             yield Fix.untried("go back to the former pod template, if the new one is at fault", commands=(command,))
@@ -328,7 +331,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         return self._tried(title, (self._maker_change(patch),), commands=(command,))
 
     def _lost(self, node: str) -> Iterator[tuple[str, Change, str]]:
-        """The two ways out, each with its command."""
+        """Yield the two fixes for a pod on a lost node: title, change, and command."""
         metadata = self.pod.metadata
         target = Target(api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name)
         taint = {"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}
@@ -347,7 +350,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         )
 
     def _starting(self, state: WaitingForKubelet) -> Iterator[Fix | None]:
-        """By what the kubelet, the attach controller, or the registry reports."""
+        """Yield fixes according to the messages of the kubelet, the attach controller, or the registry."""
         told, name = state.message or state.event, quote(self.pod.metadata.name)
         start = f"{told} {state.last}" if state.last.startswith(("StartError", "ContainerCannotRun")) else told
         image = next((one.image for one in self.pod.spec.containers if one.name == state.container), "")
@@ -395,7 +398,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(f"find out from its logs why container {state.container} ends", commands=(command,))
 
     def _on_its_platform(self, node: str) -> Iterator[Fix | None]:
-        """Nodes of the platform that the image may be built for, or another image."""
+        """Yield fixes for a wrong platform: nodes for which the image may be built, or another image."""
         nodes, own = self.snapshot.cluster.nodes, self.snapshot.cluster.nodes[self.snapshot.cluster.index[node]]
         for key in (OS_LABEL, ARCH_LABEL):
             here = own.metadata.labels.get(key, "")
@@ -419,7 +422,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         )
 
     def _attached_elsewhere(self) -> Iterator[Fix | None]:
-        """The volume is attached to the node of another pod that has the claim."""
+        """Yield fixes for a volume that is attached to the node of another pod with the same claim."""
         pods, claims = self.snapshot.pods, own_claims(self.pod).keys()
         rows = [
             row
@@ -431,7 +434,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         for holder in (pods[row] for row in rows):
             node, name = holder.spec.node_name, holder.metadata.name
             if is_node_lost(self.snapshot, node):
-                ways = reversed([*replace(self, pod=holder)._lost(node)])  # the taint detaches the volume too
+                ways = reversed([*replace(self, pod=holder)._lost(node)])  # the taint detaches the volume as well
                 yield from (Fix.untried(title, (change,), commands=(command,)) for title, change, command in ways)
             elif holder.metadata.deletion_timestamp:
                 yield Fix.untried(f"wait until {holder.key} on {node} has terminated, and its volume is detached")
@@ -444,7 +447,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             yield self._stale_attachment(claims)
 
     def _recreate_strategy(self, holder: Pod) -> Fix | None:
-        """For a Deployment whose old pod keeps the volume from the new one."""
+        """Return the fix for a Deployment whose old pod keeps the volume attached to its node."""
         owners = [template_owner(self.snapshot, one) for one in (self.pod, holder)]
         if any(one is None or one.kind != "Deployment" for one in owners) or owners[0] != owners[1]:
             return None
@@ -457,7 +460,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         return Fix.untried(title, changes, commands=(command,))
 
     def _stale_attachment(self, claims: Iterable[str]) -> Fix:
-        """What keeps a volume at the node where its last pod ran."""
+        """Return the fix for a VolumeAttachment that keeps a volume on the node of its last pod."""
         storage = self.snapshot.storage
         volumes = {claim.spec.volume_name for key in claims if (claim := storage.claims.get(key)) is not None}
         for one in storage.attachments:
@@ -478,7 +481,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         return Fix.untried("delete the VolumeAttachment of the volume to its former node, if that node is gone")
 
     def _unheld(self, finalizers: Sequence[str]) -> Fix:
-        """The last resort: what the finalizer's controller wanted to do first is not done then."""
+        """Return the last resort: to remove finalizers, which skips the cleanup of their controllers."""
         which = "finalizers" if len(finalizers) > 1 else "finalizer"
         metadata = self.pod.metadata
         target = Target(api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name)
@@ -490,7 +493,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         )
 
     def _moved(self, title: str, change: Change, command: str) -> Fix:
-        """For a pod that its controller creates again."""
+        """Return a fix with kube-scheduler's decision about the pod that its controller recreates."""
         alone = replace(self.pod, metadata=replace(self.pod.metadata, deletion_timestamp=None))
         row = self.snapshot.pods.rows.get(alone.key)
         snapshot = self.snapshot if row is None else self.snapshot.without_pods([row])
@@ -500,7 +503,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
 
 
 def _emptied(remaining: str) -> Fix | None:
-    """By the words of a namespace's condition."""
+    """Return the fix for a message in a namespace's condition."""
     if "iscovery" in remaining and (found := _UNDISCOVERED.search(remaining)):
         name = f"{found['version']}.{found['group']}"
         command = f"kubectl describe apiservice {quote(name)}"

@@ -1,4 +1,4 @@
-"""A change of a pod's manifest as it is typed: `spec.nodeSelector.disk=ssd`, or a patch."""
+"""A change of a pod's manifest from the command line: `spec.nodeSelector.disk=ssd`, or a patch."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Json = dict[str, object]
 _PART = re.compile(r"""\.?([A-Za-z0-9_-]+)|\[(\d+)\]|\['([^']*)'\]|\["([^"]*)"\]""")
 _ASSIGNMENT = re.compile(r"(?P<path>[^=\s]+?)(?:(?P<gone>-)|=(?P<value>.*))", re.DOTALL)
 _TEMPLATE = ("spec", "template")
-"""Of a workload: what stands below is the pod."""
+"""The path of the pod template in a workload."""
 _BY_NAME = ("containers", "initContainers", "volumes", "ephemeralContainers")
-"""Lists whose elements a merge patch finds by name, as kubectl does."""
+"""Lists whose elements a merge patch identifies by name, as in kubectl."""
 
 
 def with_change(pod: Json, change: str) -> Json:
-    """The manifest with `PATH=VALUE`, or without `PATH-`. Raises `InputError`."""
+    """Return the manifest with `PATH=VALUE`, or without `PATH-`. Raises `InputError`."""
     found = _ASSIGNMENT.fullmatch(change)
     if found is None:
         raise InputError(f'--try: found "{change}"', hint="PATH=VALUE, PATH- to remove, or a file with a patch")
@@ -40,7 +40,7 @@ def with_change(pod: Json, change: str) -> Json:
 
 
 def with_patch(pod: Json, patch: object) -> Json:
-    """The manifest with a JSON patch (a list) or a merge patch (a map). Raises `InputError`."""
+    """Return the manifest with a JSON patch (a list) or a merge patch (a map) applied. Raises `InputError`."""
     if isinstance(patch, Mapping):
         below: object = patch
         for part in _TEMPLATE:
@@ -57,12 +57,12 @@ def with_patch(pod: Json, patch: object) -> Json:
 
 
 def as_manifest(pod: Pod) -> Json:
-    """A pod of the cluster as it could be written."""
+    """Return a pod of the cluster in the form of a manifest."""
     return manifest("v1", "Pod", pod)
 
 
 def as_pod(pod: Json) -> Pod:
-    """Raises `InputError` for a field that cannot be read."""
+    """Decode a manifest. Raises `InputError` for a field that cannot be decoded."""
     return decode(msgspec.json.encode(pod), Pod)
 
 

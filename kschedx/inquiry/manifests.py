@@ -1,4 +1,4 @@
-"""What the controllers of a cluster make of a workload's manifest, and what a program asks about with one."""
+"""The manifests in question: their pods and workloads, and the objects that a cluster's controllers create for them."""
 
 from __future__ import annotations
 
@@ -45,16 +45,17 @@ PlainManifest = dict[str, object]
 
 
 def read_as(manifest: Mapping[str, object]) -> tuple[str, str]:
-    """Kind and group, the group that a kind has today."""
+    """Return a manifest's kind and the group that this kind has today."""
     kind, group = kind_and_group(manifest)
     row = kind_of(kind, group)
     return kind, group if row is None else row.group
 
 
 def workload_as_applied(snapshot: Snapshot, workload: PlainManifest) -> Made:
-    """The next pod of a workload with what is made for it, of a Deployment by the ReplicaSet that has its template.
+    """Return the next pod of a workload with the objects created for it. A Deployment's pod comes from the ReplicaSet
+    with its template.
 
-    Raises `UndecidableError` where it hangs on ReplicaSets that may not be listed, and as `made_of`.
+    Raises `UndecidableError` if it depends on ReplicaSets that may not be listed, and the errors of `made_of`.
     """
     kind, group = read_as(workload)
     workload = {**workload, "apiVersion": f"{group}/v1"} if group == "apps" else workload
@@ -72,24 +73,24 @@ def workload_as_applied(snapshot: Snapshot, workload: PlainManifest) -> Made:
 
 
 def knows_claims(snapshot: Snapshot) -> bool:
-    """A cluster of which no claim was listed may have any."""
+    """Return whether the snapshot shows which claims exist. If no claim was listed, the cluster may have any."""
     source = snapshot.source
     return source.is_complete("PersistentVolumeClaim") or bool(source.kinds.get("PersistentVolumeClaim"))
 
 
 def key_of(manifest: Mapping[str, object]) -> tuple[str, str, str]:
-    """Kind, namespace and name."""
+    """Return kind, namespace, and name."""
     named = map_at(manifest, "metadata")
     return str(manifest.get("kind")), str(named.get("namespace") or "default"), str(named.get("name") or "")
 
 
 def title(manifest: Mapping[str, object]) -> str:
-    """`Deployment web`."""
+    """Return kind and name: `Deployment web`."""
     named = map_at(manifest, "metadata")
     return f"{manifest.get('kind')} {named.get('name') or named.get('generateName') or ''}"
 
 
-# The manifests in question: the pods and workloads in them, and what counts for those as if it were applied.
+# The manifests in question: their pods and workloads, and the objects that count as applied.
 
 Manifest = dict[str, object]
 
@@ -101,39 +102,40 @@ _NOT_SERVED: Mapping[str, str] = {
     "apps/v1beta2": "1.16",
     "batch/v1beta1": "1.25",
 }
-"""Versions of Kubernetes' own workloads that no API server serves any more, and since when."""
+"""API versions of Kubernetes' own workloads that API servers no longer serve, and since which version."""
 
 
 class Written(Struct, frozen=True, kw_only=True):
-    """A pod that is not in the cluster: its manifest, or the one that a workload's template makes."""
+    """A pod that is not in the cluster: its manifest, or the one created from a workload's template."""
 
     manifest: Manifest
     title: str = ""
-    """What errors call it, where that is not the pod: the workload of the file."""
+    """The name in errors, if it is not the pod's: that of the file's workload."""
     workload: Manifest | None = None
-    """What makes the pod."""
+    """The workload that creates the pod."""
     made: tuple[Manifest, ...] = ()
-    """What its controller makes before the pod."""
+    """The objects that its controller creates before the pod."""
     document: ManifestDocument | None = None
-    """The file's, where it is from one."""
+    """The document of the file, if it comes from one."""
     template: str = ""
-    """Where in the document the pod's template is."""
+    """The path of the pod template in the document."""
     is_one_of_several: bool = False
-    """The workload has other templates beside this one, so its pods are not identical."""
+    """Whether the workload has other templates as well, so that its pods are not identical."""
     count: PodCount | None = None
-    """How many pods of the template a custom resource makes; None for Kubernetes' own workloads."""
+    """The number of pods that a custom resource creates from the template; None for Kubernetes' own workloads."""
     notes: tuple[Note, ...] = ()
     beside: tuple[ManifestDocument, ...] = ()
-    """Everything in the files."""
+    """All documents of the files."""
     refused: InputError | None = None
-    """Why the API server does not take what is in the file."""
+    """Why the API server refuses the object in the file."""
 
     @property
     def is_daemon(self) -> bool:
         return self.workload is not None and kind_and_group(self.workload) == ("DaemonSet", "apps")
 
     def admitted(self, snapshot: Snapshot, setup: Setup, manifest: Manifest | None = None) -> Subject:
-        """As the API server would store it, or `manifest` in its place. Raises `InputError` with the place."""
+        """Return the pod, or `manifest` instead, as the API server would store it. Raises `InputError` with the
+        place."""
         if self.refused is not None:
             raise self.refused
         try:
@@ -151,7 +153,7 @@ class Written(Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(found, notes=(*self.notes, *found.notes))
 
     def _makers(self) -> Iterator[ChargedObject]:
-        """What is new between the workload and the pod."""
+        """Yield the new objects between the workload and the pod."""
         for one in self.made:
             if one.get("kind") == "ReplicaSet":
                 yield counted(*key_of(one))
@@ -161,15 +163,15 @@ class Written(Struct, frozen=True, kw_only=True):
 
 
 def _as_refused(pod: Mapping[str, object], error: InputError) -> NotAdmittedError:
-    """Of a stored workload, whose controller gets the error about its pods."""
+    """Return the error about the pods of a stored workload, as its controller gets it."""
     _, _, name = key_of(pod)
     where = f"{error.place.field}: " if error.place.field else ""
     return NotAdmittedError(f'Pod "{name}" is invalid: {where}{error.message}', place=error.place, hint=error.hint)
 
 
 def _refuse_as_recorded(snapshot: Snapshot, subject: Subject) -> None:
-    """Raise `NotAdmittedError` where the controller of a pod reports that it cannot create one: the only source about
-    webhooks, policies, and ServiceAccounts."""
+    """Raise `NotAdmittedError` if the pod's controller reports that it cannot create a pod. Its event is the only
+    source about webhooks, policies, and ServiceAccounts."""
     event = recorded_refusal(snapshot, subject.pod)
     if event is not None and (owner := subject.pod.metadata.controller) is not None:
         seen = [f"{event.count:,} times"] if event.count > 1 else []
@@ -179,7 +181,7 @@ def _refuse_as_recorded(snapshot: Snapshot, subject: Subject) -> None:
 
 
 class Manifests:
-    """All objects of some files, in their order."""
+    """All objects of the files, in their order."""
 
     def __init__(
         self, documents: Sequence[ManifestDocument], paths: Sequence[str], left_out: Sequence[LeftOut] = ()
@@ -187,14 +189,16 @@ class Manifests:
         self._documents = documents
         self._paths = paths
         self._left_out = left_out
-        """Files of a folder that hold no Kubernetes objects."""
+        """Files of a folder without Kubernetes objects."""
         self._refused: dict[tuple[str, str, str], InputError] = {}
-        """Claims and workloads, by kind, namespace and name, that the API server does not take."""
+        """Claims and workloads that the API server refuses, by kind, namespace, and name."""
 
     @classmethod
     def read(cls, paths: Sequence[str], *, has_target: bool = False) -> Manifests:
-        """Raises `InputError` for what cannot be read, and for fields that no API server would take. With a target of
-        its own, a question needs no pods in them."""
+        """Read the files. If the question has its own target, they need no pods.
+
+        Raises `InputError` for files that cannot be read, and for fields that every API server would refuse.
+        """
         try:
             documents, left_out = read_manifest_documents(paths)
         except InputError as error:
@@ -209,8 +213,8 @@ class Manifests:
         return found
 
     def placed(self, namespace: str | None, default_namespace: str, *, is_only: bool = True) -> None:
-        """Give every object its namespace. Raises `InputError` for one of another than -n names, if that `is_only` one
-        of all of them, and not the one of what is asked about by name."""
+        """Set the namespace of every object without one. With `is_only`, raises `InputError` for an object in another
+        namespace than -n names. Without it, `namespace` is only that of an object asked about by name."""
         for document in self._documents:
             kind = kind_of(*read_as(document.value))
             if kind is not None and not kind.is_namespaced:
@@ -226,7 +230,8 @@ class Manifests:
                 metadata["namespace"] = namespace or default_namespace
 
     def applied(self, snapshot: Snapshot) -> Snapshot:
-        """The cluster with everything in the files that scheduling reads, but for the pods. Raises `InputError`."""
+        """Return the cluster with all objects in the files that affect scheduling, except for pods and nodes. Raises
+        `InputError`."""
         objects = []
         for document in self._documents:
             if kind_of(*read_as(document.value)) is None or document.value.get("kind") in ("Pod", "Node"):
@@ -239,7 +244,7 @@ class Manifests:
         return with_applied(snapshot, objects) if objects else snapshot
 
     def allowed(self, cluster: Snapshot, applied: Snapshot, release: Release) -> Snapshot:
-        """The cluster after everything is applied that the API server takes."""
+        """Return the cluster with all objects applied that the API server admits."""
         applied = self._without_refused_updates(cluster, applied)
         new: list[tuple[ManifestDocument, New]] = []
         for document in self._documents:
@@ -258,7 +263,7 @@ class Manifests:
         return allowed
 
     def _without_refused_updates(self, cluster: Snapshot, applied: Snapshot) -> Snapshot:
-        """With the objects of the cluster of which the files change an immutable field."""
+        """Return `applied` with the cluster's objects instead of those in which the files change an immutable field."""
         for document in self._documents:
             key, kept = key_of(document.value), applied
             try:
@@ -277,14 +282,14 @@ class Manifests:
         return applied
 
     def pods(self, cluster: Snapshot, applied: Snapshot) -> list[Written]:
-        """The pod of each manifest, workload or template; `cluster` is as it is before anything is applied."""
+        """Return the pod of each manifest, workload, or template; `cluster` is the state before anything is applied."""
         notes = tuple(self.notes())
         groups = {kind_and_group(one.value)[1] for one in self._documents if _makes_pods(one.value)}
         found = [one for document in self._documents for one in _written(document, cluster, applied)]
         found += [
             unknown_pods(one.value, one)
             for one in self._documents
-            if has_unknown_pods(one.value) and kind_and_group(one.value)[1] not in groups  # whose pods are its own too
+            if has_unknown_pods(one.value) and kind_and_group(one.value)[1] not in groups  # that kind creates its pods
         ]
         return [
             msgspec.structs.replace(
@@ -294,7 +299,7 @@ class Manifests:
         ]
 
     def _refusal(self, one: Written) -> InputError | None:
-        """Of what makes the pod, or of a claim that it names."""
+        """Return why the API server refuses the pod's workload, or a claim that the pod names."""
         if one.workload is not None and (refused := self._refused.get(key_of(one.workload))) is not None:
             return refused
         namespace = key_of(one.manifest)[1]
@@ -302,7 +307,7 @@ class Manifests:
         return next((one for one in claims if one is not None and not isinstance(one, NotChangedError)), None)
 
     def notes(self) -> Iterator[Note]:
-        """What counts beside the workloads, and what does not."""
+        """Yield notes about ignored files, objects that count as applied, and refused objects."""
         for one in self._left_out:
             yield note("left-out", f"ignored: {one.source}, {one.why}", source=one.source)
         names = [
@@ -322,7 +327,7 @@ class Manifests:
                 yield note("not-applied", text, object=error.place.object, refusal=error.message)
 
     def _nothing(self) -> KschedxError:
-        """No pod is in the files, and nothing that makes one."""
+        """Return the error that the files contain no pod and no object that creates one."""
         counts = Counter(_named(document.value) for document in self._documents)
         kinds = ", ".join(f"{number} × {name}" if number > 1 else name for name, number in sorted(counts.items()))
         foreign = next((one.value for one in self._documents if is_foreign(one.value)), None)
@@ -340,8 +345,8 @@ class Manifests:
 
 
 def named(target: str, written: Sequence[Written], namespace: str | None) -> list[Written]:
-    """The pods of what `KIND/NAME` names, as its own manifest or its pod is called, in one namespace where that is
-    said; none where that is not there."""
+    """Return the pods of the object `KIND/NAME`, which names a pod or its workload; empty if there is none. With
+    `namespace`, only objects in this namespace match."""
     kind, _, name = target.partition("/")
     kinds = {kind.lower(), SHORT_NAMES.get(kind.lower(), kind).lower()}
 
@@ -354,7 +359,8 @@ def named(target: str, written: Sequence[Written], namespace: str | None) -> lis
 
 
 def _patch_hint(source: str) -> str:
-    """What to run where a file is a part of a kustomization, which is beside it or above it; else empty."""
+    """Return the command to run if the file is part of a kustomization in its folder or above; otherwise, an empty
+    string."""
     for folder in (*Path(source).parents,)[:3] if source and Path(source).is_file() else ():
         if any((folder / name).is_file() for name in _KUSTOMIZATIONS):
             return f"it is a part of a kustomization: kubectl kustomize {quote(str(folder))} | kschedx why -"
@@ -373,7 +379,7 @@ _RENDERED = {
     ("HelmRelease", "helm.toolkit.fluxcd.io"): "render its chart with its values first: helm template | kschedx why -",
     ("Application", "argoproj.io"): "render its manifests first: argocd app manifests NAME | kschedx why -",
 }
-"""What turns others' objects into manifests."""
+"""The commands that render objects of other projects as manifests."""
 
 
 def _claim_names(pod: Manifest) -> Iterator[str]:
@@ -386,8 +392,8 @@ def _claim_names(pod: Manifest) -> Iterator[str]:
 
 
 def objects_of(path: str) -> list[tuple[Manifest, Place]]:
-    """The objects of a file or folder with their places. Raises `InputError`, for fields that no API server would take
-    too."""
+    """Return the objects of a file or folder with their places. Raises `InputError`, also for fields that every API
+    server would refuse."""
     documents, _ = read_manifest_documents([path])
     _refuse_faults(documents)
     _give_names(documents)
@@ -395,7 +401,7 @@ def objects_of(path: str) -> list[tuple[Manifest, Place]]:
 
 
 def _give_names(documents: Sequence[ManifestDocument]) -> None:
-    """To workloads of which only is written what their names begin with, as the API server does."""
+    """Name the workloads that only have generateName, as the API server does."""
     names = {key_of(document.value) for document in documents}
     for manifest in (document.value for document in documents):
         metadata = manifest.get("metadata")
@@ -410,8 +416,8 @@ def _give_names(documents: Sequence[ManifestDocument]) -> None:
 
 
 def _once(documents: Sequence[ManifestDocument]) -> list[ManifestDocument]:
-    """Without what is written again word by word, as manifests of several components do. Raises `InputError` where two
-    that differ have one name."""
+    """Return the documents without exact duplicates, which manifests of several components contain. Raises `InputError`
+    if two different objects have the same name."""
     first: dict[tuple[object, ...], ManifestDocument] = {}
     found = []
     for document in documents:
@@ -434,7 +440,7 @@ def _refuse_faults(documents: Sequence[ManifestDocument]) -> None:
 
 
 def written_from(snapshot: Snapshot, workload: Manifest) -> Written:
-    """The pod of a workload of the cluster. Raises `InputError` where it has no template."""
+    """Return the pod of a workload of the cluster. Raises `InputError` if it has no template."""
     if is_foreign(workload):
         return unknown_pods(workload)
     made = workload_as_applied(snapshot, workload)
@@ -443,14 +449,14 @@ def written_from(snapshot: Snapshot, workload: Manifest) -> Written:
 
 
 def unknown_pods(workload: Manifest, document: ManifestDocument | None = None) -> Written:
-    """A custom resource whose controller alone knows its pods."""
+    """Return a custom resource whose pods only its controller knows."""
     _, namespace, name = key_of(workload)
     pod: Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}}
     return Written(manifest=pod, title=title(workload), workload=workload, document=document)
 
 
 def has_unknown_pods(manifest: Mapping[str, object]) -> bool:
-    """Of a known custom resource that creates pods its manifest does not describe."""
+    """Return whether it is a known custom resource that creates pods its manifest does not describe."""
     return custom_kind(*kind_and_group(manifest)) is not None and not foreign_pods(manifest)
 
 
@@ -519,7 +525,7 @@ def _written(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -
 
 
 def _foreign_note(manifest: Manifest, pod: ForeignPod) -> Note:
-    """Of a pod template in an object that is no kind of Kubernetes' own."""
+    """Return the note about a pod template in an object that is not one of Kubernetes' own kinds."""
     number = pod.count.number
     kind, group = kind_and_group(manifest)
     if number is None:
@@ -543,6 +549,6 @@ def _version_notes(manifest: Manifest) -> Iterator[Note]:
 
 
 def _named(manifest: Mapping[str, object]) -> str:
-    """`Rollout (argoproj.io)`, and `ConfigMap`."""
+    """Return the kind and its group, if that is not Kubernetes' own: `Rollout (argoproj.io)`, `ConfigMap`."""
     kind, group = kind_and_group(manifest)
     return f"{kind} ({group})" if is_foreign(manifest) else kind

@@ -1,4 +1,4 @@
-"""One node: its resources, the pods that use it, and kube-scheduler's status there for each pending pod."""
+"""One node: its resources, the pods that use them, and kube-scheduler's result there for each pending pod."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ResourceUse(Struct, frozen=True, kw_only=True):
     allocatable: int
     requested: int
     holders: tuple[Holder, ...]
-    """The pods that ask for it, largest first."""
+    """The pods that request it, largest first."""
 
     @property
     def free(self) -> int:
@@ -52,20 +52,20 @@ class ResourceUse(Struct, frozen=True, kw_only=True):
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """The status of one pending pod on the node."""
+    """The result of one pending pod on the node."""
 
     pod: str
     priority: int
     findings: tuple[Finding, ...]
-    """Why not; empty where it fits."""
+    """Why the pod does not fit; empty if it fits."""
     plugins: tuple[str, ...] = ()
-    """Those that reject it."""
+    """The plugins that reject the pod."""
     undecided: str = ""
-    """What kschedx would need to know."""
+    """What is unknown and could change the result."""
     state: StateDocument | None = None
-    """Why kube-scheduler does not assign it, though the node has room."""
+    """Why kube-scheduler does not assign the pod, although the pod fits the node."""
     standing: str = ""
-    """The same as a predicate."""
+    """The text of `state`, without its subject."""
 
     @property
     def fits(self) -> bool:
@@ -73,7 +73,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 
 class NodeAnswer:
-    """A node of a cluster, under a scheduler."""
+    """The answer about one node of a cluster, for one scheduler setup."""
 
     def __init__(self, setup: Setup, snapshot: Snapshot, name: str) -> None:
         self._setup = setup
@@ -99,7 +99,7 @@ class NodeAnswer:
 
     @cached_property
     def offers(self) -> tuple[ResourceUse, ...]:
-        """Its resources, without those that no pod requests and it does not have."""
+        """The node's resources, without those that it lacks and no pod requests."""
         table = self._table
         pods = self._scheduler.snapshot.pods
         rows = pods.on_node(self.row)
@@ -130,14 +130,14 @@ class NodeAnswer:
 
     @cached_property
     def states(self) -> tuple[Lifecycle, ...]:
-        """Of the pods on the node that do not simply run."""
+        """The states of the pods on the node that are not simply running."""
         snapshot = self._scheduler.snapshot
         rows = snapshot.pods.on_node(self.row)
         found = (pod_lifecycle(snapshot, snapshot.pods[int(row)]) for row in rows)
         return tuple(one for one in found if one is not None and not isinstance(one, OnLostNode | KeptBySidecar))
 
     def verdict(self, row: int) -> Verdict:
-        """Of the pod in one row of the snapshot. Raises `UndecidableError`."""
+        """Return the result of the pod in one row of the snapshot. Raises `UndecidableError`."""
         pods = self._scheduler.snapshot.pods
         pod, key, priority = pods[row], pods.key(row), int(pods.priorities[row])
         if (unknown := no_scheduler(self._scheduler.snapshot, pod, self._setup)) is not None:
@@ -168,7 +168,8 @@ class NodeAnswer:
         return self._in_state(verdict, cycle) if verdict.fits else verdict
 
     def _in_state(self, verdict: Verdict, cycle: Cycle) -> Verdict:
-        """Of a pod for which the node has room: its own state may keep it from being assigned."""
+        """Return the result with the state of a pod that fits the node, if the state keeps the pod from being
+        assigned."""
         subject = stored(self._scheduler.snapshot, cycle.pod)
         lifecycle = pod_lifecycle(subject.snapshot, cycle.pod) or contradiction(cycle, subject, self._setup)
         found = Explanation(cycle, self._scheduler, lifecycle=lifecycle)

@@ -1,4 +1,4 @@
-"""All nodes side by side: what their pods request, what is free, and the largest pod that still fits."""
+"""All nodes side by side: requests of their pods, free resources, and the largest pod that still fits."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _UNREADY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 class Use(Struct, frozen=True, kw_only=True):
-    """One resource of one node or of several: cpu in thousandths, memory in bytes."""
+    """One resource of one or several nodes: cpu in millicores, memory in bytes."""
 
     requested: int = 0
     allocatable: int = 0
 
     @property
     def free(self) -> int:
-        """Negative where the pods request more than there is."""
+        """The free amount; negative if the pods request more than is allocatable."""
         return self.allocatable - self.requested
 
     @property
     def percent(self) -> int:
-        """0 where none is offered."""
+        """The requested share; 0 if nothing is allocatable."""
         return 100 * self.requested // self.allocatable if self.allocatable > 0 else 0
 
     def and_(self, other: Use) -> Use:
@@ -45,35 +45,35 @@ class Use(Struct, frozen=True, kw_only=True):
 class NodeRow(Struct, frozen=True, kw_only=True):
     name: str
     status: str
-    """As `kubectl get nodes` writes it: `Ready,SchedulingDisabled`."""
+    """The status as `kubectl get nodes` prints it: `Ready,SchedulingDisabled`."""
     zone: str = ""
     pool: str = ""
     type: str = ""
     capacity_type: str = ""
-    """`on-demand`, `spot`; empty where no label says it."""
+    """`on-demand` or `spot`; empty if no label has it."""
     price: float | None = None
-    """Of one hour, where a catalog of instance types is given."""
+    """The price of one hour, if there is a catalog of instance types."""
     taints: tuple[str, ...] = ()
     pods: Use
     resources: Mapping[str, Use]
 
     @property
     def is_open(self) -> bool:
-        """Whether a pod that tolerates its taints can go there."""
+        """Whether a pod that tolerates the node's taints can be assigned to it."""
         return self.status == "Ready" and self.pods.free > 0
 
     def largest(self, resource: str) -> int:
-        """The most that one more pod can request here."""
+        """Return the largest request of one more pod that fits."""
         use = self.resources.get(resource)
         return max(use.free, 0) if use is not None and self.is_open else 0
 
 
 PriceOf = Callable[[str, str, str], float | None]
-"""The price of an instance type in a zone, by its capacity type."""
+"""Returns the price for an instance type, a zone, and a capacity type."""
 
 
 def node_rows(table: NodeTable, labels: Selector | None = None, price_of: PriceOf | None = None) -> tuple[NodeRow, ...]:
-    """The nodes of a table that `labels` select, by name."""
+    """Return the nodes of a table that `labels` select, sorted by name."""
     rows = []
     for at, row in enumerate(each_cluster_row(table.rows)):
         node = table.cluster.nodes[row]
@@ -118,7 +118,8 @@ def _capacity_type(labels: Labels) -> str:
 
 
 def status_of(node: Node) -> str:
-    """As `kubectl get nodes` writes it. A node without conditions, as people write them by hand, counts as ready."""
+    """Return the status as `kubectl get nodes` prints it. A node without conditions, as in handwritten manifests,
+    counts as ready."""
     ready = next((one.status for one in node.status.conditions if one.type == "Ready"), "True")
     tainted = any(taint.key in _UNREADY for taint in node.spec.taints)
     status = "Ready" if ready == "True" and not tainted else "NotReady"
@@ -126,7 +127,7 @@ def status_of(node: Node) -> str:
 
 
 def total(rows: Sequence[NodeRow]) -> Mapping[str, Use]:
-    """Of all nodes together, pods among the resources."""
+    """Return the resources of all nodes together, including the number of pods."""
     found: dict[str, Use] = {}
     for row in rows:
         for name, use in (*row.resources.items(), (PODS, row.pods)):
@@ -135,7 +136,7 @@ def total(rows: Sequence[NodeRow]) -> Mapping[str, Use]:
 
 
 class Sort(StrEnum):
-    """Columns to sort by that are no resources; a resource sorts by the share that is requested, most first."""
+    """Columns to sort by, besides resources. A resource sorts by the requested share, largest first."""
 
     NAME = "name"
     STATUS = "status"
@@ -145,11 +146,11 @@ class Sort(StrEnum):
     PRICE = "price"
     PODS = "pods"
     FREE = "free"
-    """By the largest pod that fits."""
+    """Sorts by the largest pod that fits."""
 
 
 def sorted_rows(rows: Sequence[NodeRow], column: str) -> tuple[NodeRow, ...]:
-    """Raises `InputError` for a column that there is not."""
+    """Return the rows sorted by a column. Raises `InputError` for an unknown column."""
     match column:
         case Sort.NAME:
             return tuple(rows)
@@ -169,7 +170,7 @@ def sorted_rows(rows: Sequence[NodeRow], column: str) -> tuple[NodeRow, ...]:
     return tuple(sorted(rows, key=lambda one: -one.resources.get(column, Use()).percent))
 
 
-# The document: quantities as Kubernetes writes them.
+# The document, with quantities as Kubernetes formats them.
 
 
 class UseDocument(Document, frozen=True):
@@ -189,7 +190,7 @@ class NodeDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
     taints: tuple[str, ...] = ()
     resources: Mapping[str, UseDocument]
     largest_pod: Mapping[str, str] = {}
-    """The most of each resource that one more pod can request; none where no pod fits."""
+    """The largest request of each resource that one more pod can have; empty if no pod fits."""
 
 
 class NodesDocument(Document, frozen=True):

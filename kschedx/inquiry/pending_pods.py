@@ -1,4 +1,4 @@
-"""What would give pods a node that wait in the end: a fix of one of them, tried for all of them."""
+"""Fixes for the pods that are pending at the end of a simulation: a fix of one pod, tried for all of them."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from kschedx.snapshot.edits import with_changed_pods
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_SHARED_FIXES = 4
-"""Fixes of one pod that are tried for the others."""
+"""The maximum number of fixes of one pod that are tried for the others."""
 MOST_UNCORDONED = 4
-"""Further cordoned nodes that are tried together with one."""
+"""The maximum number of further cordoned nodes that are tried together with one."""
 MOST_LOOKS = 200
-"""Equivalence classes of pods that are tried; at least one fix is tried, however many there are."""
+"""The maximum number of equivalence classes that are tried. At least one fix is tried, however many there are."""
 MOST_PODS_TRIED = 40_000
-"""Pods that are tried, over all fixes; at least one fix is tried, however many there are."""
+"""The maximum number of pods that are tried, over all fixes. At least one fix is tried, however many there are."""
 MANY_PODS = 50_000
-"""A cluster of more is freed as soon as a fix was tried in it."""
+"""With more pods, the memory of a cluster is freed once a fix was tried in it."""
 MOST_ADDED_NODES = 100
-"""New nodes that are tried where one is not enough."""
+"""The maximum number of new nodes that are tried if one is not enough."""
 
 
 class SharedFixDocument(Document, frozen=True):
@@ -58,14 +58,15 @@ class SharedFixDocument(Document, frozen=True):
 
 
 class SharedFix(Struct, frozen=True, kw_only=True):
-    """A fix of the first of some pods, and for how many of them it does."""
+    """A fix of the first of several pods, and how many of them it helps."""
 
     fix: Fix
     pods: int
-    """How many of them have a node then, one after the other, the first among them. No pod is evicted."""
+    """The number of pods with a node after the fix, placed one after the other, including the first. No pod is
+    evicted."""
     of: int
     nodes: int = 1
-    """How many nodes are added, where the fix is to add one."""
+    """The number of added nodes, if the fix adds a node."""
 
     @property
     def is_enough(self) -> bool:
@@ -77,30 +78,30 @@ class SharedFix(Struct, frozen=True, kw_only=True):
 
 
 class PendingStory(Struct, frozen=True, kw_only=True):
-    """Pods that wait: the first one's, and what would mend it for all."""
+    """Pending pods: the explanation of the first one, and a fix for all of them."""
 
     explanation: Explanation
     mended: SharedFix | None
 
 
 class SharedFixes:
-    """The cluster in which a simulation ended, and what could be done about the pods that wait there."""
+    """The cluster at the end of a simulation, and the fixes for its pending pods."""
 
     def __init__(self, simulation: Simulation, scene: Snapshot | None = None) -> None:
-        """`scene` is the cluster as it was after a drain, in place of the one in the end."""
+        """`scene` is the cluster after a drain, used instead of the one at the end."""
         self._simulation = simulation
         self._scene = scene
         self._drained = {one.node for one in simulation.drained}
         self._known: dict[bytes, PendingStory | None] = {}
 
     def mended(self, pods: Sequence[str]) -> SharedFix | None:
-        """What would mend these pods; None where nothing is known that would."""
+        """Return a fix for these pods; None if none is known."""
         story = self.story(pods)
         return None if story is None else story.mended
 
     def story(self, pods: Sequence[str]) -> PendingStory | None:
-        """Of pods, `namespace/name`, that wait; None where there is none, as where kschedx cannot decide, or where no
-        queue has the first one."""
+        """Return the story of pending pods, `namespace/name`. It is None if there are no pods, if kschedx cannot
+        decide, or if the first pod is in no queue."""
         rows = self._rows(pods)
         key = rows.tobytes()
         if key not in self._known:
@@ -108,14 +109,14 @@ class SharedFixes:
         return self._known[key]
 
     def _rows(self, pods: Sequence[str]) -> IntArray:
-        """Their rows; -1 for a pod that is not there."""
+        """Return the pods' rows; -1 for a pod that does not exist."""
         if isinstance(pods, PodKeys) and self._scene is None and pods.table is self._simulation.run.cluster.pods:
             return pods.rows
         known = self._then.pods.rows
         return np.array([known.get(key, -1) for key in pods], dtype=np.int64)
 
     def let_in(self, result: WorkloadResult) -> Fix | None:
-        """What lets the API server take the replicas of a workload that it refuses; None where nothing is known."""
+        """Return a fix after which the API server admits the refused replicas of a workload; None if none is known."""
         from kschedx.inquiry.lifecycle_remedies import Stopped
         from kschedx.inquiry.pod import explain
         from kschedx.inquiry.workload_lifecycle import refused
@@ -138,7 +139,7 @@ class SharedFixes:
         return next(iter(stopped.fixes(lifecycle)), None)
 
     def to_list(self, most: int) -> list[Json]:
-        """What would mend the workloads that lack most nodes, for the document."""
+        """Return the fixes of the `most` workloads with the most pending pods, for the document."""
         told = []
         for one in sorted(self._simulation.workloads, key=lambda one: -len(one.pending))[:most]:
             mended = self.mended(one.pending) if one.pending else None
@@ -176,7 +177,7 @@ class SharedFixes:
         return PendingStory(explanation=explanation, mended=best)
 
     def _more_uncordoned(self, fix: Fix) -> Iterator[Fix]:
-        """Where a fix is to uncordon a node: the same of more nodes, one more each time."""
+        """If a fix uncordons a node, yield fixes that uncordon more nodes, one more each time."""
         steps = fix.steps
         if len(steps) != 1 or not isinstance(steps[0], Uncordon):
             return
@@ -197,12 +198,12 @@ class SharedFixes:
         return self._simulation.explain_in(self._scene, pod)
 
     def _takes_back(self, fix: Fix) -> bool:
-        """A node that is drained is not to be uncordoned."""
+        """Return whether the fix uncordons a node that is being drained."""
         return any(isinstance(step, Uncordon) and step.node in self._drained for step in fix.steps)
 
     def covered(self, explanation: Explanation, fix: Fix, pods: Sequence[str]) -> SharedFix | None:
-        """A fix of the first of these pods, in the cluster in which the simulation ended, tried for all of them; None
-        where they are too many kinds for every fix to be tried."""
+        """Try a fix of the first of these pods for all of them, in the cluster at the end of the simulation. Return
+        None if the pods have too many equivalence classes to try every fix."""
         rows = self._rows(pods)
         is_of_steps = fix.certainty is FixCertainty.VERIFIED and fix.answer is None
         if MOST_SHARED_FIXES * self._kinds(rows) > MOST_LOOKS or not is_of_steps:
@@ -218,7 +219,7 @@ class SharedFixes:
         asks_others, of = explanation.scheduler.config.extenders, len(rows)
         is_of_steps = fix.certainty is FixCertainty.VERIFIED and fix.answer is None
         if not is_of_steps or of == 1 or asks_others:
-            # extenders are asked about pods as they are, never about what is only tried
+            # extenders are called only for the actual pods, never for changed ones
             return SharedFix(fix=fix, pods=int(is_of_steps), of=of)
         self._free_tried()
         ground = Ground(self._then, explanation.scheduler.nodes.options)
@@ -229,7 +230,7 @@ class SharedFixes:
             rows = np.array([cluster.pods.rows[table.key(row)] for row in rows.tolist()], dtype=np.int64)
 
         def changed() -> Iterator[tuple[IntArray, Pod]]:
-            """What the pods become, those together that differ in nothing but their names; none evicts others."""
+            """Yield the changed pods, identical ones together; none of them preempts others."""
             numbers = cluster.pods.class_numbers(rows)
             order, start = rows_by_group(numbers, int(numbers.max()) + 1)
             for low, high in pairwise(start.tolist()):
@@ -247,7 +248,7 @@ class SharedFixes:
         return SharedFix(fix=fix, pods=of - len(left), of=of, nodes=nodes)
 
     def _free_tried(self) -> None:
-        """Free clusters that fixes were tried in: a framework and its plugins refer to each other."""
+        """Free the clusters in which fixes were tried, because a framework and its plugins refer to each other."""
         if len(self._then.pods) > MANY_PODS:
             gc.collect()
 
@@ -257,8 +258,8 @@ class SharedFixes:
 
 
 def _on_more_nodes(run: Run, proposal: Proposal, left: list[int]) -> tuple[int, list[int]]:
-    """How many nodes like the one that was added it takes, and who finds none even then. As many come as would do if
-    each took as many pods as the first."""
+    """Return how many nodes identical to the added one are needed, and the pods without a node even then. The number of
+    new nodes assumes that each gets as many pods as the first."""
     template = proposal.added
     assert template is not None, "a node is added"
     offered = less(template, {one.resource: one.amount for one in proposal.taken})

@@ -1,4 +1,4 @@
-"""From a snapshot and a pod to an Explanation."""
+"""From a snapshot and a pod to its Explanation."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 
 Admit = Callable[[Snapshot], Subject]
-"""The pod that is asked about, in a cluster. Raises `NotAdmittedError`."""
+"""Returns the pod in question, as admitted in a cluster. Raises `NotAdmittedError`."""
 
 
 def explain_pod(
@@ -75,11 +75,11 @@ def explain_pod(
     without_unknown_plugins: bool = False,
     ask: Ask | None = None,
 ) -> Explanation:
-    """Run one pod through the profile that its spec.schedulerName, or `profile`, names.
+    """Evaluate one pod with the profile of its spec.schedulerName, or with `profile`.
 
     A workload's manifest stands for the next pod of its template. A manifest is admitted first, as by an API server
-    that runs `admission_plugins` beyond its default ones. `ask` calls the configuration's extenders; without it they
-    are not called.
+    that runs `admission_plugins` in addition to its default ones. With `ask`, the configuration's extenders are called;
+    without it, they are not.
     """
     require_nodes_and_pods(snapshot)
     setup = Setup.for_cluster(
@@ -102,10 +102,11 @@ def explain(
     autoscaling: AutoscalerOptions | Autoscaler | None = None,
     provisioning: KarpenterOptions | Karpenter | None = None,
 ) -> Explanation:
-    """One pod's way through the scheduler. Raises `ConfigError` where no profile is the pod's.
+    """Return the scheduling cycle of one pod and its state. `autoscaling` has the user's options for the cluster's
+    autoscaler, or is the autoscaler itself; `provisioning` does the same for Karpenter.
 
-    `autoscaling` is what a user says about the cluster's autoscaler, or the autoscaler itself, `provisioning` the same
-    of Karpenter. Raises `UndecidableError` where it could have ended otherwise with a kind that may not be listed.
+    Raises `ConfigError` if the pod has no profile, and `UndecidableError` if a kind that may not be listed could change
+    the result.
     """
     is_anothers = is_of_another(subject, setup)
     unknown = None if is_anothers else no_scheduler(subject.snapshot, subject.pod, setup)
@@ -132,7 +133,7 @@ def explain(
 
 
 def _remedies(subject: Subject, setup: Setup, lifecycle: Lifecycle) -> Callable[[], tuple[Fix, ...]]:
-    """What would help a pod of the cluster, tried when it is asked for."""
+    """Return a function that tries the fixes for a pod of the cluster."""
 
     def fixes() -> tuple[Fix, ...]:
         from kschedx.inquiry.lifecycle_remedies import Stopped
@@ -146,7 +147,7 @@ def _remedies(subject: Subject, setup: Setup, lifecycle: Lifecycle) -> Callable[
 
 
 def explain_namespace(snapshot: Snapshot, setup: Setup, name: str) -> Explanation | None:
-    """Why a namespace stays in deletion; None for one that is not being deleted."""
+    """Return why a namespace stays in deletion; None if it is not being deleted."""
     lifecycle = namespace_lifecycle(snapshot, name, f"namespace/{name}")
     if lifecycle is None:
         return None
@@ -160,7 +161,7 @@ def unscheduled(
     lifecycle: Lifecycle,
     remedies: Callable[[], tuple[Fix, ...]] | None = None,
 ) -> Explanation:
-    """The answer about a pod that is put through no scheduling cycle."""
+    """Return the answer about a pod that goes through no scheduling cycle."""
     scheduler = setup.scheduler_on(subject.snapshot)
     name, first = subject.pod.spec.scheduler_name, setup.profiles[0]
     is_open = row_of(lifecycle).exit_code is ExitCode.UNDECIDED
@@ -176,7 +177,7 @@ def unscheduled(
 
 
 class WithoutDecision(Struct, frozen=True, kw_only=True):
-    """A pod or workload, and why it may get no decision of kube-scheduler."""
+    """A pod or workload for which kube-scheduler may make no decision, and why."""
 
     found: Written
     before: Snapshot
@@ -187,7 +188,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
     provisioning: KarpenterOptions | None = None
 
     def stopped(self, admit: Admit) -> Explanation | None:
-        """The answer about a workload that creates no pods; None where it does."""
+        """Return the answer about a workload that creates no pods; None if it creates pods."""
         lifecycle = None
         if self.found.workload is not None:
             lifecycle = state_of(self.before, self.found.workload, is_stored=self.found.document is None)
@@ -203,7 +204,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         return replace(answer, lifecycle=lifecycle, remedies=fixes)
 
     def refused(self, error: NotAdmittedError, count: int | None = None) -> Explanation:
-        """The answer about a pod that the API server refuses, or that its controller could not create."""
+        """Return the answer about a pod that the API server refuses, or that its controller could not create."""
         subject, maker = self._unadmitted, self.found.workload
         workload = None if maker is None else workload_of(maker)
         lifecycle = refused(
@@ -221,7 +222,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         return unscheduled(subject, self.setup, lifecycle, self.fixes(lifecycle, count=count))
 
     def _warning(self, pod: Pod, maker: Mapping[str, object]) -> Note | None:
-        """That kubectl creates the workload whose pods Pod Security refuses."""
+        """Return kubectl's warning about a workload that is created although Pod Security refuses its pods."""
         kubelet = decode(encoded(self.found.manifest, "pod"), KubeletFields).spec
         told = warned(self.snapshot, pod, kubelet, self.setup.release, maker)
         kind, namespace = str(maker.get("kind")), pod.metadata.namespace
@@ -229,12 +230,12 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
 
     @property
     def _unadmitted(self) -> Subject:
-        """The pod as its manifest has it."""
+        """The pod in its manifest, before admission."""
         pod = default_pod(decode(encoded(self.found.manifest, "pod"), Pod))
         return Subject(snapshot=self.snapshot, pod=pod, is_new=True)
 
     def fixes(self, lifecycle: Lifecycle, *, count: int | None = None) -> Callable[[], tuple[Fix, ...]]:
-        """`count`: how many pods are missing."""
+        """Return a function that tries the fixes; `count` is the number of missing pods."""
 
         def fixes() -> tuple[Fix, ...]:
             from kschedx.inquiry.lifecycle_remedies import Stopped
@@ -293,14 +294,15 @@ def _explained(
 
 
 def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
-    """Raises `UndecidableError` where it could have ended otherwise with a kind that may not be listed."""
+    """Return the pod's scheduling cycle. Raises `UndecidableError` if a kind that may not be listed could change the
+    result."""
     cycle = decide(scheduler, pod, profile)
     require_for_decision(cycle)
     return cycle
 
 
 def decided(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
-    """The same, and raises `UndecidableError` where anything leaves the decision open."""
+    """Return the pod's scheduling cycle. Raises `UndecidableError` if anything could change the result."""
     cycle = cycle_of(scheduler, pod, profile)
     if cycle.outcome is Outcome.UNDECIDED:
         raise UndecidableError(could_reject(cycle.unheard))
@@ -310,7 +312,7 @@ def decided(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
 def _autoscaler(
     cycle: Cycle, snapshot: Snapshot, options: AutoscalerOptions | Autoscaler | None, scheduler: Scheduler
 ) -> tuple[Autoscaler | None, tuple[Note, ...]]:
-    """The cluster's autoscaler for a pod that fits nowhere, or a note that its status cannot be read."""
+    """Return the cluster's autoscaler for a pod that fits no node, or a note that its status cannot be read."""
     if cycle.outcome is not Outcome.UNSCHEDULABLE or AUTOSCALER_STATUS not in snapshot.config_maps:
         return None, ()
     from kschedx.autoscaler.cluster import Autoscaler
@@ -323,7 +325,7 @@ def _autoscaler(
 def autoscaler_of(
     snapshot: Snapshot, options: AutoscalerOptions | None, scheduler: Scheduler
 ) -> tuple[Autoscaler | None, tuple[Note, ...]]:
-    """The cluster's autoscaler, or a note that what it says of itself cannot be read."""
+    """Return the cluster's autoscaler, or a note that its status cannot be read."""
     if AUTOSCALER_STATUS not in snapshot.config_maps:
         return None, ()
     from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions  # most clusters have none
@@ -337,7 +339,7 @@ def autoscaler_of(
 def _karpenter(
     cycle: Cycle, snapshot: Snapshot, options: KarpenterOptions | Karpenter | None
 ) -> tuple[Karpenter | None, tuple[Note, ...]]:
-    """The cluster's Karpenter for a pod that fits nowhere, or a note that a NodePool cannot be read."""
+    """Return the cluster's Karpenter for a pod that fits no node, or a note that a NodePool cannot be read."""
     if cycle.outcome is not Outcome.UNSCHEDULABLE or not snapshot.of(NodePool):
         return None, ()
     from kschedx.karpenter.cluster import Karpenter
@@ -348,7 +350,7 @@ def _karpenter(
 
 
 def karpenter_of(snapshot: Snapshot, options: KarpenterOptions | None) -> tuple[Karpenter | None, tuple[Note, ...]]:
-    """The cluster's Karpenter, or a note that a NodePool cannot be read."""
+    """Return the cluster's Karpenter, or a note that a NodePool cannot be read."""
     if not snapshot.of(NodePool):
         return None, ()
     from kschedx.karpenter.cluster import Karpenter, KarpenterOptions  # most clusters have none
@@ -360,13 +362,14 @@ def karpenter_of(snapshot: Snapshot, options: KarpenterOptions | None) -> tuple[
 
 
 def is_of_another(subject: Subject, setup: Setup) -> bool:
-    """The pod is a known scheduler's, which is no profile here; a profile that is named answers all the same."""
+    """Return whether the pod belongs to a known scheduler without a profile here. If a profile is named, the answer is
+    False."""
     name = subject.pod.spec.scheduler_name
     return setup.forced_profile is None and name not in setup.scheduler_names and name in SCHEDULERS
 
 
 def _of_another(subject: Subject, setup: Setup) -> Explanation:
-    """Nothing of kube-scheduler's: it never sees the pod."""
+    """Return the answer about a pod of another scheduler, which kube-scheduler never sees."""
     scheduler = setup.scheduler_on(subject.snapshot)
     pod, name = subject.pod, subject.pod.spec.scheduler_name
     decides = Unevaluated(kind=UnevaluatedKind.SCHEDULER, name=name, where=("spec.schedulerName",), stake=Stake.FIT)
@@ -383,11 +386,11 @@ def _of_another(subject: Subject, setup: Setup) -> Explanation:
     return Explanation(cycle, scheduler, (*setup.notes, *subject.notes))
 
 
-# What says that another decides, or that the decision is not carried out.
+# Signs that another component decides, or that the decision is not carried out.
 
 
 def other_scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
-    """Of a pending pod of another scheduler, which has said nothing about it."""
+    """Return the pod's scheduler if it is down and has reported nothing about the pod; None for kube-scheduler."""
     name = pod.spec.scheduler_name
     if pod.spec.node_name or pod.status.conditions or name == DEFAULT_SCHEDULER:
         return None
@@ -398,7 +401,8 @@ def other_scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
 
 
 def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> NoScheduler | None:
-    """Of a pod whose schedulerName no profile has; None where one has it, or a profile is chosen for it."""
+    """Return the state of a pod whose schedulerName is in no profile; None if it is in one, or if the user chose a
+    profile."""
     name, known = pod.spec.scheduler_name, tuple(setup.scheduler_names)
     if setup.forced_profile is not None or name in known:
         return None
@@ -411,8 +415,8 @@ def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> NoScheduler | No
 
 
 def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted | NotBound | ComponentDown | None:
-    """What the cluster's own components say of a pod of a dump that fits here; None where they agree, or where time, a
-    chosen profile or a change explains the difference."""
+    """Return what the cluster's own components report about a pod of a dump that fits here. It is None if they agree,
+    or if time, a chosen profile, or a change explains the difference."""
     pod, snapshot = cycle.pod, subject.snapshot
     changes = (*setup.notes, *subject.notes)
     if not pod.spec.node_name and (group := lacking_group(snapshot, pod, setup)):
@@ -436,27 +440,31 @@ def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted 
 
 
 _REPEATED = 3600 * 10**9
-"""Nanoseconds after which an event that holds is there again."""
+"""Nanoseconds after which an event is repeated if it still applies."""
 
 
 def _objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> FailedScheduling | None:
-    """What the cluster of a dump says of a pod that fits here, unless time or a chosen profile explains it."""
+    """Return the FailedScheduling event about a pod of a dump that fits here, unless time or a chosen profile explains
+    it."""
     if setup.forced_profile is not None or pod.status.nominated_node_name:
         return None
     if snapshot.source.is_complete("Pod", pod.metadata.namespace) and snapshot.source.is_complete("Node"):
-        return None  # the cluster as it is now, after the event
+        return None  # the cluster's current state, later than the event
     if (theirs := recorded(snapshot, pod)) is None:
         return None
     there = parse(theirs.message).nodes
     if there is not None and there < len(snapshot.cluster.nodes):
-        return None  # nodes have come; those that have gone since would not let it fit
+        return None  # nodes were added; nodes removed since then would not let the pod fit
     return None if theirs.last_seen and _is_outdated(snapshot, theirs.last_seen) else theirs
 
 
 def _is_outdated(snapshot: Snapshot, since: str) -> bool:
-    """Whether nodes have come or recovered after an event, or kube-scheduler has not repeated it for a long time: it
-    tries an unschedulable pod at least every 5 minutes, and the recorder writes a repetition every 30 minutes
-    (client-go tools/events/event_broadcaster.go)."""
+    """Return whether nodes were added or recovered after an event, or kube-scheduler has not repeated it for a long
+    time.
+
+    kube-scheduler tries an unschedulable pod at least every 5 minutes, and the recorder writes a repetition every 30
+    minutes (client-go tools/events/event_broadcaster.go).
+    """
     nodes, pods = snapshot.cluster.nodes, snapshot.pods
     conditions = (one for node in nodes for one in node.status.conditions)
     changes = [one.last_transition_time or "" for one in conditions if (one.type == "Ready") == (one.status == "True")]
@@ -466,12 +474,12 @@ def _is_outdated(snapshot: Snapshot, since: str) -> bool:
     try:
         last = nanoseconds(since)
         return max(changes) > since or any(nanoseconds(one) - last > _REPEATED for one in {max(seen)} - {""})
-    except InputError:  # a time that no API server writes
+    except InputError:  # a time in a format that no API server writes
         return False
 
 
 def objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:
-    """The text with which the cluster says that a pod which fits here has no node; empty where it does not."""
+    """Return the cluster's message that a pod which fits here has no node; empty if there is none."""
     if (unbound := _not_bound(snapshot, pod)) is not None:
         return unbound.message or unbound.report
     theirs = _objection(snapshot, pod, setup)
@@ -479,7 +487,8 @@ def objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:
 
 
 def lacking_group(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:
-    """The PodGroup that a pod names and that does not exist: Coscheduling permits no such pod. Else empty."""
+    """Return the PodGroup that a pod names and that does not exist, because Coscheduling permits no such pod;
+    otherwise, an empty string."""
     name, namespace = pod.metadata.labels.get(POD_GROUP_LABEL, ""), pod.metadata.namespace
     if not name or "Coscheduling" not in setup.profile_of(pod).points.get("permit", ()):
         return ""
@@ -488,7 +497,7 @@ def lacking_group(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:
 
 
 def _not_bound(snapshot: Snapshot, pod: Pod) -> NotBound | None:
-    """Of a pod whose claim is provisioned in vain, or that cannot be bound to the node that was found."""
+    """Return the state of a pod whose claim cannot be provisioned, or that cannot be bound to the chosen node."""
     theirs = recorded(snapshot, pod)
     message = theirs.message if theirs is not None and AFTER_THE_CHOICE.match(theirs.message) else ""
     for claim, report in provisioning_reports(snapshot, pod):

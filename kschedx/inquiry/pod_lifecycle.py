@@ -1,5 +1,8 @@
-"""Why a pod does not reach kube-scheduler, or has left it behind: being deleted, ended, on a lost node, or waiting for
-its kubelet; and whether the component runs that should act."""
+"""Why a pod does not reach kube-scheduler, or is past scheduling: it is being deleted, has ended, is on a lost node, or
+waits for its kubelet.
+
+Also: whether the component that should act is running.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,7 @@ _IMAGE_REASONS = frozenset(
         "SignatureValidationFailed",
     }
 )
-"""pkg/kubelet/images/types.go."""
+"""Upstream: pkg/kubelet/images/types.go."""
 _CONFIGURATION_REASONS = frozenset(
     {
         "CreateContainerConfigError",
@@ -64,18 +67,18 @@ _CONFIGURATION_REASONS = frozenset(
         "RunContainerError",
     }
 )
-"""pkg/kubelet/kuberuntime/kuberuntime_container.go."""
+"""Upstream: pkg/kubelet/kuberuntime/kuberuntime_container.go."""
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 JOB_FAILURES = ("FailureTarget", "Failed")
 JOB_ENDS = ("SuccessCriteriaMet", "Complete", *JOB_FAILURES)
-"""A Job has the first condition of each outcome until its last pods are gone."""
+"""The condition types of an ended Job. A Job has the first condition of each outcome until its last pods are gone."""
 _BY_REASON = ((OF_VOLUMES, Waits.VOLUMES), (OF_SANDBOX, Waits.NETWORK), (OF_DEVICES, Waits.DEVICES))
 _NAME_LABELS = ("app.kubernetes.io/name", "app", "k8s-app")
 _READINESS = ("PodReadyToStartContainers", "Initialized", "Ready")
 
 
 def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
-    """The state of a pod of the cluster that no decision of kube-scheduler explains; None where one does."""
+    """Return the state of a pod of the cluster that no decision of kube-scheduler explains; None if one does."""
     subject, node = pod.key, pod.spec.node_name
     if pod.metadata.deletion_timestamp:
         return BeingDeleted(
@@ -106,7 +109,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
 
 
 def _not_synced(snapshot: Snapshot, pod: Pod) -> NotSynced | None:
-    """Of a pod in a virtual cluster, whose nodes say nothing of what the host cluster takes."""
+    """Return the state of a pod in a virtual cluster, whose nodes do not show what the host cluster admits."""
     event = snapshot.failed_creates.get(("Pod", pod.metadata.namespace, pod.metadata.name))
     if event is None or event.uid not in ("", pod.metadata.uid):
         return None
@@ -128,7 +131,7 @@ _REFUSERS = (
     ("admission webhook", "an admission webhook"),
     ("ValidatingAdmissionPolicy", "a ValidatingAdmissionPolicy"),
 )
-"""Words of refusals, and who writes them."""
+"""Words in refusals, and the component that writes them."""
 
 
 def refuser(message: str) -> str:
@@ -141,7 +144,7 @@ def _owner(pod: Pod) -> str:
 
 
 def _of_ended_job(snapshot: Snapshot, pod: Pod) -> OfEndedJob | None:
-    """Of a pod of a Job that creates no more."""
+    """Return the state of a pod whose Job has ended and creates no more pods."""
     owner = pod.metadata.controller
     raw = None if owner is None else snapshot.workloads.get(("Job", pod.metadata.namespace, owner.name))
     if raw is None or owner is None or owner.kind != "Job":
@@ -153,8 +156,8 @@ def _of_ended_job(snapshot: Snapshot, pod: Pod) -> OfEndedJob | None:
 
 
 def leaving(snapshot: Snapshot, rows: Iterable[int]) -> frozenset[int]:
-    """Of rows of pending pods those that are deleted before they can run: alone, with their namespace, or by the
-    controller of a Job that has ended."""
+    """Return which of these rows of pending pods are deleted before they can run: alone, with their namespace, or by
+    the controller of an ended Job."""
     pods = snapshot.pods
     ending = {one.metadata.name for one in snapshot.of(Namespace) if _is_terminating(one)}
     of_job = pods.owners.where(lambda owners: any(one.controller and one.kind == "Job" for one in owners))
@@ -172,7 +175,7 @@ def _is_terminating(namespace: Namespace) -> bool:
 
 
 def _failed_container(pod: Pod) -> str:
-    """The first that ended with an error."""
+    """Return the name of the first container that ended with an error."""
     for one in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         if one.state is not None and one.state.terminated is not None and one.state.terminated.exit_code:
             return one.name
@@ -180,7 +183,8 @@ def _failed_container(pod: Pod) -> str:
 
 
 def _on_lost_node(snapshot: Snapshot, pod: Pod) -> OnLostNode | None:
-    """Of a pod whose node's kubelet does not answer; what it tolerates says when it is deleted."""
+    """Return the state of a pod whose node's kubelet does not respond. The pod's tolerations decide when it is
+    deleted."""
     row = snapshot.cluster.index.get(pod.spec.node_name)
     if row is None or pod.status.phase != "Running":
         return None
@@ -220,8 +224,11 @@ def _kept_by_sidecar(pod: Pod) -> KeptBySidecar | None:
 
 
 def _barrier(snapshot: Snapshot, pod: Pod) -> str:
-    """Why a DaemonSet creates no pod for the node of one of its pods (NodeShouldRunDaemonPod); its pods tolerate that a
-    node is unreachable with NoExecute, not with NoSchedule. Empty where it creates one."""
+    """Return why a DaemonSet creates no pod for the node of one of its pods (NodeShouldRunDaemonPod); empty if it
+    creates one.
+
+    A DaemonSet's pods tolerate the NoExecute taint of an unreachable node, but not the NoSchedule taint.
+    """
     if not is_of_daemon_set(pod.metadata.owner_references):
         return ""
     row = snapshot.cluster.index.get(pod.spec.node_name)
@@ -252,13 +259,13 @@ def namespace_lifecycle(
 
 
 def is_node_lost(snapshot: Snapshot, name: str) -> bool:
-    """No kubelet answers for the node: it is gone, unreachable, or not ready."""
+    """Return whether no kubelet responds for the node: it is gone, unreachable, or not ready."""
     row = snapshot.cluster.index.get(name)
     return row is None or snapshot.cluster.nodes[row].is_lost
 
 
 def is_ready(pod: Pod) -> bool:
-    """Running as far as its status says, and its Ready condition is not False."""
+    """Return whether the pod is running according to its status, and its Ready condition is not False."""
     unready = any(one.type == "Ready" and one.status != "True" for one in pod.status.conditions)
     return (
         pod.status.phase in ("Running", "")
@@ -269,7 +276,8 @@ def is_ready(pod: Pod) -> bool:
 
 
 def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
-    """None for a pod that runs, and for one that was bound by hand and that no kubelet has seen."""
+    """Return the state of a pod that waits for its kubelet. It is None for a running pod, and for a pod that was bound
+    by hand and that no kubelet has seen."""
     node, found, warning = pod.spec.node_name, waiting_container(pod), snapshot.pod_warnings.get(pod.key)
     is_lost = is_node_lost(snapshot, node)
     event = "" if warning is None else warning.message
@@ -317,7 +325,7 @@ def _last_end(pod: Pod, container: str) -> str:
 
 
 def _end(pod: Pod, container: str) -> str:
-    """How a container of a pod that has failed ended."""
+    """Return how a container of a failed pod ended."""
     for one in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         ended = None if one.state is None else one.state.terminated
         if one.name == container and ended is not None:
@@ -327,7 +335,7 @@ def _end(pod: Pod, container: str) -> str:
 
 
 def waiting_container(pod: Pod) -> tuple[Waits, str, str, str] | None:
-    """What the pod waits for, the container, the reason and the message; init containers run first."""
+    """Return what the pod waits for, with the container, the reason, and the message. Init containers come first."""
     status = pod.status
     for one in status.init_container_statuses:
         if (found := _waiting(one, is_init=True)) is not None:
@@ -372,7 +380,7 @@ def _waiting(status: ContainerStatus, *, is_init: bool) -> tuple[Waits, str, str
 
 
 def _false_conditions(pod: Pod) -> tuple[str, ...]:
-    """Those of a pod's readiness that are False and give a reason."""
+    """Return the pod's readiness conditions that are False and have a reason."""
     return tuple(
         f"{one.type}=False" + (f" ({one.reason})" if one.reason else "") + (f": {one.message}" if one.message else "")
         for kind in _READINESS
@@ -382,21 +390,22 @@ def _false_conditions(pod: Pod) -> tuple[str, ...]:
 
 
 def scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
-    """Of a pending pod about which kube-scheduler has said nothing."""
+    """Return kube-scheduler if it is down and has reported nothing about a pending pod."""
     if pod.spec.scheduler_name != DEFAULT_SCHEDULER or pod.status.conditions or recorded(snapshot, pod) is not None:
         return None
     return _control_plane_down(snapshot, pod.key, "kube-scheduler")
 
 
 def controller_manager_down(snapshot: Snapshot, workload: str) -> ComponentDown | None:
-    """Of a workload that lacks pods, given by its reference."""
+    """Return kube-controller-manager if it is down; `workload` is the reference of a workload that lacks pods."""
     return _control_plane_down(snapshot, workload, "kube-controller-manager", is_workload=True)
 
 
 def _control_plane_down(
     snapshot: Snapshot, subject: str, component: str, *, is_workload: bool = False
 ) -> ComponentDown | None:
-    """None where one of its static pods may run, and where there are none: elsewhere it runs where no pod shows it."""
+    """Return the component if none of its static pods can be running. It is None without such pods, because some
+    clusters run the component where no pod shows it."""
     pods, names = snapshot.pods, (f"{component}-", f"openshift-{component}-")
     rows = [row for row in pods.of_control_plane if pods.names[row].startswith(names) and is_mirror_pod(pods, row)]
     return component_down(snapshot, subject, component, rows, is_workload=is_workload)
@@ -405,7 +414,7 @@ def _control_plane_down(
 def component_down(
     snapshot: Snapshot, subject: str, component: str, rows: Sequence[int], *, is_workload: bool = False
 ) -> ComponentDown | None:
-    """`rows` are the component's pods."""
+    """Return the component if none of its pods, in these rows, is running."""
     pods, told = snapshot.pods, ""
     for row in rows:
         state = pod_lifecycle(snapshot, pods[row])
@@ -418,7 +427,8 @@ def component_down(
 
 
 def autoscaler_down(snapshot: Snapshot, subject: str, name: str) -> ComponentDown | None:
-    """By the labels and containers of its pods, as its charts and manifests name them."""
+    """Return the autoscaler if it is down. Its pods are found by the labels and container names of its charts and
+    manifests."""
     pods, meant = snapshot.pods, name.lower()
     rows = pods.labels.where(lambda labels: any(labels.get(key, "").endswith(meant) for key in _NAME_LABELS))
     rows |= pods.specs.where(lambda spec: any(one.name.endswith(meant) for one in spec.containers))

@@ -1,4 +1,4 @@
-"""A pod that Pod Security refuses: what would make it pass, and where it would go then."""
+"""A pod that Pod Security refuses: changes after which it is admitted, and the decision about it then."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _VIOLATED = re.compile(r'violates PodSecurity "(?P<level>[a-z]+):(?P<version>[^"
 
 
 class SecurityFix(Struct, frozen=True, kw_only=True):
-    """What would let the pod in: tried."""
+    """A tried change after which the pod is admitted."""
 
     title: str
     changes: tuple[Change, ...]
-    """As a user would send them."""
+    """The changes that a user would send."""
     commands: tuple[str, ...] = ()
     costs: tuple[str, ...] = ()
     then: Explanation | None = None
-    """What kube-scheduler makes of the pod afterwards; None where something else refuses it."""
+    """kube-scheduler's decision about the pod afterwards; None if something else refuses the pod."""
 
 
 class _Refused(Struct, frozen=True, kw_only=True):
@@ -51,16 +51,17 @@ class _Refused(Struct, frozen=True, kw_only=True):
     pod: Pod
     manifest: Manifest
     maker: Manifest | None
-    """What would create it."""
+    """The workload that would create it."""
     made: Sequence[Manifest]
-    """What its controller creates before it."""
+    """The objects that its controller creates before the pod."""
     standard: PodSecurity
     snapshot: Snapshot
     setup: Setup
     explain: Callable[[Subject, Setup], Explanation]
 
     def of_pod(self) -> SecurityFix | None:
-        """The pod says what the namespace requires; None where it sets what that forbids."""
+        """Return the fix that sets in the pod what the namespace requires; None if the pod sets what the namespace
+        forbids."""
         said = secured(self.manifest)
         if said is None:
             return None
@@ -77,14 +78,14 @@ class _Refused(Struct, frozen=True, kw_only=True):
 
     @property
     def _without_user(self) -> tuple[str, ...]:
-        """What the images must do whose containers may run as root."""
+        """What the images of containers that may run as root must do."""
         found = judged(self.pod, _kubelet(self.manifest))
         names = [one.name for one in found.containers if not (one.context.run_as_user or found.context.run_as_user)]
         image = f"the image{'s' if len(names) > 1 else ''} of {listed(names, _SHOWN_NAMES)}"
         return (f"{image} must set a non-root user, or set runAsUser",) if names else ()
 
     def of_namespace(self) -> SecurityFix | None:
-        """The namespace enforces the strictest level that lets the pod in."""
+        """Return the fix to enforce in the namespace the strictest level that admits the pod."""
         namespace, kubelet = self.pod.metadata.namespace, _kubelet(self.manifest)
         for level in sorted(Level, reverse=True):
             standard = replace(self.standard, wanted=LevelVersion(level, self.standard.wanted.minor))
@@ -117,14 +118,15 @@ def pod_security_fixes(
     maker: Manifest | None,
     made: Sequence[Manifest],
 ) -> tuple[SecurityFix, ...] | None:
-    """The pod's first, where that is enough; None where `message` says that something else refuses the pod."""
+    """Return the fixes: first the change of the pod, if that is enough. Return None if `message` shows that something
+    else refuses the pod."""
     level = _VIOLATED.search(message)
     if level is None:
         return None
     pod = default_pod(decode(encoded(manifest, "pod"), Pod))
     namespace = pod.metadata.namespace
     if not any(label.startswith(PREFIX) for label in snapshot.namespaces.get(namespace, {})):
-        # the event outlives what a dump has: what was enforced then
+        # the event shows the enforced level, which the dump lacks
         labels = {ENFORCE: level["level"], f"{ENFORCE}-version": level["version"]}
         snapshot = replace(snapshot, namespaces={**snapshot.namespaces, namespace: labels})
     standard = enforced(snapshot, namespace, setup.release, maker)

@@ -29,12 +29,12 @@ Json = dict[str, object]
 
 
 class Comparison(Shown, Struct, frozen=True, kw_only=True):
-    """Two setups of the scheduler, and what the difference does to pods."""
+    """Two scheduler setups, and the effect of their difference on pods."""
 
     before: Setup
     after: Setup
     changes: tuple[Change, ...]
-    """Of the configuration."""
+    """The changes of the configuration."""
     summary: Summary
     snapshot: Snapshot
 
@@ -43,11 +43,11 @@ class Comparison(Shown, Struct, frozen=True, kw_only=True):
 
     @property
     def differences(self) -> tuple[Difference, ...]:
-        """A record per pod that differs."""
+        """A record for each pod with another outcome."""
         return self.summary.differences
 
     def records(self) -> list[dict[str, object]]:
-        """A row per pod that differs."""
+        """Return a row for each pod with another outcome."""
         return [
             {
                 "pod": one.pod,
@@ -67,7 +67,7 @@ class Comparison(Shown, Struct, frozen=True, kw_only=True):
 
 Answers = list[tuple[int, Difference | str | None]]
 Share = Callable[[Callable[[int], Answers], Sequence[PairPart]], Iterator[Answers]]
-"""Works on the parts of a comparison, in their order."""
+"""Evaluates the parts of a comparison and yields their answers in order."""
 
 
 def one_by_one(work: Callable[[int], Answers], parts: Sequence[PairPart]) -> Iterator[Answers]:
@@ -75,7 +75,7 @@ def one_by_one(work: Callable[[int], Answers], parts: Sequence[PairPart]) -> Ite
 
 
 def compare_pods(pair: Pair, rows: Sequence[int], left_out: Mapping[str, int], share: Share = one_by_one) -> Summary:
-    """The outcomes of the pods in these rows of the snapshot under one setup and the other."""
+    """Compare the outcomes of the pods in these rows of the snapshot under both setups."""
     pods = pair.snapshot.pods
     pair.prepare()
     parts = pair.parts(rows)
@@ -148,7 +148,7 @@ class ProfileDifferenceDocument(Document, frozen=True):
     after: SetupDocument
     configuration: tuple[SettingDocument, ...]
     pods: PodsDocument | None
-    """None where only the configurations were compared."""
+    """None if only the configurations were compared."""
 
 
 def difference_document(before: Setup, after: Setup, changes: Iterable[Change], summary: Summary | None) -> Json:
@@ -188,13 +188,13 @@ def pods_document(summary: Summary) -> PodsDocument:
     )
 
 
-# One question over many pods in parts: which pods a part has, and the parts' documents as one again.
+# One question about many pods, answered in parts: the pods of each part, and the merged document.
 
 T = TypeVar("T")
 PartDocument = Mapping[str, Any]
 
 KEY = "shard"
-"""Of a part's document; the whole has none."""
+"""The key in the document of a part; a complete document lacks it."""
 
 
 class Shard(Struct, frozen=True, kw_only=True):
@@ -205,7 +205,7 @@ class Shard(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """`3/8`. Raises `InputError`."""
+        """Parse `3/8`. Raises `InputError`."""
         index, slash, of = text.partition("/")
         if slash and index.isascii() and of.isascii() and index.isdigit() and of.isdigit():
             found = cls(index=int(index), of=int(of))
@@ -214,7 +214,7 @@ class Shard(Struct, frozen=True, kw_only=True):
         raise InputError(f'--shard: found "{text}", allowed is I/N, with I from 1 to N')
 
     def part(self, rows: Sequence[T]) -> Sequence[T]:
-        """Neighbours stay together, so that the parts in their order are the whole in its order."""
+        """Return the rows of this part. Adjacent rows stay together, so the parts in order give the whole in order."""
         return rows[len(rows) * (self.index - 1) // self.of : len(rows) * self.index // self.of]
 
     def mark(self, document: PartDocument) -> dict[str, Any]:
@@ -222,14 +222,14 @@ class Shard(Struct, frozen=True, kw_only=True):
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """A part's document, and the file that it is from."""
+    """The document of a part, and its file."""
 
     source: str
     document: PartDocument
 
     @property
     def shard(self) -> Shard:
-        """Raises `InputError` where the document is none of a part."""
+        """The part's position. Raises `InputError` if the document is not a part."""
         try:
             return msgspec.convert(self.document[KEY], Shard)
         except (KeyError, msgspec.ValidationError):
@@ -238,7 +238,7 @@ class Part(Struct, frozen=True, kw_only=True):
 
 
 def merged(parts: Sequence[Part]) -> dict[str, Any]:
-    """The document of the whole question, as if it had been asked in one piece. Raises `InputError`."""
+    """Merge the documents of all parts into that of the whole question. Raises `InputError`."""
     ordered = sorted(parts, key=lambda part: part.shard.index)
     _check(ordered)
     try:
@@ -261,7 +261,7 @@ def _together(ordered: Sequence[Part]) -> dict[str, Any]:
 
 
 def _check(ordered: Sequence[Part]) -> None:
-    """Every part once, of the same question."""
+    """Raise `InputError` unless each part is there once and belongs to the same question."""
     first = ordered[0]
     of = first.shard.of
     for part in ordered:
@@ -278,7 +278,7 @@ def _check(ordered: Sequence[Part]) -> None:
 
 
 def _question(part: Part) -> PartDocument:
-    """What the parts of one answer have in common."""
+    """Return the fields that all parts of an answer share."""
     return {key: part.document.get(key) for key in ("apiVersion", "kind", "before", "after", "configuration")}
 
 
@@ -290,6 +290,6 @@ def _pods(found: Sequence[PartDocument]) -> Json:
         ),
         undecided={pod: reason for one in found for pod, reason in one["undecided"].items()},
     )
-    # both cover all pods: every part reports the one, the first part the other, where all pods are decided
+    # both values are about all pods: every part has leftOut, and the first has nodes if all pods are decided
     nodes = None if whole.undecided else found[0].get("nodes")
     return {**to_json(pods_document(whole)), "leftOut": found[0]["leftOut"], "nodes": nodes}

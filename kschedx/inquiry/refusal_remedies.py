@@ -1,5 +1,7 @@
-"""Fixes for pods that the API server refuses: each is tried, by admitting the pod and putting it through a scheduling
-cycle, before it is printed."""
+"""Fixes for pods that the API server refuses.
+
+Each is tried before it is printed: the pod is admitted and goes through a scheduling cycle.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ Manifest = Mapping[str, object]
 Patch = list[dict[str, object]]
 
 USUAL = {"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "1Gi"}
-"""Requests for a container that has none, where a quota or a LimitRange wants one."""
+"""Requests for a container without any, if a quota or a LimitRange requires them."""
 
 _UNSPECIFIED = re.compile(r"failed quota: (?P<quota>\S+): must specify (?P<missing>.+)")
 _EXCEEDED = re.compile(
@@ -67,11 +69,11 @@ _OF_CLASS = {
     "value of PreemptionPolicy (": "preemptionPolicy",
     " Overhead ": "overhead",
 }
-"""Words of refusals of what a priority class or RuntimeClass sets, and the field that has to go."""
+"""Words in refusals about fields that a priority class or RuntimeClass sets, and the field to remove."""
 
 
 class Refusal(Struct, frozen=True, kw_only=True, dict=True):
-    """A pod that is not created, by what refuses it; and the trials of its fixes."""
+    """A pod that is not created because it is refused, and the trials of its fixes."""
 
     snapshot: Snapshot
     setup: Setup
@@ -81,9 +83,9 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     maker: Manifest | None = None
     made: Sequence[Manifest] = ()
     count: int = 1
-    """How many pods are missing."""
+    """The number of missing pods."""
     file: str = ""
-    """Where the manifest is from."""
+    """The file of the manifest."""
 
     @cached_property
     def _maker_name(self) -> str:
@@ -105,7 +107,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         return Change(target=target, patch=tuple(patch))
 
     def _recreated(self) -> Fix | None:
-        """A workload of which an immutable field is changed. A StatefulSet with the same selector adopts its pods."""
+        """Return the fix to recreate a workload with a changed immutable field. A StatefulSet with the same selector
+        adopts its pods."""
         if self.maker is None or self.maker.get("kind") not in MAKING_PODS:
             return None
         workload = workload_of(self.maker)
@@ -169,7 +172,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         yield self._patched(f"remove runtimeClassName {name}", [_removal("/spec/runtimeClassName")])
 
     def _within_ratio(self, resource: str, ratio: str) -> Iterator[Fix | None]:
-        """LimitRange's maxLimitRequestRatio: a lower limit, or a higher request."""
+        """Yield fixes for LimitRange's maxLimitRequestRatio: a lower limit, or a higher request."""
         lower: dict[str, dict[str, dict[str, str]]] = {}
         higher: dict[str, dict[str, dict[str, str]]] = {}
         most = parse_quantity(ratio).scaled_value(-9)
@@ -195,7 +198,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                 yield self._patched(f"{verb} {', '.join(told)}", patch)
 
     def _at_limit(self, resource: str, limit: str) -> Iterator[Fix | None]:
-        """A request above its limit: one that the template has, or the default of a LimitRange, which gives way."""
+        """Yield fixes for a request above its limit. The limit is in the template, or is a LimitRange's default, which
+        can be overridden."""
         bound = parse_quantity(limit).scaled_value(_MILLI)
         lower: dict[str, dict[str, dict[str, str]]] = {}
         higher: dict[str, dict[str, dict[str, str]]] = {}
@@ -213,7 +217,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                 yield self._patched(f"{verb} {', '.join(told)}", patch)
 
     def _of_class(self, field: str) -> Iterator[Fix | None]:
-        """A value that differs from what the pod's priority class or RuntimeClass sets."""
+        """Yield fixes for a value that differs from the one of the pod's priority class or RuntimeClass."""
         removal = _removal(f"/spec/{field}")
         same = (name for name, one in self.snapshot.priority_classes.items() if one.value == self.pod.spec.priority)
         if field == "priority" and (name := next(same, "")):
@@ -222,7 +226,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         yield self._patched(f"remove spec.{field}: admission sets it", [removal])
 
     def _scoped_quota(self, classes: Sequence[str]) -> Iterator[Fix | None]:
-        """An API server may let pods of a class only into namespaces with a quota for it (limitedResources)."""
+        """Yield fixes for limitedResources, with which an API server admits pods of a class only to namespaces with a
+        quota for it."""
         name = self.pod.spec.priority_class_name
         if name in classes:
             match = {"scopeName": "PriorityClass", "operator": "In", "values": [name]}
@@ -259,7 +264,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         return next((one for one in known if f'"{one}"' in hint), "")
 
     def _unspecified(self, quota: str, missing: str) -> Iterator[Fix | None]:
-        """`requests.cpu for: app,sidecar; limits.memory for: app`."""
+        """Yield fixes for missing requests and limits: `requests.cpu for: app,sidecar; limits.memory for: app`."""
         wanted: dict[str, dict[str, dict[str, str]]] = {}
         for part in missing.split("; "):
             resource, _, names = part.partition(" for: ")
@@ -280,7 +285,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         yield self._created(title, "v1", "LimitRange", f"{quota}-defaults", {"spec": spec})
 
     def _resources(self, wanted: Mapping[str, Mapping[str, Mapping[str, str]]]) -> tuple[Patch, list[str]]:
-        """A patch that sets amounts of containers, and `requests.cpu of app to 100m` for each."""
+        """Return a patch that sets requests and limits of containers, and `requests.cpu of container app to 100m` for
+        each."""
         patch: Patch = []
         told: list[str] = []
         for path, container in self._containers():
@@ -306,7 +312,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                     yield f"/spec/{kind}/{index}", one
 
     def _exceeded(self, found: re.Match[str]) -> Iterator[Fix | None]:
-        """The quota holds what it uses and what the missing pods request, no more."""
+        """Yield fixes for an exceeded quota: it is raised to its usage plus the requests of the missing pods."""
         name = found["quota"]
         requested, used, limited = (_amounts(found[key]) for key in ("requested", "used", "limited"))
         hard = {
@@ -349,13 +355,13 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def _has_all_replicas(self) -> bool:
-        """The missing pods are those that a rollout adds."""
+        """Whether the workload already has all replicas, so that the missing pods are those that a rollout adds."""
         assert self.maker is not None
         members = Owners(self.snapshot).members(self.snapshot.pods, workload_of(self.maker))
         return len(members) >= wanted_replicas(self.maker)
 
     def _bounded(self, found: re.Match[str]) -> Iterator[Fix | None]:
-        """A LimitRange's maximum or minimum."""
+        """Yield fixes for a LimitRange's maximum or minimum."""
         resource, bound = found["resource"], found["bound"]
         is_most = found["rule"] == "maximum"
         containers = [*self._containers()]
@@ -433,7 +439,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         return self._tried(title, (Change(target=target, create=manifest),), snapshot=snapshot, commands=commands)
 
     def _patched(self, title: str, patch: Patch) -> Fix | None:
-        """A change of the pod, or of the template that it is created from."""
+        """Try a change of the pod, or of the template from which it is created."""
         target = Target(
             api_version="v1", kind="Pod", namespace=self.pod.metadata.namespace, name=self.pod.metadata.name
         )
@@ -453,7 +459,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         commands: tuple[str, ...] = (),
         apply: tuple[Change, ...] = (),
     ) -> Fix | None:
-        """None where the API server refuses the pod as before."""
+        """Return the fix with the pod's answer after it; None if the API server still refuses the pod."""
         try:
             subject = admitted(
                 snapshot or self.snapshot, manifest or self.manifest, self.setup, made=self.made, maker=self.maker
@@ -492,7 +498,7 @@ def made_fix(
 
 
 def _policies(message: str, snapshot: Snapshot) -> Iterator[Fix]:
-    """Who refuses pods by rules that no snapshot has."""
+    """Yield untried fixes for refusals by rules that no snapshot contains."""
     if found := _DEAD_WEBHOOK.search(message):
         service = f": service {found['namespace']}/{found['service']}" if found["service"] else ""
         down = _not_ready(snapshot, found["namespace"]) if found["service"] else ()
@@ -510,7 +516,7 @@ def _policies(message: str, snapshot: Snapshot) -> Iterator[Fix]:
 
 
 def _not_ready(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:
-    """Pods of a namespace that no Service sends requests to."""
+    """Return the pods of a namespace that are not ready, so that no Service sends requests to them."""
     pods = snapshot.pods
     rows = pods.namespaces.where(lambda name: name == namespace).nonzero()[0].tolist()
     ended = ("Succeeded", "Failed")
@@ -518,7 +524,7 @@ def _not_ready(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:
 
 
 _MILLI = -3
-"""Thousandths: petabytes of them are an int64."""
+"""The scale of milli-units: an int64 can hold petabytes of them."""
 
 
 def _like(sample: Quantity, thousandths: int) -> str:
@@ -534,11 +540,11 @@ def _removal(path: str) -> dict[str, object]:
 
 
 def _amounts(text: str) -> dict[str, str]:
-    """`pods=1,requests.cpu=500m`."""
+    """Parse `pods=1,requests.cpu=500m`."""
     return dict(part.split("=", 1) for part in text.split(",") if "=" in part)
 
 
 def _sum(used: str, each: str, count: int) -> str:
-    """In the unit that the larger of both is written in."""
+    """Return `used` plus `count` times `each`, in the format of `used`, or of `each` if `used` is 0."""
     one, other = parse_quantity(used), parse_quantity(each)
     return _like(one if one.mantissa else other, one.scaled_value(_MILLI) + count * other.scaled_value(_MILLI))

@@ -1,6 +1,6 @@
-"""Room that an autoscaler makes, as the first fixes of an answer: a node that is on its way, or a limit to raise.
+"""Fixes by an autoscaler, which are the first fixes of an answer: a node that is being added, or a limit to raise.
 
-Each was tried in a loop of the autoscaler; changes of the pod stay with what the autoscaler says.
+Each was tried in a loop of the autoscaler. Its other changes of the pod are reported with the autoscaler's decision.
 """
 
 from __future__ import annotations
@@ -41,30 +41,32 @@ _NO_CAPACITY = re.compile(r"insufficient ?capacity|UnfulfillableCapacity|ZonalAl
 
 _OF_QUOTA = re.compile(r"quota|limit ?exceeded", re.IGNORECASE)
 _CLUSTER_LIMIT = re.compile(r"max cluster (?P<resource>\S+) limit reached")
-"""MaxResourceLimitReached, of cluster-autoscaler's core/scaleup/orchestrator/skippedreasons.go."""
+"""MaxResourceLimitReached. Upstream: cluster-autoscaler's core/scaleup/orchestrator/skippedreasons.go."""
 _LIMITS = {"cpu": "--cores-total", "memory": "--memory-total"}
 
 
 def makes_room(remedy: AutoscalerRemedy | KarpenterRemedy) -> bool:
-    """A larger group or pool, or a pod that the autoscaler looks at: it comes before other changes of the pod."""
+    """Return whether the remedy comes before other changes of the pod: a larger group or NodePool, or a correction of
+    the pod."""
     return remedy.step.kind in (StepKind.ROOM, StepKind.CORRECTION)
 
 
 class NodeTrial(Struct, frozen=True, kw_only=True):
-    """kube-scheduler tried on the node that an autoscaler adds for a pod."""
+    """Tries kube-scheduler on the node that an autoscaler adds for a pod."""
 
     scheduler: Scheduler
     cycle: Cycle
     owner: Owner | None
     is_stored: bool
-    """The cluster has the pod."""
+    """Whether the cluster has the pod."""
     autoscaler: str
     explain: Callable[[Cycle, Scheduler], Explanation]
 
     def fix(
         self, title: str, node: Node | None, pod: Pod | None = None, *, group: Group | None = Group.CAPACITY
     ) -> Fix:
-        """Not tried where the node is not known, or where the pod, which is then like `pod`, may not fit it."""
+        """Return the fix, tried with the changed `pod`, if there is one. It is untried if the node is unknown, or if
+        the pod may not fit the node."""
         own = self.cycle.pod
         tried = None
         if node is not None:
@@ -83,7 +85,7 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
 def autoscaler_fixes(
     trial: NodeTrial, scaling: PodScaling, remedies: Iterable[AutoscalerRemedy], event: ScaleUpEvent | None = None
 ) -> Iterator[Fix]:
-    """`event` is what the cluster's autoscaler itself reports about the pod."""
+    """Yield the fixes by cluster-autoscaler. `event` is the event of the cluster's own autoscaler about the pod."""
     if scaling.choice is not None and not scaling.choice.error:
         for one in scaling.choice.resizes[:1]:
             adds = f"it adds nodes to node group {one.group} ({one.before} → {one.after})"
@@ -107,7 +109,7 @@ def autoscaler_fixes(
 
 
 def upcoming_group(scaling: PodScaling) -> str:
-    """Of a node that the cloud is starting; empty where the pod waits for none."""
+    """Return the group of the starting node for which the pod waits; empty if there is none."""
     found = _UPCOMING.fullmatch(scaling.pod.node) if scaling.pod.is_on_upcoming else None
     return "" if found is None else found["group"]
 
@@ -129,7 +131,7 @@ def karpenter_fixes(
 
 
 def _claims_under_way(trial: NodeTrial, karpenter: Karpenter, found: PodProvisioning) -> Iterator[Fix]:
-    """By what the NodeClaims say of themselves that the pod waits for."""
+    """Yield fixes according to the conditions of the NodeClaims for which the pod waits."""
     is_waiting = found.looked.outcome is PodEligibility.WAITING
     names = karpenter.cluster.not_launched if is_waiting else (found.existing,) if found.is_claim else ()
     for claim in karpenter.snapshot.of(NodeClaim):
@@ -149,7 +151,7 @@ def _claims_under_way(trial: NodeTrial, karpenter: Karpenter, found: PodProvisio
 
 
 def _repaired_pools(karpenter: Karpenter, found: PodProvisioning, pod: Pod) -> Iterator[Fix]:
-    """NodePools that are not ready, and would help if they were."""
+    """Yield repairs of NodePools that are not ready, but would help if they were."""
     from kschedx.render.words.karpenter import skipped_pool_text
 
     for one in karpenter.skipped if not found.pool and not found.existing else ():
@@ -167,7 +169,7 @@ def _repaired_pools(karpenter: Karpenter, found: PodProvisioning, pod: Pod) -> I
 
 
 def reported_fixes(event: ScaleUpEvent) -> Iterator[Fix]:
-    """By the autoscaler's own event, where the cluster's objects do not show its groups."""
+    """Yield fixes according to the autoscaler's own event, if the cluster's objects do not show its groups."""
     if event.reason == "TriggeredScaleUp":
         yield _fix("wait for cluster-autoscaler: it reports that it adds a node for the pod")
     elif event.reason == FAILED_SCALE_UP:
@@ -190,5 +192,5 @@ def autoscaler_repair(down: ComponentDown) -> Fix:
 
 
 def _fix(title: str, *commands: str, group: Group | None = Group.CAPACITY) -> Fix:
-    """The cluster has no such node yet on which the pod could be tried."""
+    """Return an untried fix: the cluster has no such node yet on which the pod could be tried."""
     return Fix.untried(title, of_group=group, commands=commands)

@@ -1,4 +1,4 @@
-"""The object in question, by its name: a pod, or a workload for the pod that it would create."""
+"""The object in question, by its name: a pod, or a workload, which stands for the next pod that it would create."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kschedx.controllers.workloads import Workload
 
 NODE_NAMES = ("node", "nodes", "no")
-"""What kubectl calls a node."""
+"""kubectl's names for a node."""
 
 
 class _Owned(Struct, frozen=True):
@@ -45,33 +45,33 @@ class _Owned(Struct, frozen=True):
 
 
 _ALIKE = ("Deployment", "ReplicaSet", "ReplicationController", "Job")
-"""Kinds whose pods differ in nothing but their names."""
+"""Kinds whose pods differ only in their names."""
 
 
 FILE_ENDINGS = (".yaml", ".yml", ".json")
 
 
 def is_file(target: str) -> bool:
-    """Whether manifests are meant: standard input, what looks like a file, and what exists. `deploy/web` is an object,
-    whatever the folder holds; `./deploy/web` is a file."""
+    """Return whether the target names manifests: standard input, an existing file, or a name that looks like one.
+    `deploy/web` is an object even if there is such a file; `./deploy/web` is a file."""
     if target == "-" or target.endswith(FILE_ENDINGS):
         return True
     return not is_object(target) and Path(target).exists()
 
 
 def is_object(target: str) -> bool:
-    """Whether it has the form of `deploy/NAME`, `node/NAME` or `NAMESPACE/deploy/NAME`."""
+    """Return whether it has the form `deploy/NAME`, `node/NAME`, or `NAMESPACE/deploy/NAME`."""
     return bool(named_node(target)) or _referred(target, "") is not None
 
 
 def named_node(target: str) -> str:
-    """The name in `node/NAME`; empty for anything else."""
+    """Return the name in `node/NAME`; empty for anything else."""
     kind, _, name = target.partition("/")
     return name if kind.lower() in NODE_NAMES else ""
 
 
 def named_namespace(snapshot: Snapshot, target: str) -> str:
-    """The name in `ns/NAME`; empty for anything else. Raises `InputError` for one that is not there."""
+    """Return the name in `ns/NAME`; empty for anything else. Raises `InputError` if the namespace does not exist."""
     kind, _, name = target.partition("/")
     known = {*snapshot.namespaces, *snapshot.pods.namespaces.values}
     if kind.lower() not in ("ns", "namespace", "namespaces") or kind in known or "/" in name:
@@ -84,10 +84,10 @@ def named_namespace(snapshot: Snapshot, target: str) -> str:
 def find_target(
     snapshot: Snapshot, target: str, namespace: str | None, *, default_namespace: str = "default"
 ) -> Pod | Written:
-    """What the cluster has under `pod/NAME`, `deploy/NAME`, `NAMESPACE/deploy/NAME`, or the bare name of a pod.
+    """Return the cluster's object for `pod/NAME`, `deploy/NAME`, `NAMESPACE/deploy/NAME`, or the bare name of a pod.
 
-    Of a workload that the snapshot does not hold, one of its pods is found. Raises `InputError` for what does not
-    exist, with the nearest name.
+    If the snapshot lacks the workload, return one of its pods. Raises `InputError` with the nearest name if the object
+    does not exist.
     """
     referred = _referred(target, namespace or default_namespace)
     if referred is not None:
@@ -96,13 +96,13 @@ def find_target(
 
 
 def referred_kind(target: str) -> str | None:
-    """The kind in `pod/NAME`, `deploy/NAME` or `NAMESPACE/deploy/NAME`; None for anything else."""
+    """Return the kind in `pod/NAME`, `deploy/NAME`, or `NAMESPACE/deploy/NAME`; None for anything else."""
     referred = _referred(target, "")
     return None if referred is None else referred[0]
 
 
 def _referred(target: str, namespace: str) -> tuple[str, str, str] | None:
-    """The kind, the namespace and the name in the same."""
+    """Return the kind, namespace, and name in `pod/NAME`, `deploy/NAME`, or `NAMESPACE/deploy/NAME`."""
     *space, kind, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
     known = SHORT_NAMES.get(kind.lower().partition(".")[0])
     if known is None or target.startswith(("/", ".", "~")):
@@ -137,7 +137,8 @@ def _named(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Pod | Wr
 
 
 def _only_one_of(snapshot: Snapshot, name: str, namespace: str) -> int | None:
-    """The row of the one pod whose name goes on after `name-`, as those of workloads do. `InputError` for several."""
+    """Return the row of the only pod whose name starts with `name-`, like the names of a workload's pods. Raises
+    `InputError` if there are several."""
     pods = snapshot.pods
     rows = [
         row
@@ -152,7 +153,8 @@ def _only_one_of(snapshot: Snapshot, name: str, namespace: str) -> int | None:
 
 
 def _one_of_its_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Pod | None:
-    """The first pending pod of a workload that is known by its pods alone; if its pods are identical, or its last."""
+    """Return a pod of a workload that only its pods show: the first pending one if its pods are identical, otherwise
+    its last."""
     from kschedx.controllers.workloads import Owners, Workload
 
     rows = Owners(snapshot).members(snapshot.pods, Workload(kind, namespace, name))
@@ -162,7 +164,7 @@ def _one_of_its_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -
 
 
 def _its_pods(snapshot: Snapshot, name: str, namespace: str) -> str:
-    """The pods that a workload seems to have in a dump that does not hold it."""
+    """Return the text about pods that a workload seems to have in a dump without the workload."""
     pods = snapshot.pods
     named = [other for row, other in enumerate(pods.names) if pods.namespaces[row] == namespace]
     found = [f"pod/{other}" for other in named if other.startswith(f"{name}-")]
@@ -170,7 +172,7 @@ def _its_pods(snapshot: Snapshot, name: str, namespace: str) -> str:
 
 
 def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
-    """Another namespace that has a pod of this name, or the nearest name in this one."""
+    """Return the text about another namespace with a pod of this name, or the nearest name in this one."""
     pods = snapshot.pods
     elsewhere = next((pods.namespaces[row] for row, other in enumerate(pods.names) if other == name), None)
     if elsewhere is not None:
@@ -188,7 +190,8 @@ def _nearest_namespace(snapshot: Snapshot, namespace: str) -> str:
 
 
 def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> Written | None:
-    """A pod of `jobset/NAME` or `workload/NAME` that Kueue suspends: of its first pod set, behind Kueue's gate."""
+    """Return a pod of `jobset/NAME` or `workload/NAME` that Kueue suspends: one of the first pod set, with Kueue's
+    scheduling gate."""
     *space, word, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
     namespace, word = space[0] if space else namespace, word.lower().partition(".")[0]
     for one in snapshot.of(kueue.Workload):
@@ -199,7 +202,7 @@ def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> Written |
             continue
         pod_set = one.spec.pod_sets[0]
         owners = one.metadata.owner_references
-        belonging = {} if owners else {kueue.GROUP_LABEL: one.metadata.name}  # by what the pod is known to be of it
+        belonging = {} if owners else {kueue.GROUP_LABEL: one.metadata.name}  # labels that mark its pods
         metadata = replace(
             pod_set.template.metadata,
             name=f"{owners[0].name if owners else one.metadata.name}-{pod_set.name}",
@@ -215,7 +218,7 @@ def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> Written |
 
 
 def _scaled_by(snapshot: Snapshot, target: str, namespace: str) -> Pod | Written | None:
-    """What `hpa/NAME` or `scaledobject/NAME` scales."""
+    """Return the object that `hpa/NAME` or `scaledobject/NAME` scales."""
     *space, word, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
     namespace, word = space[0] if space else namespace, word.lower().partition(".")[0]
     every: list[HorizontalPodAutoscaler | ScaledObject] = [*snapshot.of(HorizontalPodAutoscaler)]
@@ -227,8 +230,8 @@ def _scaled_by(snapshot: Snapshot, target: str, namespace: str) -> Pod | Written
 
 
 def _of_custom_resource(snapshot: Snapshot, target: str, namespace: str) -> Pod | None:
-    """A pod that `jobset/NAME` or `lws/NAME` owns, directly or through a workload: the first that is pending, else the
-    last."""
+    """Return a pod that `jobset/NAME` or `lws/NAME` owns, directly or through a workload: the first pending one, else
+    the last."""
     *space, word, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
     namespace, word = space[0] if space else namespace, word.lower().partition(".")[0]
     pods = snapshot.pods
@@ -264,16 +267,17 @@ _CALLED = {
     "Elasticsearch": ("es",),
     "CloneSet": ("clone",),
 }
-"""Short names of the CustomResourceDefinitions that are not the kind's capitals."""
+"""Short names of the CustomResourceDefinitions that are not the kind's capital letters."""
 
 
 def _words_for(kind: str) -> tuple[str, ...]:
-    """What people call a resource: `leaderworkerset`, `leaderworkersets`, `lws`."""
+    """Return the usual names of a resource: `leaderworkerset`, `leaderworkersets`, `lws`."""
     return kind.lower(), f"{kind.lower()}s", "".join(filter(str.isupper, kind)).lower(), *_CALLED.get(kind, ())
 
 
 def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Pod | Written:
-    """`web-0` or `shop/web-0`, as a shorthand for `pod/web-0`; `jobset/big` with pods, or that Kueue holds."""
+    """Return the object for `web-0` or `shop/web-0`, short for `pod/web-0`, or for `jobset/big`, if it has pods or
+    Kueue holds it."""
     space, slash, name = target.partition("/")
     key = target if slash else f"{namespace}/{target}"
     row = snapshot.pods.rows.get(key)
@@ -296,7 +300,8 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Pod | Writ
 
 
 def asked_about(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Collection[str]:
-    """Pods, `namespace/name`, that are named, or whose workload is; what is not there is none."""
+    """Return the pods, `namespace/name`, that are named or whose workload is; a workload that does not exist has
+    none."""
     from kschedx.controllers.workloads import Owners, Workload
 
     found: set[str] = set()
@@ -315,7 +320,7 @@ def asked_about(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Col
 
 
 def workloads_asked_about(names: Sequence[str], namespace: str) -> Collection[Workload]:
-    """Workloads that are named, whether they are there or not."""
+    """Return the named workloads, whether they exist or not."""
     from kschedx.controllers.workloads import Workload
 
     named = (_referred(name, namespace) for name in names)
@@ -323,29 +328,29 @@ def workloads_asked_about(names: Sequence[str], namespace: str) -> Collection[Wo
 
 
 def node_names(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[str, ...]:
-    """The nodes named with --node. Raises `InputError` for one that is not there."""
+    """Return the nodes named with --node. Raises `InputError` if one does not exist."""
     for name in wanted:
         if name not in snapshot.cluster.index:
             raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, snapshot.cluster.index))
     return tuple(dict.fromkeys(wanted))
 
 
-# What a program asks about, by name or as a manifest.
+# The subject of a question by a program: a name or a manifest.
 
 
 class NewPod(Struct, frozen=True, kw_only=True):
-    """What a program asks about."""
+    """The pod in question and its workload."""
 
     subject: Subject
     workload: Manifest | None = None
-    """What makes the pod, where that was given."""
+    """The workload that creates the pod, if that was given."""
 
 
 def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -> NewPod:
-    """What the command line takes by name (`shop/web-0`, `deploy/web`, `shop/deploy/web`), the pod of a manifest, or
-    the next one of a workload's template.
+    """Return the pod for a name (`shop/web-0`, `deploy/web`, `shop/deploy/web`) or a manifest; for a workload, the next
+    pod of its template.
 
-    Raises `InputError` for what makes no pods, or several kinds of them, and as `admitted`.
+    Raises `InputError` for objects that create no pods or pods of several templates, and the errors of `admitted`.
     """
     if isinstance(pod, str):
         if pod in snapshot.pods.rows or f"default/{pod}" in snapshot.pods.rows:

@@ -1,5 +1,5 @@
 """Why the pods of a workload do not reach kube-scheduler: suspended, paused, scaled to zero, waiting for an earlier
-ordinal, refused, or left out of the dump."""
+ordinal, refused, or missing in the dump."""
 
 from __future__ import annotations
 
@@ -83,13 +83,14 @@ class _Labeled(Struct, frozen=True):
 
 
 def state_of(snapshot: Snapshot, manifest: Manifest, *, is_stored: bool) -> Lifecycle | None:
-    """Why a workload creates no pods or, where all of its pods have nodes, no others; None where it does."""
+    """Return why a workload creates no pods or, if all of its pods have nodes, no further pods; None if it creates
+    pods."""
     return workload_lifecycle(snapshot, manifest) or (_held(snapshot, manifest) if is_stored else None)
 
 
 def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:
-    """Why a workload creates no pods, or no more; None where its pods are created. `snapshot` is the cluster without
-    the manifest, if that is not applied yet."""
+    """Return why a workload creates no pods, or no more; None if its pods are created. `snapshot` is the cluster
+    without the manifest, if that is not applied yet."""
     workload, metadata = workload_of(manifest), map_at(manifest, "metadata")
     subject = workload.reference
     if deleted := metadata.get("deletionTimestamp"):
@@ -118,7 +119,7 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
 
 
 def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> PodsLeftOut | None:
-    """Of a stored workload with pods, in a dump without any."""
+    """Return the state of a stored workload with pods, if the dump contains none of them."""
     status = map_at(manifest, "status")
     counts = [count for key in ("replicas", "active") if isinstance(count := status.get(key), int)]
     is_stored = (workload.kind, workload.namespace, workload.name) in snapshot.workloads
@@ -128,12 +129,12 @@ def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Pod
 
 
 def creates_no_pods(snapshot: Snapshot, manifest: Manifest) -> bool:
-    """Whether the controller of a workload leaves its pods as they are, whatever its manifest says."""
+    """Return whether the controller of a workload leaves its pods as they are, whatever its manifest specifies."""
     match workload_lifecycle(snapshot, manifest):
         case NamespaceTerminating() | BeingDeleted() | Finished() | Failed():
             return True
         case Suspended(kind=kind):
-            return kind != "Job"  # whose controller deletes the pods that are there
+            return kind != "Job"  # its controller deletes the existing pods
         case _:
             return False
 
@@ -155,12 +156,13 @@ def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> 
 
 
 _REJECTED = re.compile(r"Pod was rejected|(?:TopologyAffinity|SMTAlignment|UnexpectedAdmission)Error|OutOf")
-"""How the status of a pod begins that its kubelet fails before it starts (pkg/kubelet/lifecycle/predicate.go)."""
+"""The first words in the status of a pod that its kubelet fails before it starts
+(pkg/kubelet/lifecycle/predicate.go)."""
 
 
 def rejected_pods(snapshot: Snapshot) -> Mapping[tuple[str, str, str], Sequence[int]]:
-    """The rows of pods that a kubelet has failed before they started, by the kind, namespace and name of their
-    controllers; found once for a snapshot."""
+    """Return the rows of pods that a kubelet failed before they started, by the kind, namespace, and name of their
+    controllers. They are computed once for a snapshot."""
     found: dict[tuple[str, str, str], list[int]] | None = vars(snapshot).get("_rejected_pods")
     if found is not None:
         return found
@@ -174,7 +176,8 @@ def rejected_pods(snapshot: Snapshot) -> Mapping[tuple[str, str, str], Sequence[
 
 
 def _rejected(snapshot: Snapshot, workload: Workload) -> RejectedByKubelet | None:
-    """Of a Job without an active pod, or a workload of which a ReplicaSet lacks pods, where kubelets failed some."""
+    """Return the state of a Job without an active pod, or of a workload with a ReplicaSet that lacks pods, if kubelets
+    failed some of its pods."""
     by_owner, own = rejected_pods(snapshot), (workload.kind, workload.namespace, workload.name)
     if not by_owner:
         return None
@@ -198,8 +201,9 @@ def _rejected(snapshot: Snapshot, workload: Workload) -> RejectedByKubelet | Non
 
 
 def _scaled_to_zero(snapshot: Snapshot, workload: Workload) -> ScaledToZero:
-    """With the autoscaler that keeps it there. A HorizontalPodAutoscaler with minReplicas from 1 on does nothing about
-    a workload at zero (pkg/controller/podautoscaler/horizontal.go)."""
+    """Return the state of a workload at zero replicas, with the autoscaler that keeps it there. A
+    HorizontalPodAutoscaler with minReplicas of at least 1 ignores a workload at zero
+    (pkg/controller/podautoscaler/horizontal.go)."""
     found = ScaledToZero(subject=workload.reference, field="spec.replicas")
     for keda in snapshot.of(ScaledObject):
         unready = keda.status.condition("Ready", "False")
@@ -224,7 +228,8 @@ def _scaled_to_zero(snapshot: Snapshot, workload: Workload) -> ScaledToZero:
 
 
 def rescaled(snapshot: Snapshot, workload: Workload, replicas: int) -> str:
-    """What a HorizontalPodAutoscaler does about a workload that is scaled past its bounds; empty where it leaves it."""
+    """Return what a HorizontalPodAutoscaler does if a workload is scaled beyond its bounds; empty if it does
+    nothing."""
     for hpa in snapshot.of(HorizontalPodAutoscaler):
         least, most = 1 if hpa.spec.min_replicas is None else hpa.spec.min_replicas, hpa.spec.max_replicas
         if not replicas or most is None or not _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload):
@@ -237,7 +242,8 @@ def rescaled(snapshot: Snapshot, workload: Workload, replicas: int) -> str:
 
 
 def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
-    """That a workload whose pods have no names of their own has as many as it wants, all of them on nodes."""
+    """Return a note that a workload has all of its replicas, and that all of them have nodes. It is empty for workloads
+    whose pods have names of their own."""
     rows, pods = _rows(snapshot, workload_of(manifest)), snapshot.pods
     is_short = len(rows) < wanted_replicas(manifest) or any(not pods.node_names[row] for row in rows)
     if is_short or not rows or manifest.get("kind") not in ("Deployment", "ReplicaSet", "ReplicationController"):
@@ -252,7 +258,7 @@ def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
 
 
 def _held(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:
-    """Why a workload whose pods all have nodes gets no other pods, or no more."""
+    """Return why a workload whose pods all have nodes gets no further pods."""
     workload = workload_of(manifest)
     rows, pods = _rows(snapshot, workload), snapshot.pods
     if not rows or len(rows) < wanted_replicas(manifest) or any(not pods.node_names[row] for row in rows):
@@ -265,7 +271,8 @@ def _held(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:
 
 
 def _update_held(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> UpdateHeld | None:
-    """Of a StatefulSet with a newer revision than its pods, which its strategy does not roll out to them."""
+    """Return the state of a StatefulSet with a newer revision that its update strategy does not roll out to its
+    pods."""
     if manifest.get("kind") != "StatefulSet":
         return None
     found, pods = _converted(manifest, OfStatefulSet), snapshot.pods
@@ -284,7 +291,7 @@ def _scales(target: ScaleTarget, namespace: str, workload: Workload) -> bool:
 
 
 def _not_scaled(snapshot: Snapshot, workload: Workload, replicas: int) -> NotScaled | None:
-    """By the conditions of the autoscalers that scale the workload."""
+    """Return the state according to the conditions of the autoscalers that scale the workload."""
     found = NotScaled(subject=workload.reference, replicas=replicas, autoscaler="", why="")
     for hpa in snapshot.of(HorizontalPodAutoscaler):
         if not _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload):
@@ -305,7 +312,7 @@ def _not_scaled(snapshot: Snapshot, workload: Workload, replicas: int) -> NotSca
 
 
 def deadline_exceeded(manifest: Manifest) -> str:
-    """The message of a Deployment's condition that its rollout makes no progress; empty where it has none."""
+    """Return the message of a Deployment's condition that its rollout makes no progress; empty if there is none."""
     if manifest.get("kind") != "Deployment":
         return ""
     conditions = _converted(manifest, ReplicasController).status.conditions
@@ -314,7 +321,8 @@ def deadline_exceeded(manifest: Manifest) -> str:
 
 
 def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> RolloutStalled | None:
-    """Of a Deployment whose rollout exceeded its progress deadline, or waits for new pods beside old ones."""
+    """Return the state of a Deployment whose rollout exceeded its progress deadline, or waits for new pods while old
+    ones run."""
     if manifest.get("kind") != "Deployment":
         return None
     message, workload, pods = deadline_exceeded(manifest), workload_of(manifest), snapshot.pods
@@ -334,7 +342,7 @@ def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]
 
 
 def unready_reason(snapshot: Snapshot, pod: Pod) -> str:
-    """Why a running pod is not ready; empty for one that is, or whose status does not say."""
+    """Return why a running pod is not ready; empty if it is ready, or if its status gives no reason."""
     unready = next((one for one in pod.status.conditions if one.type == "Ready" and one.status != "True"), None)
     return "" if unready is None else _warning(snapshot, pod) or unready.message or unready.reason
 
@@ -346,7 +354,8 @@ def _unready_text(snapshot: Snapshot, pod: Pod) -> str:
 
 
 def _replica_failure(snapshot: Snapshot, workload: Workload, controller: ReplicasController) -> Lifecycle | None:
-    """What the ReplicaFailure condition says of a workload that lacks pods: it outlives the events."""
+    """Return the state according to the ReplicaFailure condition of a workload that lacks pods. The condition outlives
+    the events."""
     rows = _rows(snapshot, workload)
     replicas = 1 if controller.spec.replicas is None else controller.spec.replicas
     made = _failure(controller.status.conditions) if len(rows) < replicas else None
@@ -357,7 +366,7 @@ def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Replica
             wanted = replica_set.spec.replicas or 0
             if len([row for row in rows if _owned_by(snapshot, row, metadata.name)]) < wanted:
                 made = _failure(replica_set.status.conditions)
-            if made is not None:  # of a rollout that adds a pod too, though the old ones are as many as wanted
+            if made is not None:  # also for a pod that a rollout adds, although there are enough old pods
                 source = f"condition ReplicaFailure of ReplicaSet {metadata.namespace}/{metadata.name}"
                 break
     if made is None:
@@ -370,7 +379,7 @@ def _owned_by(snapshot: Snapshot, row: int, name: str) -> bool:
 
 
 def replica_sets_of(snapshot: Snapshot, workload: Workload) -> Iterator[tuple[ObjectMeta, bytes]]:
-    """The stored ReplicaSets of a Deployment."""
+    """Yield the stored ReplicaSets of a Deployment."""
     for (kind, namespace, _), raw in snapshot.workloads.items():
         if (kind, namespace, workload.kind) == ("ReplicaSet", workload.namespace, "Deployment"):
             metadata = msgspec.json.decode(raw, type=_Labeled).metadata
@@ -409,8 +418,8 @@ _IN_TERMINATING = re.compile(r"unable to create new content in namespace (\S+) b
 
 
 def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
-    """The StatefulSet controller creates pods in order, each once those before it are ready (monotonic mode of
-    pkg/controller/statefulset/stateful_set_control.go)."""
+    """Return the state of a StatefulSet. Its controller creates each pod once the pods before it are ready (monotonic
+    mode of pkg/controller/statefulset/stateful_set_control.go)."""
     spec, subject = _converted(manifest, OfStatefulSet).spec, workload.reference
     if spec.replicas == 0:
         return _scaled_to_zero(snapshot, workload)
@@ -426,7 +435,7 @@ def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest)
         if is_ready(pod):
             continue
         if not pod.spec.node_name and not pod.metadata.deletion_timestamp:
-            return None  # the predecessor's own question
+            return None  # a question about the predecessor itself
         waiting = waiting_container(pod)
         return WaitingForOrdinal(
             subject=subject,
@@ -452,9 +461,10 @@ def _rows(snapshot: Snapshot, workload: Workload) -> list[int]:
 
 
 JOB_CONTROLLER = "kubernetes.io/job-controller"
-"""In spec.managedBy, the controller of Kubernetes itself (pkg/controller/job/job_controller.go)."""
+"""The value of spec.managedBy for Kubernetes' own controller (pkg/controller/job/job_controller.go)."""
 _SUSPENDED = (("spec", "suspend"), ("spec", "runPolicy", "suspend"))
-"""Where the custom resources of batch work say that they create no pods: JobSet, RayJob, Workflow; Kubeflow's."""
+"""The fields with which custom resources of batch work create no pods: those of JobSet, RayJob, and Workflow, and that
+of Kubeflow."""
 
 
 def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
@@ -517,7 +527,7 @@ def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> 
 
 
 def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: str) -> Suspended:
-    """A Job that Kueue keeps suspended, with what it waits for."""
+    """Return the state of a Job that Kueue keeps suspended, with the reason."""
     owner = (workload.kind, workload.name)
     found = [
         one
@@ -550,8 +560,12 @@ def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: 
 
 
 def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
-    """The pod of a workload that has all its pods scheduled, of which one cannot start or cannot go, and a pod of a
-    DaemonSet that waits beside its predecessor; None where pods are missing or unscheduled, or all of them run."""
+    """Return the pod that keeps a workload from being complete, although all of its pods have nodes: one that cannot
+    start or terminate.
+
+    For a DaemonSet, it may be a pending pod that waits for the old pod on its node. Return None if pods are missing or
+    unscheduled, or if all of them run.
+    """
     workload = workload_of(manifest)
     if workload.kind in ("CronJob", "Job"):
         wanted = 1
@@ -570,13 +584,14 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
 
 
 def _beside_its_predecessor(pods: PodTable, rows: Sequence[int]) -> int | None:
-    """A pending pod of a DaemonSet's rollout with maxSurge, on whose node the old pod runs."""
+    """Return the row of a pending pod of a DaemonSet's rollout with maxSurge whose node still runs the old pod."""
     taken = {pods.node_names[row] for row in rows}
     return next((row for row in rows if not pods.node_names[row] and pinned_to(pods.specs[row]) in taken), None)
 
 
 def _converted(manifest: Manifest, record: type[R]) -> R:
-    """The part of a manifest that a controller reads; what is of another type was refused before."""
+    """Return the part of a manifest that a controller reads. Manifests with fields of another type were refused
+    before."""
     try:
         return msgspec.convert(manifest, record)
     except msgspec.ValidationError:

@@ -1,6 +1,7 @@
-"""Replicas whose template names their node: kube-scheduler never sees them, and the kubelet takes what it has room for.
+"""The pods of workloads in a question: those that a kubelet admits, and those that are placed in a queue.
 
-What it refuses stays as a Failed pod, and its controller makes another one in its place. Upstream: canAdmitPod in
+kube-scheduler never sees replicas whose template names their node: the kubelet admits those for which it has resources.
+A rejected one stays as a Failed pod, and its controller creates another one instead. Upstream: canAdmitPod in
 pkg/kubelet/kubelet.go.
 """
 
@@ -54,19 +55,17 @@ Explain = Callable[[Subject], Explanation]
 
 
 class KubeletAdmission(Struct, frozen=True, kw_only=True):
-    """The outcome of the replicas that a workload lacks."""
+    """The outcome of the replicas that a workload lacks, on the node that their template names."""
 
     explanation: Explanation
-    """Of the first that the kubelet refuses, else of the last."""
+    """The answer about the first pod that the kubelet rejects, else about the last one."""
     pods: tuple[Pod, ...]
-    """Those that it takes."""
+    """The pods that the kubelet admits."""
 
 
 def admit_by_kubelet(subject: Subject, manifest: Manifest, explain: Explain) -> KubeletAdmission:
-    """How many of the replicas the kubelet of their node takes, one after the other, as far as that is sure.
-
-    What is there of the workload already, wherever it is, stays.
-    """
+    """Return how many of the replicas the kubelet of their node admits, one after the other, as far as that is certain.
+    Existing pods of the workload stay, on whatever node they are."""
     workload = workloads.workload_of(manifest)
     running = len(Owners(subject.snapshot).members(subject.snapshot.pods, workload))
     wanted = workloads.wanted_replicas(manifest, workloads.stored_manifest(subject.snapshot, workload))
@@ -84,7 +83,7 @@ def admit_by_kubelet(subject: Subject, manifest: Manifest, explain: Explain) -> 
     if len(made) == 1 or node not in snapshot.cluster.index:
         alone = explain(subject)
         return KubeletAdmission(explanation=alone, pods=tuple(made) if alone.becomes is Outcome.SCHEDULED else ())
-    number = bisect_left(range(len(made)), True, key=is_refused)  # each leaves less room than there was
+    number = bisect_left(range(len(made)), True, key=is_refused)  # each pod leaves less for the next
     replicas = Replicas(
         workload=workload.reference,
         wanted=wanted,
@@ -97,11 +96,11 @@ def admit_by_kubelet(subject: Subject, manifest: Manifest, explain: Explain) -> 
     return KubeletAdmission(explanation=replace(story, replicas=replicas), pods=tuple(made[:number]))
 
 
-# Pods that wait, each as it fares after those before it in the queue.
+# Pending pods, each with its outcome after the pods before it in the queue.
 
 
 class QueueOutcome:
-    """A queue that has run, to be asked about its pods by `namespace/name`."""
+    """The outcome of a queue, by pod (`namespace/name`)."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
@@ -114,32 +113,32 @@ class QueueOutcome:
         return pod in self._simulation.placed or pod in self._simulation.messages
 
     def node(self, pod: str) -> str:
-        """Where it went; empty where it waits."""
+        """Return the pod's node; empty if it is pending."""
         return self._simulation.placed.get(pod, "")
 
     def message(self, pod: str) -> str:
-        """kube-scheduler's text about a pod that waits; empty for one that does not."""
+        """Return kube-scheduler's message about a pending pod; empty for other pods."""
         return self._simulation.messages.get(pod, "")
 
     def explanation(self, pod: str) -> Explanation:
-        """What `why` says of it: of one that found a node, when it did; of another, in the cluster as it is then."""
+        """Return the pod's explanation: at its decision if it found a node, otherwise in the cluster at the end."""
         simulation = self._simulation
         if pod in simulation.placed:
             return simulation.explain(self._preempting.get(pod, self._steps[pod]))
         return simulation.explain_then(pod)
 
     def preempts(self, pod: str) -> bool:
-        """It went there after preemption made room: until then it is unschedulable."""
+        """Return whether the pod got its node after preemption; until then, it is unschedulable."""
         return pod in self._preempting
 
     @cached_property
     def _steps(self) -> Mapping[str, int]:
-        """Pods to the number of their last decision."""
+        """Each pod with the number of its last decision."""
         return {step.key: number for number, step in enumerate(self._simulation.steps)}
 
     @cached_property
     def _preempting(self) -> Mapping[str, int]:
-        """Pods to the number of the decision that made room for them."""
+        """Each preempting pod with the number of its decision that evicts pods."""
         return {step.key: number for number, step in enumerate(self._simulation.steps) if step.preempts}
 
     @cached_property
@@ -148,7 +147,7 @@ class QueueOutcome:
         return Run(simulation.setup.scheduler_on(simulation.start))
 
     def taken(self, pod: str) -> Taken | None:
-        """Who took the place of a pod that would fit if it came first; None where it would not."""
+        """Return the pods that are on the node of a pod which would fit if it came first; None if it would not fit."""
         if pod not in self._simulation.messages or pod in self._simulation.undecided:
             return None
         run = self._alone
@@ -161,11 +160,11 @@ class QueueOutcome:
         return Taken(node=node, by=before)
 
     def mended(self, pods: Sequence[str]) -> SharedFix | None:
-        """What would give pods a node that wait, tried for all of them; None where nothing is known that would."""
+        """Return a fix for pending pods, tried for all of them; None if none is known."""
         return self._mending.mended(pods)
 
     def covered(self, explanation: Explanation, fix: Fix, pods: Sequence[str]) -> Covered | None:
-        """For how many of these pods that wait a fix of the first one does."""
+        """Return how many of these pending pods a fix of the first one helps."""
         found = self._mending.covered(explanation, fix, pods)
         return None if found is None else Covered(title=found.title, pods=found.pods, of=found.of)
 
@@ -175,63 +174,63 @@ class QueueOutcome:
 
     @property
     def evicted(self) -> tuple[str, ...]:
-        """The pods that preemption evicts for any of them."""
+        """The pods that preemption evicts for pods of the queue."""
         return tuple(self._simulation.evictions)
 
 
-# What is reported of groups of pods that were placed one after the other.
+# The outcome of groups of pods that were placed one after the other.
 
 
 class ReplicaGroup(Struct, frozen=True, kw_only=True):
-    """Equal pods that are asked about, and whose they are."""
+    """Identical pods in question, and their workload."""
 
     subject: Subject
-    """One of them, in the cluster without the others."""
+    """One of the pods, in the cluster without the others."""
     workload: Workload | None = None
     manifest: Manifest | None = None
-    """Of a workload with a number of replicas."""
+    """The manifest of a workload with a number of replicas."""
     waited: frozenset[int] = frozenset()
-    """Rows of its pods that waited before."""
+    """Rows of its pods that were pending before."""
     own: tuple[int, ...] = ()
-    """Rows of pods that no controller creates here: a pod by itself, or those of a custom resource."""
+    """Rows of pods that no controller creates here: a single pod, or those of a custom resource."""
     refused: tuple[str, ...] = ()
-    """Pods of a custom resource that the API server does not take."""
+    """Pods of a custom resource that the API server refuses."""
     refusal: str = ""
     undecided: str = ""
-    """Why the number of its pods is not known, or not all that they need."""
+    """Why the number of its pods, or some of their requests, are unknown."""
 
 
 class GroupState(Struct, frozen=True, kw_only=True):
-    """A group as it stands. Pods are `namespace/name`."""
+    """The current state of a group. Pods are `namespace/name`."""
 
     pods: tuple[str, ...]
-    """Those that wait or waited, and those that their controller does not create before others are ready."""
+    """The pods that are or were pending, and those that their controller creates only once others are ready."""
     wanted: int = 1
     running: int = 0
     replaced: int = 0
     """Pods of older templates that a rollout replaces."""
     outdated: int = 0
-    """Of those, the pods that are still there."""
+    """The number of replaced pods that still exist."""
     has_ordinals: bool = False
     rest: int = 0
-    """How many of `pods` their controller has not created."""
+    """The number of `pods` that their controller has not created."""
     kept: Mapping[str, str] = {}
-    """A DaemonSet's pods that stay on their nodes, and those."""
+    """A DaemonSet's pods that stay, with their nodes."""
     refused: tuple[str, ...] = ()
     refusal: str = ""
 
     def is_only(self, pod: str) -> bool:
-        """Whether it is at most one pod by itself, of a StatefulSet this one."""
+        """Return whether the group is at most a single pod; for a StatefulSet, this pod."""
         is_alone = len(self.pods) <= 1 and not self.replaced and not self.refused
         return is_alone and (not self.has_ordinals or self.pods in ((), (pod,)))
 
     def as_replicas(self, workload: Workload) -> Replicas:
-        """Of a workload that needs no more pods."""
+        """Return the outcome of a workload that needs no more pods."""
         return Replicas(workload=workload.reference, wanted=self.wanted, running=self.running, placed={}, pending=())
 
 
 def state_of(group: ReplicaGroup, simulator: Simulator) -> GroupState:
-    """What is there of a group, and what is still to come."""
+    """Return the existing pods of a group, and those that are still to be created."""
     pods, manager, deleted = simulator.pods, simulator.manager, simulator.deleted
     workload, manifest = group.workload, group.manifest
     if workload is None or manifest is None:
@@ -281,7 +280,7 @@ def state_of(group: ReplicaGroup, simulator: Simulator) -> GroupState:
 
 
 def _names_to_come(workload: Workload, manifest: Manifest, known: Collection[str], count: int) -> list[str]:
-    """Names of pods that their controller has not created yet."""
+    """Return the names of pods that their controller has not created yet."""
     if not count:
         return []
     if workload.kind == "StatefulSet":
@@ -294,7 +293,7 @@ def _names_to_come(workload: Workload, manifest: Manifest, known: Collection[str
 
 
 class Together:
-    """Groups of pods after the queue."""
+    """The outcome of groups of pods after the queue."""
 
     def __init__(self, simulation: Simulation, setup: Setup) -> None:
         self._setup = setup
@@ -308,28 +307,28 @@ class Together:
         return self._states[id(group)]
 
     def is_queued(self, group: ReplicaGroup) -> bool:
-        """kube-scheduler takes its pods; of others the story is that of one by itself."""
+        """Return whether kube-scheduler decides about the group's pods. If not, the story is that of a single pod."""
         return any(map(self._in_turn.is_queued, self.state(group).pods))
 
     def nodes(self, group: ReplicaGroup) -> Mapping[str, str]:
-        """Each of its pods that the API server takes to its node; empty where it has none."""
+        """Return each admitted pod of the group with its node; the node is empty if there is none."""
         state = self.state(group)
         return {**state.kept, **{key: self._in_turn.node(key) for key in state.pods}}
 
     def daemon_set(self, group: ReplicaGroup) -> DaemonSetAnswer:
-        """A DaemonSet's nodes, after the queue."""
+        """Return the answer about a DaemonSet's nodes, after the queue."""
         assert group.workload is not None, "a DaemonSet is one"
         subject = replace(group.subject, snapshot=self._simulation.run.cluster.frozen(), first=None)
         return explain_daemon_set(group.workload.key, subject, self._setup)
 
     def rollout(self, group: ReplicaGroup) -> Rollout | None:
-        """How far the pods of its older templates are replaced; None where there are none."""
+        """Return the progress of replacing the pods of older templates; None if there are none."""
         if group.workload is None:
             return None
         return self._simulation.simulator.manager.rollout_of(group.workload)
 
     def waiting(self, group: ReplicaGroup) -> Sequence[tuple[str, ...]]:
-        """A DaemonSet's pods that found no room on their nodes, by what keeps them out."""
+        """Return a DaemonSet's pending pods, grouped by what rejects them on their nodes."""
         pods = self._simulation.run.cluster.pods
         waits = {home_node(pods, pods.rows[key]): key for key, node in self.nodes(group).items() if not node}
         if not waits:
@@ -339,15 +338,15 @@ class Together:
         return (*filter(None, alike), *((key,) for key in waits.values()))
 
     def story(self, pod: str) -> Explanation:
-        """Of one pod of the queue by itself. Raises `UndecidableError`."""
+        """Return the explanation of one pod of the queue. Raises `UndecidableError`."""
         return self._in_turn.explanation(pod)
 
     def refusal(self, group: ReplicaGroup) -> str:
-        """Why the API server does not take all of its pods; empty where it does."""
+        """Return why the API server refuses some of the group's pods; empty if it admits all."""
         return self.state(group).refusal
 
     def refused(self, group: ReplicaGroup) -> tuple[str, ...]:
-        """The pods that `refusal` is about."""
+        """Return the refused pods of the group."""
         return self.state(group).refused
 
     def taken(self, pod: str) -> Taken | None:
@@ -364,7 +363,7 @@ class Together:
         return self._in_turn.evicted
 
     def replicas(self, group: ReplicaGroup) -> Replicas | None:
-        """None for a pod by itself."""
+        """Return the outcome of the group's replicas; None for a single pod."""
         state = self.state(group)
         nodes = self.nodes(group)
         is_open = bool(group.undecided) and all(nodes.values())
@@ -389,8 +388,10 @@ class Together:
     def explain(
         self, group: ReplicaGroup, autoscaling: Autoscaling | None = None, provisioning: Provisioning | None = None
     ) -> Explanation:
-        """The story of the pod that says most about its group, as of when it was decided about. Raises
-        `UndecidableError`, and `NotAdmittedError` where the API server takes none of its pods."""
+        """Return the explanation of the pod that shows most about its group, at the time of its decision.
+
+        Raises `UndecidableError`, and `NotAdmittedError` if the API server admits none of the pods.
+        """
         if group.workload is not None and not self.nodes(group) and not self.refusal(group):
             made = explain(group.subject, self._setup, autoscaling, provisioning)
             return replace(made, replicas=self.state(group).as_replicas(group.workload))
@@ -427,28 +428,28 @@ class Together:
         return self._in_turn.covered(explanation, fix, pods)
 
     def _evicting(self, group: ReplicaGroup) -> list[int]:
-        """Numbers of the group's decisions that evict pods."""
+        """Return the numbers of the group's decisions that evict pods."""
         its = {*self.state(group).pods}
         steps = enumerate(self._simulation.steps)
         return [number for number, step in steps if step.victims and step.key in its]
 
 
-# The replicas that workloads lack, and pods of manifests, placed one after the other.
+# Missing replicas of workloads, and pods of manifests, placed one after the other.
 
 
 class BoundPods(Struct, frozen=True, kw_only=True):
-    """Pods whose node their manifest names: no queue has them."""
+    """Pods whose manifest names their node, so that they are in no queue."""
 
     subject: Subject
-    """One of them."""
+    """One of the pods."""
     explanation: Explanation
 
 
 class ManifestQuestions:
-    """A cluster in which manifests are applied one after the other, to ask about their pods then."""
+    """A cluster to which manifests are applied one after the other, and then the outcome of their pods."""
 
     def __init__(self, before: Snapshot, snapshot: Snapshot, setup: Setup) -> None:
-        """`before` is the cluster as it is, `snapshot` with manifests applied."""
+        """`before` is the current cluster, `snapshot` the one with manifests applied."""
         self._setup = setup
         changed = (Workload(*key) for key, raw in snapshot.workloads.items() if before.workloads.get(key) != raw)
         stored = ((workload, workloads.stored_manifest(before, workload)) for workload in changed)
@@ -461,17 +462,18 @@ class ManifestQuestions:
 
     @property
     def snapshot(self) -> Snapshot:
-        """With the pods that were added so far, which its quotas count."""
+        """The cluster with the pods that were added so far, which its quotas count."""
         return self._simulator.snapshot
 
     def state(self, group: ReplicaGroup) -> GroupState:
-        """Of a group before anything is scheduled."""
+        """Return the state of a group before anything is scheduled."""
         return state_of(group, self._simulator)
 
     def take(
         self, subject: Subject, manifest: Manifest | None, *, count: PodCount | None = None, is_tried: bool = False
     ) -> ReplicaGroup | BoundPods:
-        """As `add`, for whatever may name its node: what the kubelet takes of it is there from then on."""
+        """Add pods as `add` does, also if they name their node: the pods that the kubelet admits are in the cluster
+        from then on."""
         if not subject.pod.spec.node_name:
             return self.add(subject, manifest, count=count, is_tried=is_tried)
         if manifest is not None and workloads.has_replicas(manifest):
@@ -486,9 +488,12 @@ class ManifestQuestions:
     def add(
         self, subject: Subject, manifest: Manifest | None, *, count: PodCount | None = None, is_tried: bool = False
     ) -> ReplicaGroup:
-        """Pods for one thing that is asked about: a pod, a workload with a `manifest`, or a custom resource with a
-        `count`. The subject's cluster is `snapshot`, with what is made for it. `is_tried`: pods like the subject take
-        the place of those that wait."""
+        """Add the pods of one object in question: a pod, a workload with a `manifest`, or a custom resource with a
+        `count`.
+
+        The subject's cluster is `snapshot`, with the objects created for the subject. With `is_tried`, pods identical
+        to the subject replace the workload's pending pods.
+        """
         simulator = self._simulator
         if subject.is_new:
             simulator.edit(self._without_its_claims(subject, manifest))
@@ -503,7 +508,8 @@ class ManifestQuestions:
         return group
 
     def _without_its_claims(self, subject: Subject, manifest: Manifest | None) -> Snapshot:
-        """The subject's cluster; quotas count a StatefulSet's claims when its controller creates them."""
+        """Return the subject's cluster without a StatefulSet's new claims, which quotas count when its controller
+        creates them."""
         if manifest is None or kind_and_group(manifest) != ("StatefulSet", "apps"):
             return subject.snapshot
         known = self.snapshot.storage.claims
@@ -520,7 +526,7 @@ class ManifestQuestions:
         return ReplicaGroup(subject=subject, workload=workload, manifest=manifest, waited=waited)
 
     def _custom(self, subject: Subject, manifest: Manifest, count: PodCount) -> ReplicaGroup:
-        """Pods of one template of a custom resource."""
+        """Create the pods of one template of a custom resource."""
         snapshot = self.snapshot
         cluster, made = workloads.one_or_copies(snapshot, subject.pod, 1 if count.number is None else count.number)
         quotas = Ledger(cluster, self._setup.release)
@@ -544,14 +550,14 @@ class ManifestQuestions:
         return ReplicaGroup(subject=subject, own=() if row is None else (row,))
 
     def _create(self, cluster: Snapshot, pods: Sequence[Pod]) -> list[int]:
-        """Pods that are admitted now; quotas count them."""
+        """Create pods that are admitted now; quotas count them."""
         quotas = Ledger(cluster, self._setup.release)
         for pod in pods:
             quotas.take(pod)
         return self._simulator.create(quotas.on(cluster), pods)
 
     def place(self) -> Together:
-        """Let all of them be scheduled: in the order of the queue, with their controllers."""
+        """Schedule all groups, in the order of the queue, with their controllers."""
         pods = self._simulator.pods
         rows = (row for group in self.groups for row in (*group.waited, *group.own))
         self._simulator.settle([pods.key(row) for row in rows])

@@ -273,7 +273,8 @@ def _eviction_facts(one: FailureResult) -> Iterator[Fact]:
 
 
 def zone_text(zone: ZoneEvictions) -> str:
-    """Return `zone eu-1a is in FullDisruption: one node is tainted every 10s, the last 1m0s after the outage`."""
+    """Return `zone eu-1a is in FullDisruption (6 of 6 nodes lost): one node is tainted every 10s, the last 1m0s after
+    the outage`."""
     name = f"zone {zone.zone}" if zone.zone else "the cluster, without zones,"
     state = f"{name} is in {zone.state.value}" if zone.state is not ZoneState.NORMAL else f"{name} stays in Normal"
     told = f"{state} ({len(zone.lost):,} of {count(zone.nodes, 'node')} lost)"

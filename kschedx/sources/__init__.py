@@ -1,1 +1,1 @@
-"""Bytes to Kubernetes objects. `files.read` yields batches of JSON, whatever the input was written in."""
+"""Reads bytes as Kubernetes objects. `files.read` yields batches of JSON, whatever the format of the input."""

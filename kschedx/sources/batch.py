@@ -1,4 +1,4 @@
-"""What every source yields: a JSON array of Kubernetes objects, where each came from, and what is wrong with one."""
+"""The output of every source: a JSON array of Kubernetes objects, the place of each, and errors in one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kschedx.errors import InputError, Place, join_fields
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.sources.lists import Flat
 
-# What is wrong with a JSON text, in words that a reader of the file can use.
+# Errors in a JSON text, in words that a reader of the file understands.
 
 _BYTE = re.compile(r" \(byte (\d+)\)$")
 _LONGEST_TOKEN = len(r"\ud83d\ude00")
@@ -25,26 +25,26 @@ _PATH = re.compile(r"^(?P<problem>.*) - at `\$(?:\[(?P<index>\d+)\])?\.?(?P<fiel
 
 
 def byte_of(error: Exception) -> int | None:
-    """The offset that msgspec names in a syntax error."""
+    """Return the offset that msgspec names in a syntax error."""
     match = _BYTE.search(str(error))
     return int(match.group(1)) if match else None
 
 
 def is_truncated(error: Exception, text: bytes | memoryview) -> bool:
-    """The text ended before its value did, or may have: a word, a number or an escape sequence may go on."""
+    """Return whether the text may end before its value does: a word, a number, or an escape sequence may continue."""
     byte = byte_of(error)
     return "truncated" in str(error) or (byte is not None and byte >= len(text) - _LONGEST_TOKEN)
 
 
 def trailing_at(error: Exception) -> int | None:
-    """The offset of what follows the end of the value, if that is the complaint."""
+    """Return the offset of the text after the end of the value, if that is the error."""
     byte = byte_of(error)
-    # msgspec reads this one byte before it complains
+    # msgspec reads this one byte before it raises the error
     return byte - 1 if byte is not None and "trailing characters" in str(error) else None
 
 
 def what_is_wrong(error: Exception, text: bytes | memoryview) -> str:
-    """The complaint in words; `text` is what was decoded."""
+    """Return the error in words; `text` is what was decoded."""
     byte = byte_of(error)
     if "truncated" in str(error) or (byte is not None and byte >= len(text)):
         return "it ends in the middle of a value"
@@ -66,7 +66,7 @@ def _shown(found: bytes) -> str:
 
 
 def explain_malformed(error: Exception, items: bytes | memoryview, *, place: Place) -> InputError:
-    """The error for a batch that no decoder can read; `place` is that of its first object."""
+    """Return the error for a batch that no decoder can read; `place` is that of its first object."""
     text = bytes(items)
     if isinstance(error, UnicodeDecodeError):
         offset, problem = invalid_utf8_at(text) or 0, "not valid UTF-8"
@@ -80,7 +80,7 @@ def explain_malformed(error: Exception, items: bytes | memoryview, *, place: Pla
 
 
 def invalid_utf8_at(text: bytes | memoryview) -> int | None:
-    """The offset of the first byte that is not UTF-8."""
+    """Return the offset of the first byte that is not UTF-8."""
     try:
         str(text, "utf-8")
     except UnicodeDecodeError as error:
@@ -99,7 +99,7 @@ class _NamedObject(msgspec.Struct):
 
 
 def explain_invalid(error: msgspec.ValidationError, items: list[msgspec.Raw]) -> tuple[int | None, InputError]:
-    """Which object of the batch has the wrong shape, if known, and the error with its name and field."""
+    """Return the index of the invalid object, if known, and the error with the object's name and field."""
     match = _PATH.match(str(error))
     if match is None or match["index"] is None:
         return None, InputError(str(error))
@@ -107,16 +107,14 @@ def explain_invalid(error: msgspec.ValidationError, items: list[msgspec.Raw]) ->
     problem = match["problem"].replace("`", "").replace("Expected", "expected")
     hint = "quote the value to make it a string" if re.search(r"expected str.*got (int|float|bool)", problem) else ""
     field = match["field"]
-    if (
-        "[...]" in field
-    ):  # msgspec does not name keys where it reads whatever there is, and numbers alone are wrong there
+    if "[...]" in field:  # msgspec does not name the keys of untyped values, in which only numbers can be wrong
         field = _endless_number(json.loads(bytes(items[index]), parse_int=float)) or field
     place = Place(object=_name_of(items[index]), field=field)
     return index, InputError(problem, place=place, hint=hint)
 
 
 def _endless_number(whole: object) -> str:
-    """The field of the first number that is more than a float holds; empty where there is none."""
+    """Return the field of the first number that exceeds a float; empty if there is none."""
     left = [("", whole)]
     while left:
         field, value = left.pop()
@@ -133,7 +131,7 @@ def _endless_number(whole: object) -> str:
 
 
 def _name_of(raw: msgspec.Raw) -> str:
-    """`Kind namespace/name`, as far as the object says it readably."""
+    """Return `Kind namespace/name`, as far as the object has them."""
     try:
         named = msgspec.json.decode(raw, type=_NamedObject)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -142,10 +140,10 @@ def _name_of(raw: msgspec.Raw) -> str:
     return f"{named.kind} {name}".strip()
 
 
-# The lines of a JSON list's items, found on request.
+# Lines of a JSON list's items, computed on request.
 
 _NEAR = 16 << 20
-"""Bytes; an item of a chunk is looked for so far behind its beginning."""
+"""Bytes; an item of a chunk is searched this far from the chunk's beginning."""
 _BLOCK = 1 << 20
 _BETWEEN_ITEMS = re.compile(rb"[\s,]*")
 _RAW = msgspec.json.Decoder(msgspec.Raw)
@@ -153,7 +151,7 @@ _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def line_of_item(path: Path, start: int, index: int) -> int | None:
-    """The line of the item number `index` of those that begin at offset `start`; None if that is not to be found."""
+    """Return the line of item number `index` of those that begin at offset `start`; None if it cannot be found."""
     try:
         with path.open("rb") as file:
             file.seek(start)
@@ -170,7 +168,7 @@ def line_of_item(path: Path, start: int, index: int) -> int | None:
 
 
 def length_of_first(text: memoryview) -> int:
-    """The length of the JSON value that `text` begins with; something follows it. Otherwise raises ValueError."""
+    """Return the length of the JSON value at the beginning of `text`. Raises ValueError unless something follows it."""
     try:
         _RAW.decode(text)
     except msgspec.DecodeError as error:
@@ -181,7 +179,7 @@ def length_of_first(text: memoryview) -> int:
 
 
 def lines_of_items(flat: Flat, document: memoryview, first: int) -> dict[int, int]:
-    """The line of each item of the outermost list."""
+    """Return the line of each item of the outermost list, by its index."""
     if flat.indexes in ((), (None,)):
         return {}
     text = bytes(document)
@@ -199,11 +197,11 @@ def lines_of_items(flat: Flat, document: memoryview, first: int) -> dict[int, in
 class _Items(msgspec.Struct):
     items: msgspec.Raw = msgspec.Raw(b"")
     Items: msgspec.Raw = msgspec.Raw(b"[]")
-    """Of kubectl's own types (`internal_types`)."""
+    """The items of a list in kubectl's internal types (`lists.versioned`)."""
 
 
 def count_lines(path: Path, end: int) -> int:
-    """The line ends before offset `end`."""
+    """Return the number of line ends before offset `end`."""
     lines = 0
     with path.open("rb") as file:
         while end > 0 and (block := file.read(min(end, _BLOCK))):
@@ -215,18 +213,18 @@ def count_lines(path: Path, end: int) -> int:
 T = TypeVar("T")
 
 RAWS = msgspec.json.Decoder(list[msgspec.Raw])
-"""Reads a batch without looking into its objects."""
+"""Reads a batch without decoding its objects."""
 
 
 class Origin(Protocol):
-    """Where the objects of a batch come from. It holds none of their bytes, so it may be kept."""
+    """The places of a batch's objects. It holds none of their bytes, so it may be kept."""
 
     @property
     def source(self) -> str:
-        """The file, or what else they come from; the same for all of them."""
+        """The file or other source, which is the same for all objects."""
 
     def place(self, index: int) -> Place:
-        """The place of the batch's object number `index` (from 0)."""
+        """Return the place of the object with this index in the batch (from 0)."""
 
 
 class Spot(Struct, frozen=True, kw_only=True):
@@ -235,11 +233,11 @@ class Spot(Struct, frozen=True, kw_only=True):
     document: int
     line: int | None = None
     index: int | None = None
-    """Position in its List, where it was in one."""
+    """The position in the object's List, if it was in one."""
 
 
 class ListedOrigin(Struct, frozen=True, kw_only=True):
-    """Every object's place is known beforehand: YAML, and small JSON."""
+    """Places that are known in advance: those of YAML and of small JSON."""
 
     source: str
     spots: tuple[Spot, ...]
@@ -251,16 +249,16 @@ class ListedOrigin(Struct, frozen=True, kw_only=True):
 
 
 class ChunkOrigin(Struct, frozen=True, kw_only=True):
-    """A chunk of a large JSON list. Lines are counted on request, by reading the file again."""
+    """Places in a chunk of a large JSON list. Lines are counted on request, by reading the file again."""
 
     source: str
     document: int
     start: int
-    """Offset of the first object's first byte."""
+    """The offset of the first object's first byte."""
     file: Path | None = None
-    """Where the chunk can be read again; None for what can be read once."""
+    """The file, to read the chunk again; None for input that can be read only once."""
     indexes: tuple[int | None, ...] = ()
-    """For each object the item it came from, counted from the chunk's first, where those are not the same."""
+    """The item of each object, counted from the chunk's first one; empty if items and objects are the same."""
 
     def place(self, index: int) -> Place:
         item = (self.indexes[index] if self.indexes else index) or 0
@@ -270,23 +268,23 @@ class ChunkOrigin(Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """Objects in JSON. Read them with `decode`, which also settles where a chunk of a large file ends.
+    """Objects in JSON. Read them with `decode`, which also determines where a chunk of a large file ends.
 
-    A large file is cut where an object seems to end. Should that be inside of an object, or beyond the list's end, then
-    the piece is no JSON array: `decode` notices, and `items` is replaced by what `settle` makes of it.
+    A large file is cut at an apparent end of an object. If that is inside an object or beyond the list's end, the piece
+    is no JSON array. `decode` notices this and calls `settle`, which replaces `items`.
     """
 
     items: bytes | memoryview
     origin: Origin
     settle: Callable[[Batch], None] | None = field(default=None, repr=False)
     header: SnapshotHeader | None = None
-    """What the file says of itself, with the first objects of a snapshot."""
+    """The header of a snapshot, in the batch with its first objects."""
 
     def decode(self, decoder: msgspec.json.Decoder[T]) -> T:
-        """`items` read by a decoder of a list.
+        """Decode `items` with a decoder of a list. Raises InputError for text that is not JSON.
 
-        Raises InputError for text that is not JSON. An object of the wrong shape is msgspec.ValidationError, so that
-        the caller can try another decoder, or raise `invalid(error)`.
+        An invalid object raises msgspec.ValidationError, so that the caller can try another decoder, or raise
+        `invalid(error)`.
         """
         try:
             return self._decode(decoder)
@@ -308,12 +306,12 @@ class Batch:
         return decoded
 
     def invalid(self, error: msgspec.ValidationError) -> InputError:
-        """The error of an object with the wrong shape, with the place, the object's name and the field's path."""
+        """Return the error of an invalid object, with its place, its name, and the field's path."""
         index, problem = explain_invalid(error, self.decode(RAWS))
         return problem if index is None else problem.at(self.origin.place(index))
 
 
 def from_objects(objects: Sequence[Mapping[str, object]]) -> Batch:
-    """Manifests as Python dicts, as a batch. Lists are not flattened here: that is `lists.flatten`'s."""
+    """Return a batch of manifests, given as Python dicts. Lists are not flattened here, but by `lists.flatten`."""
     spots = tuple(Spot(document=number) for number in range(1, len(objects) + 1))
     return Batch(items=msgspec.json.encode(objects), origin=ListedOrigin(source="", spots=spots))

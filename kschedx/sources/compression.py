@@ -1,4 +1,4 @@
-"""Compressed data as a stream of bounded memory, and files that are written as a whole or not at all."""
+"""Compressed data as streams that need bounded memory, and atomic writes of files."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from typing import BinaryIO, Protocol, cast
 
 from kschedx.errors import InputError, Place
 
-# Bytes that are read once, from the first to the last.
+# Bytes that are read once, from first to last.
 
 _BLOCK = 1 << 20
 
 
 class Readable(Protocol):
-    """A binary file, or what stands for one."""
+    """A binary file, or an object that reads like one."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 
 
 class Stream(ABC):
-    """A Readable that is made of another one."""
+    """A Readable that is based on another one."""
 
     def read(self, size: int = -1, /) -> bytes:
-        """At most `size` bytes, and none only at the end; everything if it is negative."""
+        """Return at most `size` bytes, or everything if it is negative. Empty only at the end."""
         return self._next(size) if size >= 0 else b"".join(iter(lambda: self._next(_BLOCK), b""))
 
     @abstractmethod
@@ -37,7 +37,7 @@ class Stream(ABC):
 
 
 class Joined(Stream):
-    """What was read of a file already, then the rest of it."""
+    """A file of which some bytes were read already: these bytes, then the rest."""
 
     def __init__(self, head: bytes, rest: Readable) -> None:
         self._head = head
@@ -50,14 +50,16 @@ class Joined(Stream):
         return self._rest.read(size) or b""
 
 
-# Compressed data, recognized by its first bytes, as a stream of bounded memory.
+# Compressed data, recognized by its first bytes, as a stream that needs bounded memory.
 
 FREE = 256 << 20
 """Bytes that compressed data may always unpack to."""
 RATIO = 200
-"""How many times its own size more than that may be. A cluster's JSON shrinks to a 20th, and to a 110th where every pod
-is like the next, as their uids alone are a 200th; gzip can be made to unpack to 1,000 times its size, the others to
-10,000 times and more."""
+"""Above FREE, the maximum ratio of unpacked to compressed size.
+
+A cluster's JSON compresses to a 20th, and to a 110th if pods differ only in names and uids, since their uids alone are
+a 200th. gzip can unpack to 1,000 times its size, the other formats to 10,000 times and more.
+"""
 
 _FORMATS: Mapping[bytes, str] = {
     b"\x1f\x8b": "gzip",
@@ -67,22 +69,22 @@ _FORMATS: Mapping[bytes, str] = {
 }
 SUFFIXES = (".gz", ".zst", ".xz", ".bz2")
 _FEED = 1 << 10
-"""Bytes that are unpacked at once where the result's size cannot be bounded: zstd makes at most 32 MB of them."""
+"""Bytes that are unpacked at once if the size of the result cannot be limited: zstd turns them into at most 32 MB."""
 _MEMORY = 256 << 20
-"""Bytes that an xz stream may ask for."""
+"""The maximum memory of an xz stream, in bytes."""
 
 
 class SizeBudget:
-    """What is unpacked of one input, however many streams it is in: the guard against decompression bombs."""
+    """The guard against decompression bombs: it counts the unpacked bytes of one input over all its streams."""
 
     def __init__(self, source: str) -> None:
         self._source = source
         self.packed = 0
-        """Bytes of the input that were looked at."""
+        """Bytes of the input that were read."""
         self._unpacked = 0
 
     def spend(self, size: int) -> None:
-        """Count unpacked bytes. Raises InputError where they are too many."""
+        """Count unpacked bytes. Raises InputError if they exceed the budget."""
         self._unpacked += size
         if self._unpacked > FREE and self._unpacked > RATIO * self.packed:
             message = f"unpacks to more than {RATIO} times its size"
@@ -90,7 +92,7 @@ class SizeBudget:
 
 
 class CountedStream(Stream):
-    """A file whose bytes count as the packed ones of a budget."""
+    """A file whose bytes count as compressed bytes of a budget."""
 
     def __init__(self, file: Readable, budget: SizeBudget) -> None:
         self._file = file
@@ -103,12 +105,13 @@ class CountedStream(Stream):
 
 
 def format_of(head: bytes) -> str:
-    """The compression of data that begins with `head`; empty if there is none."""
+    """Return the compression of data that begins with `head`; empty if there is none."""
     return next((name for magic, name in _FORMATS.items() if head.startswith(magic)), "")
 
 
 def unpacked(file: Readable, compression: str, source: str, budget: SizeBudget) -> Readable:
-    """The file's content. Reading it raises InputError for what is damaged, cut short or a bomb."""
+    """Return the file's content. Reading it raises InputError for damaged or truncated data, and for a decompression
+    bomb."""
     return _Unpacked(_OPEN[compression](file), compression, source, budget)
 
 
@@ -141,11 +144,11 @@ class _Unpacked(Stream):
 
 
 class _TooMuchMemoryError(Exception):
-    """The data requires a window that is larger than is reasonable."""
+    """The data requires an unreasonably large window."""
 
 
 class _Decoder(Protocol):
-    """Of one compressed stream, as bz2 and lzma have it."""
+    """A decoder of one compressed stream, with the interface of bz2 and lzma."""
 
     @property
     def eof(self) -> bool: ...
@@ -158,7 +161,7 @@ class _Decoder(Protocol):
 
 
 class _Frames(Stream):
-    """Compressed streams, one after the other."""
+    """Compressed streams in sequence."""
 
     def __init__(self, file: Readable, new: Callable[[], _Decoder], feed: int) -> None:
         self._file = file
@@ -186,7 +189,7 @@ class _Frames(Stream):
 
 
 class _Zstd:
-    """A zstd frame. Its decoder unpacks all that it is given at once, so the rest is held back."""
+    """A zstd frame. Its decoder unpacks all its input at once, so the rest of the input is held back."""
 
     def __init__(self) -> None:
         import zstandard
@@ -220,7 +223,7 @@ class _Zstd:
 
 
 class _Xz:
-    """An xz stream that asks for no more memory than it may."""
+    """An xz stream with limited memory."""
 
     def __init__(self) -> None:
         import lzma
@@ -273,7 +276,7 @@ _OPEN: Mapping[str, Callable[[Readable], Readable]] = {
 }
 
 
-# A file that is there as a whole or not at all, compressed where its name says so.
+# Files that are written as a whole or not at all, compressed according to their names.
 
 STDOUT = "-"
 _PACK_BLOCK = 1 << 20
@@ -284,15 +287,15 @@ class _Writable(Protocol):
 
 
 def compression_of(path: str) -> str:
-    """`.gz`, `.zst`, or nothing."""
+    """Return `.gz`, `.zst`, or an empty string."""
     return next((suffix for suffix in (".gz", ".zst") if path.endswith(suffix)), "")
 
 
 def write(path: str, parts: Iterable[bytes], *, mode: int = 0o666) -> None:
-    """Write the parts one after the other; `-` is standard output. The same parts make the same file.
+    """Write the parts in order; `-` is standard output. Equal parts make equal files.
 
-    `mode` is that of a new file, as far as the umask allows; one that is there keeps its own.
-    What was there under the name stays until all of it is written. Raises `InputError` where it cannot be written.
+    `mode` is that of a new file, limited by the umask; an existing file keeps its own. An existing file stays until all
+    parts are written. Raises `InputError` if the file cannot be written.
     """
     try:
         with contextlib.ExitStack() as stack:
@@ -302,7 +305,7 @@ def write(path: str, parts: Iterable[bytes], *, mode: int = 0o666) -> None:
                 packed.write(block)
     except (OSError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "loop" not in str(error).lower():
-            raise  # only a path of links that lead to each other is meant
+            raise  # only the error of links in a circle is handled here
         reason = (getattr(error, "strerror", None) or str(error)).partition(" from ")[0].lower()
         raise InputError(f"cannot be written: {reason}", place=Place(source=path)) from None
 
@@ -335,7 +338,7 @@ def _opened(path: str, mode: int) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _packed(file: BinaryIO, compression: str) -> Iterator[_Writable]:
-    """Without the file's name or the time in it."""
+    """Yield a writer that compresses without the file's name and time, so that equal content makes equal files."""
     match compression:
         case ".gz":
             import gzip
@@ -352,7 +355,7 @@ def _packed(file: BinaryIO, compression: str) -> Iterator[_Writable]:
 
 
 def _blocks(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Few large writes in place of many small ones."""
+    """Join many small writes to few large ones."""
     waiting, size = [], 0
     for part in parts:
         waiting.append(part)

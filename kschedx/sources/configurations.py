@@ -1,4 +1,4 @@
-"""The scheduler's configuration, wherever people keep it: a file of its own, a ConfigMap, a scheduler's manifests."""
+"""The scheduler's configuration in its usual places: a file of its own, a ConfigMap, or a scheduler's manifests."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from kschedx.sources.line_numbers import line_of
 
 KIND = "KubeSchedulerConfiguration"
 POLICY = "Policy"
-"""What schedulers before the framework are configured with."""
+"""The kind of the configuration of schedulers before the framework."""
 
 Json = Mapping[str, object]
 
 
 MOST_BYTES = 4 << 20
-"""Of a file that is looked into although it holds no objects."""
+"""The maximum size in bytes of a file that is searched although it holds no objects."""
 
 
 class Written(Struct, frozen=True, kw_only=True):
@@ -33,16 +33,16 @@ class Written(Struct, frozen=True, kw_only=True):
     document: Json
     place: Place
     config_map: str = ""
-    """The ConfigMap that holds it, by name."""
+    """The name of the ConfigMap that holds it."""
     key: str = ""
     below: str = ""
-    """The field of its document that holds it; empty where it is the document."""
+    """The field of its document that holds it; empty if it is the document."""
 
 
 def read_configuration(path: str) -> dict[str, object]:
-    """The one configuration of a file, a folder or standard input. Raises `InputError`."""
+    """Return the only configuration in a file, a folder, or standard input. Raises `InputError`."""
     found = find_configuration(path)
-    # kube-scheduler takes an explicit 0 for 1 without a word, which is hardly what the author means
+    # kube-scheduler silently treats an explicit 0 as 1, which the author hardly intends
     hint = "omit it for 1; to ignore a plugin's score, disable the plugin"
     wrong = [
         _with_line(ConfigError("a weight of zero does not exist", place=Place(field=field), hint=hint), found)
@@ -54,9 +54,9 @@ def read_configuration(path: str) -> dict[str, object]:
 
 
 def find_configuration(path: str) -> Written:
-    """The same with its place, whatever its weights are.
+    """Return the only configuration with its place; weights are not checked.
 
-    Of several it is the one that a scheduler in the same manifests mounts and names with --config.
+    Of several configurations, the one counts that a scheduler in the same manifests mounts and names with --config.
     """
     try:
         documents = load_documents(path)
@@ -83,10 +83,10 @@ def find_configuration(path: str) -> Written:
 
 
 def placed_error(error: ConfigError, path: str) -> ConfigError:
-    """An error about fields of the file's configuration, each with its line where that can be found."""
+    """Return an error about fields of the file's configuration, each with its line if that can be found."""
     written = Written(document={}, place=Place(source=path))
     if path != STDIN:
-        with suppress(InputError):  # it was read before, and may be gone since
+        with suppress(InputError):  # the file was read before, but may have been deleted since
             written = find_configuration(path)
     if isinstance(error, SeveralConfigError):
         return SeveralConfigError([_with_line(one, written) for one in error.errors])
@@ -102,7 +102,7 @@ def _with_line(error: ConfigError, written: Written) -> ConfigError:
 
 
 def zero_weights(document: Json) -> Iterator[str]:
-    """Field paths of the weights that are written as 0; what does not have the expected shape is left to others."""
+    """Yield the field paths of weights that are explicitly 0. Values of an unexpected type are skipped."""
     for i, profile in enumerate(list_at(document, "profiles")):
         plugins = map_at(profile, "plugins")
         for point in ("score", "multiPoint"):
@@ -111,7 +111,7 @@ def zero_weights(document: Json) -> Iterator[str]:
                     yield f"profiles[{i}].plugins.{point}.enabled[{j}].weight"
 
 
-# --- where they are
+# --- places of configurations
 
 
 def _configurations(document: Json, place: Place) -> Iterator[Written]:
@@ -124,7 +124,7 @@ def _configurations(document: Json, place: Place) -> Iterator[Written]:
         return
     metadata = map_at(document, "metadata")
     name = str(metadata.get("name") or "")
-    # what a Secret holds encoded is not read
+    # the encoded data of a Secret is not read
     for key, text in map_at(document.get("data" if kind == "ConfigMap" else "stringData")).items():
         if not isinstance(text, str) or not (KIND in text or f"kind: {POLICY}" in text or f'"{POLICY}"' in text):
             continue
@@ -136,7 +136,8 @@ def _configurations(document: Json, place: Place) -> Iterator[Written]:
 
 
 def _nested(value: object, path: str, place: Place) -> Iterator[Written]:
-    """In what is no object of Kubernetes' own: values of a chart, a tool's own description of a cluster."""
+    """Yield configurations in documents that are no Kubernetes objects, such as a chart's values or a tool's
+    description of a cluster."""
     inside = replace(place, object=path)
     if isinstance(value, dict):
         if path and _is_configuration(value):
@@ -153,7 +154,7 @@ def _nested(value: object, path: str, place: Place) -> Iterator[Written]:
 
 
 def _without_kinds(path: str) -> list[tuple[dict[str, object], Place]]:
-    """The documents of a file that holds no objects of Kubernetes; none where it is no YAML either."""
+    """Return the documents of a file without Kubernetes objects; empty if it is no YAML either."""
     found: list[tuple[dict[str, object], Place]] = []
     with suppress(InputError, OSError):
         if path != STDIN and Path(path).is_file() and Path(path).stat().st_size <= MOST_BYTES:
@@ -165,8 +166,8 @@ def _without_kinds(path: str) -> list[tuple[dict[str, object], Place]]:
 
 
 def _named(value: object) -> Iterator[str]:
-    """Files that a scheduler is started with --config for: a container's arguments, kubeadm's, k3s'; also in a text
-    within, as kind and Cluster API have them."""
+    """Yield the files that a scheduler gets with --config: in a container's arguments, and in those of kubeadm and k3s.
+    Strings that hold YAML are searched too, as kind and Cluster API use them."""
     if isinstance(value, str) and "scheduler" in value and "\n" in value:
         with suppress(InputError):
             for document in _parsed(value, Place()):
@@ -190,7 +191,7 @@ def _named(value: object) -> Iterator[str]:
 
 
 def _parsed(text: str, place: Place) -> Iterator[Json]:
-    """The documents of a ConfigMap's value. Lines are those of the value."""
+    """Yield the documents in a ConfigMap's value. Lines are those of the value."""
     for one in yaml_text.split(text.encode(), source=""):
         try:
             document = yaml_text.load(one, source="")
@@ -201,14 +202,15 @@ def _parsed(text: str, place: Place) -> Iterator[Json]:
 
 
 def _is_configuration(document: Json) -> bool:
-    """A Policy of an API group is another project's."""
+    """Return whether the document is a scheduler's configuration. A Policy with an API group belongs to another
+    project."""
     version = str(document.get("apiVersion") or "")
     kind = document.get("kind")
     return kind == KIND or (kind == POLICY and "/" not in version)
 
 
 def _mounted(documents: Iterable[Json]) -> Iterator[tuple[str, str]]:
-    """ConfigMap and key of the files that containers are started with --config for."""
+    """Yield ConfigMap and key of the files that containers get with --config."""
     for document in documents:
         for spec in _pod_specs(document):
             volumes = {str(map_at(volume).get("name")): map_at(volume) for volume in list_at(spec, "volumes")}
@@ -231,7 +233,7 @@ def _pod_specs(document: Json) -> Iterator[Json]:
 
 
 def _flag(arguments: Sequence[object], name: str) -> str:
-    """The value of `--name=value` or `--name value`, also inside of a shell's one argument."""
+    """Return the value of `--name=value` or `--name value`, also within the single argument of a shell."""
     words = [word.strip("\"'") for argument in arguments for word in str(argument).split()]
     for word, after in zip(words, [*words[1:], ""], strict=True):
         if word == name:
@@ -242,7 +244,7 @@ def _flag(arguments: Sequence[object], name: str) -> str:
 
 
 def _key(path: str, mount: Json, source: Json) -> str:
-    """The key of a ConfigMap that a path leads to through a mount; empty where it does not."""
+    """Return the key of a ConfigMap to which a path leads through a mount; empty if it leads elsewhere."""
     if not path or not source:
         return ""
     root, sub = str(mount.get("mountPath") or ""), str(mount.get("subPath") or "")

@@ -1,4 +1,4 @@
-"""Files, folders, archives and standard input."""
+"""Reads files, folders, archives, and standard input."""
 
 from __future__ import annotations
 
@@ -24,28 +24,30 @@ from kschedx.sources.tree import SUFFIXES, Folder, Tar, Tree, Zip, is_output, is
 
 STDIN = "-"
 _MOST_KEPT = 512 << 20
-"""Bytes of an archive that comes through a pipe, which is needed twice."""
+"""The maximum size in bytes of an archive from a pipe, which is kept because it is read twice."""
 
 
 def raise_it(error: InputError) -> None:
-    """What `read` does with a file in a folder or an archive that cannot be read."""
+    """Raise the error of an unreadable file in a folder or an archive, as `read` does by default."""
     raise error
 
 
 def _lenient(refuse: Refuse) -> Refuse | None:
-    """None where the first error ends the reading."""
+    """Return `refuse`, or None if the first error ends the reading."""
     return None if refuse is raise_it else refuse
 
 
 def read(path: str, see: See = ignore, refuse: Refuse = raise_it, budget: SizeBudget | None = None) -> Iterator[Batch]:
-    """The Kubernetes objects of a file, of a folder or archive, or of standard input ("-").
+    """Yield the Kubernetes objects of a file, a folder, an archive, or standard input ("-"). Any of it may be
+    compressed.
 
-    Of a folder or an archive its *.yaml, *.yml and *.json are read, hidden ones excepted; of a dump that is recognized
-    the files that hold what scheduling reads, and `see` is called with it, as it is with every other file that holds no
-    Kubernetes objects. Any of it may be compressed. Raises
-    InputError with the place for what cannot be read, also midway. Where `refuse` does not raise the error of a file in
-    a folder or an archive, the rest of that file is left out, and the others are read. `budget` counts the bytes of a
-    file that are read.
+    Of a folder or an archive, the *.yaml, *.yml, and *.json files are read, except hidden ones; of a recognized dump,
+    the files that hold what scheduling reads. `see` is called with each dump, and with every other file that holds no
+    Kubernetes objects.
+
+    Raises InputError with the place for unreadable input, also midway. If `refuse` does not raise the error of a file
+    in a folder or an archive, the rest of that file is skipped, and the other files are read. `budget` counts the bytes
+    of a file that are read.
     """
     budget = budget or SizeBudget(path)
     if path == STDIN:
@@ -57,12 +59,13 @@ def read(path: str, see: See = ignore, refuse: Refuse = raise_it, budget: SizeBu
 
 
 def read_stream(file: BinaryIO, source: str) -> Iterator[Batch]:
-    """The same of an open file, which errors call `source`."""
+    """Yield the Kubernetes objects of an open file, which errors call `source`."""
     yield from _checked(_input(file, source, None, ignore, raise_it, SizeBudget(source)), source)
 
 
 def standard_input() -> BinaryIO:
-    """Raises `InputError` where it is closed. Where a person types it, the terminal is theirs."""
+    """Return standard input. Raises `InputError` if it is closed. If it is a terminal, progress output stops while the
+    user types."""
     if sys.stdin is None or sys.stdin.closed:
         raise InputError("standard input is closed", place=Place(source=STDIN))
     if sys.stdin.buffer.isatty():
@@ -74,7 +77,7 @@ def _file(path: Path, see: See, refuse: Refuse, budget: SizeBudget) -> Iterator[
     source = str(path)
     try:
         with path.open("rb", buffering=0) as file:
-            # a pipe with a name cannot be read twice
+            # a named pipe cannot be read twice
             again = path if path.is_file() else None
             yield from _input(cast(BinaryIO, file), source, again, see, refuse, budget)
     except FileNotFoundError:
@@ -86,7 +89,7 @@ def _file(path: Path, see: See, refuse: Refuse, budget: SizeBudget) -> Iterator[
 
 
 def _checked(batches: Iterator[Batch], source: str) -> Iterator[Batch]:
-    """The batches; none at all is an error."""
+    """Yield the batches. Raises InputError if there is none."""
     empty = True
     for batch in batches:
         empty = False
@@ -98,7 +101,7 @@ def _checked(batches: Iterator[Batch], source: str) -> Iterator[Batch]:
 def _input(
     file: BinaryIO, source: str, path: Path | None, see: See, refuse: Refuse, budget: SizeBudget
 ) -> Iterator[Batch]:
-    """What is in a file, which may be an archive."""
+    """Yield the objects of a file, which may be an archive."""
     again = _Again(file, budget)
     head, content = _unpacked(again, source, budget)
     packed = content is not again
@@ -118,7 +121,7 @@ def _input(
 
 
 def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: SizeBudget | None) -> Iterator[Batch]:
-    """The manifests of a folder or an archive; `budget` is the archive's."""
+    """Yield the objects of a folder or an archive; `budget` is the archive's."""
     from kschedx.sources.dumps.layouts import plan as plan_of
 
     plan = plan_of(tree.names(), source)
@@ -169,11 +172,12 @@ def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: SizeBudget 
 
 
 _MOST_COMPARED = 64 << 20
-"""Bytes of a file that is compared with another."""
+"""The maximum size in bytes of a file that is compared with another."""
 
 
 def _twins(folder: str, names: Collection[str]) -> dict[str, str]:
-    """Files that hold the same objects as one of the same name in the other form, JSON or YAML, and that one."""
+    """Return files with the same name and the same objects as another file in the other format, JSON or YAML, and that
+    file."""
     first: dict[str, str] = {}
     found: dict[str, str] = {}
     for name in names:
@@ -190,7 +194,7 @@ def _twins(folder: str, names: Collection[str]) -> dict[str, str]:
 
 
 def _objects(path: Path) -> list[bytes]:
-    """The objects of a file, in an order of their own; what is too long to compare is like no other."""
+    """Return the objects of a file, sorted. A file that is too large to compare equals no other."""
     if path.stat().st_size > _MOST_COMPARED:
         return [str(path).encode()]
     decoder = msgspec.json.Decoder(list[object])
@@ -199,7 +203,8 @@ def _objects(path: Path) -> list[bytes]:
 
 
 def _unpacked(file: Readable, source: str, budget: SizeBudget) -> tuple[bytes, Readable]:
-    """The first bytes of a file's content, and the rest of it: the file itself, if it is not compressed."""
+    """Return the first bytes of a file's content, and a reader of the rest: the file itself, if it is not
+    compressed."""
     head = _head(file)
     compression = compressed.format_of(head)
     if not compression:
@@ -212,7 +217,7 @@ def _unpacked(file: Readable, source: str, budget: SizeBudget) -> tuple[bytes, R
 
 
 def _head(file: Readable) -> bytes:
-    """The first bytes; fewer only if there are no more, also where a pipe hands out little at a time."""
+    """Return the first bytes, fewer only at the end of the file. A pipe may return little per read."""
     head = b""
     while len(head) < HEAD and (block := file.read(HEAD - len(head))):
         head += block
@@ -220,7 +225,7 @@ def _head(file: Readable) -> bytes:
 
 
 class _Again(CountedStream):
-    """A file that can be read from its beginning again; what comes through a pipe is kept in memory until `forget`."""
+    """A file that can be read again from its beginning. Data from a pipe is kept in memory until `forget`."""
 
     def __init__(self, file: BinaryIO, budget: SizeBudget) -> None:
         super().__init__(file, budget)
@@ -236,11 +241,11 @@ class _Again(CountedStream):
         return block
 
     def forget(self) -> None:
-        """It will not be read again."""
+        """Drop the kept data: the file is not read again."""
         self._kept = None
 
     def from_start(self, source: str) -> BinaryIO:
-        """The file at its first byte. Raises InputError for a pipe with more than fits into memory."""
+        """Return the file at its first byte. Raises InputError for a pipe with more data than fits into memory."""
         if self._start is not None:
             self._raw.seek(self._start)
             return self._raw
@@ -258,13 +263,13 @@ class _Again(CountedStream):
         return self._whole
 
 
-# Small inputs as plain dicts: the pod to explain, a scheduler configuration.
+# Small inputs as plain dicts: the pod to explain, or a scheduler's configuration.
 
 _DECODER = msgspec.json.Decoder(list[dict[str, object]])
 
 
 def load_documents(path: str) -> list[tuple[dict[str, object], Place]]:
-    """The objects of a file, a folder or standard input ("-"), with their places. Raises InputError."""
+    """Return the objects of a file, a folder, or standard input ("-"), with their places. Raises InputError."""
     documents = []
     for batch in read(path):
         try:

@@ -1,4 +1,4 @@
-"""JSON documents, one after the other, of any size."""
+"""Reads sequences of JSON documents of any size."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from kschedx.sources.batch import (
 from kschedx.sources.compression import Readable
 from kschedx.sources.lists import Flat, ItemError, Peek, flatten, is_plain_object, peek_of_list
 
-# A window on a long JSON text: what was read of a file and not yet handed out.
+# A window on a long JSON text: what was read of a file, but not processed yet.
 
 _ENDING_SPACE = re.compile(rb"\s*")
 _DOCUMENT_MARK = re.compile(rb"---[ \t\r]*(?:\n|\Z)")
-"""What separates the documents of a YAML file, where each of them is JSON."""
+"""The separator between documents of a YAML file, if each of them is JSON."""
 
 
 class JsonText:
-    """What comes next is `text` from `at` on; `text` begins at offset `start` of the file."""
+    """A window on a file. `text` begins at offset `start` of the file, and its next byte to process is at `at`."""
 
     def __init__(self, file: Readable, *, path: Path | None, small: int) -> None:
-        """`path` is where the file can be read again; of white space `small` bytes are read at a time."""
+        """`path` allows reading the file again. White space is read in blocks of `small` bytes."""
         self._file = file
         self._path = path
         self._small = small
@@ -52,26 +52,26 @@ class JsonText:
         self.start = 0
         self.ended = False
         self._known_line = (0, 1)
-        """An offset and its line, from where lines are counted on."""
+        """A known offset and its line; counting starts there."""
 
     @property
     def rest(self) -> memoryview:
-        """All that is at hand."""
+        """The bytes in the window that are not processed yet."""
         return memoryview(self.text)[self.at :]
 
     @property
     def held(self) -> int:
-        """Bytes at hand."""
+        """The number of bytes in `rest`."""
         return len(self.text) - self.at
 
     def fill(self, size: int) -> None:
-        """Reads until `size` bytes are at hand or the file ends."""
+        """Read until `rest` has `size` bytes or the file ends."""
         more = self.read(size - self.held)
         if more:
             self.replace(b"".join((self.rest, more)), at=self.offset)
 
     def read(self, size: int) -> bytes:
-        """The next `size` bytes, less only at the end of the file."""
+        """Return the next `size` bytes of the file, fewer only at its end."""
         blocks = []
         while size > 0 and not self.ended:
             block = self._file.read(size)
@@ -83,7 +83,7 @@ class JsonText:
         return blocks[0] if len(blocks) == 1 else b"".join(blocks)
 
     def replace(self, text: bytes, *, at: int) -> None:
-        """`text`, which begins at offset `at` of the file, is what comes next."""
+        """Replace the window's content by `text`, which begins at offset `at` of the file."""
         self.text, self.at, self.start = text, 0, at
 
     @property
@@ -91,7 +91,7 @@ class JsonText:
         return self.start + self.at
 
     def skip_space(self) -> bool:
-        """Whether anything but white space is left."""
+        """Skip white space, and return whether anything else is left."""
         while True:
             match = _ENDING_SPACE.match(self.text, self.at)
             assert match is not None
@@ -103,16 +103,14 @@ class JsonText:
             self.fill(self._small)
 
     def grow(self, limit: int) -> bool:
-        """Reads at least as much as is at hand, so that trying again costs no more than twice the work.
-
-        Not so where that is more than `limit` bytes.
-        """
+        """Double what is in the window, so that repeated attempts cost at most twice the work. Return whether the
+        window held at most `limit` bytes."""
         held = self.held
         self.fill(min(max(2 * held, self._small), limit + 1))
         return held <= limit
 
     def line(self, offset: int) -> int | None:
-        """The line that `offset` is in; None in a long stream, which cannot be read again."""
+        """Return the line of an offset; None in a long stream, which cannot be read again."""
         known, line = self._known_line
         if known >= self.start:
             line += self.text.count(b"\n", known - self.start, offset - self.start)
@@ -124,21 +122,21 @@ class JsonText:
         return line
 
 
-# JSON documents, one after the other, of any size.
+# Sequences of JSON documents of any size.
 #
 # A list of hundreds of megabytes is never in memory as a whole. It is cut where one item ends and the next begins,
-# which can mostly be seen without parsing: a line end never occurs inside a JSON string, so `},`, the line end and the
-# indentation of the first item, and `{` is outside of one. Where that text also occurs deeper inside an item, a cut
-# there leaves brackets open; the piece is then no JSON array, which its decoder notices. From there on, and in JSON of
-# a single line, the items are gone through one by one, which takes twice as long.
+# usually without parsing: a line end never occurs inside a JSON string. So `},`, the line end, the indentation of the
+# first item, and `{` are outside of strings. If that text also occurs deeper inside an item, a cut there leaves
+# brackets open. The piece is then no JSON array, which its decoder notices. From there on, and in JSON of a single
+# line, items are parsed one by one, which takes twice as long.
 
 CHUNK = 1 << 20
 SMALL = 1 << 20
-"""Bytes; a document that fits is read at once, and the place of every object is known."""
+"""Bytes; a smaller document is read at once, and the place of every object is known."""
 MAX_ITEM = 32 << 20
-"""Bytes of a list's item; an API server stores objects of less than 2 MB."""
+"""The maximum size of a list's item in bytes; an API server stores objects of less than 2 MB."""
 MAX_WHOLE = 128 << 20
-"""Bytes of a document that cannot be cut; reading one takes four times as much memory."""
+"""The maximum size in bytes of a document that cannot be cut; reading one takes four times as much memory."""
 
 _LISTS = "lists can be of any size, as `kubectl get -o json` and `kschedx snapshot` write them"
 
@@ -152,15 +150,15 @@ class _ListHead(Struct, frozen=True, kw_only=True):
     """The beginning of a list that can be cut."""
 
     prefix: bytes
-    """The text up to and with the `[` of its items."""
+    """The text up to and including the `[` of its items."""
     peek: Peek
-    """What it says before its items."""
+    """The fields before its items."""
     separator: bytes
-    """What is between two items, with the braces of both; empty where they have to be read to know."""
+    """The text between two items, including the braces of both; empty if items must be parsed to find their ends."""
     nested_list: bytes = b""
-    """What an item that is a list itself would hold."""
+    """A text that occurs in every item that is a list itself."""
     header: SnapshotHeader | None = None
-    """What it says of itself, where it is a snapshot."""
+    """Its header, if it is a snapshot."""
 
 
 class JsonStream:
@@ -188,7 +186,7 @@ class JsonStream:
         self._list: _ListHead | None = None
 
     def batches(self) -> Iterator[Batch]:
-        """Raises InputError for what is not JSON, with line and column."""
+        """Yield the batches. Raises InputError for text that is not JSON, with line and column."""
         self._window.fill(self._small)
         if self._window.text.startswith(b"\xef\xbb\xbf"):
             self._window.at = 3
@@ -206,7 +204,7 @@ class JsonStream:
                 self._window.at += len(self._list.prefix)
                 yield from self._chunks()
 
-    # A document that is read whole
+    # Documents that are read as a whole
 
     def _whole_document(self) -> Batch:
         first = self._window.line(self._window.offset)
@@ -227,7 +225,7 @@ class JsonStream:
         return Batch(items=flat.items, origin=ListedOrigin(source=self._source, spots=spots), header=flat.header)
 
     def _length_of(self, opened: bytes) -> int:
-        """The length of the JSON value at hand, where `opened` is what came before it."""
+        """Return the length of the JSON value in the window; `opened` is the text before it."""
         while True:
             rest = self._window.rest
             text = b"".join((opened, rest)) if opened else rest
@@ -245,10 +243,10 @@ class JsonStream:
             else:
                 return len(text) - len(opened)
 
-    # A list that is read in chunks
+    # Lists that are read in chunks
 
     def _list_head(self) -> _ListHead | None:
-        """The head of a list, if the document is one that does not fit into memory at once and can be cut."""
+        """Return the head of a list, if the document is one that exceeds the window and can be cut."""
         if self._window.ended:
             return None
         match = _ARRAY.match(self._window.text, self._window.at) or _ITEMS.search(self._window.text, self._window.at)
@@ -263,7 +261,7 @@ class JsonStream:
             first = first[: length_of_first(first)]
             plain = is_plain_object(first)
             kind_follows = not plain and peek.kind is None
-        except ValueError:  # too long to be seen as a whole
+        except ValueError:  # too long to be read as a whole
             return _ListHead(prefix=prefix, peek=peek, separator=b"", header=of_list(peek.metadata))
         except (InputError, RecursionError):
             return None
@@ -299,7 +297,8 @@ class JsonStream:
                 batch.decode(RAWS)
 
     def _cut(self, separator: bytes) -> bytes | None:
-        """The next chunk of items in brackets; None if there is none to be seen, as where the list ends."""
+        """Return the next chunk of items in brackets; None if no separator is found, for example at the end of the
+        list."""
         rest = self._window.rest
         block = self._window.read(self._chunk)
         end = block.rfind(separator)
@@ -307,7 +306,7 @@ class JsonStream:
             items = b"".join((b"[", rest, memoryview(block)[: end + 1], b"]"))
             self._window.replace(block[end + 2 :], at=self._window.offset + len(rest) + end + 2)
             return items
-        # the cut may be where the two meet, or in what was there before
+        # the separator may span both blocks, or be in the first one
         self._window.replace(b"".join((rest, block)), at=self._window.offset)
         end = self._window.text.rfind(separator)
         if end < 0:
@@ -316,15 +315,15 @@ class JsonStream:
         return b"".join((b"[", memoryview(self._window.text)[: end + 1], b"]"))
 
     def _settle(self, batch: Batch) -> None:
-        """The chunk is no array: the list ended in it, or it was cut inside an item, or it is not JSON."""
+        """Replace a chunk that is no array: the list ended in it, it was cut inside an item, or it is not JSON."""
         chunk = bytes(batch.items[1:-1])
         self._window.replace(b",".join((chunk, self._window.rest)), at=self._window.offset - len(chunk) - 1)
         self._read_items(batch)
 
     def _read_items(self, batch: Batch) -> None:
-        """Gives the batch the items that are at hand, read one by one, and at least one.
+        """Fill the batch with the items in the window, at least one, which are read one by one.
 
-        Where the list ends, goes on to what follows its document. Raises InputError for what is no list.
+        At the end of the list, continue after its document. Raises InputError for an invalid list.
         """
         assert self._list is not None
         head = self._list = replace(self._list, separator=b"")
@@ -355,13 +354,14 @@ class JsonStream:
         self._window.at += end + 1
         if last:
             self._list = None
-            # not in one step: reading on moves `_at`
+            # not in one step: reading moves `at`
             length = self._length_of(head.prefix + b"]")
             self._window.at += length
         self._flatten(batch, head.peek)
 
     def _length_of_item(self, text: memoryview) -> int | None:
-        """Where something follows the JSON value that `text` begins with; None if that needs more text."""
+        """Return the length of the JSON value at the beginning of `text`, if something follows it; None if more text is
+        needed."""
         try:
             _RAW.decode(text)
         except (msgspec.DecodeError, RecursionError) as error:
@@ -376,7 +376,7 @@ class JsonStream:
         return None
 
     def _refuse_item(self, inside: int) -> NoReturn:
-        """Report what is wrong with the list from an item on, which begins `inside` of what is at hand."""
+        """Raise the error of the list from an item on, which begins at `inside` in the window."""
         self._window.at += inside
         opened = b"[0,"
         text = b"".join((opened, self._window.rest))
@@ -396,11 +396,11 @@ class JsonStream:
     # Errors
 
     def _place(self) -> Place:
-        """Of the document, or the part of it, that is at hand."""
+        """Return the place of the document, or of its part in the window."""
         return Place(source=self._source, document=self._document, line=self._window.line(self._window.offset))
 
     def _place_of_item(self, index: int | None) -> Place:
-        """Of the document, or of one of its items."""
+        """Return the place of the document, or of one of its items."""
         return self._place() if index is None else replace(self._place(), object=f"items[{index}]")
 
     def _malformed(self, error: Exception, text: bytes | memoryview, opened: bytes) -> InputError:
@@ -423,7 +423,7 @@ class JsonStream:
 
 
 def _flat(document: bytes | memoryview, place: Callable[[int | None], Place], peek: Peek | None = None) -> Flat:
-    """`flatten` with the place, which `place` knows of each item, in its errors."""
+    """Call `flatten`, and add the place to its errors; `place` returns that of an item."""
     try:
         return flatten(document, peek)
     except ItemError as error:
@@ -433,5 +433,5 @@ def _flat(document: bytes | memoryview, place: Callable[[int | None], Place], pe
     except RecursionError:
         raise InputError("not valid JSON: it is nested too deeply", place=place(None)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        # in a name or kind; what is not looked at here is found by the batch's decoder
+        # the error is in a name or kind; errors elsewhere are found by the batch's decoder
         raise explain_malformed(error, b"", place=place(None)) from None

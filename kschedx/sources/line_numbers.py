@@ -1,4 +1,4 @@
-"""The line on which a field of an object stands, looked up when an error needs it."""
+"""Line numbers of an object's fields, determined when an error needs one."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 MAX_TEXT = 8 << 20
-"""Bytes of a text that is worth reading again for a line."""
+"""The maximum size in bytes of a text that is read again for a line."""
 
 
 def with_line(error: InputError, place: Place, text: bytes | None = None, *, below: str = "") -> InputError:
-    """The error at `place`, which is an object's, with the line of its field where that can be found.
+    """Return an error at an object's `place` with the line of its field, if that can be found.
 
-    `text` is what the object was read from; without it, the place's file is read. `below` is where in the object the
-    template of a pod is, for errors about the pod: they are reported with the field of the object.
+    `text` is the input of the object; without it, the place's file is read. `below` is the path of a pod template in
+    the object: errors about the pod are then reported with the object's field.
     """
     found = error
     if error.place.field and error.place.line is None:
@@ -48,7 +48,7 @@ def with_line(error: InputError, place: Place, text: bytes | None = None, *, bel
 
 
 def located(error: InputError) -> InputError:
-    """The same error with the line of its field in place of its object's, where a file has both."""
+    """Return the error with the line of its field instead of that of its object, if a file has both."""
     place = error.place
     if not place.field or place.line is None:
         return error
@@ -61,10 +61,10 @@ def located(error: InputError) -> InputError:
 def line_of(
     field: str, place: Place, text: bytes | None = None, *, below: str = "", is_sure: bool = False
 ) -> int | None:
-    """The line of the deepest part of the field's path that is written, which may lead into the text of a ConfigMap's
-    key, where that is written as a block.
+    """Return the line of the deepest existing part of the field's path, which may lead into a block scalar in a
+    ConfigMap.
 
-    With `is_sure`, None where no object begins on the place's line.
+    With `is_sure`, return None if no object begins on the place's line.
     """
     import yaml
 
@@ -108,7 +108,7 @@ def _text(source: str) -> bytes:
 
 
 def _object(root: Node | None, place: Place, first_line: int, *, is_sure: bool) -> Node | None:
-    """The document, or the item of a list that begins on the place's line."""
+    """Return the document, or the item of a list that begins on the place's line."""
     from yaml import MappingNode, SequenceNode
 
     waiting = [root]
@@ -124,7 +124,7 @@ def _object(root: Node | None, place: Place, first_line: int, *, is_sure: bool) 
 
 
 def _below(node: Node | None, step: str) -> tuple[int, Node | None]:
-    """The line of what is under a key or index, and it."""
+    """Return the line and the node of the value at a key or index."""
     from yaml import MappingNode, SequenceNode
 
     if isinstance(node, MappingNode):
@@ -137,7 +137,7 @@ def _below(node: Node | None, step: str) -> tuple[int, Node | None]:
     return 0, None
 
 
-# Manifests as people write them: files, folders and standard input, as plain dicts that know their lines.
+# Manifests of users: files, folders, and standard input, as plain dicts with their lines.
 
 _DECODER = msgspec.json.Decoder(list[dict[str, object]])
 _GENERATED: tuple[tuple[tuple[str, ...], str, str], ...] = (
@@ -152,24 +152,24 @@ _GENERATED: tuple[tuple[tuple[str, ...], str, str], ...] = (
         "helm template {path} | kschedx why -",
     ),
 )
-"""Files by which a folder is recognized that holds no manifests yet; what it is, and what makes them."""
+"""Files that mark a folder without rendered manifests; what the folder is, and the command that renders it."""
 
 
 class ManifestDocument(Struct, frozen=True, kw_only=True):
-    """One object, as it is written."""
+    """An object in the form of its manifest."""
 
     value: dict[str, object]
     place: Place
     text: bytes | None = None
-    """All of standard input, which cannot be read again for the line of a field."""
+    """The whole standard input, which cannot be read again to find a line."""
 
     def fault(self, error: InputError, *, below: str = "") -> InputError:
-        """The error with the line of its field; `below` is where its field paths begin in the object."""
+        """Return the error with the line of its field; `below` is the path in the object at which field paths begin."""
         return with_line(error, self.place, self.text, below=below)
 
 
 def read_manifest_documents(paths: Sequence[str]) -> tuple[list[ManifestDocument], list[LeftOut]]:
-    """The objects in files, folders and standard input ("-"), in their order, and the files of folders that hold none,
+    """Return the objects in files, folders, and standard input ("-"), in order, and files of folders without objects,
     such as a chart's values. Raises `InputError`."""
     left_out: list[LeftOut] = []
 

@@ -1,4 +1,4 @@
-"""Lists of objects, taken apart: lists in lists, typed lists, and those of old dumps."""
+"""Flattens lists of objects: nested lists, typed lists, and those of old dumps."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kschedx.errors import InputError, Place
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.snapshot_header import SnapshotHeader, of_list
 
-# Lists as `kubectl cluster-info dump` of 1.4 to 1.10 wrote them: Kubernetes' types in memory, not those of its API.
+# Lists as `kubectl cluster-info dump` of 1.4 to 1.10 wrote them: in Kubernetes' internal types, not those of its API.
 #
-# Fields have their names in Go (`Spec`, `PodCIDR`, `DNSPolicy`), those of metadata are beside `Spec`, the host's
-# namespaces are in a pod's `SecurityContext`, and neither the list nor its `Items` state their kind: `selfLink` does.
-# Upstream: pkg/apis/core/types.go, and printers.JSONPrinter of these releases.
+# Fields have their names in Go (`Spec`, `PodCIDR`, `DNSPolicy`), and those of metadata are next to `Spec`. A pod's
+# `SecurityContext` has the host's namespaces. Neither the list nor its `Items` state their kind: `selfLink` does.
+# Upstream: pkg/apis/core/types.go, and printers.JSONPrinter of these versions.
 
 Json = dict[str, object]
 
@@ -30,17 +30,17 @@ _KIND_OF = {
 _TEXTS = frozenset(
     {"NodeSelector", "Limits", "Requests", "Capacity", "Allocatable", "Selector", "LabelSelector", "Options"}
 )
-"""Fields whose keys the user chooses, or that have the names of the API."""
+"""Fields whose keys are chosen by users, or have the names of the API."""
 _OF_THE_HOST = ("HostNetwork", "HostPID", "HostIPC")
 _LEADING_CAPITALS = re.compile(r"[A-Z]+")
 
 
 def versioned(document: bytes | memoryview) -> bytes | None:
-    """The list as an API server would write it; None for what is no such list."""
+    """Return the list in the form of the API; None for anything else."""
     try:
         found = msgspec.json.decode(document)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None  # reported by the reader of the format that it has
+        return None  # reported by the reader of the actual format
     if not isinstance(found, dict) or "Items" not in found:
         return None
     items, link = found["Items"] or [], _LINK.fullmatch(str(found.get("selfLink") or ""))
@@ -53,7 +53,7 @@ def versioned(document: bytes | memoryview) -> bytes | None:
 
 
 def _object(value: Mapping[str, object]) -> Json:
-    """An object, or a template: what is not capitalized is metadata."""
+    """Convert an object or a template: fields in lower case are metadata."""
     metadata = {key: item for key, item in value.items() if key[:1].islower() and key not in ("kind", "apiVersion")}
     rest = {key: item for key, item in value.items() if key[:1].isupper()}
     return {"metadata": metadata, **_fields(rest)}
@@ -80,7 +80,7 @@ def _value(value: object, *, is_template: bool = False) -> object:
 
 
 def _name(key: str) -> str:
-    """`podCIDR`, `dnsPolicy`, `nfs`."""
+    """Return `podCIDR`, `dnsPolicy`, `nfs`, and the like for a name in Go."""
     match = _LEADING_CAPITALS.match(key)
     if match is None:
         return key
@@ -89,14 +89,14 @@ def _name(key: str) -> str:
     return key[:size].lower() + key[size:]
 
 
-# Lists in lists: `kind: List`, and the typed ones (`PodList`) whose items do not repeat their kind.
+# Nested lists: `kind: List`, and typed ones (`PodList`), whose items do not repeat their kind.
 
 MAX_NESTING = 20
-"""Lists inside lists; real ones have at most two."""
+"""The maximum depth of nested lists; real ones have at most two levels."""
 
 
 class Peek(Struct, rename="camel"):
-    """What distinguishes an object from a list, and what the items of a typed list do not repeat."""
+    """The fields that distinguish an object from a list, and those that the items of a typed list do not repeat."""
 
     api_version: str | None = None
     kind: str | None = None
@@ -105,7 +105,8 @@ class Peek(Struct, rename="camel"):
 
     @property
     def is_list(self) -> bool:
-        """Go writes null for the items of an empty list; a kind that only ends so has no such field."""
+        """Whether it is a list. Go writes null for the items of an empty list; another kind that ends in `List` has no
+        such field."""
         return self.kind == "List" or ((self.kind or "").endswith("List") and bytes(self.items) != b"")
 
     @property
@@ -125,19 +126,19 @@ class Flat(Struct, frozen=True, kw_only=True):
     items: bytes | memoryview
     """A JSON array."""
     indexes: tuple[int | None, ...]
-    """For each object its position in the outermost list; None for a document that is no list."""
+    """Each object's position in the outermost list; None for a document that is no list."""
     header: SnapshotHeader | None = None
-    """What the document says of itself, where it is a snapshot."""
+    """The document's header, if it is a snapshot."""
 
 
 def is_plain_object(text: bytes | memoryview) -> bool:
-    """The object says its kind and is no list."""
+    """Return whether the object states its kind and is no list."""
     peek = _peek(text, index=None)
     return peek.kind is not None and peek.kind != "" and not peek.kind.endswith("List")
 
 
 def is_nameless(text: bytes) -> bool:
-    """An object that does not say its kind, and is no list of any sort."""
+    """Return whether an object does not state its kind, and is no list in any form."""
     try:
         peek = _peek(text, index=None)
     except (msgspec.DecodeError, UnicodeDecodeError, InputError, RecursionError):
@@ -146,14 +147,12 @@ def is_nameless(text: bytes) -> bool:
 
 
 def peek_of_list(prefix: bytes) -> Peek | None:
-    """What a list says about itself before its items, where `prefix` goes up to their `[`; None if it is no list.
-
-    An array of objects is as good as one.
-    """
+    """Return the fields of a list before its items, if `prefix` ends with their `[`; None if it is no list. An array of
+    objects counts as a list."""
     if prefix == b"[":
         return Peek(kind="List")
     try:
-        # `items` inside of something else would leave that open
+        # a nested `items` would leave more brackets open
         if list(msgspec.json.decode(prefix + b"]}", type=dict[str, Raw]))[-1] != "items":
             return None
         peek = _peek(prefix + b"]}", index=None)
@@ -163,10 +162,10 @@ def peek_of_list(prefix: bytes) -> Peek | None:
 
 
 def flatten(document: bytes | memoryview, of: Peek | None = None) -> Flat:
-    """The objects of a JSON document: itself, or its items where it is a list or an array.
+    """Return the objects of a JSON document: itself, or its items if it is a list or an array.
 
-    `of` is what the list says in which the objects of an array were found. Raises ItemError for what is no object or
-    does not say its kind.
+    `of` are the fields of the list that contained the array. Raises ItemError for an item that is no object or does not
+    state its kind.
     """
     if bytes(document[:1]) == b"[":
         listed: bytes | memoryview = document
@@ -209,13 +208,13 @@ def _flat(raws: list[Raw], of: Peek, index: int | None = None, depth: int = 1) -
 
 
 def _with_kind(raw: Raw, of: Peek, item: Peek) -> bytes:
-    """The item of a `PodList` as the Pod that it is."""
+    """Return the item of a `PodList` as a Pod, with its kind."""
     assert of.kind is not None
     fields = {"apiVersion": item.api_version or of.api_version or "", "kind": of.kind.removesuffix("List")}
-    # for a field that is written twice, decoders take the later one: what the item has as null must go
+    # if a field occurs twice, decoders take the later one, so the item's null must be removed
     try:
         written = msgspec.json.decode(raw, type=dict[str, Raw])
-    except UnicodeDecodeError:  # in a key: what is inside of strings is looked at later
+    except UnicodeDecodeError:  # in a key; the content of strings is checked later
         raise InputError("not valid UTF-8") from None
     return msgspec.json.encode({**fields, **{key: value for key, value in written.items() if key not in fields}})
 

@@ -1,4 +1,4 @@
-"""The objects in one file, whatever it is written in, and what files of other tools look like."""
+"""Reads the objects in one file of any format, and recognizes files of other tools."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kschedx.sources.dumps import See, cluster_info, simulator
 from kschedx.sources.json_stream import JsonStream
 from kschedx.sources.lists import is_nameless
 
-# Files of other tools: what they look like, so that the error can say so.
+# Recognizes files of other tools, so that the error can name them.
 
 _MAGIC = (
     (b"PK\x03\x04", "a zip archive"),
@@ -49,7 +49,7 @@ _OTHER_TEMPLATE = re.compile(rb"\{\{-?\s*\w|\{%-?\s*\w")
 _VARIABLE = re.compile(r"\$\{\w")
 
 _HEAD = 64 << 10
-"""Bytes of a text that are looked at; the patterns take each of them once, whatever they are."""
+"""Bytes of a text that are searched; the patterns read each byte once."""
 
 TEMPLATE = "looks like a template"
 HELM_TEMPLATE = "looks like a template of a Helm chart"
@@ -58,7 +58,8 @@ ALLOWED = "allowed are Kubernetes objects in YAML or JSON"
 
 
 def binary(head: bytes) -> str:
-    """What data looks like that cannot be YAML or JSON; empty if it may be. `head`: the first 512 bytes or more."""
+    """Return the apparent type of data that cannot be YAML or JSON; empty if it can be. `head` are at least the first
+    512 bytes."""
     for magic, name in _MAGIC:
         if head.startswith(magic):
             return name
@@ -68,13 +69,14 @@ def binary(head: bytes) -> str:
 
 
 def foreign_text(content: bytes) -> str:
-    """What a text looks like that is no manifest; empty if unknown."""
+    """Return the apparent type of a text that is no manifest; empty if unknown."""
     head = content[:_HEAD]
     return next((name for pattern, name in _TEXT if pattern.search(head)), "")
 
 
 def foreign_template(content: bytes) -> tuple[str, str, int] | None:
-    """What to call a template, of a Helm chart or any other; what to do with it; the first line that makes it one."""
+    """Return the error and the hint for a template, of a Helm chart or another, and the first line with a template
+    expression."""
     for pattern, message, hint in (
         (_TEMPLATE, HELM_TEMPLATE, "render it first, with `helm template`"),
         (_OTHER_TEMPLATE, TEMPLATE, "render it first"),
@@ -85,35 +87,35 @@ def foreign_template(content: bytes) -> tuple[str, str, int] | None:
 
 
 def variables_hint(found: str) -> str:
-    """What to do about a value that cannot be, where a variable in it was not filled in."""
+    """Return the hint for an invalid value that contains an unresolved variable."""
     return FILL_IN if _VARIABLE.search(found) and FILL_IN not in found else ""
 
 
-# The text of one file: what it is written in, and the objects in it.
+# The text of one file: its format, and the objects in it.
 
 Refuse: TypeAlias = Callable[[InputError], None]
 HEAD = 64 << 10
-"""Bytes by which a file is recognized."""
+"""The number of bytes by which a file is recognized."""
 MAX_TEXT = 512 << 20
-"""Bytes of a text that is read as a whole: YAML, and what only begins as JSON does."""
+"""The maximum size in bytes of a text that is read as a whole: YAML, and text that only begins like JSON."""
 _SAYS_ITS_KIND = re.compile(rb'\{\s*"(?:kind|apiVersion)"')
 _JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[?\s*+(?:\{\s*+[\"}]|\])")
 
 
 class Text(Struct, frozen=True, kw_only=True):
-    """A file, unpacked, that has been read as far as it takes to recognize it."""
+    """An unpacked file, of which only the beginning has been read."""
 
     head: bytes
     rest: Readable
     source: str
     path: Path | None = None
-    """Where it can be read again."""
+    """The file, to read it again."""
     kind: str = ""
-    """What it is a list of ("v1 PodList"), where that is known otherwise."""
+    """The kind of its list ("v1 PodList"), if that is known from elsewhere."""
 
     @property
     def start(self) -> bytes:
-        """How it begins, a byte order mark and white space aside."""
+        """The beginning, without byte order mark and white space."""
         return self.head.removeprefix(b"\xef\xbb\xbf").lstrip()
 
     def all(self) -> Joined:
@@ -121,14 +123,12 @@ class Text(Struct, frozen=True, kw_only=True):
 
 
 def read(text: Text, see: See, refuse: Refuse | None = None) -> Iterator[Batch]:
-    """The objects in a file. With `refuse`, what cannot be read of several YAML documents is left out.
-
-    Raises InputError with the place.
-    """
+    """Yield the objects in a file. With `refuse`, unreadable YAML documents are skipped if there are several. Raises
+    InputError with the place."""
     if text.head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         text = _from_utf16(text)
     start = text.start
-    with_logs = cluster_info.is_stdout(start)  # and in those may be anything
+    with_logs = cluster_info.is_stdout(start)  # logs can contain anything
     if not with_logs and (looks := binary(text.head)):
         raise _foreign(looks, text.source)
     if text.kind and (start.startswith(b"[") or start.rstrip() == b"null"):
@@ -161,7 +161,7 @@ def read(text: Text, see: See, refuse: Refuse | None = None) -> Iterator[Batch]:
 
 
 def _from_utf16(text: Text) -> Text:
-    """As PowerShell writes what a command prints. Raises InputError."""
+    """Decode a file from UTF-16, as PowerShell writes the output of a command. Raises InputError."""
     try:
         whole = _whole(text).decode("utf-16").encode()
     except UnicodeError:
@@ -170,7 +170,7 @@ def _from_utf16(text: Text) -> Text:
 
 
 def holds_nothing(source: str) -> InputError:
-    """No object in all of it."""
+    """Return the error of an input without objects."""
     return InputError("holds no objects", place=Place(source=source), hint=ALLOWED)
 
 
@@ -179,7 +179,7 @@ def _whole(text: Text) -> bytes:
 
 
 def _all_of(file: Readable, source: str) -> bytes:
-    """All that is left of a file. Raises InputError where that is more than fits."""
+    """Return the rest of a file. Raises InputError if it exceeds MAX_TEXT."""
     blocks, size = [], 0
     while block := file.read(1 << 20):
         blocks.append(block)
@@ -193,12 +193,12 @@ def _all_of(file: Readable, source: str) -> bytes:
 
 
 def _has_braces(start: bytes) -> bool:
-    """It begins as JSON does; two braces are a template's."""
+    """Return whether the text begins like JSON; two braces are a template's."""
     return start.startswith((b"{", b"[")) and not start.startswith(b"{{")
 
 
 def _any(text: Text, whole: bytes, refuse: Refuse | None) -> Iterator[Batch]:
-    """`whole` is what the file says, all of it."""
+    """Yield the objects of a text; `whole` is its complete content."""
     if _has_braces(text.start):
         yield from _braces(text, whole, refuse)
     else:
@@ -206,7 +206,7 @@ def _any(text: Text, whole: bytes, refuse: Refuse | None) -> Iterator[Batch]:
 
 
 def _braces(text: Text, whole: bytes, refuse: Refuse | None) -> Iterator[Batch]:
-    """A short text that begins as JSON does: it may be YAML in flow style, or begin so."""
+    """Yield the objects of a short text that begins like JSON. It may be YAML in flow style, or begin with it."""
     try:
         batches = list(JsonStream(io.BytesIO(whole), source=text.source, path=text.path).batches())
     except InputError:

@@ -1,4 +1,4 @@
-"""Many files in one place, a folder or an archive: their names first, then the content of those that are wanted."""
+"""Trees of files, in a folder or an archive: first their names, then the content of the wanted files."""
 
 from __future__ import annotations
 
@@ -27,38 +27,40 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 
 class TreeMember(Struct, frozen=True, kw_only=True):
-    """A file of a tree, open."""
+    """An open file of a tree."""
 
     name: str
-    """With slashes, from the tree's root on."""
+    """The path from the tree's root, with slashes."""
     source: str
-    """What a person finds it by."""
+    """The name of the file in output."""
     file: Readable
     path: Path | None = None
-    """Where it can be read again; None for what is in an archive."""
+    """The file, to read it again; None for one in an archive."""
 
 
 class Tree(Protocol):
-    """Nothing outside of it is ever read, whatever its names and links say, and nothing is written."""
+    """A folder or an archive. Nothing outside of it is ever read, whatever its names and links are, and nothing is
+    written."""
 
     what: str
     """"a folder", "an archive"."""
 
     def names(self) -> Sequence[str]:
-        """The files that may be manifests by their names, in order."""
+        """Return the files whose names are those of manifests, in order."""
         ...
 
     def open(self, wanted: Collection[str]) -> Iterator[TreeMember]:
-        """The files of these names, each to be read before the next one is taken."""
+        """Yield the files with these names. Each must be read before the next one is requested."""
         ...
 
 
 _OUTPUT = re.compile(r"(?:kubectl|oc)_[^/]*-o_?(?:json|yaml)[^/]*\Z")
-"""Of a command, as sosreport names it: `kubectl_get_-o_json_--all-namespaces_pods`."""
+"""The output of a command, as sosreport names it: `kubectl_get_-o_json_--all-namespaces_pods`."""
 
 
 def may_be_manifest(name: str) -> bool:
-    """A *.yaml, *.yml or *.json, also compressed, that is not hidden; and what a command printed as one of them."""
+    """Return whether the file is a *.yaml, *.yml, or *.json, also compressed, or a command's output in these formats.
+    Hidden files are excluded."""
     for suffix in compressed.SUFFIXES:
         name = name.removesuffix(suffix)
     is_named = name.endswith(SUFFIXES) or is_output(name)
@@ -66,17 +68,17 @@ def may_be_manifest(name: str) -> bool:
 
 
 def is_output(name: str) -> bool:
-    """It holds what a command printed, which may be its error."""
+    """Return whether the file is a command's output, which may be an error."""
     return _OUTPUT.match(name.rpartition("/")[2]) is not None
 
 
 def unreadable(source: str, error: OSError) -> InputError:
-    """What the operating system has against reading something."""
+    """Return the operating system's error as an InputError."""
     return InputError(f"cannot be read: {(error.strerror or str(error)).lower()}", place=Place(source=source))
 
 
 class Folder:
-    """A folder with what is below it. Linked folders are left out; linked files have to stay inside."""
+    """A folder with its subfolders. Linked folders are skipped; linked files must be inside the folder."""
 
     what = "a folder"
 
@@ -114,14 +116,14 @@ class Folder:
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
-    """It is one, or leads to one."""
+    """Return whether the entry is a file, or a link to one."""
     try:
         return entry.is_file()
-    except OSError:  # a link in a circle
+    except OSError:  # links in a circle
         return False
 
 
-# The names in an archive, and what is wrong with them.
+# The names in an archive, and their errors.
 
 MAX_MEMBERS = 200_000
 FOLDER = "a folder"
@@ -136,10 +138,11 @@ class Names:
         self._source = source
         self._count = 0
         self._manifests: dict[str, str] = {}
-        """Name to why it cannot be read; empty if it can."""
+        """Why a file cannot be read, by name; empty if it can."""
 
     def add(self, written: str, kind: str) -> None:
-        """`kind` is empty for a file, else says what the member is. Raises InputError for a name that leads out."""
+        """Add a member. `kind` is its type, empty for a file. Raises InputError for a name that leads out of the
+        archive."""
         self._count += 1
         if self._count > MAX_MEMBERS:
             raise InputError(f"holds more than {MAX_MEMBERS:,} files", place=Place(source=self._source))
@@ -154,7 +157,7 @@ class Names:
         return sorted(self._manifests)
 
     def check(self, wanted: Collection[str]) -> None:
-        """Raises InputError for a name that is not that of one file."""
+        """Raise InputError for a name that does not belong to exactly one file."""
         for name in wanted:
             if problem := self._manifests[name]:
                 hint = "pack it with --dereference" if problem == LINK else ""
@@ -162,19 +165,19 @@ class Names:
 
 
 def tidy(name: str) -> str:
-    """A member's name without "./", and with slashes where it was written on Windows."""
+    """Return a member's name without "./", and with slashes instead of backslashes."""
     return "/".join(part for part in name.replace("\\", "/").split("/") if part not in ("", "."))
 
 
-# Tar archives of any dialect, from the first byte to the last.
+# Tar archives in any dialect, read from the first byte to the last.
 
 _BLOCK = 512
 _LONGEST_TAR_READ = 1 << 20
-"""Bytes; of the names and attributes that are written before a member."""
+"""Bytes; the limit for names and attributes before a member."""
 
 
 def is_tar(head: bytes) -> bool:
-    """`head` is the first block, or more."""
+    """Return whether it is a tar archive; `head` is at least the first block."""
     return head[257:262] == b"ustar" and b"\0" in head[:_BLOCK]
 
 
@@ -185,7 +188,7 @@ class Tar:
 
     def __init__(self, reopened: Callable[[], Readable], source: str) -> None:
         self._reopened = reopened
-        """Makes a stream from the archive's first byte on."""
+        """Returns a stream from the archive's first byte on."""
         self._source = source
         self._names = Names(source)
 
@@ -221,12 +224,12 @@ class Tar:
             yield info, archive
         if not forward.ends_with_zeros:
             raise self._error("damaged or cut short: a tar archive ends with empty blocks")
-        while forward.read(_LONGEST_TAR_READ):  # so that a checksum at the end is looked at
+        while forward.read(_LONGEST_TAR_READ):  # so that a checksum at the end is checked
             pass
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Everything that the standard library has against a tar archive, as an InputError."""
+        """Raise every error of the standard library about a tar archive as an InputError."""
         import tarfile
 
         try:
@@ -239,7 +242,7 @@ class Tar:
 
 
 def _tar_kind(info: tarfile.TarInfo) -> str:
-    """What the member is; empty for a file."""
+    """Return the type of the member; empty for a file."""
     if info.isdir() or info.name.endswith("/"):
         return FOLDER
     if info.issym() or info.islnk():
@@ -260,9 +263,9 @@ class _TarContent(Stream):
 
 
 class _Forward(io.RawIOBase):
-    """A stream as a file in which one can go forward, and back by no more than the last byte that was read.
+    """A stream as a file that can seek forward, and back by at most the last byte that was read.
 
-    Little is read at once, whatever is written in the archive about sizes.
+    Reads are small, whatever sizes the archive states.
     """
 
     def __init__(self, stream: Readable) -> None:
@@ -272,11 +275,11 @@ class _Forward(io.RawIOBase):
         self._last = b""
         """The last block that was read, or its end."""
         self._again = 0
-        """How many of its bytes come again."""
+        """The number of its bytes that are read again."""
 
     @property
     def ends_with_zeros(self) -> bool:
-        """What was read last is an empty block."""
+        """Whether the last read block is empty."""
         return len(self._last) == _BLOCK and not any(self._last)
 
     def readable(self) -> bool:
@@ -314,19 +317,19 @@ class _Forward(io.RawIOBase):
         return found
 
 
-# Zip archives, in files that can be sought in.
+# Zip archives in seekable files.
 
 _LONGEST_ZIP_READ = 32 << 20
-"""Bytes; of the table of contents, which is read at once."""
+"""Bytes; the limit for the table of contents, which is read at once."""
 
 
 def is_zip(head: bytes) -> bool:
-    """Also of an archive without members."""
+    """Return whether it is a zip archive, also one without members."""
     return head.startswith((b"PK\x03\x04", b"PK\x05\x06"))
 
 
 class Zip:
-    """A zip archive in a file that can be sought in."""
+    """A zip archive in a seekable file."""
 
     what = "an archive"
 
@@ -364,7 +367,7 @@ class Zip:
 
 @contextmanager
 def _damage_told(source: str) -> Iterator[None]:
-    """Everything that the standard library has against a zip archive, as an InputError."""
+    """Raise every error of the standard library about a zip archive as an InputError."""
     import struct
     import zipfile
 
@@ -379,7 +382,7 @@ def _damage_told(source: str) -> Iterator[None]:
 
 
 class _ZipContent(Stream):
-    """A member of a zip archive. What it unpacks to is counted, and at its end its checksum is compared."""
+    """A member of a zip archive. Its unpacked bytes are counted, and its checksum is verified at the end."""
 
     def __init__(self, content: IO[bytes], source: str, budget: SizeBudget) -> None:
         self._content = content
@@ -394,7 +397,7 @@ class _ZipContent(Stream):
 
 
 class _Careful(io.RawIOBase):
-    """A file of which little is read at once, whatever is written in it about sizes."""
+    """A file with small reads, whatever sizes it states."""
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""YAML as kubectl reads it, with the line of everything that can be wrong."""
+"""Reads YAML as kubectl does, with line numbers for errors."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from yaml.error import Mark
     from yaml.events import CollectionStartEvent, ScalarEvent
 
-# What a YAML scalar means to Kubernetes: the reading of go-yaml v2, which kubectl uses.
+# The values of YAML scalars in Kubernetes: those of go-yaml v2, which kubectl uses.
 #
-# Neither pyyaml's reading (`12:30` is not 750, a date stays text, `1e3` and `0o17` are numbers) nor YAML 1.2's (`yes`,
-# `on` and `y` are true, `0777` is 511). kubectl makes JSON of it without knowing the fields' types, so that a label's
-# value `yes` arrives as true and is refused; a string must be quoted. Upstream: `resolve` in go.yaml.in/yaml/v2,
-# resolve.go; and sigs.k8s.io/yaml, yaml.go.
+# They differ from pyyaml's (`12:30` is not 750, a date stays text, `1e3` and `0o17` are numbers) and from YAML 1.2's
+# (`yes`, `on`, and `y` are true, `0777` is 511). kubectl converts YAML to JSON without knowing the types of fields. So
+# a label's value `yes` becomes true and is refused; a string must be quoted. Upstream: `resolve` in
+# go.yaml.in/yaml/v2, resolve.go; and sigs.k8s.io/yaml, yaml.go.
 
 Scalar = str | int | float | bool | None
 
@@ -48,9 +48,9 @@ _TYPES: dict[str, tuple[type, ...]] = {  # by the tag's short name
 
 
 def resolve(text: str, tag: str | None = None) -> Scalar:
-    """The value of an unquoted scalar, or of any scalar with an explicit tag.
+    """Return the value of an unquoted scalar, or of any scalar with an explicit tag.
 
-    Raises ValueError for a tag that does not fit the text, and for what JSON has no number for.
+    Raises ValueError for a tag that does not fit the text, and for numbers that JSON does not have.
     """
     kind = (tag or "").removeprefix(_TAG)
     if tag and kind == "binary":
@@ -64,7 +64,7 @@ def resolve(text: str, tag: str | None = None) -> Scalar:
 
 
 def mapping_key(value: Scalar) -> str:
-    """A mapping's key as JSON has it. Raises ValueError for null."""
+    """Return a mapping's key in JSON. Raises ValueError for null."""
     match value:
         case None:
             raise ValueError("null cannot be a key")
@@ -93,7 +93,7 @@ def _plain(text: str) -> Scalar:
 
 
 def _integer(text: str) -> int | None:
-    """As Go's ParseInt with base 0, or ParseUint: None for what 64 bits cannot hold."""
+    """Parse as Go's ParseInt with base 0, or ParseUint; None if 64 bits are too few."""
     match = _INTEGER.fullmatch(text)
     if match is None:
         return None
@@ -119,7 +119,7 @@ def _float(text: str, otherwise: str) -> int | float | str:
 
 
 def as_number(value: float) -> int | float:
-    """A float as it comes out of Go's JSON: without a fraction it is an integer."""
+    """Return a float as Go's JSON has it: an integer if it has no fraction."""
     return int(value) if value.is_integer() and abs(value) < 1 << 63 else value
 
 
@@ -133,7 +133,7 @@ def _binary(text: str) -> str:
 
 
 def _short_float(value: float) -> str:
-    """The shortest text that reads back as the same 32-bit float: Go's FormatFloat(value, 'g', -1, 32)."""
+    """Return the shortest text that reads back as the same 32-bit float: Go's FormatFloat(value, 'g', -1, 32)."""
     narrow = struct.pack("f", value)
     (value,) = struct.unpack("f", narrow)
     if math.isinf(value):
@@ -144,25 +144,25 @@ def _short_float(value: float) -> str:
     return f"{float(text):.{max(precision - power, 0)}f}" if -4 <= power < 6 else text
 
 
-# YAML as kubectl reads it, with the line of everything that can be wrong.
+# YAML as kubectl reads it, with line numbers for errors.
 #
-# pyyaml (libyaml) finds the structure; what scalars mean is `yaml_scalars`' subject. Where go-yaml v2 and the YAML
-# specification differ, this follows go-yaml: a merge key (`<<`) takes effect where it stands, so that it overrides the
-# keys before it and not those after it. Unlike in kubectl, which takes the last, a key that is written twice is an
-# error.
+# pyyaml (libyaml) parses the structure, and `resolve` the scalars. If go-yaml v2 and the YAML specification differ,
+# this follows go-yaml: a merge key (`<<`) takes effect at its position, so it overrides the keys before it, but not
+# those after it. Unlike in kubectl, which takes the last one, a duplicate key is an error.
 
 Value = Scalar | list["Value"] | dict[str, "Value"]
 
 MAX_DEPTH = 200
 MAX_DOCUMENT = 8 << 20
-"""Bytes, as libyaml reads a megabyte in a second; an API server stores objects of less than 2 MB."""
+"""The maximum size in bytes: libyaml reads a megabyte per second, and an API server stores objects of less than 2
+MB."""
 MAX_REPEATED = 32 << 20
-"""Characters that aliases stand for."""
+"""The maximum number of characters that aliases expand to."""
 
-# the look back comes last, so that the search for the dashes is fast
+# the lookbehind comes last, so that the search for the dashes is fast
 _SEPARATOR = re.compile(rb"---(?<![^\n]---)(?:[ \t]*+\n---)*+(.*)")
 _OBJECT = re.compile(rb"(?<=\n)apiVersion: \S+[ \t]*\r?\n(?=[a-z])")
-"""How the output of `kubectl get -o yaml` begins; two of them may stand in a file without `---` between them."""
+"""The beginning of `kubectl get -o yaml`; a file may contain two of them without `---` in between."""
 _WHOLE = re.compile(rb"^apiVersion:(?s:.*?)^(?:kind|items):", re.MULTILINE)
 _NOTHING = re.compile(rb"(?:[ \t]*+(?:#.*+)?\r?\n|%.*+\n)*+[ \t]*+(?:#.*)?")
 
@@ -172,29 +172,29 @@ class Text(Struct, frozen=True, kw_only=True):
 
     text: bytes
     number: int
-    """Of the documents that are not empty, from 1."""
+    """The number among the documents that are not empty, from 1."""
     line: int
-    """The file's line that the text begins with."""
+    """The line of the file at which the text begins."""
 
 
 class YamlDocument(Struct, frozen=True, kw_only=True):
-    """What one document says."""
+    """The content of one document."""
 
     value: Value
     line: int
-    """Where its first key is."""
+    """The line of its first key."""
     item_lines: tuple[int, ...]
-    """Where each of its `items` begins, or of its elements if it is a sequence."""
+    """The lines at which its `items` begin, or its elements if it is a sequence."""
 
 
 def split(text: bytes, *, source: str, first_line: int = 1) -> Iterator[Text]:
-    """The documents between the `---` lines, without those that are empty.
+    """Yield the documents between the `---` lines, except empty ones.
 
     As in kubectl, only a comment may follow `---` on its line (k8s.io/apimachinery/pkg/util/yaml/decoder.go).
     """
     text = text.removeprefix(b"\xef\xbb\xbf")
     number, start, line = 0, 0, first_line
-    # to look for a text first is many times as fast, and most files have neither
+    # searching for a text first is many times as fast, and most files have neither
     separators = _SEPARATOR.finditer(text) if b"---" in text else ()
     for separator in itertools.chain(separators, (None,)):
         end = separator.start() if separator else len(text)
@@ -219,7 +219,7 @@ def split(text: bytes, *, source: str, first_line: int = 1) -> Iterator[Text]:
 
 
 def load(document: Text, *, source: str) -> YamlDocument | None:
-    """None for a document that holds nothing, or null. Raises InputError with the line."""
+    """Parse a document; None if it is empty or null. Raises InputError with the line."""
     import yaml
 
     reader = _Reader(document, source)
@@ -233,7 +233,7 @@ def load(document: Text, *, source: str) -> YamlDocument | None:
         context = f" ({error.context})" if error.context else ""
         where = f", at column {mark.column + 1}" if mark else ""
         line = mark.line if mark else 0
-        # libyaml notices the end of the text on the line after the last
+        # libyaml reports the end of the text on the line after the last
         last = document.text.rstrip().count(b"\n")
         hint = "YAML is indented with spaces, not with tabs" if mark and _is_tab(document.text, mark) else ""
         reader.fail(f"not valid YAML: {error.problem}{context}{where}", line=min(line, last), hint=hint)
@@ -244,10 +244,8 @@ def load(document: Text, *, source: str) -> YamlDocument | None:
 
 
 def value_in(text: str) -> Value:
-    """What the YAML in a field of an object says, such as in a ConfigMap's data; None where it says nothing.
-
-    Raises InputError with the line, also for several documents.
-    """
+    """Return the YAML value in a field of an object, such as a ConfigMap's data; None if it is empty. Raises InputError
+    with the line, also for several documents."""
     found = [load(document, source="") for document in split(text.encode(), source="")]
     if len(found) > 1:
         raise InputError(f"one YAML document is expected, not {len(found)}")
@@ -267,13 +265,13 @@ class _Open:
     line: int
     anchor: str | None
     first_node: int
-    """How many nodes had been read when it began."""
+    """The number of nodes that were read before it."""
     first_character: int
-    """How many characters of scalars had been read when it began."""
+    """The number of characters in scalars that were read before it."""
     key: str | None = None
-    """The key whose value comes next."""
+    """The key of the next value."""
     merges: bool = False
-    """The value that comes next is merged."""
+    """Whether the next value is merged."""
     seen: dict[str, int] = field(default_factory=dict)
     """The line of each key."""
 
@@ -281,9 +279,9 @@ class _Open:
 class _Anchor(Struct, frozen=True, kw_only=True):
     value: Value
     nodes: int
-    """How many nodes it stands for; 0 as long as it is open."""
+    """The number of nodes in it; 0 while it is open."""
     length: int
-    """How many characters its scalars have."""
+    """The number of characters in its scalars."""
 
 
 class _Reader:
@@ -348,7 +346,7 @@ class _Reader:
         )
 
     def fail(self, message: str, *, line: int, hint: str = "") -> NoReturn:
-        """`line` is the document's, from 0."""
+        """Raise the error at `line` of the document, from 0."""
         place = Place(source=self._source, document=self._document.number, line=self._document.line + line)
         raise InputError(message, place=place, hint=hint)
 
@@ -360,7 +358,7 @@ class _Reader:
             self._item_lines.append(line)
 
     def _is_item(self) -> bool:
-        """What begins is an element of the document's `items`, or of the document."""
+        """Return whether the next value is an element of the document's `items`, or of the document."""
         match self._open:
             case [_Open(value=list())]:
                 return True
@@ -400,7 +398,8 @@ class _Reader:
         return anchor.value
 
     def _alias_share(self) -> float:
-        """How much of a document may come from aliases; as `allowedAliasRatio` in go.yaml.in/yaml/v2, decode.go."""
+        """Return the maximum share of aliases in a document. Upstream: `allowedAliasRatio` in go.yaml.in/yaml/v2,
+        decode.go."""
         low, high = 400_000, 4_000_000
         return 0.99 - 0.89 * (min(max(self._nodes, low), high) - low) / (high - low)
 
@@ -417,7 +416,7 @@ class _Reader:
             self.fail(str(error), line=line)
 
     def _add(self, value: Value, line: int) -> None:
-        """Puts a finished value where it belongs."""
+        """Add a finished value to its parent."""
         if not self._open:
             self._result = value
             return

@@ -1,4 +1,4 @@
-"""YAML as kubectl and kschedx write it, read block by block; anything else is left to `kschedx.sources.yaml`."""
+"""Reads YAML as kubectl and kschedx write it, block by block; anything else is left to `kschedx.sources.yaml`."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ from kschedx.sources.yaml import MAX_DOCUMENT, Text, Value, load, resolve, split
 # The subset of YAML that programs write: mappings and sequences by indentation, with a scalar on the line of its key or
 # dash, and literals.
 #
-# An entry of a mapping is its line and all lines that are indented further. So entries are found without reading what
-# is inside of them, and identical ones are read once: pods of a workload differ in few lines. A cut inside of quotes or
-# brackets leaves them open, and the piece is no YAML. An entry of another form is read by `kschedx.sources.yaml`, which
-# is exact and many times slower; tests hold the two equal.
+# An entry of a mapping is its line and all following lines with more indentation. So entries are found without parsing
+# their content, and identical ones are parsed once: pods of a workload differ in few lines. A cut inside of quotes or
+# brackets leaves them open, and the piece is no YAML. An entry in another form is read by `kschedx.sources.yaml`, which
+# is exact and many times slower. Tests verify that both agree.
 
 MAX_KNOWN = 50_000
-"""Entries of a generation that are remembered: those of the one before it that were read again go into the next."""
+"""The number of cached entries per generation: entries of the previous generation move to the current one if they are
+read again."""
 MAX_DEPTH = 50
 MAX_INDENT = 400
 _MAX_BRACKETS = 100
-"""In the JSON of what is read exactly: the depth of the document around it is not known there."""
+"""The maximum number of brackets in the JSON of an exactly read entry, since the depth of the surrounding document is
+unknown there."""
 
 _WORD = rb"[\w.,/@+=()%$~;<>^&*!-]"
 _PLAIN = rb"(?:-(?=[0-9])|[A-Za-z0-9/])(?:%b|:(?=%b)| +(?=%b))*+" % (_WORD, _WORD, _WORD)
@@ -38,22 +40,22 @@ _DOUBLE_QUOTED = rb'"(?:[ !#-\[\]-~]|\\["\\/bfnrt])*+"'
 _SINGLE_QUOTED = rb"'(?:[ -&(-~]|'')*+'"
 _SCALAR = re.compile(rb"(%b)|(%b)|(%b)" % (_DOUBLE_QUOTED, _PLAIN, _SINGLE_QUOTED))
 _ENTRY = re.compile(rb" *+(\.|[A-Za-z](?:[\w./\"{},-]|:(?=[\w{.\"])){0,250}):(?: ([^\n]++))?(?:\n((?s:.*)))?")
-"""An entry of a mapping: its key, what follows on its line, and the lines below."""
+"""An entry of a mapping: its key, the rest of its line, and the lines below."""
 _AMBIGUOUS = frozenset(
     word.encode()
     for name in ("y", "n", "yes", "no", "true", "false", "on", "off", "null")
     for word in (name, name.capitalize(), name.upper())
 )
-"""Words that are no strings without quotes."""
+"""Words that are not strings unless they are quoted."""
 _CONSTANTS = {b"{}": b"{}", b"[]": b"[]", b"null": b"null", b"true": b"true", b"false": b"false"}
 _fields = msgspec.json.Decoder(dict[str, Raw])
 _BEGIN_KEYS = frozenset(b"%c" % character for character in b"\"'0123456789")
 _BEYOND = re.compile(rb"[&*]|<<|(?:^|\s)#")
-"""What may concern lines beyond: anchors, aliases, merges, and comments, whose indentation says nothing."""
+"""Syntax that may affect other lines: anchors, aliases, merges, and comments, which can have any indentation."""
 
 
 class _UnsureError(ValueError):
-    """The text is not of the subset, or no YAML."""
+    """The text is not in the subset, or no YAML."""
 
 
 @cache
@@ -62,14 +64,15 @@ def _before(indent: int, begins: bytes) -> re.Pattern[bytes]:
 
 
 class _Blocks:
-    """The JSON of blocks of text, which end before a line end; those of a file share what is known of their entries."""
+    """Converts blocks of text, each without its last line end, to JSON. All blocks of a file share a cache of
+    entries."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, bytes] = {}
         self._former: dict[bytes, bytes] = {}
 
     def json(self, text: bytes) -> bytes | None:
-        """None for what is not of the subset."""
+        """Return the JSON; None for text outside the subset."""
         if len(self._known) > MAX_KNOWN:
             self._known, self._former = {}, self._known
         try:
@@ -78,7 +81,7 @@ class _Blocks:
             return None
 
     def _block(self, text: bytes, outer: int, depth: int) -> bytes:
-        """The mapping or sequence of these lines. A sequence may stand at the indentation of its key, `outer`."""
+        """Return the mapping or sequence of these lines. A sequence may have the indentation of its key, `outer`."""
         indent = len(text) - len(text.lstrip(b" "))
         if depth > MAX_DEPTH or not outer <= indent <= MAX_INDENT:
             raise _UnsureError
@@ -89,7 +92,7 @@ class _Blocks:
         fields = self._all(_before(indent, rb"[^ \n-]").split(text), indent, depth, self._entry)
         written = b"{%b}" % b",".join(fields)
         if len(_fields.decode(written)) < len(fields):
-            raise _UnsureError  # a key is written twice
+            raise _UnsureError  # a duplicate key
         return written
 
     def _all(
@@ -97,7 +100,7 @@ class _Blocks:
     ) -> list[bytes]:
         known, found = self._known, []
         for text in texts:
-            if depth < 2 and len(text) > 100:  # an object, or its spec: each has a name or a node of its own
+            if depth < 2 and len(text) > 100:  # an object, or its spec: each has its own name or node
                 found.append(read(text, indent, depth))
                 continue
             value = known.get(text)
@@ -168,7 +171,7 @@ def _literal(text: bytes, style: bytes, outer: int) -> bytes:
 
 
 def _folded(inline: bytes, below: bytes, outer: int) -> bytes:
-    """A scalar that goes on below its first line, as kubectl writes it beyond 80 characters."""
+    """Return a scalar that continues below its first line, as kubectl writes it beyond 80 characters."""
     lines = below.split(b"\n")
     if not all(line.startswith(b" " * (outer + 1)) for line in lines):
         raise _UnsureError
@@ -179,8 +182,8 @@ def _folded(inline: bytes, below: bytes, outer: int) -> bytes:
 
 
 def _exact(text: bytes, form: type[dict[str, Value]] | type[list[Value]]) -> bytes:
-    """The JSON of a mapping's entry, without braces, or of a sequence's element. Raises InputError for what it is only
-    in the whole document, if at all."""
+    """Return the JSON of a mapping's entry, without braces, or of a sequence's element. Raises InputError if it is
+    invalid without the rest of the document."""
     document = None if _BEYOND.search(text) else load(Text(text=text + b"\n", number=1, line=1), source="")
     if document is None or not isinstance(document.value, form) or len(document.value) != 1:
         raise InputError("not by itself")
@@ -193,7 +196,7 @@ def _exact(text: bytes, form: type[dict[str, Value]] | type[list[Value]]) -> byt
 # Documents, and lists that are cut between their items.
 
 SMALL = 256 << 10
-"""Bytes of a list; below this pyyaml is quick enough, and knows the line of every item."""
+"""Bytes of a list; smaller ones are left to pyyaml, which is fast enough and knows the line of every item."""
 PIECE = 1 << 20
 
 _SMALL_LIST = re.compile(rb"^(?:kind: \w*List|items:)", re.MULTILINE)
@@ -201,9 +204,9 @@ _ITEMS = re.compile(rb"^items:[ \t]*\n( *)- ", re.MULTILINE)
 
 
 def read(data: bytes, *, source: str, refuse: Callable[[InputError], None] | None = None) -> Iterator[Batch]:
-    """The objects of a YAML text, in a batch per document, or several for a long list.
+    """Yield the objects of a YAML text, in one batch per document, or several for a long list.
 
-    With `refuse`, a document that cannot be read is left out where there are others; `refuse` is called with the error.
+    With `refuse`, an unreadable document is skipped if there are others, and `refuse` is called with the error.
     """
     refused: list[InputError] = []
     is_alone = True
@@ -239,7 +242,7 @@ def _document(document: Text, source: str, blocks: _Blocks) -> Iterator[Batch]:
 
 
 def _exactly(document: Text, source: str, skip: int = 0) -> Iterator[Batch]:
-    """The document by `yaml_text`, without the first `skip` items of its list."""
+    """Yield the document as read by `kschedx.sources.yaml`, without the first `skip` items of its list."""
     read = load(document, source=source)
     if read is None:
         return
@@ -278,7 +281,7 @@ def _flatten(text: bytes, lines: tuple[int, ...], document: Text, spot: Spot, so
 
 
 def _first_line(document: Text) -> int:
-    """The line of the first key."""
+    """Return the line of the first key."""
     match = re.match(rb"(?:[ \t]*+(?:#.*+)?\n)*+", document.text)
     return document.line + (document.text.count(b"\n", 0, match.end()) if match else 0)
 
@@ -286,18 +289,18 @@ def _first_line(document: Text) -> int:
 class _Pieces(Struct, frozen=True, kw_only=True):
     """A document that is a list, cut between its items.
 
-    In block style an item begins with a dash at the list's indentation, and nothing inside of it does but a line of a
-    quoted text; a cut there leaves the quotes open, and the piece is no YAML.
+    In block style, an item begins with a dash at the list's indentation. Inside items, only a line of a quoted text can
+    begin so; a cut there leaves the quotes open, and the piece is no YAML.
     """
 
     head: dict[str, Value]
     """The document without its items."""
     start: int
-    """Where the first item begins."""
+    """The offset of the first item."""
     end: int
-    """Where the last one ends."""
+    """The offset of the end of the last item."""
     dash: bytes
-    """What is before an item's text, from the line end on."""
+    """The text before an item, from the line end on."""
 
     @classmethod
     def of(cls, document: Text, source: str) -> _Pieces | None:
@@ -323,7 +326,7 @@ class _Pieces(Struct, frozen=True, kw_only=True):
         return cls(head=head.value, start=match.start(1), end=end, dash=dash)
 
     def cut(self, text: bytes) -> Iterator[tuple[int, ...]]:
-        """Where each item of a piece of about `PIECE` bytes begins, and where the last one ends."""
+        """Yield pieces of about `PIECE` bytes, as the offset of each item and that of the end."""
         starts = [self.start]
         while starts[-1] < self.end:
             following = text.find(self.dash, starts[-1], self.end) + 1 or self.end
@@ -335,7 +338,7 @@ class _Pieces(Struct, frozen=True, kw_only=True):
 
 
 def _list(document: Text, pieces: _Pieces, source: str, blocks: _Blocks) -> Iterator[Batch]:
-    """The items of a long list, about `PIECE` bytes at a time."""
+    """Yield the items of a long list, about `PIECE` bytes at a time."""
     text = document.text
     spot = Spot(document=document.number, line=document.line)
     line, counted, done = document.line, 0, 0
@@ -350,7 +353,7 @@ def _list(document: Text, pieces: _Pieces, source: str, blocks: _Blocks) -> Iter
         except InputError:
             if len(text) > MAX_DOCUMENT:
                 raise
-            # the text was cut at a wrong place, or an alias reaches further, or it is no YAML
+            # the text was cut at a wrong place, an alias refers to another piece, or it is no YAML
             yield from _exactly(document, source, skip=done)
             return
         listed = msgspec.json.encode({**pieces.head, "items": items})
@@ -360,7 +363,7 @@ def _list(document: Text, pieces: _Pieces, source: str, blocks: _Blocks) -> Iter
 
 
 def _items(document: Text, starts: tuple[int, ...], lines: list[int], source: str, blocks: _Blocks) -> list[Raw]:
-    """The items that begin at these places of the text. Raises InputError if they are no items by themselves."""
+    """Return the items at these offsets of the text. Raises InputError if they are not valid separately."""
     items = []
     for (start, end), line in zip(itertools.pairwise(starts), lines, strict=True):
         text = document.text[start:end]

@@ -143,9 +143,9 @@ def test_every_command_reports_the_same_state(tmp_path: Path, name: str, target:
 
     config = str(tmp_path / "config.yaml") if gang else None
     question = Question(snapshot=(str(tmp_path / "cluster.json"),), config=config)
-    by_mcp = answer(Asked("pod_explain", question, {"target": target}, tmp_path))
+    by_mcp = answer(Asked("pod_explain", question, {"target": target, "detail": "full"}, tmp_path))
     assert isinstance(by_mcp, Answer)
-    assert (by_mcp.exit_code, at(by_mcp.report.document(), "state")["name"]) == (code, state)
+    assert (by_mcp.exit_code, at(by_mcp.report.document(), "document.state")["name"]) == (code, state)
 
     key = f"default/{target.partition('/')[2]}"
     simulated_code, simulated = asked("simulate")

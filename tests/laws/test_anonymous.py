@@ -30,6 +30,7 @@ DECISION = ("outcome", "bestNodes", "message", "preEnqueue", "preFilter", "filte
 AS_WRITTEN = {
     "reason",
     "creationTimestamp",
+    "lastTransitionTime",
     "kubeletVersion",
     "node.kubernetes.io/instance-type",
     "karpenter.k8s.aws/instance-family",

@@ -1,4 +1,4 @@
-"""Which clusters a fleet has: contexts of a kubeconfig, and snapshots."""
+"""The clusters of a fleet: contexts of a kubeconfig, and snapshots."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kschedx.render.view import Tone
 
 LIST = ".list"
-"""A file with a snapshot's path, or `context:NAME`, on each line."""
+"""The suffix of a file with a snapshot's path, or `context:NAME`, on each line."""
 CONTEXT = "context:"
 
 
@@ -45,7 +45,7 @@ def members(
     all_contexts: bool,
     kubeconfig: str | None,
 ) -> tuple[Member, ...]:
-    """Every cluster once, in the order in which they are named. Raises `InputError`."""
+    """Return every cluster once, in the order in which they are named. Raises `InputError`."""
     found = {one.name: one for path in snapshots for one in _of_path(path, kubeconfig)}
     found |= {one.name: one for folder in folders for one in _in_folder(folder)}
     named = _every_context(kubeconfig) if all_contexts else _known(contexts, kubeconfig)
@@ -108,7 +108,7 @@ def _every_context(kubeconfig: str | None) -> Sequence[str]:
     return sorted(load(kubeconfig, os.environ).contexts)
 
 
-# One question to every cluster, in processes of their own with a time limit each.
+# One question to every cluster, in separate processes with a time limit each.
 
 
 class Row(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -119,13 +119,13 @@ class Row(Struct, frozen=True, kw_only=True, rename="camel"):
     exit_code: int
     seconds: float
     summary: str
-    """The first line of the screen, or of what went wrong."""
+    """The first line of the screen, or of the error."""
     errors: str = ""
     document: Mapping[str, object] | None = None
 
     @property
     def is_answered(self) -> bool:
-        """Whether the cluster could be read and the question put; it is not asked again."""
+        """Whether the cluster was read and the question answered; if so, it is not asked again."""
         return self.document is not None and self.exit_code in (ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE)
 
 
@@ -139,8 +139,8 @@ def ask(
     done: Mapping[str, Row],
     see: Callable[[Row], None],
 ) -> tuple[Row, ...]:
-    """Every cluster's row in the order of the clusters; `answer` is that to a command line, `done` are known, and `see`
-    is called with each new one."""
+    """Return the rows of all clusters, in the order of the clusters. `answer` answers a command line, `done` are known
+    rows, and `see` is called with each new one."""
     rows = dict(done)
     with _Workers(answer) as workers, ThreadPoolExecutor(jobs) as pool:
         waiting = [pool.submit(_row, workers, one, question, limit) for one in members if one.name not in rows]
@@ -157,7 +157,7 @@ def ask(
 
 
 class _Workers:
-    """A process for each thread that asks."""
+    """One process for each thread that asks."""
 
     def __init__(self, answer: Callable[[Sequence[str]], Answer | int]) -> None:
         self._answer = answer
@@ -209,7 +209,7 @@ def _summary(answer: Captured) -> str:
 
 
 def resumed(path: str | None, question: Sequence[str]) -> dict[str, Row]:
-    """The rows of an earlier run of this question that were answered. Raises `InputError`."""
+    """Return the answered rows of an earlier run of this question. Raises `InputError`."""
     if path is None or not Path(path).exists():
         return {}
     found: dict[str, Row] = {}
@@ -226,7 +226,7 @@ def resumed(path: str | None, question: Sequence[str]) -> dict[str, Row]:
 
 @contextmanager
 def results(path: str | None) -> Iterator[Callable[[Row], None]]:
-    """Writes a line for each row as soon as it is there, after those of an earlier run."""
+    """Yield a function that writes a line for each row at once, after those of an earlier run."""
     if path is None:
         yield lambda row: None
         return
@@ -247,14 +247,14 @@ def results(path: str | None) -> Iterator[Callable[[Row], None]]:
 
 
 def tone_of(code: int) -> Tone:
-    """Anything else than 0 and 1 could not be decided, or not be asked."""
+    """Return the tone of an exit code; other codes than 0 and 1 mean that the cluster could not be read or decided."""
     from kschedx.render.view import Tone
 
     return {ExitCode.SCHEDULABLE: Tone.GOOD, ExitCode.UNSCHEDULABLE: Tone.BAD}.get(ExitCode(code), Tone.OPEN)
 
 
 def exit_code(rows: Sequence[Row]) -> ExitCode:
-    """3 where a cluster could not be asked or decided, 1 where one has something amiss, else 0."""
+    """Return 3 if a cluster could not be read or decided, 1 if one has findings, else 0."""
     codes = {row.exit_code for row in rows}
     if codes - {ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE}:
         return ExitCode.UNDECIDED
@@ -270,7 +270,8 @@ def headline(rows: Sequence[Row]) -> str:
 
 
 def by_need(rows: Sequence[Row]) -> list[Row]:
-    """Without an answer first, then amiss, then the others; each in the order of the clusters."""
+    """Return the rows without an answer first, then those with findings, then the others; each in the order of the
+    clusters."""
     order = {ExitCode.UNSCHEDULABLE: 1, ExitCode.SCHEDULABLE: 2}
     return sorted(rows, key=lambda row: order.get(ExitCode(row.exit_code), 0))
 
@@ -321,7 +322,7 @@ def page(rows: Sequence[Row]) -> Page:
 
 
 def write_parquet(rows: Sequence[Row], path: str) -> None:
-    """The rows as a table; a document is its JSON. Needs the extra parquet. Raises `InputError`."""
+    """Write the rows as a table; a document is its JSON. Needs the extra parquet. Raises `InputError`."""
     from kschedx.cli.output import needs
     from kschedx.errors import InputError, Place
 

@@ -1,4 +1,4 @@
-"""`kschedx mcp`: the questions of the command line, for assistants."""
+"""`kschedx mcp`: the commands as tools for assistants."""
 
 from __future__ import annotations
 

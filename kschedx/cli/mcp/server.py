@@ -1,4 +1,4 @@
-"""The clusters that a server was started with, and nothing else."""
+"""The clusters with which a server was started; it reads no others."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from kschedx.progress import Phase, Step
 
 
 class Clusters(Struct, frozen=True, kw_only=True):
-    """What may be asked about. The first snapshot, else the first context, is meant where a question names none."""
+    """The clusters that questions may name. The default is the first snapshot, else the first context."""
 
     snapshots: tuple[str, ...] = ()
-    """Files and folders, or folders whose files may be named."""
+    """Snapshot files and folders, or folders whose files may be named."""
     contexts: tuple[str, ...] = ()
     kubeconfig: str | None = None
 
     def properties(self) -> dict[str, dict[str, object]]:
-        """JSON Schema of the arguments that choose one of them."""
+        """Return the JSON Schema of the arguments that choose a cluster."""
         found: dict[str, dict[str, object]] = {}
         if self.snapshots:
             told = f"the cluster: one of {', '.join(self.snapshots)}, or a file in one of them"
@@ -52,7 +52,7 @@ class Clusters(Struct, frozen=True, kw_only=True):
         return found
 
     def listed(self) -> str:
-        """A line for each, the one that is meant by default first."""
+        """Return a line for each cluster, the default one first."""
         snapshots = [
             f"snapshot {shown}"
             for allowed in self.snapshots
@@ -62,7 +62,7 @@ class Clusters(Struct, frozen=True, kw_only=True):
         return "\n".join(named or ["the current context of the kubeconfig"]) + "\n"
 
     def question(self, arguments: Mapping[str, object]) -> Question:
-        """The question about the cluster that is meant. Raises `InputError` for one that is not among these."""
+        """Return a question about the chosen cluster. Raises `InputError` for one that is not among these."""
         snapshot, context = arguments.get("snapshot"), arguments.get("context")
         if snapshot is not None and context is not None:
             raise InputError("pass a snapshot or a context, not both")
@@ -78,7 +78,8 @@ class Clusters(Struct, frozen=True, kw_only=True):
         return Question(where=Connection(kubeconfig=self.kubeconfig, context=None if context is None else str(context)))
 
     def _snapshot(self, snapshot: str) -> str:
-        """A path that is one of those allowed, or lies in one, links followed."""
+        """Return the path if it is one of those allowed, or in one, after following links. Raises `InputError`
+        otherwise."""
         for allowed in self.snapshots:
             root = Path(allowed).resolve()
             for path in (Path(snapshot), root / snapshot):
@@ -92,17 +93,17 @@ class Clusters(Struct, frozen=True, kw_only=True):
 
 
 def _files_in(folder: Path) -> list[str]:
-    """The first of them, by name; none where this is a file."""
+    """Return the first files of a folder by name; empty if the path is a file."""
     if not folder.is_dir():
         return []
     return sorted(one.name for one in folder.iterdir() if not one.name.startswith("."))[:MOST_FILES]
 
 
 MOST_FILES = 100
-"""Of a folder, in the list of clusters."""
+"""The most files of a folder in the list of clusters."""
 
 
-# The tools over the Model Context Protocol, by its Python SDK: standard input and output, or HTTP on the loopback.
+# The tools over the Model Context Protocol, with its Python SDK: standard input and output, or HTTP on the loopback.
 
 
 class Detail(StrEnum):
@@ -115,11 +116,12 @@ class Detail(StrEnum):
 
 class _Bounds(Struct, frozen=True):
     text: int
-    """Characters of the screen, which an answer has twice: clients read either its text or its structured content."""
+    """Characters of the screen, which an answer contains twice: clients read either its text or its structured
+    content."""
     notes: int
     """Characters of the notes."""
     whole: int
-    """Bytes of the answer as JSON; the document has what the screen and the notes leave."""
+    """Bytes of the answer as JSON; the document gets what the screen and the notes leave."""
 
 
 BOUNDS = {
@@ -128,7 +130,7 @@ BOUNDS = {
     Detail.FULL: _Bounds(text=16_000, notes=2_000, whole=MOST),
 }
 FRAME = 500
-"""Bytes of an answer that are neither screen nor document."""
+"""Bytes of an answer besides the screen and the document."""
 DETAIL: dict[str, object] = {
     "type": "string",
     "enum": [one.value for one in Detail],
@@ -155,7 +157,7 @@ class Answers:
         self._lock = anyio.Lock()
         self._worker: Worker[Asked] | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="kschedx-")
-        """An empty one, in which questions are answered: no name in them is a file."""
+        """An empty folder in which questions are answered, so that no name in them is a file."""
         self._manifests = tempfile.TemporaryDirectory(prefix="kschedx-")
 
     async def list_tools(self, context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -178,7 +180,7 @@ class Answers:
             with tempfile.TemporaryDirectory(dir=self._manifests.name) as folder:
                 question = self._clusters.question(arguments) if wanted.reads_cluster else Question()
                 asked = Asked(wanted.name, question, arguments, Path(folder))
-                told = itertools.count(1)  # a notification's number has to grow, and phases follow each other
+                told = itertools.count(1)  # a notification's number must grow, and one phase follows another
 
                 def see(step: Step) -> None:
                     message = visible(" ".join(filter(None, (step.phase, step.amount))))
@@ -199,7 +201,7 @@ class Answers:
         return self._worker.ask(asked, self._limit, see)
 
     def _check(self, wanted: Tool, arguments: Mapping[str, Any]) -> None:
-        """Raises `InputError` for arguments that the tool does not take."""
+        """Raise `InputError` for arguments that the tool does not have."""
         from jsonschema import Draft202012Validator
 
         for error in Draft202012Validator(self._input(wanted)).iter_errors(dict(arguments)):
@@ -230,7 +232,7 @@ class Answers:
         )
 
     def _stop(self) -> None:
-        """End the process; its answer is not needed any longer."""
+        """End the process; its answer is no longer needed."""
         if self._worker is not None:
             self._worker.stop()
         self._worker = None
@@ -242,7 +244,7 @@ class Answers:
 
 
 def _output(wanted: Tool) -> dict[str, Any]:
-    """A document is described by its kind alone: `kschedx schema KIND` prints the whole schema."""
+    """Return the output schema. It only names a document's kind: `kschedx schema KIND` prints the whole schema."""
     entry = {
         "type": "object",
         "properties": {"path": {"type": "string"}, "kept": {"type": "integer"}, "of": {"type": "integer"}},
@@ -278,7 +280,7 @@ def _result(wanted: Tool, answer: Captured, detail: Detail) -> types.CallToolRes
 
 
 def _cut(text: str, most: int) -> str:
-    """Whole lines up to so many characters, with the number of those left out."""
+    """Return whole lines up to this many characters, and the number of the lines left out."""
     if len(text) <= most:
         return text
     kept = text[:most].rpartition("\n")[0] or text[:most]
@@ -300,14 +302,14 @@ def server(answers: Answers) -> Server[dict[str, Any]]:
 
 
 def serve(clusters: Clusters, *, limit: float, port: int | None) -> None:
-    """Until the other side goes away; with a port over HTTP on the loopback, at /mcp."""
+    """Serve until the client disconnects; with a port, over HTTP on the loopback at /mcp."""
     answers = Answers(clusters, limit=limit)
 
     def ended(number: int, _: object) -> None:
         try:
             answers.end()
         finally:
-            os._exit(128 + number)  # a thread that reads standard input cannot be ended in another way
+            os._exit(128 + number)  # a thread that reads standard input cannot be ended otherwise
 
     try:
         made = server(answers)

@@ -1,4 +1,4 @@
-"""A document cut down to what an assistant can read, with what was left out named. Its shape stays valid."""
+"""Cuts a document down to what an assistant can read, and names what was left out. The document stays valid."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from kschedx.errors import InputError, nearest
 from kschedx.inquiry.target import FILE_ENDINGS
 
 FEWEST = 3
-"""Entries that stay of anything that is cut."""
+"""The fewest entries left in a map or list that is cut."""
 MOST_FIELDS = 40
-"""Of an object."""
+"""The most fields of an object."""
 LEAST = 100
-"""Bytes of an entry where there are so many that the whole is too large."""
+"""The least bytes of an entry, assumed for a document that is too large."""
 SUMMARY = "summary"
-"""The detail that has no document."""
+"""The detail without a document."""
 MOST = 60_000
-"""Bytes of a document; no answer has more."""
+"""The most bytes of a document in any answer."""
 
 
 class LeftOut(Struct, frozen=True, kw_only=True):
-    """A map or list of which only the first entries are there."""
+    """A map or list of which only the first entries are kept."""
 
     path: str
-    """JSON Pointer into the document."""
+    """The JSON Pointer into the document."""
     kept: int
     of: int
 
@@ -51,10 +51,10 @@ class LeftOut(Struct, frozen=True, kw_only=True):
 def bounded(
     document: Mapping[str, object], limit: int, before: Sequence[LeftOut] = ()
 ) -> tuple[dict[str, Any], tuple[LeftOut, ...]]:
-    """The document in at most `limit` bytes of JSON, as far as cutting maps and lists of many entries goes. `before`:
-    what was cut from it before.
+    """Return the document in at most `limit` bytes of JSON, as far as cutting maps and lists of many entries allows.
+    `before` is what was cut from it before.
 
-    The largest is halved first, so that what is short stays whole.
+    The largest map or list is halved first, so that short ones stay complete.
     """
     whole = {one.path: one.of for one in before}
     made: dict[str, Any] = _copied(document, "", limit // LEAST if size(document) > limit else sys.maxsize, whole)
@@ -68,7 +68,8 @@ def bounded(
 
 
 def _copied(value: Any, path: str, most: int, whole: dict[str, int]) -> Any:
-    """A copy in which maps and lists have at most so many entries. `whole` learns how many those had that lose some."""
+    """Return a copy in which maps and lists have at most `most` entries. `whole` gets the original length of each one
+    that is cut."""
     if isinstance(value, list | tuple):
         if len(value) > most:
             whole.setdefault(path, len(value))
@@ -94,16 +95,16 @@ def _left_out(made: dict[str, Any], whole: Mapping[str, int]) -> Iterator[LeftOu
                 found = dict(enumerate(found)).get(int(key))
             elif isinstance(found, dict):
                 found = found.get(key.replace("~1", "/").replace("~0", "~"))
-        if isinstance(found, dict | list):  # what it stands in may have been cut itself
+        if isinstance(found, dict | list):  # what contains it may have been cut too
             yield LeftOut(path=path, kept=len(found), of=count)
 
 
 _Found = tuple[int, str, dict[str, Any] | list[Any]]
-"""How many bytes halving saves, and of what."""
+"""How many bytes halving saves, the path, and the map or list."""
 
 
 def _largest(value: dict[str, Any] | list[Any], path: str, found: _Found) -> _Found:
-    """The one of which halving saves most, among these and what was found before."""
+    """Return the map or list for which halving saves most, among these and `found`."""
     if len(value) > FEWEST and (isinstance(value, list) or _is_map(value)):
         found = max(found, (_spare(value), path, value), key=lambda one: one[:2])
     entries = value.items() if isinstance(value, dict) else enumerate(value)
@@ -114,8 +115,8 @@ def _largest(value: dict[str, Any] | list[Any], path: str, found: _Found) -> _Fo
 
 
 def _is_map(value: Mapping[str, object]) -> bool:
-    """A map by node or pod, rather than an object with fields: its values are objects of the same fields, or they are
-    more than an object has and all numbers or all texts."""
+    """Return whether this is a map by node or pod, not an object with fields. Its values are objects with the same
+    fields, or it has more entries than an object has fields, all of the same type."""
     shapes = {tuple(item) if isinstance(item, dict) else type(item) for item in value.values()}
     if all(isinstance(shape, tuple) for shape in shapes):
         return len(value) > FEWEST and len(shapes) <= 2
@@ -123,7 +124,7 @@ def _is_map(value: Mapping[str, object]) -> bool:
 
 
 def _spare(entries: dict[str, Any] | list[Any]) -> int:
-    """What halving saves."""
+    """Return how many bytes halving saves."""
     items = list(entries.items()) if isinstance(entries, dict) else entries
     return size(items[max(len(items) // 2, FEWEST) :])
 
@@ -137,7 +138,7 @@ def _cut(entries: dict[str, Any] | list[Any], count: int) -> None:
 
 
 def size(value: object) -> int:
-    """Bytes as JSON."""
+    """Return the bytes of the value as JSON."""
     return len(msgspec.json.encode(value))
 
 
@@ -156,24 +157,24 @@ _REFERENCE = re.compile(r"[A-Za-z.]+/[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?")
 
 
 class Tool(Struct, frozen=True, kw_only=True):
-    """One question."""
+    """One question that an assistant may ask."""
 
     name: str
     title: str
     description: str
     properties: Mapping[str, Mapping[str, object]]
-    """JSON Schema of each argument, beside those that say which cluster is meant."""
+    """The JSON Schema of each argument, besides those that choose the cluster."""
     required: tuple[str, ...] = ()
     document: str | None = None
-    """Kind of the document that it answers with; None for text alone."""
+    """The kind of the answer's document; None for text alone."""
     reads_cluster: bool = True
     answer: Callable[[Question, Arguments, Path], Answer | int] | None
-    """The answer about the cluster that the question names; the folder is for files that it needs. Raises `InputError`.
-    None where the server answers by itself."""
+    """Returns the answer about the question's cluster; the folder is for files that it needs. Raises `InputError`. None
+    if the server answers by itself."""
 
 
 def name(arguments: Arguments, key: str) -> str:
-    """A plain name of an argument. Raises `InputError`."""
+    """Return an argument that is a plain name. Raises `InputError`."""
     value = arguments.get(key)
     if not isinstance(value, str) or not _NAME.fullmatch(value):
         raise InputError(f"{key}: found {value!r}, allowed is a name")
@@ -181,7 +182,7 @@ def name(arguments: Arguments, key: str) -> str:
 
 
 def _asked(question: Question, arguments: Arguments) -> Question:
-    """The question with the namespace, profile, and version that are named. Raises `InputError`."""
+    """Return the question with the namespace, profile, and version of the arguments. Raises `InputError`."""
     fields = {"namespace": "namespace", "config": "profile", "kube_version": "kube_version"}
     return replace(
         question, **{field: name(arguments, key) for field, key in fields.items() if arguments.get(key) is not None}
@@ -269,7 +270,7 @@ def _simulate(question: Question, arguments: Arguments, folder: Path) -> Answer:
 
 
 class _Change(Struct, frozen=True):
-    """What the words of a change look like."""
+    """The form of a change's value."""
 
     pattern: str
     told: str
@@ -473,7 +474,7 @@ TOOLS: tuple[Tool, ...] = (
 
 
 def tool(wanted: str, known: Sequence[Tool] = TOOLS) -> Tool:
-    """Raises `InputError`."""
+    """Return the tool of this name. Raises `InputError` if there is none."""
     found = next((one for one in known if one.name == wanted), None)
     if found is None:
         raise InputError(f'no tool "{wanted}"', hint=nearest(wanted, [one.name for one in known]))
@@ -490,7 +491,8 @@ class Asked(Struct, frozen=True):
 
 
 def answer(asked: Asked) -> Answer | int:
-    """With a document no longer than it can be shown, and what was cut; none for a summary. Raises `KschedxError`."""
+    """Return the answer with a bounded document and what was cut from it; without a document for a summary. Raises
+    `KschedxError`."""
     answers = tool(asked.tool).answer
     assert answers is not None, "the server answers by itself"
     found = answers(asked.question, asked.arguments, asked.folder)

@@ -84,7 +84,7 @@ def _expression(written: str, names: Names) -> str:
 
 
 def _share(value: object, _: Names) -> object:
-    """A number, or a percentage."""
+    """Keep a number or a percentage."""
     is_share = isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}%", value) is not None
     return value if is_share or (isinstance(value, int) and not isinstance(value, bool)) else None
 
@@ -150,7 +150,7 @@ BY_FIELD: Mapping[str, Replacement] = {
     "mismatch_label_keys": changes.list_of(_key),
     # a scheduler's messages, and its name
     "message": _message,
-    # a ConfigMap's
+    # the data of a ConfigMap
     "data": yunikorn.config_map,
     # a path of names
     "provider_id": _message,

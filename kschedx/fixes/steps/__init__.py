@@ -1,4 +1,4 @@
-"""What a fix does, step by step: a union of steps, each made, described, and applied in one place."""
+"""The steps of fixes: a union of types, each of which is built, described, and applied in one place."""
 
 from kschedx.fixes.proposal import Cost, Group, PodStep, ResourceAmount, Step
 from kschedx.fixes.steps.eviction import (

@@ -44,7 +44,7 @@ class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
     owner: str
     kind: str = "Deployment"
     is_single: bool = False
-    """The Deployment has a single replica."""
+    """Whether the Deployment has a single replica."""
 
     @property
     def title(self) -> str:
@@ -70,13 +70,13 @@ class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
 
 class DeletePods(VictimStep, frozen=True, kw_only=True):
     node: str = ""
-    """The node on which room is made; empty where it does not matter where they run."""
+    """The node on which room is made; empty if the pods' nodes do not matter."""
     by_preemption: bool = False
-    """kube-scheduler is about to do it by itself."""
+    """Whether kube-scheduler is about to do it by itself."""
     or_elsewhere: int = 0
-    """Further nodes among which preemption picks by chance."""
+    """The number of other nodes among which preemption picks by chance."""
     protected: int = 0
-    """Of them, pods that preemption evicts against a PodDisruptionBudget."""
+    """The number of these pods that preemption evicts in violation of a PodDisruptionBudget."""
 
     @property
     def cost(self) -> Cost:
@@ -88,7 +88,7 @@ class DeletePods(VictimStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """`delete ml/train-5d7b9 (priority 0) on node-4`, three at most by name."""
+        """The title: `delete ml/train-5d7b9 (priority 0) on node-4`, with at most three names."""
         if not self.node:
             pods = [f"{one.pod} (priority {one.priority})" if one.priority else one.pod for one in self.victims]
             return f"delete {' and '.join(pods)}"
@@ -125,17 +125,17 @@ class Move(Struct, frozen=True, kw_only=True):
     victim: Victim
     source: str
     to: str
-    """The node that takes the pod that its controller creates instead."""
+    """The node for the pod that the controller creates instead."""
 
 
 class MovePods(Step, frozen=True, kw_only=True):
     """Pods are evicted from nodes, one node after the other, and their replacements run elsewhere. The nodes are
-    cordoned meanwhile, so that no replacement comes back; each is open again once its own pods are gone."""
+    cordoned meanwhile, so that no replacement returns. Each is uncordoned once its own pods are gone."""
 
     _cost = Cost.MOVE
     _group = Group.CAPACITY
     moves: tuple[Move, ...]
-    """Those of one node stand together. The last of them make the room; those before it make room for them."""
+    """Moves, grouped by node. The last group makes the room; those before it make room for the moved pods."""
 
     def by_node(self) -> dict[str, list[Move]]:
         found: dict[str, list[Move]] = {}
@@ -166,7 +166,8 @@ class MovePods(Step, frozen=True, kw_only=True):
 
     @staticmethod
     def _wait(victim: Victim) -> str:
-        """A StatefulSet creates its pod again, under the same name, only once the old one is gone."""
+        """Return the command that waits for a StatefulSet's new pod: it has the same name, and is created only once the
+        old pod is gone."""
         namespace, _, name = victim.pod.partition("/")
         return shell_command("kubectl wait pod {} -n {} --for=condition=PodScheduled", name, namespace)
 
@@ -183,14 +184,14 @@ class MovePods(Step, frozen=True, kw_only=True):
 
 
 class AwaitTermination(VictimStep, frozen=True, kw_only=True):
-    """Pods that are being deleted are gone."""
+    """Pods that are being deleted terminate."""
 
     node: str = ""
-    """The node on which that makes room; empty where it does not matter where they run."""
+    """The node on which that makes room; empty if the pods' nodes do not matter."""
     lost_node: str = ""
-    """The node that is unreachable, whose kubelet cannot confirm that they are gone."""
+    """The unreachable node, whose kubelet cannot confirm that the pods are gone."""
     finalizers: tuple[str, ...] = ()
-    """Whose controllers have to let them go."""
+    """Finalizers that their controllers have to remove from the pods."""
 
     @property
     def cost(self) -> Cost:
@@ -224,7 +225,7 @@ class AwaitTermination(VictimStep, frozen=True, kw_only=True):
 
 
 class StopWorkload(VictimStep, frozen=True, kw_only=True):
-    """A Job is deleted, or a workload is scaled to 0: its controller would recreate a pod that is deleted alone."""
+    """A Job is deleted, or a workload is scaled to 0: if only the pod is deleted, the controller recreates it."""
 
     _cost = Cost.OTHER_PODS
     api_version: str
@@ -259,7 +260,7 @@ class StopWorkload(VictimStep, frozen=True, kw_only=True):
 
 
 class WithdrawResize(Step, frozen=True, kw_only=True):
-    """A running pod requests what its node has allocated to it again: until then the larger of the two counts."""
+    """A running pod again requests what its node has allocated to it: until then, the larger of the two counts."""
 
     _cost = Cost.REPAIR
     _group = Group.CAPACITY

@@ -28,7 +28,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 class NodeStep(Step, frozen=True, kw_only=True):
-    """Changes a node that exists."""
+    """A step that changes an existing node."""
 
     _cost = Cost.NODE
     _group = Group.CLUSTER
@@ -66,7 +66,7 @@ class Uncordon(NodeStep, frozen=True, kw_only=True):
 class RemoveTaints(NodeStep, frozen=True, kw_only=True):
     taints: tuple[Taint, ...]
     is_left_over: bool = False
-    """The node is ready again: what the taints say of it is no longer true."""
+    """Whether the node is ready again, so that the taints are out of date."""
 
     @property
     def cost(self) -> Cost:
@@ -89,9 +89,9 @@ class RemoveTaints(NodeStep, frozen=True, kw_only=True):
 class LabelNode(NodeStep, frozen=True, kw_only=True):
     labels: tuple[tuple[str, str], ...]
     is_first: bool = False
-    """No node has a label of these keys."""
+    """Whether no node has a label with one of these keys."""
     is_overwritten: bool = False
-    """The node has another value, which no pod and no workload selects."""
+    """Whether the node has another value, which no pod and no workload selects."""
 
     @property
     def cost(self) -> Cost:
@@ -113,22 +113,22 @@ _NO_NETWORK = re.compile(r"NetworkPluginNotReady|cni (plugin|config)", re.IGNORE
 
 
 class NodeFault(Struct, frozen=True, kw_only=True):
-    """A taint that stands for something that is wrong with a node, or not done yet."""
+    """A taint that stands for a fault of a node or an unfinished initialization."""
 
     taint: Taint
     by: str
     """The component that removes it."""
     reported: str = ""
-    """What the node says of itself."""
+    """The message or reason that the node reports in its condition."""
     agents: tuple[str, ...] = ()
     """Pods of DaemonSets, `namespace/name`, that are not ready on the node."""
     pool: str = ""
-    """The NodePool of Karpenter whose startup taint it is."""
+    """The Karpenter NodePool that sets the startup taint."""
     is_failed: bool = False
-    """What keeps the node cordoned does not go on by itself."""
+    """Whether the maintenance that keeps the node cordoned does not continue by itself."""
 
     def title(self, node: str) -> str:
-        """`free memory on node-4`, `repair node-4: it is NotReady`."""
+        """Return the title: `free memory on node-4`, `repair node-4: it is NotReady`."""
         agents = f" ({joined(self.agents[:3])})" if self.agents else ""
         match self.taint.key:
             case _ if self.taint.key == CORDON_TAINT and self.is_failed:
@@ -162,7 +162,7 @@ class NodeFault(Struct, frozen=True, kw_only=True):
 
 
 class RepairNode(NodeStep, frozen=True, kw_only=True):
-    """The node is repaired; the components that set the taints remove them then."""
+    """The node is repaired; the components that set the taints then remove them."""
 
     _cost = Cost.REPAIR
     _group = Group.CAPACITY
@@ -185,14 +185,15 @@ class RepairNode(NodeStep, frozen=True, kw_only=True):
 
 
 class NodeAmount(Struct, frozen=True, kw_only=True):
-    """In the resource's own unit; `pods` is how many pods the node takes."""
+    """A node's amount of a resource before and after a change, in the resource's own unit; `pods` is the number of pods
+    that the node can run."""
 
     resource: str
     before: int
     after: int
 
     def __str__(self) -> str:
-        """`4 CPU instead of 2`, `room for 11 pods instead of 10`."""
+        """Return the change as text: `4 CPU instead of 2`, `11 pods instead of 10`."""
         if self.resource == "pods":
             return f"{count(self.after, 'pod')} instead of {self.before}"
         before, after = format_quantities((self.before, self.after), Unit.of(self.resource))
@@ -200,7 +201,7 @@ class NodeAmount(Struct, frozen=True, kw_only=True):
 
 
 class EnlargeNode(NodeStep, frozen=True, kw_only=True):
-    """The same node with more of what it has too little of."""
+    """A larger node in place of one that has too little of some resources."""
 
     _group = Group.CAPACITY
     amounts: tuple[NodeAmount, ...]
@@ -214,7 +215,7 @@ class EnlargeNode(NodeStep, frozen=True, kw_only=True):
 
 
 class OfferResource(NodeStep, frozen=True, kw_only=True):
-    """A node comes to offer what it has: hardware whose labels it carries, or memory set aside as huge pages."""
+    """A node offers what it did not offer before: hardware that its labels name, or memory reserved as huge pages."""
 
     _cost = Cost.REPAIR
     _group = Group.CAPACITY
@@ -223,9 +224,9 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
     label: str = ""
     """`key=value`, which names the hardware; empty for huge pages."""
     is_unhealthy: bool = False
-    """The node's capacity has them."""
+    """Whether the node's capacity includes the devices, so that they are unhealthy."""
     plugin: DevicePluginDown | None = None
-    """What keeps the device plugin from running there, where that is known."""
+    """The cause that keeps the device plugin from running there, if known."""
 
     @property
     def title(self) -> str:
@@ -250,7 +251,7 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
 
 
 class OfferDevices(Step, frozen=True, kw_only=True):
-    """A node's devices are published by their driver, which does not run there."""
+    """A driver that does not run on a node publishes the node's devices."""
 
     _cost = Cost.REPAIR
     _group = Group.CAPACITY
@@ -276,27 +277,27 @@ class OfferDevices(Step, frozen=True, kw_only=True):
 
 
 DOMAIN_OF_ITS_OWN = "new"
-"""The value of a label for a node that stands where none does."""
+"""The value of a label for a new node in a domain without nodes."""
 
 
 class AddNode(Step, frozen=True, kw_only=True):
-    """A new node; `like` is the one that it copies, empty for the smallest one that would do."""
+    """A new node; `like` is the one that it copies, empty for the smallest node that would fit."""
 
     _cost = Cost.NEW_NODE
     _group = Group.CAPACITY
     node: Node
     like: str = ""
     slices: tuple[ResourceSlice, ...] = ()
-    """The devices that come with it."""
+    """The devices of the node."""
     attributes: tuple[str, ...] = ()
-    """Of those devices, `name=value`, as claims select them and no other device has them."""
+    """Attributes of these devices, `name=value`, that claims select and no other device has."""
     csi_node: CSINode | None = None
     taken: tuple[ResourceAmount, ...] = ()
-    """What DaemonSets take of it before the pod runs there; `pods` is how many they are."""
+    """Requests of DaemonSets there before the pod runs; `pods` is the number of their pods."""
     without: tuple[str, ...] = ()
-    """Labels that nodes have and it may not have: `gpu`, `kubernetes.io/os=linux`."""
+    """Labels that other nodes have and this one must not have: `gpu`, `kubernetes.io/os=linux`."""
     more_pods_than: int = 0
-    """How many pods the largest nodes that exist take, where that is too few."""
+    """The number of pods that the largest existing nodes can run, if that is too few; 0 otherwise."""
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -307,7 +308,7 @@ class AddNode(Step, frozen=True, kw_only=True):
         return self.title_of(1)
 
     def title_of(self, number: int) -> str:
-        """Of so many nodes."""
+        """Return the title for this number of nodes."""
         added = "add a node" if number == 1 else f"add {number:,} nodes"
         host = self.node.metadata.labels.get(HOSTNAME, self.node.name)
         if host != self.node.name and not self.like:
@@ -320,7 +321,7 @@ class AddNode(Step, frozen=True, kw_only=True):
         return " ".join(told) + self._daemons()
 
     def _where(self) -> Iterator[str]:
-        """`in zone eu-1c`, `in a new zone`."""
+        """Yield the location: `in zone eu-1c`, `in a new zone`."""
         zone = self.node.metadata.labels.get(ZONE)
         if zone is not None:
             yield "in a new zone" if zone == DOMAIN_OF_ITS_OWN else f"in zone {zone}"
@@ -354,7 +355,7 @@ class AddNode(Step, frozen=True, kw_only=True):
             yield f"{count(number, 'device')} of {drivers}{selected}"
 
     def _daemons(self) -> str:
-        """`; 3 DaemonSets take another 150m CPU and 200Mi memory`."""
+        """Return what DaemonSets request: `; 3 DaemonSets take another 150m CPU and 200Mi memory`."""
         amounts = [str(one) for one in self.taken if one.resource != "pods"]
         number = next((one.amount for one in self.taken if one.resource == "pods"), 0)
         if self.more_pods_than and number:

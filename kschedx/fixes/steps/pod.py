@@ -34,7 +34,7 @@ class RemoveGates(PodStep, frozen=True, kw_only=True):
 
 
 class AwaitController(PodStep, frozen=True, kw_only=True):
-    """A controller removes its gates when it admits the pod; the other steps have to be done before."""
+    """A controller removes the pod's gates when it admits the pod; the other steps have to be done before."""
 
     _cost = Cost.WAITING
     gates: tuple[str, ...]
@@ -67,7 +67,7 @@ class Tolerate(PodStep, frozen=True, kw_only=True):
 
 
 class TolerateInstead(PodStep, frozen=True, kw_only=True):
-    """A toleration as it was probably meant: as it stands it tolerates no taint of any node."""
+    """A toleration as it was probably meant; the present one tolerates no taint of any node."""
 
     _cost = Cost.TYPO
     wrong: Toleration
@@ -113,7 +113,7 @@ class SelectInstead(PodStep, frozen=True, kw_only=True):
 
 
 class DropRequirements(PodStep, frozen=True, kw_only=True):
-    """The expressions of a required term that a node does not satisfy."""
+    """The removal of the expressions of a required term that a node does not satisfy."""
 
     source: str
     term: int
@@ -137,7 +137,7 @@ class DropRequirements(PodStep, frozen=True, kw_only=True):
 
 
 class DropNodeNames(PodStep, frozen=True, kw_only=True):
-    """The required terms of the node affinity no longer name nodes."""
+    """The removal of node names from the required terms of the node affinity."""
 
     _cost = Cost.CONSTRAINT
 
@@ -161,7 +161,7 @@ class DropNodeName(PodStep, frozen=True, kw_only=True):
 
 
 class UseHostPort(PodStep, frozen=True, kw_only=True):
-    """Another host port; 0 gives it up."""
+    """Another host port; 0 removes it."""
 
     _cost = Cost.CONSTRAINT
     port: int
@@ -184,7 +184,7 @@ Rule = PodAffinityTerm | TopologySpreadConstraint
 
 
 class RuleKind(StrEnum):
-    """Which list of the pod's spec has a rule."""
+    """The list of the pod's spec that holds a rule."""
 
     SPREAD = "topologySpreadConstraints"
     AFFINITY = "podAffinity"
@@ -199,7 +199,7 @@ class ChangeRule(PodStep, frozen=True, kw_only=True):
     before: Rule
     after: Rule
     selector: str = ""
-    """Of a term, as kubectl writes it."""
+    """The selector of a term, as kubectl writes it."""
     price: Cost = Cost.CONSTRAINT
 
     @property
@@ -249,7 +249,7 @@ def _spread_title(before: TopologySpreadConstraint, after: TopologySpreadConstra
 
 
 def _labels_beside(one: Rule, other: Rule) -> str:
-    """The labels that one rule selects, and the other does not."""
+    """Return the labels that one rule selects and the other does not."""
     mine, its = (it.label_selector.match_labels if it.label_selector is not None else {} for it in (one, other))
     return ",".join(f"{key}={value}" for key, value in mine.items() if its.get(key) != value)
 
@@ -259,7 +259,7 @@ class PreferTerm(PodStep, frozen=True, kw_only=True):
 
     _cost = Cost.CONSTRAINT
     number: int
-    """Of the terms that the pod has now, from 1."""
+    """The number of the term among the pod's present terms, from 1."""
     selector: str
     rule: PodAffinityTerm
     anti: bool
@@ -274,7 +274,7 @@ class PreferTerm(PodStep, frozen=True, kw_only=True):
 
 
 class RaisePriority(PodStep, frozen=True, kw_only=True):
-    """Another priority class, of those whose pods preempt others."""
+    """Another priority class, whose pods preempt others."""
 
     name: str
     value: int
@@ -295,17 +295,18 @@ class RaisePriority(PodStep, frozen=True, kw_only=True):
 
 class LowerRequests(PodStep, frozen=True, kw_only=True):
     requests: tuple[edit.ContainerRequest, ...]
-    """As they are lowered, container by container."""
+    """The lowered requests, container by container."""
     amounts: tuple[ResourceAmount, ...]
-    """What the whole pod requests then."""
+    """The requests of the whole pod after the change."""
     is_most: bool = True
-    """At least half of what the pod requests is left."""
+    """Whether each lowered request is at least half of what it was."""
     is_unchosen: bool = False
-    """LimitRanges or autoscalers set all that is lowered, and it is more than a node has."""
+    """Whether LimitRanges, autoscalers, or injectors set all lowered requests, and the pod requests more than a node
+    has."""
 
     @classmethod
     def of(cls, pod: Pod, amounts: tuple[ResourceAmount, ...], options: RequestOptions) -> LowerRequests | None:
-        """None where no single container requests enough to give way."""
+        """Return the step; None if no single container requests enough to be lowered."""
         found: list[edit.ContainerRequest] = []
         is_most = True
         for one in amounts:
@@ -358,7 +359,7 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
 
 
 class RequestAsMeant(PodStep, frozen=True, kw_only=True):
-    """Amounts whose suffix is hardly meant, `500M` of cpu, as they were probably meant."""
+    """Quantities whose suffix is hardly meant, such as `500M` of cpu, as they were probably meant."""
 
     _cost = Cost.TYPO
     amounts: tuple[UnlikelyQuantity, ...]
@@ -375,12 +376,12 @@ class RequestAsMeant(PodStep, frozen=True, kw_only=True):
 
 
 class RequestInstead(PodStep, frozen=True, kw_only=True):
-    """A resource that no node offers, under the name of one that some node does."""
+    """A request for a resource that some node offers, in place of one that no node offers."""
 
     resource: str
     meant: str
     is_part: bool = False
-    """Nodes offer their hardware in parts of this name."""
+    """Whether nodes offer their hardware in parts of this name."""
 
     @property
     def cost(self) -> Cost:
@@ -395,13 +396,13 @@ class RequestInstead(PodStep, frozen=True, kw_only=True):
 
 
 class UseClaim(PodStep, frozen=True, kw_only=True):
-    """A claim that exists in place of one that does not, and that has nearly the same name; or a bound one that no pod
-    uses in place of one that no volume matches."""
+    """An existing claim with a similar name, in place of one that does not exist; or a bound claim that no pod uses, in
+    place of one that no volume matches."""
 
     claim: str
     meant: str
     volume: str = ""
-    """That the claim is bound to, where the other one exists as well."""
+    """The volume to which the claim is bound, if the other claim exists as well."""
 
     @property
     def cost(self) -> Cost:
@@ -417,7 +418,7 @@ class UseClaim(PodStep, frozen=True, kw_only=True):
 
 
 class UseDeviceClaim(PodStep, frozen=True, kw_only=True):
-    """A ResourceClaim that exists in place of one that does not, and that has nearly the same name."""
+    """An existing ResourceClaim with a similar name, in place of one that does not exist."""
 
     _cost = Cost.TYPO
     claim: str

@@ -18,8 +18,7 @@ from kschedx.kube.types import PodResourceClaimStatus
 
 
 class ObjectStep(Step, frozen=True, kw_only=True):
-    """Objects that come, or that are as they stand here; an object whose spec cannot be changed is deleted and
-    recreated."""
+    """Objects that are created or changed; an object whose spec is immutable is deleted and recreated."""
 
     title: str
     cost: Cost = Cost.AROUND
@@ -27,7 +26,7 @@ class ObjectStep(Step, frozen=True, kw_only=True):
     group: Group = Group.WORKLOAD
     objects: tuple[ClusterObject, ...]
     maker: str = ""
-    """The component that makes them by itself."""
+    """The component that creates them by itself."""
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
         return proposal.having(*self.objects)
@@ -37,12 +36,12 @@ class ObjectStep(Step, frozen=True, kw_only=True):
 
 
 class ClassedClaim(Step, frozen=True, kw_only=True):
-    """A claim, and the volume that the provisioner of its class makes at once."""
+    """A claim, and the volume that the provisioner of its class creates at once."""
 
     _cost = Cost.AROUND
     claim: PersistentVolumeClaim
     volume: PersistentVolume | None = None
-    """The pod is tried with the claim bound to it; None where the class waits for the pod."""
+    """The volume to which the claim is bound in the trial; None if the class waits for the first consumer."""
     provisioner: str = ""
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
@@ -59,17 +58,17 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
     """A claim is deleted and recreated, bound to nothing."""
 
     storage_class: str = ""
-    """The class that it names then, where that is another."""
+    """The class that the claim then names, if it is another one."""
     wrong_class: str = ""
-    """The class that it names now, which does not exist."""
+    """The class that the claim names now, which does not exist."""
     is_typo: bool = False
-    """That is nearly the name of `storage_class`."""
+    """Whether the wrong class has nearly the name of `storage_class`."""
     users: tuple[str, ...] = ()
-    """Pods, `namespace/name`, that have a claim which is being deleted: it stays until they are gone."""
+    """Pods, `namespace/name`, that use a claim that is being deleted: it stays until they are gone."""
     modes_of: str = ""
-    """The volume whose access modes it requests then."""
+    """The volume whose access modes the claim then requests."""
     is_bound_at_once: bool = False
-    """To that volume, before the pod is scheduled."""
+    """Whether the claim is bound to that volume before the pod is scheduled."""
 
     @property
     def cost(self) -> Cost:
@@ -107,7 +106,7 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
 
 
 class SetClass(ClassedClaim, frozen=True, kw_only=True):
-    """A claim that names no class gets one, which the API server allows once."""
+    """A class for a claim that names none; the API server allows setting it once."""
 
     _cost = Cost.POD
 
@@ -117,11 +116,11 @@ class SetClass(ClassedClaim, frozen=True, kw_only=True):
 
 
 class SetDefaultClass(Step, frozen=True, kw_only=True):
-    """A class becomes the default: the volume controller gives it to every claim that names none and is not bound."""
+    """A class becomes the default: the volume controller sets it on every unbound claim that names none."""
 
     _group = Group.CLUSTER
     storage_class: StorageClass
-    """As it is then."""
+    """The class after the change."""
     claims: tuple[SetClass, ...]
 
     @property
@@ -144,17 +143,17 @@ class SetDefaultClass(Step, frozen=True, kw_only=True):
 
 
 class ReleaseVolume(Step, frozen=True, kw_only=True):
-    """A volume that is kept for a deleted claim may be bound again; its data stays."""
+    """A volume that is reserved for a deleted claim becomes available again; its data stays."""
 
     _group = Group.CLUSTER
     volume: PersistentVolume
-    """As it is then."""
+    """The volume after the change."""
     holder: str
     """The claim that it was bound to."""
     is_its_own: bool
-    """It was bound to a claim of the same name: the claim was recreated."""
+    """Whether that claim had the same name: it was recreated."""
     claim: PersistentVolumeClaim | None = None
-    """Bound to it, where the volume controller does that before the pod is scheduled."""
+    """The claim bound to the volume, if the volume controller binds it before the pod is scheduled."""
 
     @property
     def cost(self) -> Cost:
@@ -172,18 +171,18 @@ class ReleaseVolume(Step, frozen=True, kw_only=True):
 
 
 class CreateVolume(Step, frozen=True, kw_only=True):
-    """A volume for a claim; `claim` is set where the two are bound to each other beforehand."""
+    """A volume for a claim; `claim` is set if the two are bound before the pod is scheduled."""
 
     _group = Group.CLUSTER
     volume: PersistentVolume
     claim_key: str
     claim: PersistentVolumeClaim | None
     provisioner: str = ""
-    """The driver that should have made it."""
+    """The driver that should have created the volume."""
     repair: str = ""
-    """What lets the driver make it; empty for a new claim, which the driver has not seen."""
+    """Advice that lets the driver create the volume; empty for a new claim, which the driver has not seen."""
     is_restored: bool = False
-    """The claim names it already."""
+    """Whether the claim names the volume already."""
 
     @property
     def cost(self) -> Cost:
@@ -218,15 +217,15 @@ class CreateDeviceClaim(Step, frozen=True, kw_only=True):
 
     claim: ResourceClaim
     source: str = ""
-    """What it is like, behind its name."""
+    """A remark on what the claim is like; follows the claim's name in the title."""
     template: str = ""
-    """The template that kube-controller-manager makes it from."""
+    """The template from which kube-controller-manager creates the claim."""
     new_template: ResourceClaimTemplate | None = None
-    """That template, where it does not exist: creating it is all that you do."""
+    """That template, if it does not exist: you only have to create it."""
     wrong_template: str = ""
-    """The name in the pod that has to become that of the template."""
+    """The wrong template name in the pod."""
     status: PodResourceClaimStatus | None = None
-    """What kube-controller-manager writes to the pod's status."""
+    """The entry that kube-controller-manager writes to the pod's status."""
 
     @property
     def cost(self) -> Cost:
@@ -261,11 +260,11 @@ class CreateDeviceClaim(Step, frozen=True, kw_only=True):
 
 
 class NextAttempt(Step, frozen=True, kw_only=True):
-    """kube-scheduler takes device claims back when the pod fits nowhere, and tries again."""
+    """kube-scheduler deallocates or deletes device claims when the pod fits no node, and tries again."""
 
     _cost = Cost.WAITING
     released: tuple[tuple[str, ResourceClaim | None], ...]
-    """`namespace/name`, and the claim as it is left; None where it is deleted."""
+    """Claim as `namespace/name`, and its state afterwards; None if it is deleted."""
 
     @property
     def title(self) -> str:

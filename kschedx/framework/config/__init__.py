@@ -1,7 +1,7 @@
-"""KubeSchedulerConfiguration: what a parsed configuration makes of the profiles of a release.
+"""KubeSchedulerConfiguration: loading a parsed configuration into profiles of a version.
 
-`load_profiles` decodes strictly, sets defaults, validates and expands MultiPoint as kube-scheduler does at its start,
-and refuses what it refuses.
+`load_profiles` decodes strictly, sets defaults, validates, and expands MultiPoint as kube-scheduler does at its start.
+It refuses what kube-scheduler refuses.
 """
 
 from __future__ import annotations

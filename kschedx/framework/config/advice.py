@@ -1,4 +1,4 @@
-"""What kube-scheduler accepts in a configuration and people regret.
+"""Advice on settings that kube-scheduler accepts but that are probably mistakes.
 
 Each rule is a function of one profile; `advice` runs them all. Nothing here is an error.
 """
@@ -26,22 +26,22 @@ class Advice(Struct, frozen=True, kw_only=True):
     path: str
     text: str
     needs: str = ""
-    """A plugin without which no kube-scheduler accepts the configuration."""
+    """A plugin that a kube-scheduler must have to accept the configuration; empty if there is none."""
 
 
 class Subject(Struct, frozen=True, kw_only=True):
-    """A profile as it is written, and what became of it."""
+    """A profile as it is written, and the loaded one."""
 
     path: str
     document: ProfileDocument
     merged: Mapping[str, MergedSet]
     profile: Profile
     default: Profile
-    """The release's default profile."""
+    """The version's default profile."""
     implements: PluginPoints
 
     def sets(self) -> Iterator[tuple[str, PluginSet, str]]:
-        """(point, what is written for it, its path), MultiPoint included."""
+        """Yield (point, its PluginSet, its path), MultiPoint included."""
         for point, plugins in self.document.plugins.by_point().items():
             yield point, plugins, f"{self.path}.plugins.{point}"
 
@@ -49,7 +49,8 @@ class Subject(Struct, frozen=True, kw_only=True):
 def advice(
     config: Mapping[str, object] | None, release: Release, others: PluginPoints | None = None
 ) -> tuple[Advice, ...]:
-    """In the order of the rules, profile by profile. Raises `ConfigError` for what kube-scheduler would refuse."""
+    """Return the advice in the order of the rules, profile by profile. Raises `ConfigError` if kube-scheduler would
+    refuse the configuration."""
     scheduler = load_profiles(config, release, others)
     document = decode_document(config, release)
     found: list[Advice] = []
@@ -70,8 +71,8 @@ def advice(
 
 
 def _unknown_names(subject: Subject) -> Iterator[Advice]:
-    """Plugins of other projects, once each, and names that kube-scheduler never looks up: what is disabled, and whose
-    arguments are given."""
+    """Yield advice on plugins of other projects, once each, and on names in `disabled` and `pluginConfig` that
+    kube-scheduler never looks up."""
     enabled = subject.profile.unknown
     told: set[str] = set()
     for _, plugins, path in subject.sets():
@@ -101,7 +102,7 @@ def _unknown_names(subject: Subject) -> Iterator[Advice]:
 
 
 def _of_another_project(subject: Subject) -> Iterator[Advice]:
-    """Plugins that the kube-scheduler which Kubernetes releases does not have: it does not start with them."""
+    """Yield advice on plugins that the released kube-scheduler does not have: it does not start with them."""
     projects = {row.name: row.project for row in PLUGINS if row.project != KUBERNETES}
     told: set[str] = set()
     for _, plugins, path in subject.sets():
@@ -146,7 +147,8 @@ def _unused_arguments(subject: Subject) -> Iterator[Advice]:
 
 
 def _scored_twice(subject: Subject) -> Iterator[Advice]:
-    """Enabled at `score` and through MultiPoint: it scores once, with the weight that stands at `score`."""
+    """Yield advice on plugins enabled at `score` and through MultiPoint: they score once, with the weight at
+    `score`."""
     scoring = {name for name, points in subject.implements.items() if "score" in points}
     multi_point = {entry.name: entry for entry in subject.merged["multiPoint"].enabled if entry.name in scoring}
     for number, plugin in enumerate(subject.document.plugins.score.enabled):
@@ -168,7 +170,7 @@ def _lost_weight(name: str, default: int) -> str:
 
 
 def _named_again(subject: Subject) -> Iterator[Advice]:
-    """A plugin that MultiPoint names again without a weight loses its default one."""
+    """Yield advice on plugins that MultiPoint enables again without a weight: they lose their default weight."""
     for number, plugin in enumerate(subject.document.plugins.multi_point.enabled):
         default = subject.default.weights.get(plugin.name, 1)
         scores = plugin.name in subject.profile.points["score"]
@@ -182,7 +184,7 @@ def _named_again(subject: Subject) -> Iterator[Advice]:
 
 
 def _idle_weights(subject: Subject) -> Iterator[Advice]:
-    """Weights that can never change a decision."""
+    """Yield advice on weights that can never change a decision."""
     for point, plugins, path in subject.sets():
         for number, plugin in enumerate(plugins.enabled):
             if not plugin.weight:
@@ -213,7 +215,7 @@ def _idle_weights(subject: Subject) -> Iterator[Advice]:
 
 
 def _flat_shape(subject: Subject) -> Iterator[Advice]:
-    """A ratio that gives every node the same score."""
+    """Yield advice on a ratio that gives every node the same score."""
     args = subject.profile.args.get("NodeResourcesFit")
     if not isinstance(args, NodeResourcesFitArgs) or args.scoring_strategy.requested_to_capacity_ratio is None:
         return
@@ -227,7 +229,8 @@ def _flat_shape(subject: Subject) -> Iterator[Advice]:
 
 
 def _half_disabled(subject: Subject) -> Iterator[Advice]:
-    """Points of one plugin that need each other; those with the same advice share one text."""
+    """Yield advice on plugins that are disabled at one of two points that need each other. Plugins with the same advice
+    share one text."""
     names: dict[tuple[str, str, str], list[str]] = {}
     for first, second, alone in (
         ("preFilter", "filter", Trait.FILTERS_ALONE),
@@ -268,7 +271,7 @@ def _unchecked(subject: Subject) -> Iterator[Advice]:
 
 
 def _packs_and_spreads(subject: Subject) -> Iterator[Advice]:
-    """Bin packing that the default spreading outweighs."""
+    """Yield advice on bin packing that the default spreading outweighs."""
     fit, spread = subject.profile.args.get("NodeResourcesFit"), subject.profile.args.get("PodTopologySpread")
     if not isinstance(fit, NodeResourcesFitArgs) or not isinstance(spread, PodTopologySpreadArgs):
         return

@@ -1,4 +1,4 @@
-"""Arguments of the in-tree plugins: decoding, defaults and validation.
+"""Arguments of the in-tree plugins: decoding, defaults, and validation.
 
 Upstream: pkg/scheduler/apis/config/v1/defaults.go and pkg/scheduler/apis/config/validation/validation_pluginargs.go.
 """
@@ -56,7 +56,8 @@ _LARGEST_SCORE = 10
 
 
 def decode_args(plugin: str, value: object, path: str, release: Release, faults: Faults) -> PluginArgs:
-    """What a profile's pluginConfig gives `plugin`, with defaults; `value` is None where it gives nothing."""
+    """Return the arguments of `plugin` with defaults. `value` is from the profile's pluginConfig, or None if it has
+    none."""
     kind = ARGS_TYPES.get(plugin)
     if kind is DynamicResourcesArgs and not release.arguments.dynamic_resources_take_arguments:
         kind = None
@@ -72,7 +73,7 @@ def decode_args(plugin: str, value: object, path: str, release: Release, faults:
 
 
 def _type_errors(plugin: str, value: Mapping[str, object], path: str, release: Release) -> Iterator[ConfigError]:
-    """Arguments may carry an apiVersion and a kind, which then have to be theirs."""
+    """Yield errors in the apiVersion and kind of arguments. Both are optional, but must match if set."""
     kind = f"{plugin}Args"
     version = value.get("apiVersion")
     if version and version not in release.config_versions:
@@ -117,7 +118,7 @@ def _knows_binding_timeout(release: Release) -> bool:
 
 
 def argument_errors(args: InTreeArgs, path: str, release: Release) -> Iterator[ConfigError]:
-    """What kube-scheduler refuses in defaulted arguments, in its order."""
+    """Yield what kube-scheduler refuses in defaulted arguments, in its order."""
     match args:
         case DefaultPreemptionArgs():
             return _default_preemption(args, path)
@@ -150,7 +151,7 @@ def _default_preemption(args: DefaultPreemptionArgs, path: str) -> Iterator[Conf
 
 
 def _dynamic_resources(args: DynamicResourcesArgs, path: str, release: Release) -> Iterator[ConfigError]:
-    """Unlike in the API, a field of a feature that is off is an error."""
+    """Yield errors in the arguments. Unlike in the API, a field of a disabled feature is an error."""
     if args.filter_timeout is not None:
         where = f"{path}.filterTimeout"
         if not release.enabled("DRASchedulerFilterTimeout"):
@@ -211,7 +212,7 @@ def _scoring_strategy(strategy: ScoringStrategy, path: str, release: Release) ->
     ratio, where = strategy.requested_to_capacity_ratio, f"{path}.requestedToCapacityRatio"
     must_fit = release.arguments.ratio_must_fit_strategy
     if ratio is None:
-        if strategy.type == REQUESTED_TO_CAPACITY_RATIO:  # without the check kube-scheduler crashes
+        if strategy.type == REQUESTED_TO_CAPACITY_RATIO:  # without this check, kube-scheduler crashes
             yield required(where, "must be specified when type is RequestedToCapacityRatio")
     elif must_fit and strategy.type != REQUESTED_TO_CAPACITY_RATIO:
         yield forbidden(where, "must be nil when type is not RequestedToCapacityRatio")

@@ -1,4 +1,4 @@
-"""Strict decoding of a KubeSchedulerConfiguration, with kube-scheduler's words for what it refuses."""
+"""Strict decoding of a KubeSchedulerConfiguration, with kube-scheduler's messages for what it refuses."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from kschedx.errors import ConfigError, InputError, Place, SeveralConfigError, j
 from kschedx.kube import field_errors
 from kschedx.kube.duration import Duration
 
-# SeveralConfigError in kube-scheduler's words (`kube/field_errors.py`), with the nearest valid name.
+# Errors with kube-scheduler's messages (`kube/field_errors.py`), and the nearest valid name as a hint.
 
 _LONGEST = 80
 
 
 class Faults:
-    """What is found wrong with a configuration, in order.
+    """The errors in a configuration, in order.
 
-    kube-scheduler gives up after each step of its reading; here the next one is taken all the same, and what it finds
-    counts unless the field, or one beside it, was wrong before: then it may only follow from that.
+    kube-scheduler stops after the first step of reading with an error; here, the next steps follow all the same. Their
+    errors are ignored in a field, or beside a field, that was wrong before, since they may only follow from that.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Faults:
         self._around = frozenset(field.rpartition(".")[0] for field in self._wrong)
 
     def settle(self) -> None:
-        """Raises `ConfigError` where anything was found."""
+        """Raise `ConfigError` if there are any errors."""
         if len(self._errors) == 1:
             raise self._errors[0]
         if self._errors:
@@ -87,18 +87,18 @@ def config_error(error: InputError, hint: str = "") -> ConfigError:
 
 
 def nearest_or_all(name: str, known: Iterable[str]) -> str:
-    """The hint for an unknown name: the nearest known one, or where none is near, all of them."""
+    """Return the hint for an unknown name: the nearest known one, or all of them if none is near."""
     names = sorted(known)
     return nearest(name, names) or f"known: {', '.join(names)}"
 
 
 def shown(value: object) -> str:
-    """A value on one line of printable characters, cut where it is long."""
+    """Return a value on one line of printable characters, shortened if it is long."""
     text = field_errors.quoted(value) if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-# Strict decoding: a field that kube-scheduler does not know, or a value of another type, is an error with its path.
+# Strict decoding: an unknown field, or a value of another type, is an error with its path.
 
 T = TypeVar("T")
 
@@ -115,10 +115,11 @@ _WORDS = {
 def decode(
     value: object, kind: type[T], path: str, faults: Faults | None = None, *, may_have_others: bool = False
 ) -> T:
-    """`value`, as parsed from YAML or JSON, as a `kind`, whose fields have defaults; `path` is its place, for errors.
+    """Decode `value`, as parsed from YAML or JSON, as a `kind`, whose fields have defaults. `path` is its place, for
+    errors.
 
-    What is wrong is left out and added to `faults`; without them it is raised. With `may_have_others` only a field that
-    is near to one of the kind's is taken for a misspelled one.
+    Invalid fields are left out and added to `faults`; without `faults`, they are raised. With `may_have_others`, an
+    unknown field is an error only if it is near to a known one.
     """
     found = faults or Faults()
     cleaned = _clean(value, _info(kind), path, found, may_have_others)
@@ -129,14 +130,14 @@ def decode(
         except msgspec.ValidationError as error:
             found.add(_refusal(str(error), cleaned, path))
             if not _leave_out(cleaned, _steps(str(error))):
-                cleaned = {}  # the value is none at all
+                cleaned = {}  # the document itself is invalid
     if faults is None:
         found.settle()
     return decoded
 
 
 _INFOS: dict[object, inspect.Type] = {}
-"""Of the records that were decoded so far, since msgspec describes a record again at each call."""
+"""The descriptions of the types decoded so far; msgspec would describe them again at each call."""
 
 
 def _info(kind: object) -> inspect.Type:
@@ -146,14 +147,14 @@ def _info(kind: object) -> inspect.Type:
 
 
 def missing_field_errors(config: Mapping[str, object], paths: Iterable[str], hint: str) -> Iterator[ConfigError]:
-    """The fields that a version of the configuration lacks; `paths` as in `Release.missing_fields`."""
+    """Yield errors for set fields that a version of the configuration lacks; `paths` as in `Release.missing_fields`."""
     for pattern in paths:
         for path, key in _written(config, pattern.split("."), ""):
             yield refuse(path, f"unknown field {shown(key)}", hint)
 
 
 def _written(value: object, steps: Sequence[str], path: str) -> Iterator[tuple[str, str]]:
-    """Where the field that `steps` lead to is written, and its name."""
+    """Yield the places in which the field at `steps` is set, with its name."""
     if not isinstance(value, Mapping):
         return
     step, rest = steps[0], steps[1:]
@@ -172,7 +173,7 @@ def _written(value: object, steps: Sequence[str], path: str) -> Iterator[tuple[s
 
 
 def _clean(value: object, kind: inspect.Type, path: str, faults: Faults, may_have_others: bool) -> object:
-    """`value` without nulls, which Go takes for absent fields, and without unknown fields, which are faults."""
+    """Return `value` without nulls, which Go treats as absent fields, and without unknown fields, which are faults."""
     match kind:
         case inspect.UnionType(types=types):
             some = next(t for t in types if not isinstance(t, inspect.NoneType))
@@ -202,13 +203,13 @@ def _clean(value: object, kind: inspect.Type, path: str, faults: Faults, may_hav
                 for key, item in value.items()
             }
         case inspect.IntType() if isinstance(value, float) and value.is_integer():
-            return int(value)  # YAML's 5.0 reaches kube-scheduler as JSON's 5
+            return int(value)  # kube-scheduler gets YAML's 5.0 as JSON's 5
         case _:
             return value
 
 
 def _present(value: object, kind: inspect.Type) -> object:
-    """An item of a list or a mapping; null is Go's zero value there."""
+    """Return an item of a list or a mapping, in which null is Go's zero value."""
     if value is not None:
         return value
     match kind:
@@ -231,7 +232,7 @@ def _custom(kind: type, value: object) -> object:
 
 
 def _refusal(text: str, document: object, path: str) -> ConfigError:
-    """msgspec's complaint in our words."""
+    """Return msgspec's error in kschedx's words."""
     reason = text.partition(" - at `$")[0]
     steps = _steps(text)
     if (holder := _at(document, steps)) and _OF_MAPPING.search(text) and isinstance(holder, Mapping):
@@ -249,7 +250,7 @@ def _refusal(text: str, document: object, path: str) -> ConfigError:
 
 
 _OF_MAPPING = re.compile(r"\[\.\.\.\]`$")
-"""msgspec's complaint about a value of a mapping, whose key it does not name."""
+"""The end of msgspec's error about a value in a mapping; it does not name the key."""
 _NAMES: Mapping[str, tuple[type, ...]] = {
     "str": (str,),
     "int": (int,),
@@ -261,17 +262,17 @@ _NAMES: Mapping[str, tuple[type, ...]] = {
 
 
 def _is_found(value: object, reason: str) -> bool:
-    """Whether the value is of the type that msgspec complains about."""
+    """Return whether the value has the type that msgspec reports."""
     return type(value) in _NAMES.get(reason.rpartition("got `")[2].removesuffix("`"), ())
 
 
 def _steps(text: str) -> str:
-    """`.profiles[0].schedulerName` of msgspec's complaint."""
+    """Return the path in msgspec's error: `.profiles[0].schedulerName`."""
     return text.partition(" - at `$")[2].removesuffix("`").removesuffix("[...]")
 
 
 def _leave_out(document: object, steps: str) -> bool:
-    """Take away the field that holds what is wrong; False where it is the document itself."""
+    """Remove the field with the error; return False if that is the document itself."""
     parent, dot, last = steps.rpartition(".")
     holder = _at(document, parent)
     if not dot or not isinstance(holder, dict):
@@ -290,5 +291,5 @@ def _at(document: object, steps: str) -> object:
 
 
 def _step(key: object) -> str:
-    """A mapping's key as a step of a path; what is no plain name is shown as data."""
+    """Return a mapping's key as a step of a path; a key that is no plain name is in brackets, as data."""
     return key if isinstance(key, str) and re.fullmatch(r"[\w-]+", key, re.ASCII) else f"[{shown(key)}]"

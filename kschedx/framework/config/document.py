@@ -17,7 +17,7 @@ from kschedx.kube.scalars import Int32, Int64
 
 KIND = "KubeSchedulerConfiguration"
 POLICY = "Policy"
-"""Of schedulers before the framework."""
+"""The configuration kind of schedulers before the framework."""
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
 
@@ -56,7 +56,7 @@ class ExtenderManagedResource(Struct, frozen=True, kw_only=True, rename="camel")
 
 
 class Extender(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A webhook for filtering, scoring, preemption or binding; an empty verb is one that it does not serve."""
+    """A webhook for filtering, scoring, preemption, or binding; an empty verb is not supported by it."""
 
     url_prefix: str = ""
     filter_verb: str = ""
@@ -138,34 +138,34 @@ class ConfigurationDocument(Struct, frozen=True, kw_only=True, rename="camel"):
     metrics_bind_address: str = ""
 
 
-# A loaded configuration: what the runtime reads.
+# A loaded configuration, as the runtime reads it.
 
 A = TypeVar("A", bound=InTreeArgs)
 
 
 class Profile(Struct, frozen=True, kw_only=True):
-    """How pods of one `spec.schedulerName` are scheduled."""
+    """How pods with one `spec.schedulerName` are scheduled."""
 
     scheduler_name: str
     percentage_of_nodes_to_score: int
-    """The profile's own value, else the configuration's; 0 lets the size of the cluster decide."""
+    """The profile's own value, else the configuration's; if 0, it depends on the size of the cluster."""
     points: Mapping[str, tuple[str, ...]]
-    """Every extension point of `releases.POINTS` to its plugins in the order in which they run."""
+    """Every extension point in `releases.POINTS` to its plugins in the order in which they run."""
     enabled: Mapping[str, tuple[str, ...]]
-    """The same with the plugins that kschedx does not have, and `multiPoint` with those of which it does not even know
-    the points."""
+    """`points` with the plugins that kschedx does not have; `multiPoint` has those whose points are unknown."""
     placement: Mapping[str, int] = {}
-    """The plugins that make or score the placements of pod groups, with their weights."""
+    """The plugins that generate or score the placements of pod groups, with their weights."""
     weights: Mapping[str, int]
-    """Every score plugin that is enabled anywhere to its weight, never 0; `points["score"]` says which of them run."""
+    """Every enabled score plugin to its weight, never 0; those in `points["score"]` run."""
     args: Mapping[str, PluginArgs]
-    """Plugin to its arguments, defaulted and validated; a plugin that has none is left out."""
+    """Plugin to its arguments, defaulted and validated. Plugins without arguments are left out."""
     unknown: Mapping[str, tuple[str, ...]] = {}
-    """Plugins that are enabled and that kschedx does not have, to where they are: extension points, or `multiPoint`,
-    which may be any of them. They are not in `points`."""
+    """Enabled plugins that kschedx does not have, with their places: extension points, or `multiPoint` for any of them.
+    They are not in `points`."""
 
     def args_of(self, kind: type[A]) -> A:
-        """The arguments of the in-tree plugin that takes `kind`; a KeyError where the profile lacks the plugin."""
+        """Return the arguments of the in-tree plugin that takes `kind`. Raises KeyError if the profile lacks the
+        plugin."""
         args = self.args[kind.__name__.removesuffix("Args")]
         assert isinstance(args, kind)
         return args
@@ -176,12 +176,12 @@ class SchedulerConfig(Struct, frozen=True, kw_only=True):
     percentage_of_nodes_to_score: int
     parallelism: int
     extenders: tuple[Extender, ...]
-    """As configured; `framework.extended_by` says in which order they are called."""
+    """In the configured order; `framework.extenders.call_order` returns the order of the calls."""
     without_unknown_plugins: bool = False
-    """The caller warrants that no plugin which kschedx lacks would decide otherwise."""
+    """Whether the caller asserts that no plugin that kschedx lacks would change a decision."""
 
     def profile_for(self, scheduler_name: str) -> Profile:
-        """The profile for a pod's `spec.schedulerName`; ConfigError where none has the name."""
+        """Return the profile for a pod's `spec.schedulerName`. Raises `ConfigError` if none has that name."""
         for profile in self.profiles:
             if profile.scheduler_name == scheduler_name:
                 return profile

@@ -1,8 +1,8 @@
 """From the plugin lists of a profile to the plugins of each extension point.
 
-Three layers, each above the next: what the profile says for a point, its MultiPoint list, the release's default
-MultiPoint list. Upstream: mergePlugins in pkg/scheduler/apis/config/v1/default_plugins.go, then NewFramework and
-expandMultiPointPlugins in pkg/scheduler/framework/runtime/framework.go.
+There are three layers, in order of precedence: the profile's list for a point, its MultiPoint list, and the version's
+default MultiPoint list. Upstream: mergePlugins in pkg/scheduler/apis/config/v1/default_plugins.go, then NewFramework
+and expandMultiPointPlugins in pkg/scheduler/framework/runtime/framework.go.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ORDER_OF_CHECKS = (
     "preFilter", "filter", "postFilter", "reserve", "preScore", "score", "preBind", "bind", "postBind", "permit",
     "preEnqueue", "queueSort", *PLACEMENT_POINTS,
 )  # fmt: skip
-"""Upstream's order of the points, which decides what is reported first."""
+"""Upstream's order of the points, which determines the error that is reported first."""
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -42,16 +42,17 @@ class MergedSet(Struct, frozen=True, kw_only=True):
     disabled: tuple[str, ...] = ()
 
     def asks_for(self) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
-        """What the set says, wherever it is written."""
+        """Return what the set enables, with weights, and what it disables, without paths."""
         return tuple((entry.name, entry.weight) for entry in self.enabled), self.disabled
 
 
 def merge_plugins(plugins: Plugins, api_version: str, release: Release, path: str) -> dict[str, MergedSet]:
-    """The sets by point, MultiPoint included, for a configuration of `api_version`. `path` is that of `plugins`."""
+    """Return the sets by point, MultiPoint included, for a configuration of `api_version`. `path` is that of
+    `plugins`."""
     defaults = _defaults(api_version, release)
     written = plugins.by_point()
     if api_version == V1BETA2:
-        written["preEnqueue"] = PluginSet()  # v1beta2 has the field, and kube-scheduler never merges it
+        written["preEnqueue"] = PluginSet()  # v1beta2 has the field, but kube-scheduler never merges it
     return {
         point: _merge(
             tuple(Entry(name=p.name, weight=p.weight) for p in defaults.get(point, ())), custom, f"{path}.{point}"
@@ -61,16 +62,18 @@ def merge_plugins(plugins: Plugins, api_version: str, release: Release, path: st
 
 
 def _defaults(api_version: str, release: Release) -> Mapping[str, tuple[DefaultPlugin, ...]]:
-    """The default profile: one MultiPoint list, or in v1beta2 a list for each extension point."""
+    """Return the default profile: one MultiPoint list, or in v1beta2 a list for each extension point."""
     if api_version == V1BETA2:
         return release.v1beta2_default_plugins
     return {"multiPoint": release.default_plugins}
 
 
 def _merge(defaults: Sequence[Entry], custom: PluginSet, path: str) -> MergedSet:
-    """A default that is enabled again keeps its position; what is left of the custom list follows the defaults.
+    """Merge the defaults into a custom set. A default that is enabled again keeps its position; the rest of the custom
+    list follows the defaults.
 
-    Of a plugin that is listed twice the last takes the default's place, and the other stays, to be found later.
+    If a plugin is listed twice, the last entry replaces the default. The other entry stays, and a later check reports
+    it.
     """
     disabled = tuple(plugin.name for plugin in custom.disabled)
     entries = [
@@ -83,25 +86,28 @@ def _merge(defaults: Sequence[Entry], custom: PluginSet, path: str) -> MergedSet
 
 
 class Expansion(Struct, frozen=True, kw_only=True):
-    """The plugins of every point in order, and the weight of each score plugin, also of those that `score` disables."""
+    """The plugins of every point in order, and the weight of each score plugin, including those that `score`
+    disables."""
 
     points: Mapping[str, tuple[str, ...]]
     placement: Mapping[str, int]
-    """The plugins that make or score the placements of pod groups, with their weights."""
+    """The plugins that generate or score the placements of pod groups, with their weights."""
     weights: Mapping[str, int]
     unknown: Mapping[str, tuple[str, ...]]
-    """Those of them of which nothing is known, and others, to where they are enabled: points, or `multiPoint`."""
+    """Plugins that kschedx does not have, at some points or at all, with the places that enable them: points, or
+    `multiPoint`."""
     queue_sort: str
-    """The one plugin that sorts the queue, known or not; empty where it is one that multiPoint brings unseen."""
+    """The only plugin that sorts the queue, known or unknown; empty if an unknown plugin in multiPoint does."""
 
 
 def expand(
     merged: Mapping[str, MergedSet], implements: PluginPoints, scheduler_name: str, path: str, faults: Faults
 ) -> Expansion:
-    """What no kube-scheduler would start with, whatever plugins it has, goes to `faults`. `path` is the profile's.
+    """Expand the sets of a profile. Errors with which no kube-scheduler would start, whatever plugins it has, are added
+    to `faults`. `path` is the profile's.
 
-    A plugin that `implements` lacks may be one of another project, so it takes part in whatever it is named at, unless
-    no project can have one of that name.
+    A plugin that `implements` lacks may belong to another project. It then runs at each point that enables it, unless
+    no project can have a plugin of that name.
     """
     unknown = _unknown(merged, implements)
     faults.extend(_misnamed(merged, unknown))
@@ -130,7 +136,7 @@ def expand(
 
 
 def _unknown(merged: Mapping[str, MergedSet], implements: PluginPoints) -> dict[str, tuple[str, ...]]:
-    """The enabled plugins of which nothing is known, to where they are enabled."""
+    """Return the enabled plugins that are unknown, with the places that enable them."""
     found: dict[str, tuple[str, ...]] = {}
     for point in ("multiPoint", *POINTS, *PLACEMENT_POINTS):
         for entry in merged[point].enabled:
@@ -150,7 +156,8 @@ def _misnamed(merged: Mapping[str, MergedSet], unknown: Collection[str]) -> Iter
 def _wrong_numbers(
     points: Mapping[str, Sequence[str]], scheduler_name: str, path: str, may_bring_more: bool
 ) -> Iterator[ConfigError]:
-    """Points with too many plugins or none. `may_bring_more`: an unknown plugin is in multiPoint."""
+    """Yield errors for points with too many plugins or none. `may_bring_more`: whether an unknown plugin is in
+    multiPoint."""
     profile = f"for profile with scheduler name {shown(scheduler_name)}"
     found = len(points["queueSort"])
     if found != 1 and not (may_bring_more and not found):
@@ -162,7 +169,7 @@ def _wrong_numbers(
 
 
 def _known_by_name(points: Mapping[str, Sequence[str]], known: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Known plugins that take part in points at which kschedx does not have them, to these points."""
+    """Return known plugins with the points at which they are enabled and which kschedx does not implement."""
     found: dict[str, tuple[str, ...]] = {}
     for point in POINTS:
         for name in points[point]:
@@ -174,7 +181,7 @@ def _known_by_name(points: Mapping[str, Sequence[str]], known: Collection[str]) 
 def _expand_point(
     point: str, merged: MergedSet, multi_point: Iterable[Entry], implements: PluginPoints, faults: Faults
 ) -> tuple[str, ...]:
-    """First the plugins that are named at the point and through MultiPoint, then MultiPoint's, then the point's own."""
+    """Return first the plugins enabled at both the point and MultiPoint, then MultiPoint's, then the point's own."""
     named = [entry.name for entry in merged.enabled]
     if "*" in merged.disabled:
         return tuple(named)
@@ -210,5 +217,5 @@ def _already_registered(point: str, entry: Entry) -> ConfigError:
 
 
 def _interface(point: str) -> str:
-    """The Go interface of a point, which kube-scheduler's errors name: `PreFilterPlugin`."""
+    """Return the Go interface of a point, which kube-scheduler's errors name: `PreFilterPlugin`."""
     return f"{point[0].upper()}{point[1:]}Plugin"

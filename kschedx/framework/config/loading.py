@@ -1,4 +1,4 @@
-"""From a parsed KubeSchedulerConfiguration to profiles, and what kube-scheduler refuses on the way."""
+"""From a parsed KubeSchedulerConfiguration to profiles, with the errors that kube-scheduler reports."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ from kschedx.kube.names import label_key_errors
 from kschedx.releases import POINTS, V1, VERSIONS, Release
 from kschedx.releases.configuration import last_to_read
 
-# What kube-scheduler refuses in a configuration apart from plugin arguments, in its order.
+# Errors that kube-scheduler reports in a configuration, except in plugin arguments, in its order.
 #
 # Upstream: pkg/scheduler/apis/config/validation/validation.go and component-base/config/validation/validation.go.
-# Fields are checked with their defaults, so an absent one is never wrong.
+# Fields are checked with their defaults, so an absent field is never wrong.
 
 _LOCK = "leases"
 
 
 def component_errors(document: ConfigurationDocument) -> Iterator[ConfigError]:
-    """The fields before the profiles."""
+    """Yield errors in the fields before the profiles."""
     yield from _client_connection(document.client_connection)
     yield from _leader_election(document.leader_election)
     if document.parallelism <= 0:
@@ -58,7 +58,7 @@ def component_errors(document: ConfigurationDocument) -> Iterator[ConfigError]:
 
 
 def scheduling_errors(document: ConfigurationDocument) -> Iterator[ConfigError]:
-    """The fields after the profiles."""
+    """Yield errors in the fields after the profiles."""
     yield from percentage_errors("percentageOfNodesToScore", document.percentage_of_nodes_to_score)
     if document.pod_initial_backoff_seconds <= 0:
         yield invalid("podInitialBackoffSeconds", document.pod_initial_backoff_seconds, "must be greater than 0")
@@ -129,7 +129,8 @@ def scheduler_name_errors(names: Sequence[str]) -> Iterator[ConfigError]:
 
 
 def queue_sort_errors(queue_sorts: Sequence[MergedSet], release: Release) -> Iterator[ConfigError]:
-    """All pods wait in one queue, so every profile has to sort it in the same way."""
+    """Yield errors for profiles that differ: all pending pods are in one queue, so every profile must sort it the same
+    way."""
     if len(queue_sorts[0].enabled) > 1:
         path = "profiles[0].plugins.queueSort.enabled"
         yield invalid(path, len(queue_sorts[0].enabled), "only one queue sort plugin can be enabled")
@@ -165,14 +166,15 @@ def _extended_resource_name(path: str, name: str) -> Iterator[ConfigError]:
 
 
 def _is_extended_resource(name: str) -> bool:
-    """Of a domain other than kubernetes.io, and short enough to be prefixed for quotas."""
+    """Return whether the resource has a domain other than kubernetes.io, and a name short enough for the prefix of
+    quotas."""
     native = "/" not in name or "kubernetes.io/" in name
     return not native and not name.startswith("requests.") and not any(label_key_errors(f"requests.{name}"))
 
 
 # The steps from a parsed KubeSchedulerConfiguration to profiles.
 #
-# Upstream: cmd/kube-scheduler/app/options/configfile.go, pkg/scheduler/apis/config/v1/defaults.go and New in
+# Upstream: cmd/kube-scheduler/app/options/configfile.go, pkg/scheduler/apis/config/v1/defaults.go, and New in
 # pkg/scheduler/scheduler.go. As in kube-scheduler, all errors are reported at once.
 
 
@@ -181,10 +183,11 @@ def load_profiles(
     release: Release,
     others: PluginPoints | None = None,
 ) -> SchedulerConfig:
-    """The profiles of `config`, a KubeSchedulerConfiguration as parsed from YAML or JSON; None is the default one.
+    """Return the profiles of `config`, a KubeSchedulerConfiguration as parsed from YAML or JSON; None is the default
+    one.
 
-    `others` are plugins outside Kubernetes with the extension points that each implements, by default those that are
-    registered. ConfigError names the field's path in `config`.
+    `others` are plugins outside Kubernetes with the extension points that each implements; the default are the
+    registered ones. Raises `ConfigError`, which names the field's path in `config`.
     """
     faults = Faults()
     document = decode_document(config, release, faults)
@@ -211,7 +214,7 @@ def load_profiles(
 def plugin_points(
     document: ConfigurationDocument, release: Release, others: PluginPoints | None = None
 ) -> PluginPoints:
-    """The release's plugins, and those of others that the configuration names, with their extension points."""
+    """Return the version's plugins, and other plugins that the configuration names, with their extension points."""
     if others is None:
         named = enabled_at(document)
         others = points_of_others({name: named[name] for name in named.keys() - release.plugin_points.keys()})
@@ -219,7 +222,7 @@ def plugin_points(
 
 
 def enabled_at(document: ConfigurationDocument) -> dict[str, set[str]]:
-    """Every plugin that a configuration names, whatever for, to the points at which it enables it."""
+    """Return every plugin that a configuration names, for whatever purpose, with the points at which it is enabled."""
     found: dict[str, set[str]] = {}
     for profile in document.profiles:
         for point, plugins in profile.plugins.by_point().items():
@@ -235,8 +238,8 @@ def enabled_at(document: ConfigurationDocument) -> dict[str, set[str]]:
 def decode_document(
     config: Mapping[str, object] | None, release: Release, faults: Faults | None = None
 ) -> ConfigurationDocument:
-    """The configuration as it is written. Raises `ConfigError` for another kind or version, and without `faults` for
-    any fault."""
+    """Return the configuration as it is written. Raises `ConfigError` for another kind or version, and without `faults`
+    for any error."""
     if config is None:
         return ConfigurationDocument(api_version=release.config_versions[0], profiles=(ProfileDocument(),))
     if not isinstance(config, Mapping):
@@ -269,7 +272,7 @@ def _who_reads(version: object) -> str:
 
 
 class _Draft(Struct, frozen=True, kw_only=True):
-    """A profile with defaults, not yet expanded."""
+    """A profile with defaults, before expansion."""
 
     path: str
     document: ProfileDocument
@@ -277,7 +280,7 @@ class _Draft(Struct, frozen=True, kw_only=True):
     merged: Mapping[str, MergedSet]
     args: Mapping[str, PluginArgs]
     args_paths: Mapping[str, str]
-    """Where the configuration holds the arguments of a plugin; the others are defaults."""
+    """Plugin to the path of its arguments in the configuration; arguments without a path are defaults."""
     enabled: frozenset[str]
     """Every plugin that is enabled at some point or through MultiPoint."""
 
@@ -308,7 +311,8 @@ def _draft(
 
 
 def _check_args_of_others(draft: _Draft, others: Set[str], faults: Faults) -> None:
-    """Fields of the plugins of another project that kschedx has; it follows one version, and others may have more."""
+    """Check fields of plugins of another project that kschedx has. It follows one version of each; other versions may
+    have more fields."""
     for plugin in others & ARGS_OF_OTHERS.keys() - third_party().keys():
         args = draft.args.get(plugin)
         if isinstance(args, Mapping):
@@ -326,7 +330,7 @@ def _errors(document: ConfigurationDocument, drafts: list[_Draft], release: Rele
         yield from removed_plugin_errors(draft.merged, removed)
         yield from plugin_config_errors(draft.document.plugin_config, f"{draft.path}.pluginConfig", removed)
         for plugin, args in draft.args.items():
-            # kube-scheduler leaves these to the plugin, so they are checked only where it is enabled
+            # kube-scheduler leaves these checks to the plugin, so they apply only if it is enabled
             lazily = isinstance(args, NodeResourcesFitArgs) and plugin not in draft.enabled
             if not isinstance(args, Mapping) and not lazily:
                 yield from argument_errors(args, draft.args_paths.get(plugin, draft.path), release)
@@ -353,7 +357,8 @@ def _finish(document: ConfigurationDocument, draft: _Draft, expansion: Expansion
 
 
 def _with_resources_of_extenders(draft: _Draft, extenders: Iterable[Extender]) -> Mapping[str, PluginArgs]:
-    """Resources that an extender manages and kube-scheduler is to ignore, in place of those that the profile lists."""
+    """Return the arguments with the resources that extenders manage and kube-scheduler ignores, instead of the
+    profile's ignored resources."""
     ignored = tuple(r.name for extender in extenders for r in extender.managed_resources if r.ignored_by_scheduler)
     if not ignored:
         return draft.args
@@ -368,7 +373,8 @@ def _with_resources_of_extenders(draft: _Draft, extenders: Iterable[Extender]) -
 
 
 def _different_queues(profiles: Sequence[Profile], expansions: Sequence[Expansion]) -> Iterator[ConfigError]:
-    """After expansion, since MultiPoint may bring the queue sort plugin."""
+    """Yield errors for profiles with another queue sort plugin than the first. This is checked after expansion, since
+    MultiPoint may enable that plugin."""
     first, expected = profiles[0], expansions[0].queue_sort
     for i, (profile, found) in enumerate(zip(profiles, (one.queue_sort for one in expansions), strict=True)):
         of_profile = f"for profile {shown(profile.scheduler_name)}"

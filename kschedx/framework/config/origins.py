@@ -1,4 +1,4 @@
-"""A configuration with everything filled in, and where each of its settings came from."""
+"""A configuration with all defaults, and the origin of each of its settings."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kschedx.kube.duration import Duration
 from kschedx.kube.escaping import MASK, Url
 from kschedx.releases import POINTS, Release
 
-# Plugin arguments as a configuration writes them.
+# Plugin arguments as a configuration has them.
 
 
 def formatted(args: PluginArgs) -> dict[str, object]:
-    """Fields under their own names, those that hold nothing left out."""
+    """Return the fields under their own names, without empty ones."""
     plain = _formatted(args)
     assert isinstance(plain, dict)
     return plain
@@ -40,7 +40,7 @@ def _formatted(value: object) -> object:
 
 
 def flat(value: object, path: str = "") -> Iterator[tuple[str, object]]:
-    """The leaves of a document with their field paths; what is empty has none."""
+    """Yield the leaves of a document with their field paths. An empty value has none."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from flat(item, f"{path}.{key}" if path else str(key))
@@ -57,18 +57,19 @@ UNSET = "1 where no weight is set"
 
 
 class Expanded(Struct, frozen=True, kw_only=True):
-    """What kube-scheduler runs with."""
+    """The settings with which kube-scheduler runs."""
 
     configuration: dict[str, object]
-    """A KubeSchedulerConfiguration that means the same and leaves nothing to defaults, point by point."""
+    """An equivalent KubeSchedulerConfiguration that relies on no defaults and lists the plugins of each point."""
     arguments: tuple[Mapping[str, Mapping[str, object]], ...]
-    """Plugin to its arguments, for each profile; in the order of its pluginConfig."""
+    """Plugin to its arguments, for each profile, in the order of its pluginConfig."""
     origins: Mapping[str, str]
-    """Field path in it to where the setting came from: `default of 1.36`, or a field path of the original."""
+    """Field path in `configuration` to the origin of the setting: `default of 1.36`, or a field path of the
+    original."""
 
 
 def expanded(config: Mapping[str, object] | None, release: Release, others: PluginPoints | None = None) -> Expanded:
-    """Raises `ConfigError` for what kube-scheduler would refuse."""
+    """Return the configuration with all settings. Raises `ConfigError` if kube-scheduler would refuse it."""
     scheduler = load_profiles(config, release, others)
     document = decode_document(config, release)
     origins: dict[str, str] = {}
@@ -97,7 +98,7 @@ def expanded(config: Mapping[str, object] | None, release: Release, others: Plug
 
 
 def _arguments(profile: Profile, release: Release) -> dict[str, dict[str, object]]:
-    """Plugin to what a configuration of the release can say about it."""
+    """Return each plugin's arguments that a configuration of the version can set."""
     missing = release.missing_fields[release.config_versions[0]]
     found: dict[str, dict[str, object]] = {}
     for name, args in profile.args.items():
@@ -120,7 +121,7 @@ def _configuration(
 
 
 def without_secrets(configuration: Mapping[str, object]) -> dict[str, object]:
-    """The configuration with what may be a secret in its extenders masked: parts of the URL and the key."""
+    """Return the configuration with possible secrets of its extenders masked: parts of the URL, and the key."""
 
     def masked(key: str, value: object) -> object:
         match value:
@@ -156,7 +157,7 @@ def _entry(point: str, name: str, profile: Profile) -> dict[str, object]:
 
 
 class _Source:
-    """The profile as it was written."""
+    """The profile as it is written."""
 
     def __init__(self, index: int, document: ConfigurationDocument, release: Release) -> None:
         self._path = f"profiles[{index}]"
@@ -168,13 +169,14 @@ class _Source:
         )
 
     def unseen(self, profile: Profile) -> dict[str, list[dict[str, object]]]:
-        """The plugins that multiPoint brings and kschedx does not have: their points are not known."""
+        """Return the plugins in multiPoint that kschedx does not have; their points are unknown."""
         unseen = [entry for entry in self._merged["multiPoint"].enabled if entry.name in profile.unknown]
         entries = [{"name": one.name, **({"weight": one.weight} if one.weight else {})} for one in unseen]
         return {"enabled": entries} if entries else {}
 
     def plugin(self, point: str, name: str) -> str:
-        """What enables the plugin at the point: its own list, MultiPoint's, or the release."""
+        """Return what enables the plugin at the point: the path in the point's own list or MultiPoint's, or the
+        version's default."""
         entry = next(self._entries(point, name))
         return entry.path or self._default
 

@@ -1,4 +1,5 @@
-"""Decisions on a cluster that moves: what `schedule` says, for the price of what has changed since the last look."""
+"""Decisions on a moving cluster: the results of `schedule`, at the cost of what has changed since the last
+evaluation."""
 
 from kschedx.framework.moving.equivalence import shares_columns
 from kschedx.framework.moving.run import Run

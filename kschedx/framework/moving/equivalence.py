@@ -1,8 +1,8 @@
-"""Which pods are of one equivalence class: equal in all that plugins read of them, so that they share columns.
+"""Equivalence classes of pods: pods that are equal in all that plugins read of them, so that they share columns.
 
-Every plugin says what that is (`Plugin.reads`, and `Plugin.tells_apart` for pods with claims). Where it is the whole
-pod, names and uids are left out, the names of claims, and the labels that number the pods of a workload, unless a
-selector names them.
+Every plugin returns what it reads (`Plugin.reads`, and `Plugin.tells_apart` for pods with claims). If it is the whole
+pod, some parts are left out: names and uids, the names of claims, and the labels that number the pods of a workload,
+unless a selector names these.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ _ENCODER = msgspec.json.Encoder(order="sorted")
 
 
 class EquivalenceKey(NamedTuple):
-    """Equal for the pods of a class."""
+    """A key that is equal for the pods of a class."""
 
     likeness: tuple[int, ...]
-    """What pods are equal in, whatever is behind their claims and whichever other pods concern them."""
+    """What pods have in common, apart from the objects behind their claims and from the other pods that affect them."""
     apart: tuple[Hashable, ...]
-    """What each of `EquivalenceClasses.plugins` distinguishes such pods by."""
+    """The values by which each of `EquivalenceClasses.plugins` distinguishes such pods."""
 
 
 def shares_columns(spec: PodSpec) -> bool:
-    """Whether pods of this spec can share columns: nothing about them depends on their name."""
+    """Return whether pods of this spec can share columns: nothing about them depends on their name."""
     return not (spec.mounts_storage or spec.resource_claims or spec.scheduling_group)
 
 
 class _Readers(Struct):
-    """The plugins of a profile that look at pods and nodes, and what they made of pods without claims."""
+    """The plugins of a profile that read pods and nodes, and their keys of pods without claims."""
 
     framework: Framework
     plugins: list[Plugin]
     keys: dict[tuple[int, ...], EquivalenceKey]
-    """By what is the same but for names."""
+    """By everything that is equal except names."""
     of_rows: dict[int, EquivalenceKey]
-    """The same by the rows of the pods."""
+    """The same keys by the rows of the pods."""
 
 
 class EquivalenceClasses:
-    """The classes of the pods of a cluster that moves."""
+    """The equivalence classes of the pods of a moving cluster."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._pods = pods = snapshot.pods
@@ -70,7 +70,7 @@ class EquivalenceClasses:
         self._read_codes: dict[Hashable, int] = {}
 
     def key(self, row: int, framework: Framework) -> EquivalenceKey:
-        """Equal for the pods of a class as things stand."""
+        """Return a key that is equal for the pods of a class in the current cluster."""
         pods, readers = self._pods, self._readers_of(framework)
         known = readers.of_rows.get(row)
         if known is not None:
@@ -88,7 +88,7 @@ class EquivalenceClasses:
         return found
 
     def _read(self, framework: Framework, pod: Pod, likeness: tuple[int, ...]) -> EquivalenceKey:
-        """The key of a pod without claims: apart is what those plugins read that every move touches."""
+        """Return the key of a pod without claims; `apart` has what the plugins that every move affects read."""
 
         def read(plugin: Plugin) -> Hashable:
             found = plugin.reads(pod)
@@ -106,7 +106,8 @@ class EquivalenceClasses:
         return EquivalenceKey((number,), tuple(apart))
 
     def _template(self, code: int) -> tuple[int, bool]:
-        """A number for all specs that are this one but for the names of claims, and whether it has any."""
+        """Return a number that is equal for specs that differ only in the names of claims, and whether the spec has
+        claims or mounts storage."""
         if code not in self._templates:
             spec = self._pods.specs.values[code]
             written = _ENCODER.encode(_without_names(spec))
@@ -115,7 +116,7 @@ class EquivalenceClasses:
         return self._templates[code]
 
     def _stated(self, code: int) -> int:
-        """A number for all statuses that are this one but for the names of claims."""
+        """Return a number that is equal for statuses that differ only in the names of claims."""
         if code not in self._statuses:
             status = self._pods.statuses.values[code]
             written = _ENCODER.encode(replace(status, resource_claim_statuses=()))
@@ -123,7 +124,7 @@ class EquivalenceClasses:
         return self._statuses[code]
 
     def _labelled(self, code: int) -> int:
-        """A number for all labels that equal these, except those that no plugin reads."""
+        """Return a number that is equal for labels that differ only in those that no plugin reads."""
         if code not in self._labels:
             labels = self._pods.labels.values[code]
             written = _ENCODER.encode({key: value for key, value in labels.items() if key not in self._left_out})
@@ -131,7 +132,7 @@ class EquivalenceClasses:
         return self._labels[code]
 
     def plugins(self, framework: Framework) -> list[Plugin]:
-        """Those that look at pods and nodes."""
+        """Return the plugins that read pods and nodes."""
         return self._readers_of(framework).plugins
 
     def _readers_of(self, framework: Framework) -> _Readers:
@@ -144,7 +145,7 @@ class EquivalenceClasses:
 
 
 def _without_names(spec: PodSpec) -> PodSpec:
-    """The spec without the names of claims."""
+    """Return the spec without the names of claims."""
     volumes = tuple(
         volume
         if volume.persistent_volume_claim is None
@@ -158,7 +159,7 @@ def _without_names(spec: PodSpec) -> PodSpec:
 
 
 def _named(snapshot: Snapshot) -> Iterator[str]:
-    """Of the labels that number pods those that a selector names which is held against pods."""
+    """Yield the labels that number pods and that a selector for pods names."""
     pods = snapshot.pods
     concerned = [spec for spec in pods.specs.values if spec.affinity is not None or spec.topology_spread_constraints]
     written = [_ENCODER.encode((spec.affinity, spec.topology_spread_constraints)) for spec in concerned]

@@ -1,10 +1,10 @@
 """Leave-one-out: running pods of one equivalence class, each evaluated in the cluster without itself.
 
-The plain way, a `Run` that removes a pod, decides about it and puts it back, takes four times as long.
+The simple way is a `Run` that removes a pod, decides about it, and puts it back; it takes four times as long.
 
-A *spot* is a node that holds pods of the class. `base` is a column of the cluster as it stands, with all of them; `own`
-is (spot,), the spot's row without a pod of it. Where a plugin looks at more than a node's own pods (`Touch.CLUSTER`),
-the column is evaluated again for each pod. All other arrays are (node,) over the whole cluster.
+A *spot* is a node with pods of the class. `base` is a column of the current cluster, with all of these pods; `own` is
+(spot,), the spot's row without one of them. If a plugin reads more than a node's own pods (`Touch.CLUSTER`), the column
+is evaluated again for each pod. All other arrays are (node,) over the whole cluster.
 """
 
 from __future__ import annotations
@@ -38,18 +38,19 @@ _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
 
 
 class RareError(Exception):
-    """Only `schedule` itself decides this case."""
+    """Only `schedule` itself can decide this case."""
 
 
 class Rejections:
-    """All that was found, numbered."""
+    """The distinct rejections so far, numbered."""
 
     def __init__(self) -> None:
         self.found: list[Rejected] = []
         self._number: dict[Rejected, int] = {}
 
     def numbers(self, plugin: str, verdicts: Verdicts) -> IntArray:
-        """(row,) 0 where a node passes, otherwise 1 + the index of why not. Raises `RareError` for internal errors."""
+        """Return (row,) 0 if a node passes, otherwise 1 + the index of the rejection. Raises `RareError` for internal
+        errors."""
         numbers = np.zeros(len(verdicts), dtype=np.int64)
         rows = np.flatnonzero(verdicts.codes)
         if len(rows):
@@ -72,7 +73,7 @@ class Rejections:
 
 
 class SharedPlugin:
-    """A plugin at work, for all profiles that configure it alike."""
+    """A plugin and its state, for all profiles that configure it in the same way."""
 
     def __init__(self, framework: Framework, plugin: Plugin, pod: Pod, state: CycleState) -> None:
         self.framework = framework
@@ -80,18 +81,18 @@ class SharedPlugin:
         self.touch = plugin.touches(pod)
         self.state = state
         self.filters = True
-        """Whether PreFilter has not returned Skip."""
+        """Whether its Filter runs: PreFilter has not returned Skip."""
         is_at = {at: plugin.name in framework.profile.points[at] for at in ("preFilter", "preScore")}
         self._pre_filter = plugin if isinstance(plugin, PreFilterPlugin) and is_at["preFilter"] else None
         self._pre_score = plugin if isinstance(plugin, PreScorePlugin) and is_at["preScore"] else None
 
     @property
     def moves(self) -> bool:
-        """Whether it has to be asked about every pod."""
+        """Whether it must be evaluated for every pod."""
         return self.touch is Touch.CLUSTER
 
     def prepare_filter(self, pod: Pod, nodes: NodeTable) -> None:
-        """PreFilter. Raises `RareError` where it decides about the pod, or which nodes are evaluated."""
+        """Run PreFilter. Raises `RareError` if it rejects the pod, or restricts the nodes to evaluate."""
         if self._pre_filter is None:
             return
         step = self.framework.pre_filter(self._pre_filter, self.state, pod)
@@ -100,7 +101,7 @@ class SharedPlugin:
         self.filters = not step.status.is_skip
 
     def prepare_score(self, pod: Pod, nodes: NodeTable) -> bool:
-        """PreScore. Whether the plugin scores."""
+        """Run PreScore, and return whether the plugin scores."""
         if self._pre_score is None:
             return True
         status = self.framework.pre_score(self._pre_score, self.state, pod, nodes)
@@ -127,11 +128,11 @@ class FilterWithout:
         return self._rejections.numbers(self._plugin.name, self._plugin.filter(self.asked.state, pod, nodes))
 
     def evaluate_own(self, pod: Pod, spots: NodeTable) -> None:
-        """`spots` is the table of the spots with one pod less on each."""
+        """Evaluate `spots`, the table of the spots with one pod less on each."""
         self.own = self._evaluate(pod, spots) if self.asked.touch is Touch.NODE else self.base[spots.rows]
 
     def is_like(self, other: FilterWithout) -> bool:
-        """Whether both say the same of every pod of the class."""
+        """Return whether both have the same verdicts for every pod of the class."""
         return self is other or (
             self._plugin.name == other._plugin.name
             and not (self.asked.moves or other.asked.moves)
@@ -140,32 +141,32 @@ class FilterWithout:
         )
 
     def without(self, pod: Pod, nodes: NodeTable) -> IntArray:
-        """The cluster, in which the pod does not run now, for a plugin that `moves`."""
+        """Return the column of a plugin that `moves`, in the cluster from which the pod has been removed."""
         self.asked.prepare_filter(pod, nodes)
         return self._evaluate(pod, nodes)
 
 
 class Verdict(Struct):
-    """Which nodes one pod fits on."""
+    """The nodes that one pod fits."""
 
     first: IntArray
-    """The first plugin's rejection, an index into what `Rejections` found; `FITS` where there is none."""
+    """The first plugin's rejection, an index into `Rejections.found`, or `FITS`."""
     node: int
     """The pod's own node."""
     spot: int
     fitted: bool
-    """Whether the pod would fit on its node beside itself."""
+    """Whether another identical pod would fit on its node."""
     fits: bool
-    """Whether it fits there."""
+    """Whether it fits on its node without itself."""
     is_whole: bool
-    """Whether it fits elsewhere than another of its class does."""
+    """Whether its removal changes the feasibility of nodes other than its own."""
     table: NodeTable
     """All nodes."""
     feasible_table: NodeTable | None = None
 
     @property
     def feasible(self) -> NodeTable:
-        """The nodes that it fits on."""
+        """The nodes that the pod fits."""
         if self.feasible_table is None:
             self.feasible_table = self.table.take(rows_where(self.first == FITS))
         return self.feasible_table
@@ -181,7 +182,7 @@ class Filters:
         self._nodes = nodes
         self._own = _first((column.own for column in columns), own_count)
         self._rejecting = [column for column in columns if column.asked.moves or column.base.any() or column.own.any()]
-        """Those that reject a pod of the class anywhere, as far as that is known."""
+        """The columns that reject a pod of the class on some node, as far as that is known."""
 
     @property
     def moves(self) -> bool:
@@ -189,16 +190,17 @@ class Filters:
 
     @cached_property
     def fitting(self) -> NodeTable:
-        """The nodes that a pod fits on beside all of its class."""
+        """The nodes that a pod fits in addition to all pods of its class."""
         rows = rows_where(self.base == FITS)
         return self._nodes if len(rows) == len(self._nodes) else self._nodes.take(rows)
 
     def say(self, columns: Sequence[FilterWithout]) -> bool:
-        """Whether these columns come to the same for every pod of the class."""
+        """Return whether these columns have the same verdicts for every pod of the class."""
         return len(columns) == len(self.columns) and all(map(FilterWithout.is_like, columns, self.columns))
 
     def without(self, spot: int, node: int, pod: Pod | None, anew: dict[FilterWithout, IntArray]) -> Verdict:
-        """Without a pod of a spot; `pod` is given where some column is evaluated again, once in `anew` for all."""
+        """Return the verdict without a pod of a spot. `pod` is set if some column is evaluated again; `anew` keeps such
+        columns for all profiles."""
         first = self.base.copy()
         is_whole = False
         if pod is not None and self.moves:
@@ -240,7 +242,7 @@ class RawScores:
         self.plugin = asked.plugin
         self.base = self.own = _NOTHING
         self.is_skipped = False
-        """For every pod of the class."""
+        """Whether the plugin scores no pod of the class."""
         if not asked.moves:
             self.is_skipped = not asked.prepare_score(pod, nodes)
             self.base = _NOTHING if self.is_skipped else self._evaluate(pod, nodes)
@@ -249,17 +251,17 @@ class RawScores:
         return self.plugin.score(self.asked.state, pod, nodes)
 
     def evaluate_own(self, pod: Pod, spots: NodeTable) -> None:
-        """`spots` is the table of the spots with one pod less on each."""
+        """Evaluate `spots`, the table of the spots with one pod less on each."""
         if not (self.is_skipped or self.asked.moves):
             self.own = self._evaluate(pod, spots) if self.asked.touch is Touch.NODE else self.base[spots.rows]
 
     def without(self, pod: Pod, feasible: NodeTable) -> IntArray | None:
-        """(feasible node,) for a plugin that `moves`; None where it does not score."""
+        """Return (feasible node,) scores of a plugin that `moves`; None if it does not score."""
         return self._evaluate(pod, feasible) if self.asked.prepare_score(pod, feasible) else None
 
 
 class ScoreWithout:
-    """A Score plugin's normalized scores of the nodes that some Filter plugins let through; 0 for all others."""
+    """A Score plugin's normalized scores of the nodes that certain Filter plugins pass; 0 for all others."""
 
     def __init__(self, raw: RawScores, filters: Filters, pod: Pod, nodes: NodeTable) -> None:
         self.asked = raw.asked
@@ -278,7 +280,7 @@ class ScoreWithout:
             self._lowest, self._highest = int(scores.min()), int(scores.max())
 
     def weighted(self, weight: int) -> IntArray:
-        """`base` times a weight."""
+        """Return `base` times a weight."""
         if weight not in self._weighted:
             self._weighted[weight] = self.base * weight
         return self._weighted[weight]
@@ -290,12 +292,12 @@ class ScoreWithout:
         return scores
 
     def without(self, verdict: Verdict, pod: Pod) -> Scored | None:
-        """The column without the pod; None where the plugin does not score."""
+        """Return the column without the pod; None if the plugin does not score."""
         found = self._without(verdict, pod)
         return None if found is None else Scored(self, verdict.node, found)
 
     def _without(self, verdict: Verdict, pod: Pod) -> int | IntArray | None:
-        """The score of the pod's own node, where all others are those of `base`; else the whole column."""
+        """Return the score of the pod's own node if all others are those of `base`; otherwise the whole column."""
         if self.asked.moves:
             scores = self._raw.without(pod, verdict.feasible)
             return None if scores is None else self._spread(verdict, pod, scores)
@@ -320,7 +322,8 @@ class ScoreWithout:
         return self._spread(verdict, pod, raw)
 
     def _between_extremes(self, pod: Pod, raw: int) -> int:
-        """The score of a node that is neither the lowest nor the highest; the plugin reads no nodes."""
+        """Return the score for a raw score between the lowest and the highest one; the plugin's normalization reads no
+        nodes."""
         if raw not in self._value_of:
             three = np.array([raw, self._lowest, self._highest], dtype=np.int64)
             self._value_of[raw] = int(self._normalized(pod, self._nodes, three)[0])
@@ -336,14 +339,16 @@ class Scored:
     """A score column of one pod."""
 
     def __init__(self, column: ScoreWithout, node: int, found: int | IntArray) -> None:
-        """`found` is the score of the pod's own node where only that differs from the column's base; else all."""
+        """`found` is the score of the pod's own node if only that differs from the column's base; otherwise the whole
+        column."""
         self.column = column
         self.found = found
         self._node = node
         self._weighted: dict[int, IntArray] = {}
 
     def weighted(self, weight: int) -> IntArray:
-        """Times a weight; the same object as often as it is asked for, or as it is that of other pods."""
+        """Return the column times a weight: the same object on every call, shared with other pods if it is that of
+        `base`."""
         made = self._weighted.get(weight)
         if made is None:
             if isinstance(self.found, int):
@@ -358,7 +363,7 @@ class Scored:
 
 
 def _first(columns: Iterable[IntArray], count: int) -> IntArray:
-    """(row,) the number of the first column that has one, less 1."""
+    """Return (row,) the first number in the columns that is not 0, less 1."""
     first = np.zeros(count, dtype=np.int64)
     for column in reversed(list(columns)):
         if column.any():
@@ -366,46 +371,47 @@ def _first(columns: Iterable[IntArray], count: int) -> IntArray:
     return first - 1
 
 
-# Pods that run, each as if it were new: what profiles make of it in the cluster without itself.
+# The results of profiles for running pods, each as if it were new, in the cluster without itself.
 #
-# Pods of one class share the columns of the cluster as it stands. To take one of them off its node changes one row for
-# most plugins, and these rows are worked out for all pods of the class together. Plugins that two profiles configure
-# alike are asked once for both.
+# Pods of one class share the columns of the current cluster. For most plugins, the removal of one of them changes one
+# row, and these rows are evaluated for all pods of the class together. Plugins that two profiles configure in the same
+# way are evaluated once for both.
 
 _POINTS = ("preFilter", "filter", "preScore", "score")
 
 
 class Outlook(Struct, frozen=True, kw_only=True):
-    """What one profile makes of a pod that fits somewhere. All arrays are (node,); several outlooks may share them."""
+    """One profile's result for a pod that fits some node. All arrays are (node,); several outlooks may share them."""
 
     verdicts: IntArray
-    """Index into `rejections`, or `FITS`."""
+    """Indexes into `rejections`, or `FITS`."""
     rejections: Sequence[Rejected]
-    """All that is said about pods of this class; it only grows."""
+    """All rejections of pods of this class; it only grows."""
     scores: dict[str, IntArray]
-    """Plugin to what it adds to the totals, weight included; 0 where the pod does not fit."""
+    """Plugin to what it adds to the totals, weight included; 0 if the pod does not fit."""
     weights: dict[str, int]
     totals: IntArray
-    """-1 where the pod does not fit."""
+    """-1 if the pod does not fit."""
 
 
 class Profiles:
-    """Several profiles on one cluster that moves."""
+    """Several profiles on one moving cluster."""
 
     def __init__(self, cluster: MovingCluster, frameworks: Sequence[Framework]) -> None:
-        """The frameworks are on the snapshot of `cluster`."""
+        """The frameworks use the snapshot of `cluster`."""
         self.cluster = cluster
         self.frameworks = frameworks
         self._plugins = [(framework, _looking(framework)) for framework in frameworks]
         self._same_as: dict[Plugin, list[Plugin]] = {}
-        """The plugins of other profiles that are the same but for their arguments."""
+        """Plugin to those of other profiles that are the same except for their arguments."""
         every = [(framework, plugin) for framework, plugins in self._plugins for plugin in plugins]
         for number, (framework, plugin) in enumerate(every):
             others = (its for other, its in every[:number] if _is_same(other, its, framework, plugin))
             self._same_as[plugin] = list(others)
 
     def asked(self, pod: Pod) -> list[dict[str, SharedPlugin]]:
-        """For each profile its plugins that look at nodes, by name; those that are configured alike are one."""
+        """Return, for each profile, its plugins that read nodes, by name; those that are configured in the same way are
+        one."""
         known: dict[Plugin, SharedPlugin] = {}
         sides = []
         for framework, plugins in self._plugins:
@@ -423,8 +429,8 @@ class LeaveOneOut:
     """The pods of one class under several profiles."""
 
     def __init__(self, profiles: Profiles, rows: Sequence[int]) -> None:
-        """`rows` are running pods of one class, neither terminating nor nominated. The cluster of the profiles is moved
-        and put back."""
+        """`rows` are running pods of one class, neither terminating nor nominated. The cluster of the profiles changes
+        and is reverted."""
         self._cluster = cluster = profiles.cluster
         self._rows = rows
         self._profiles = profiles
@@ -434,7 +440,7 @@ class LeaveOneOut:
         self._at = list(at.items())
 
     def __iter__(self) -> Iterator[tuple[list[int], tuple[Outlook, ...] | None]]:
-        """Pods of one node with their outcomes; None where only `schedule` decides that."""
+        """Yield the pods of each node with their outcomes; None if only `schedule` can decide these."""
         try:
             sides, pod = self._sides()
         except (RareError, NotPreparedError):
@@ -455,7 +461,7 @@ class LeaveOneOut:
             yield rows, outlooks
 
     def _sides(self) -> tuple[list[_Side], Pod]:
-        """What all pods of the class share, and one of them as if it were new."""
+        """Return what all pods of the class share, and one of them as if it were new."""
         cluster = self._cluster
         mark = cluster.mark()
         cluster.remove(self._at[0][1][0], waits=True)
@@ -492,7 +498,8 @@ class LeaveOneOut:
     def _put_together(
         self, used: list[tuple[list[FilterWithout], list[RawScores]]], rejections: Rejections, pod: Pod
     ) -> Iterator[_Side]:
-        """Profiles whose Filter plugins say the same share what follows from that."""
+        """Yield a side for each profile. Profiles whose Filter plugins have the same verdicts share all results of
+        these."""
         filters: list[Filters] = []
         scores: dict[tuple[RawScores, Filters], ScoreWithout] = {}
         for framework, (verdicts, raw) in zip(self._profiles.frameworks, used, strict=True):
@@ -523,7 +530,7 @@ class _Side:
         self._totals[filters.base != FITS] = -1
 
     def outlook(self, verdict: Verdict, scored: dict[ScoreWithout, Scored | None]) -> Outlook:
-        """`scored` has what every column says."""
+        """Return the outlook; `scored` has the scores of every column."""
         node = verdict.node
         scores: dict[str, IntArray] = {}
         weights: dict[str, int] = {}
@@ -574,7 +581,7 @@ def _outlooks(sides: list[_Side], spot: int, node: int, pod: Pod) -> tuple[Outlo
 
 
 def _check_enters(framework: Framework, pod: Pod) -> None:
-    """Raises `RareError` where the pod would not enter the queue, or nominated pods count against it."""
+    """Raise `RareError` if the pod would not enter the queue, or if nominated pods count against it."""
     for plugin in framework.plugins("preEnqueue", PreEnqueuePlugin):
         if plugin.touches(pod) is Touch.CLUSTER or not plugin.pre_enqueue(pod).is_success:
             raise RareError
@@ -583,7 +590,8 @@ def _check_enters(framework: Framework, pod: Pod) -> None:
 
 
 def _prepare_alone(one: SharedPlugin, pod: Pod, nodes: NodeTable, *, scores: bool) -> None:
-    """PreFilter of a plugin without Filter, and PreScore of one without Score: they can still have a say."""
+    """Run PreFilter of a plugin without Filter, and PreScore of one without Score: they may still decide about the
+    pod."""
     if one.moves and not scores:
         raise RareError
     one.prepare_filter(pod, nodes)
@@ -592,7 +600,7 @@ def _prepare_alone(one: SharedPlugin, pod: Pod, nodes: NodeTable, *, scores: boo
 
 
 def _looking(framework: Framework) -> list[Plugin]:
-    """The plugins that look at nodes."""
+    """Return the plugins that read nodes."""
     return list(dict.fromkeys(plugin for point in _POINTS for plugin in framework.plugins(point, Plugin)))
 
 

@@ -1,5 +1,7 @@
-"""What kube-scheduler decides about a pod group as a whole, on a cluster that moves: the sets of nodes that it tries
-the group on, and the pods that it preempts for the group. Every function leaves the cluster as it was.
+"""kube-scheduler's decisions about a pod group as a whole, on a moving cluster.
+
+It decides which sets of nodes to try, and which pods to preempt for the group. Every function leaves the cluster
+unchanged.
 
 Upstream: pkg/scheduler/schedule_one_podgroup.go, plugins/topologyaware, plugins/podgrouppodscount, and
 framework/preemption/podgrouppreemption.go.
@@ -31,14 +33,15 @@ POD_COUNT = "PodGroupPodsCount"
 NO_PLACEMENT = "no feasible placements found"
 
 MOST_DECISIONS = 100_000
-"""Members times victims, or times placements, that are tried for a group: kube-scheduler tries them one by one, too."""
+"""The maximum number of members times victims, or times placements, to try for a group: kube-scheduler tries them one
+by one, too."""
 
 Pick: TypeAlias = Callable[[ClusterRows], ClusterRow]
-"""Takes one of several nodes, given by their rows, that are equally good."""
+"""Picks one of several equally good nodes, given by their rows."""
 
 
 class Placement(Struct, frozen=True, kw_only=True):
-    """Nodes on which all pods of a group are tried."""
+    """A set of nodes on which all pods of a group are tried."""
 
     domain: str = ""
     """The value of the topology key that the nodes share; empty for all nodes."""
@@ -50,18 +53,19 @@ EVERYWHERE = Placement()
 
 
 class Placements(Struct, frozen=True, kw_only=True):
-    """Where a group is tried."""
+    """The placements in which a group is tried."""
 
     key: str = ""
     """The topology key; empty for a group that is tried on all nodes at once."""
     each: tuple[Placement, ...] = (EVERYWHERE,)
-    """In order of their domains; kube-scheduler tries them in any."""
+    """In order of their domains; kube-scheduler tries them in any order."""
     problem: Decision | None = None
-    """The outcome of every member where there is none."""
+    """The outcome of every member if there are no placements."""
 
 
 def placements_of(run: Run, group: PodGroup, profile: Profile) -> Placements:
-    """A placement for each domain of the group's topology key; where pods of the group run already, only theirs."""
+    """Return a placement for each domain of the group's topology key. If pods of the group are assigned, only their
+    domain has one."""
     constraints = group.spec.scheduling_constraints
     is_tried = run.scheduler.release.enabled("TopologyAwareWorkloadScheduling")
     if not is_tried or constraints is None or not constraints.topology:
@@ -91,7 +95,7 @@ def placements_of(run: Run, group: PodGroup, profile: Profile) -> Placements:
         if len(found[domain])
     )
     if not each:
-        # pods are not preempted for such a group, and kube-scheduler adds that to what it says
+        # pods are not preempted for such a group, and kube-scheduler adds that to its message
         reasons = [NO_PLACEMENT]
         if run.scheduler.release.enabled("WorkloadAwarePreemption"):
             reasons.append(_refusal(group, profile))
@@ -106,20 +110,20 @@ def _undetermined(key: str, why: str) -> Placements:
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """The members of a group placed one after the other, as far as they find nodes without preemption."""
+    """The result of placing the members of a group one after the other, as far as they fit without preemption."""
 
     placement: Placement
     nodes: dict[int, ClusterRow]
-    """Members that find a node."""
+    """The nodes of the members that fit."""
     is_feasible: bool
-    """As many as minCount have a node then."""
+    """Whether at least minCount members then have a node."""
 
 
 def try_members(
     run: Run, members: Sequence[int], missing: int, placement: Placement, pick: Pick, *, is_brief: bool = False
 ) -> Trial:
-    """`missing`: how many members have to find a node. `is_brief`: try no more of them once it is known whether they
-    do. Raises `UndecidableError`."""
+    """Place the members one after the other. `missing` is the number of members that must fit. If `is_brief`, stop as
+    soon as it is known whether they do. Raises `UndecidableError`."""
     mark = run.cluster.mark()
     nodes: dict[int, ClusterRow] = {}
     refused: set[EquivalenceKey] = set()
@@ -146,22 +150,23 @@ def try_members(
 
 
 class PlacementChoice(Struct, frozen=True, kw_only=True):
-    """Which placement a group takes."""
+    """The placement that kube-scheduler picks for a group."""
 
     placements: Placements
     trials: tuple[Trial, ...]
     best: tuple[Trial, ...]
-    """The feasible ones that the scores leave equal: kube-scheduler takes any; none where the group fits in none."""
+    """The feasible trials with the highest score, of which kube-scheduler picks any; empty if the group fits in no
+    placement."""
 
     @property
     def shown(self) -> Trial | None:
-        """The one to explain: the best, or the one in which most members find a node."""
+        """The trial to explain: the best one, or the one in which most members fit; None if there are no trials."""
         every = self.best or self.trials
         return max(every, key=lambda trial: len(trial.nodes), default=None)
 
     @property
     def message(self) -> str:
-        """What the group's condition says where it fits in none."""
+        """The message of the group's condition if the group fits in no placement."""
         if self.placements.problem is not None:
             return self.placements.problem.message
         return _in_no_placement(len(self.placements.each))
@@ -188,7 +193,7 @@ def choose_placement(
 
 
 def _placement_scores(run: Run, group: PodGroup, trials: Sequence[Trial], profile: Profile) -> list[int]:
-    """What the plugins that score placements give each of several."""
+    """Return the total score of each trial, from the plugins that score placements."""
     pods, totals = run.cluster.pods, [0] * len(trials)
     if POD_COUNT in profile.placement:
         mine = members_of(pods, group.metadata.namespace, group.metadata.name)
@@ -220,27 +225,27 @@ class _Unit(Struct, frozen=True, kw_only=True):
     pods: tuple[int, ...]
     priority: int
     is_group: bool
-    """Its pods are of a pod group, be it one pod."""
+    """Whether its pods belong to a pod group, even if it is a single pod."""
     started: int
 
 
 class GroupPreemption(Struct, frozen=True, kw_only=True):
-    """Whom kube-scheduler preempts for a group that does not fit."""
+    """The pods that kube-scheduler preempts for a group that does not fit."""
 
     victims: tuple[int, ...] = ()
     """The most important first."""
     message: str = ""
-    """What a member says that finds a node while they are preempted."""
+    """The message of a member that fits while the victims are preempted."""
     reason: str = ""
-    """Why there are none, as kube-scheduler says it; empty where it does not look for any."""
+    """kube-scheduler's reason why there are no victims; empty if it does not look for any."""
 
 
 NOT_TRIED = GroupPreemption()
 
 
 def shortfall(fits: Iterable[bool], minimum: int, running: int) -> tuple[int, int]:
-    """Members that are scheduled, and those that remain, where too few are left for the minimum. `fits`: whether each
-    of those that wait finds a node, in their order; `running`: members that have one."""
+    """Return the number of scheduled members, and of those that remain when too few are left for the minimum. `fits`:
+    whether each pending member fits, in order; `running`: the number of members that have a node."""
     outcomes = list(fits)
     scheduled, remaining = running, len(outcomes)
     for outcome in outcomes:
@@ -258,7 +263,7 @@ GROUP_UNSCHEDULABLE = "pod group is unschedulable"
 
 
 def _refusal(group: PodGroup, profile: Profile) -> str:
-    """Why kube-scheduler preempts no pods for any group like this one; empty where it does."""
+    """Return why kube-scheduler never preempts pods for the group, whatever its members; empty if it may."""
     if "DefaultPreemption" not in profile.points["postFilter"]:
         return "default preemption plugin is not registered, workload aware preemption is disabled"
     constraints = group.spec.scheduling_constraints
@@ -273,12 +278,12 @@ def preempt_for_group(
     profile: Profile,
     pick: Pick,
 ) -> GroupPreemption:
-    """The pods to preempt so that `missing` of the waiting members fit. Raises `UndecidableError`."""
+    """Return the pods to preempt so that `missing` of the pending members fit. Raises `UndecidableError`."""
     if not run.scheduler.release.enabled("WorkloadAwarePreemption"):
         return NOT_TRIED
     if reason := _refusal(group, profile):
         return GroupPreemption(reason=reason)
-    # with topology awareness, a group without constraints is tried in one placement, which is all nodes
+    # with topology awareness, a group without constraints is tried in one placement, which has all nodes
     is_placed = run.scheduler.release.enabled("TopologyAwareWorkloadScheduling")
     message = _in_no_placement(1) if is_placed else GROUP_UNSCHEDULABLE
     pods = run.cluster.pods
@@ -319,7 +324,7 @@ def preempt_for_group(
 
 
 def _lower_units(run: Run, priority: int) -> list[_Unit]:
-    """What runs with a lower priority than the group, in load order."""
+    """Return the units of assigned pods with a lower priority than the group, in load order."""
     pods, found = run.cluster.pods, dict[str, list[int]]()
     for row in np.flatnonzero(pods.node >= 0).tolist():
         group = whole_group_of(run.snapshot.pod_groups, pods, row)
@@ -337,12 +342,14 @@ def _lower_units(run: Run, priority: int) -> list[_Unit]:
 
 
 def _importance(unit: _Unit) -> tuple[int, bool, int, int]:
-    """The most important sorts first: priority, groups before single pods, larger groups, earlier starts."""
+    """Return a key by which the most important unit comes first: priority, groups before single pods, larger groups,
+    earlier starts."""
     return -unit.priority, not unit.is_group, -len(unit.pods) if unit.is_group else 0, unit.started
 
 
 def _violating_first(units: Iterable[_Unit], run: Run) -> Iterable[_Unit]:
-    """Units whose preemption, after everything more important, exceeds a disruption budget, and then the others."""
+    """Return first the units whose preemption, after everything more important, exceeds a disruption budget, then the
+    others."""
     pods, empty_counts = run.cluster.pods, run.scheduler.release.behaviour.empty_budget_selector_covers_every_pod
     rules = [
         (one, selector)

@@ -1,9 +1,8 @@
-"""A scheduler on a cluster that moves.
+"""A scheduler on a moving cluster.
 
-What a caller has to know: `run.cluster` places pods and takes them away (`place`, `remove`), adds nodes and removes
-them (`add_node`, `remove_node`), and goes back to a `mark` with `revert`, nodes included. `run.decide` is a whole
-decision about a pod that waits, for the price of what has moved since a pod of that class was evaluated; after a node
-came or went, that is a first look again.
+`run.cluster` adds and removes pods (`place`, `remove`) and nodes (`add_node`, `remove_node`). Its `revert` returns to a
+`mark`, nodes included. `run.decide` returns a whole decision about a pending pod, at the cost of what has moved since a
+pod of its class was evaluated. After a node is added or removed, everything is evaluated again.
 """
 
 from __future__ import annotations
@@ -28,30 +27,31 @@ from kschedx.snapshot.moving import MovingCluster
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_ROWS = 600_000
-"""Of all equivalence classes together, a row for each node; the class that was not asked about for longest is dropped
-first."""
+"""The maximum number of rows of all equivalence classes together, with a row for each node. The least recently used
+class is dropped first."""
 
 
 _SCHEDULED = Outcome.SCHEDULED
 
 
 class _Series(Struct):
-    """Identical pods that are placed one after the other."""
+    """Identical pods that are assigned one after the other."""
 
     kind: EquivalenceKey
     replicas: Replicas
     moves: int
-    """How many there had been after the last of the pods."""
+    """The number of moves up to the last of the pods."""
 
 
 class Run:
-    """Where pods come and go. Whatever moves, moves through `cluster`."""
+    """A run of a scheduler while pods are added and removed. Every change goes through `cluster`."""
 
     def __init__(
         self, scheduler: Scheduler, profile: Profile | None = None, *, cluster: MovingCluster | None = None
     ) -> None:
-        """The run begins with the scheduler's cluster, which stays as it is; or it shares `cluster` with other runs,
-        which began with the same. `profile` is for every pod; by default it is the one that the pod names."""
+        """The run starts with the scheduler's cluster, which does not change. Alternatively, it shares `cluster` with
+        other runs that started with the same one. `profile` is for every pod; by default, it is the one that the pod
+        names."""
         self._base = scheduler
         self._profile = profile
         self.cluster = MovingCluster(scheduler.snapshot) if cluster is None else cluster
@@ -60,26 +60,26 @@ class Run:
         self._keys = EquivalenceClasses(self.cluster.snapshot)
         self._classes: dict[EquivalenceKey, EquivalenceClass] = {}
         self._placements: dict[bytes, int] = {}
-        """Nodes that pods are tried on, as a number."""
+        """The rows of a placement, as bytes, to a number."""
         self._latest: dict[tuple[int, ...], EquivalenceKey] = {}
-        """Of classes that differ only in what is behind their claims, the one that was asked about last."""
+        """The last used of the classes that differ only in the objects behind their claims."""
         self._standings: dict[tuple[int, ...], Standing] = {}
-        """By the likeness of their classes, the one that was asked for longest ago first."""
+        """By the likeness of their classes, the least recently used first."""
         self._stood_in = self.cluster.snapshot
-        """The cluster that they are of."""
+        """The snapshot to which the standings belong."""
         self._series: _Series | None = None
         self._unknown = -1, -1
-        """The pod of which nothing was known last, and the version of the cluster."""
+        """The last pod without a known decision, and the version of the cluster."""
         self._latest_shared: tuple[EquivalenceKey, int, Decision] | None = None
-        """The class of the pod that was decided last and fits nowhere, the version of the cluster, and the decision."""
+        """The class of the last decided pod if it is unschedulable, the version of the cluster, and the decision."""
         self._decided: tuple[int, EquivalenceClass] | None = None
-        """The pod that was decided last, with its class."""
+        """The last decided pod, with its class."""
         self._preemptor: tuple[int, int, Decision] | None = None
-        """The pod that preempted others last, the version of the cluster since, and the decision that follows."""
+        """The last pod that preempted others, the version of the cluster since then, and the decision that follows."""
 
     @property
     def scheduler(self) -> Scheduler:
-        """The scheduler on the cluster as it stands."""
+        """The scheduler on the current cluster."""
         if not self._follows:
             return self._base.on(self.cluster.frozen())
         if self._moving.snapshot is not self.cluster.snapshot:
@@ -95,17 +95,17 @@ class Run:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The cluster as it stands; it changes with every move."""
+        """The current cluster; it changes with every move."""
         return self.cluster.snapshot
 
     def cycle(self, row: int) -> Cycle:
-        """Everything about a pending pod, as `schedule` returns it for the cluster as it stands. Raises `ConfigError`
-        where no profile has its schedulerName."""
+        """Return the whole cycle of a pending pod, as `schedule` returns it for the current cluster. Raises
+        `ConfigError` if no profile has its schedulerName."""
         return self.scheduler.schedule(self.cluster.pods[row], self._profile)
 
     def decide(self, row: int, placement: ClusterRows | None = None) -> Decision:
-        """The same in short, for the price of what has moved since a pod of the class was evaluated. `placement`: the
-        only nodes that are evaluated, ascending. Raises `ConfigError`."""
+        """Return the decision about a pending pod, at the cost of what has moved since a pod of the class was
+        evaluated. `placement` are the only nodes to evaluate, ascending. Raises `ConfigError`."""
         if placement is None and (known := self.known_decision(row)) is not None:
             return known
         self._series = self._latest_shared = None
@@ -121,8 +121,8 @@ class Run:
         return decision
 
     def known_decision(self, row: int) -> Decision | None:
-        """What `decide` says of a pod of which much is known, since pods came before it that plugins read alike; None
-        where it has to look."""
+        """Return the result of `decide` if it is known from earlier pods that plugins do not distinguish; None if the
+        pod must be evaluated."""
         latest, cluster, preemptor = self._latest_shared, self.cluster, self._preemptor
         if preemptor is not None and preemptor[:2] == (row, cluster.version):
             return preemptor[2]
@@ -136,7 +136,7 @@ class Run:
         return Decision(outcome=_SCHEDULED, best=best)
 
     def _series_with(self, row: int) -> _Series | None:
-        """The series that a pod goes on with, or begins; None where nothing is known of it."""
+        """Return the series that a pod continues, or starts; None if nothing is known about it."""
         cluster = self.cluster
         if self._stood_in is not cluster.snapshot:
             self._stood_in, self._series = cluster.snapshot, None
@@ -150,7 +150,7 @@ class Run:
         return series
 
     def _next_series(self, row: int) -> _Series | None:
-        """The pods that begin with this one, from what is known of pods like it; None where that is nothing."""
+        """Return a series that starts with this pod, from the results for identical pods; None if there are none."""
         kind = None if self.cluster.pods.deletion_timestamps[row] else self.kind_of(row)
         standing = None if kind is None else self._standings.pop(kind.likeness, None)
         if kind is None or standing is None:
@@ -167,25 +167,28 @@ class Run:
         return _Series(kind, replicas, len(steps))
 
     def group_cycle(self) -> AbstractContextManager[None]:
-        """In which members of a pod group are decided; before there were such cycles, each was decided by itself."""
+        """Return the context in which members of a pod group are decided. In versions without group cycles, each member
+        is decided by itself."""
         has_cycles = not self._base.release.behaviour.gangs_are_of_workloads
         return self.cluster.group_cycle() if has_cycles else nullcontext()
 
     def _is_of(self, kind: EquivalenceKey, row: int) -> bool:
-        """Whether a pod that waits is of a class, and counts as the others do once it is placed."""
+        """Return whether a pending pod belongs to a class, and counts like the others after it is assigned."""
         return not self.cluster.pods.deletion_timestamps[row] and self.kind_of(row) == kind
 
     def scored_cycle(self, row: int, profile: Profile) -> Cycle:
-        """As `cycle` under a profile, without findings (why a node is rejected) and steps after the choice.
+        """Return the result of `cycle` under a profile, without findings (why a node is rejected) and steps after the
+        choice.
 
-        As cheap as `decide`.
+        It costs as little as `decide`.
         """
         own = self._class(row, profile)
         pod = self.cluster.pods[row]
         return self.scheduler.schedule(pod, profile) if own is None else own.cycle(pod)
 
     def nominate(self, row: int, node: ClusterRow) -> None:
-        """Nominate a pod that was decided last for the node that its victims, and nothing else, have left since."""
+        """Nominate the last decided pod for the node from which its victims, and nothing else, have been removed
+        since."""
         self.cluster.nominate(row, node)
         own = None if self._decided is None or self._decided[0] != row else self._decided[1]
         if own is not None and own.keeps_dry_runs and shares_columns(self.cluster.pods.specs[row]):
@@ -194,8 +197,8 @@ class Run:
             self._preemptor = row, self.cluster.version, decision
 
     def bind(self, row: int, node: ClusterRow, then: int | None = None) -> None:
-        """Place a pod that was decided last, and fits, with its claims bound and allocated. `then`: the pod that is
-        decided next, for which much is known if it is identical."""
+        """Assign the last decided pod, which fits, to the node, with its claims bound and allocated. `then` is the pod
+        that is decided next; if it is identical, its decision costs little."""
         pods = self.cluster.pods
         claims = self._has_claims(pods.specs[row])
         if self._series is not None and not self._is_of(self._series.kind, row):
@@ -217,9 +220,9 @@ class Run:
         ties: list[ClusterRows] | None = None,
         seen: Callable[[int], None] = lambda _: None,
     ) -> ClusterRows:
-        """Decide about identical pods that wait, and place them, one after the other. Returns (pod,) the nodes of the
-        first of them; `decide` goes on where these are fewer. `ties` gets the nodes that share the highest total, of
-        which `pick` takes one; `seen` gets how many pods there are so far."""
+        """Decide about identical pending pods, and assign them, one after the other. Return (pod,) the nodes of the
+        first of them; if these are fewer, `decide` continues. `ties` gets the nodes that share the highest total, of
+        which `pick` picks one; `seen` gets the number of pods so far."""
         series = None
         if len(rows) and not self._has_claims(self.cluster.pods.specs[int(rows[0])]):
             series = self._series_with(int(rows[0]))
@@ -257,12 +260,12 @@ class Run:
                 self.cluster.set_device_claims(bound.devices, node)
 
     def evict(self, row: int, *, waits: bool) -> None:
-        """Take a pod away, and what devices it alone has. `waits`: its controller makes another one like it."""
+        """Evict a pod, and release the devices that only it uses. If `waits`, its controller recreates it, pending."""
         self._release_devices(row)
         self.cluster.remove(row, waits=waits)
 
     def delete(self, row: int) -> None:
-        """Take a pod away for good, whether it runs or waits, with the devices that it alone has."""
+        """Delete a running or pending pod for good, and release the devices that only it uses."""
         self._release_devices(row)
         self.cluster.delete(row)
 
@@ -271,8 +274,8 @@ class Run:
             self.cluster.set_device_claims(self.snapshot.devices.released_by({self.cluster.pods.key(row)}))
 
     def release(self, claims: Mapping[str, ResourceClaim | None]) -> bool:
-        """Take device claims back from a pod that fits nowhere (`PostFilterResult.released`). False where that changes
-        nothing."""
+        """Change device claims that are deallocated from an unschedulable pod (`PostFilterResult.released`). Return
+        False if nothing changes."""
         devices = self.snapshot.devices
         changed = {key: claim for key, claim in claims.items() if claim != devices.claims.get(key)}
         if changed:
@@ -280,12 +283,12 @@ class Run:
         return bool(changed)
 
     def asks_to_permit(self, row: int, plugin: str) -> bool:
-        """Whether a plugin is asked to permit the pod once it has a node. Raises `ConfigError`."""
+        """Return whether a Permit plugin of this name runs for the pod. Raises `ConfigError`."""
         framework = self.scheduler.framework(self._profile_of(self.cluster.pods[row]))
         return framework is not None and any(one.name == plugin for one in framework.plugins("permit", PermitPlugin))
 
     def profile_of(self, row: int) -> Profile:
-        """The profile that a pod is scheduled with. Raises `ConfigError`."""
+        """Return the profile that schedules a pod. Raises `ConfigError`."""
         return self._profile or self.scheduler.config.profile_for(self.cluster.pods.specs[row].scheduler_name)
 
     def _profile_of(self, pod: Pod) -> Profile:
@@ -294,7 +297,7 @@ class Run:
     def _class(
         self, row: int, profile: Profile | None = None, placement: ClusterRows | None = None
     ) -> EquivalenceClass | None:
-        """The class of a pod, or one of its own; None for a scheduler that was before there were plugins."""
+        """Return the class of a pod, or one of its own; None for a scheduler from before the framework."""
         scheduler, pods = self.scheduler, self.cluster.pods
         profile = profile or self._profile or scheduler.config.profile_for(pods.specs[row].scheduler_name)
         framework = scheduler.framework(profile)
@@ -323,18 +326,20 @@ class Run:
     def _key(self, row: int, profile: Profile, framework: Framework) -> EquivalenceKey | None:
         pods, made_for = self.cluster.pods, self.snapshot.devices.extended_resource_claims
         tried_before = bool(made_for) and (pods.names[row], pods.uids[row]) in made_for
-        # extenders are asked, or missed, pod by pod, and what unknown plugins say is theirs to say about every pod
+        # extenders are called, or missing, for each pod, and unknown plugins may distinguish any pods
         is_own = bool(self.scheduler.config.extenders) or bool(profile.unknown) or tried_before
         return None if is_own else self._keys.key(row, framework)
 
     def kind_of(self, row: int) -> EquivalenceKey | None:
-        """Equal for pods that are decided alike while nothing moves; None for a pod that none is like."""
+        """Return a key that is equal for pods with the same decision as long as nothing moves; None if the pod is
+        decided by itself."""
         profile = self.profile_of(row)
         framework = self.scheduler.framework(profile)
         return None if framework is None else self._key(row, profile, framework)
 
     def _beginning_with_another(self, key: EquivalenceKey, pod: Pod, framework: Framework) -> EquivalenceClass | None:
-        """The class, from one that differs in what is behind its claims."""
+        """Return the class, copied from one that differs only in the objects behind its claims; None if there is
+        none."""
         like = self._latest.get(key.likeness)
         known = None if like is None else self._classes.get(like)
         if like is None or known is None:

@@ -36,15 +36,15 @@ from kschedx.snapshot.nodes import NodeTable
 
 MOST_CANDIDATES = 200
 MANY_NODES = 1_000
-"""From here on a node's facts name their first entries alone, so that the page stays below 3 MB."""
+"""The number of nodes from which on a node's facts have only their first entries, so that the page stays below 3 MB."""
 MOST_ENTRIES = 3
 NOT_EVALUATED = "not evaluated"
-"""A cell of a node that PreFilter left out, or of a plugin that skips this pod."""
+"""The cell of a node that PreFilter excludes, or of a plugin that skips this pod."""
 
 
 def explanation_page(explanation: Explanation, *, every_node: bool = False) -> Page:
-    """The answer about one pod ; without `every_node` only a group's first node has its details, which
-    is all that can be read where nothing can be opened."""
+    """Return the answer about one pod. Without `every_node`, only a group's first node has details, which is all that
+    can be read in a format where nothing opens."""
     cycle = explanation.cycle
     view = explanation_view(explanation)
     replicas = explanation.replicas
@@ -70,7 +70,7 @@ def _sections(explanation: Explanation, *, every_node: bool) -> Iterator[Section
 
 
 _FACETS = (("zone", ZONE_LABELS), ("pool", POOL_LABELS), ("type", INSTANCE_TYPE_LABELS))
-"""Label of a facet to the node labels that hold it, the first that any node has."""
+"""Facets, each with the node labels that may have its values. The first label that distinguishes nodes is used."""
 
 
 def _facets(nodes: NodeTable) -> Iterator[Facet]:
@@ -84,7 +84,7 @@ def _facets(nodes: NodeTable) -> Iterator[Facet]:
 
 
 def _verdicts(diagnosis: Diagnosis, *, every_node: bool) -> Verdicts | None:
-    """None where no node was evaluated."""
+    """Return the verdicts; None if no node was evaluated."""
     cycle = diagnosis.cycle
     if cycle.nodes is None or cycle.filter is None:
         return None

@@ -44,7 +44,8 @@ _POLICY = (
 
 
 def html(page: Page) -> str:
-    """The file's text. Nothing on the page can become markup or script: its policy allows the file's own alone."""
+    """Return the file's text. Nothing on the page can become markup or script: its policy allows only the file's
+    own."""
     style, script = _asset("page.css"), _asset("page.js")
     data = _embedded(page)
     digest = sha256(data.encode()).hexdigest()[:16]
@@ -73,6 +74,7 @@ def _hash(content: str) -> str:
 
 
 def _embedded(page: Page) -> str:
-    """JSON that cannot end the element it stands in, and holds nothing that hides text or that a log obeys."""
+    """Return JSON that cannot end the element that contains it, and has nothing that hides text or that a log
+    interprets."""
     text = json_escaped(msgspec.json.encode(page).decode())
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -12,18 +12,18 @@ from kschedx.render.view import Tone
 from kschedx.render.wording import count, listed
 
 MOST_ROWS = 20
-"""Of a table; a comment has to be read."""
+"""The maximum number of rows of a table, because a comment has to stay readable."""
 MOST_MEMBERS = 4
-"""Pods of a row."""
+"""The maximum number of pods of a row."""
 MOST_CHARACTERS = 60_000
-"""A GitHub comment holds 65,536."""
+"""The maximum number of characters; a GitHub comment holds 65,536."""
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 
 def markdown(page: model.Page) -> str:
-    """Headline, causes, fixes, event, then the tables; a pod's screen, which says more, is folded at the end as text.
-    What exceeds a GitHub comment is left out with a count."""
+    """Return headline, causes, fixes, and event, then the tables. A pod's screen, which has more details, is folded at
+    the end as text. Content beyond the size of a GitHub comment is omitted and counted."""
     lines = list(_lines(page))
     text: list[str] = []
     size = 0
@@ -148,7 +148,7 @@ def _histogram_rows(section: model.Histogram) -> Iterator[list[str]]:
 
 
 def _heat_rows(section: model.HeatMap) -> Iterator[list[str]]:
-    """`short: 6 → 4` in each cell."""
+    """Yield rows with `short: 6 → 4` in each cell."""
     for at, name in enumerate(section.rows):
         cells = zip(section.state[at], section.after[at], strict=True)
         told = [
@@ -158,7 +158,7 @@ def _heat_rows(section: model.HeatMap) -> Iterator[list[str]]:
 
 
 def _items(section: model.Items) -> Iterator[str]:
-    """A row for each item, with its fixes in the last column."""
+    """Yield a row for each item, with its fixes in the last column."""
     rows = []
     for row, at in zip(section.rows, section.detail_of, strict=True):
         detail = section.details[at]
@@ -200,7 +200,8 @@ def _scores(section: model.Scores) -> Iterator[str]:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], left_out: int = 0) -> Iterator[str]:
-    """Cells are Markdown already. Rows beyond `MOST_ROWS` are counted, with those that were left out before."""
+    """Yield a table of cells that are already Markdown. Rows beyond `MOST_ROWS` and rows omitted before (`left_out`)
+    are counted."""
     yield f"| {' | '.join(heads)} |"
     yield f"|{' --- |' * len(heads)}"
     yield from (f"| {' | '.join(row)} |" for row in rows[:MOST_ROWS])
@@ -219,7 +220,7 @@ def folded(summary: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def fenced(content: str) -> Iterator[str]:
-    """A block of text as it is; the fence is longer than any in it."""
+    """Yield a block of text unchanged; its fence is longer than any in the text."""
     longest = max((len(run) for run in re.findall(r"`+", content)), default=0)
     fence = "`" * max(3, longest + 1)
     yield fence
@@ -228,5 +229,5 @@ def fenced(content: str) -> Iterator[str]:
 
 
 def plain(words: str) -> str:
-    """Text without meaning to Markdown or HTML, and without mentions."""
+    """Return text without meaning to Markdown or HTML, and without mentions."""
     return _MARKUP.sub(r"\\\1", words).replace("@", "&#64;")

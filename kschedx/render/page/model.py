@@ -1,6 +1,7 @@
-"""What a page can hold, as plain data. The browser's side of each section is a function of the same name in `page.js`.
+"""The content of a page as plain data.
 
-Every text is data: the page sets it as text, never as markup.
+The browser renders each section with a function of the same name in `page.js`. All texts are data: the page sets them
+as text, never as markup.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from kschedx.render.wording import Fact, visible
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_NODES = 20
-"""Of a fix."""
+"""The maximum number of nodes of a fix."""
 MOST_MEMBERS = 12_000
-"""Of all rows of an answer: a row has all of its own, or as many as any other."""
+"""The maximum number of members of all rows together. If there are more, all rows have the same limit."""
 MOST_CHARACTERS = 1_200_000
-"""Of the rows of one table. Later rows are counted, so that a page stays below 3 MB."""
+"""The maximum number of characters of one table's rows. Later rows are counted, so that a page stays below 3 MB."""
 SCREEN_WIDTH = 100
-"""Columns of the screen that a page holds as text."""
+"""The width in columns of the screen that a page holds as text."""
 
 
 class Line(Struct, frozen=True, kw_only=True, array_like=True):
-    """One rejection in a node's story: the plugin, its verdict, the headline, and the labelled facts below it."""
+    """One rejection in a node's account: the plugin, its verdict, the headline, and the labeled facts below it."""
 
     plugin: str
     code: str
@@ -38,24 +39,24 @@ class Line(Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class Verdicts(Struct, frozen=True, kw_only=True, tag="verdicts", tag_field="kind"):
-    """Nodes by plugins. What many nodes share is held once: cells in `patterns`, stories in `stories`."""
+    """Nodes by plugins. What many nodes share is stored once: cells in `patterns`, accounts in `stories`."""
 
     plugins: tuple[str, ...]
     nodes: tuple[str, ...]
     codes: tuple[str, ...]
-    """What a cell can say; a cell is an index into it."""
+    """The possible texts of a cell; a cell is an index into them."""
     patterns: tuple[tuple[int, ...], ...]
     """(pattern, plugin) cells."""
     pattern_of: tuple[int, ...]
     """(node,) an index into `patterns`."""
     verdict_of: tuple[int, ...]
-    """(node,) the plugin that kube-scheduler stops at, -1 where the node passes."""
+    """(node,) the plugin at which kube-scheduler stops, -1 if the node passes."""
     stories: tuple[tuple[Line, ...], ...]
     story_of: tuple[int, ...]
     """(node,) an index into `stories`."""
     facets: tuple[Facet, ...]
     groups: tuple[tuple[int, ...], ...]
-    """Nodes that one row stands for, nearest first; each node is in one of them."""
+    """The nodes of each row, nearest first; each node is in one row."""
 
 
 class Scores(Struct, frozen=True, kw_only=True, tag="scores", tag_field="kind"):
@@ -65,7 +66,7 @@ class Scores(Struct, frozen=True, kw_only=True, tag="scores", tag_field="kind"):
     weights: tuple[int, ...]
     nodes: tuple[str, ...]
     best: int
-    """How many nodes share the highest total; they come first."""
+    """The number of nodes with the highest total, which come first."""
     raw: tuple[tuple[int, ...], ...]
     """(node, plugin)."""
     normalized: tuple[tuple[int, ...], ...]
@@ -76,7 +77,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     node: str
     best: bool
     violations: int
-    """PodDisruptionBudgets that the evictions would violate."""
+    """The number of PodDisruptionBudgets that the evictions would violate."""
     victims: tuple[str, ...]
 
 
@@ -95,29 +96,29 @@ class Timeline(Struct, frozen=True, kw_only=True, tag="timeline", tag_field="kin
     """The queue, decision by decision."""
 
     pending: tuple[int, ...]
-    """(decision,) pods that are still pending after it."""
+    """(decision,) the number of pods that are still pending after it."""
     placed: tuple[int, ...]
     evicted: tuple[int, ...]
     texts: tuple[str, ...]
 
 
 class Table(Struct, frozen=True, kw_only=True, tag="table", tag_field="kind"):
-    """Anything that is rows of short texts; can be sorted and filtered."""
+    """Rows of short texts, which can be sorted and filtered."""
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[str | int, ...], ...]
     left_out: int = 0
-    """Rows that are too many for a page."""
+    """The number of rows that do not fit on a page."""
 
 
 class Usage(Struct, frozen=True, kw_only=True, tag="usage", tag_field="kind"):
-    """How full nodes are before and after, in percent of what they offer."""
+    """The utilization of nodes before and after, in percent of allocatable."""
 
     resources: tuple[str, ...]
     nodes: tuple[str, ...]
     before: tuple[tuple[int | None, ...], ...]
-    """(node, resource); None where the node is not there or offers none of it."""
+    """(node, resource); None if the node does not exist or has none of the resource."""
     after: tuple[tuple[int | None, ...], ...]
     told: tuple[tuple[str, ...], ...]
     """(node, resource) the amounts in words."""
@@ -131,12 +132,12 @@ class HeatMap(Struct, frozen=True, kw_only=True, tag="heatmap", tag_field="kind"
     replicas: tuple[int, ...]
     """(row,)"""
     states: tuple[str, ...]
-    """What a cell can say, the worst first; the first is that nothing is lost."""
+    """The possible texts of a cell, worst first; the first one means that nothing is lost."""
     state: tuple[tuple[int, ...], ...]
     """(row, column) an index into `states`."""
     lost: tuple[tuple[int, ...], ...]
     after: tuple[tuple[int, ...], ...]
-    """(row, column) replicas in the end."""
+    """(row, column) the number of replicas in the end."""
 
 
 class Plot(Struct, frozen=True, kw_only=True):
@@ -147,7 +148,7 @@ class Plot(Struct, frozen=True, kw_only=True):
 
 
 class Histogram(Struct, frozen=True, kw_only=True, tag="histogram", tag_field="kind"):
-    """How many nodes have how much of a resource, once for each series."""
+    """The number of nodes in each bucket of a resource, for each series."""
 
     title: str
     series: tuple[str, ...]
@@ -155,19 +156,19 @@ class Histogram(Struct, frozen=True, kw_only=True, tag="histogram", tag_field="k
 
 
 class Flow(Struct, frozen=True, kw_only=True, tag="flow", tag_field="kind"):
-    """Pods by the node pools that two profiles place them in."""
+    """Pods by the node pools to which two profiles assign them."""
 
     title: str
     sides: tuple[str, str]
     pools: tuple[str, ...]
     in_use: tuple[tuple[str, str], ...]
-    """(pool,) the nodes in use with either profile; empty where that is not known."""
+    """(pool,) the nodes in use with either profile; empty if that is not known."""
     moves: tuple[tuple[int, int, int], ...]
-    """Pool before, pool after, pods; the most pods first."""
+    """Pool before, pool after, and number of pods; most pods first."""
 
 
 class Facet(Struct, frozen=True, kw_only=True):
-    """A property of nodes to filter by: zone, pool, instance type."""
+    """A property by which nodes can be filtered: zone, pool, instance type."""
 
     label: str
     values: tuple[str, ...]
@@ -176,23 +177,23 @@ class Facet(Struct, frozen=True, kw_only=True):
 
 
 class Items(Struct, frozen=True, kw_only=True, tag="items", tag_field="kind"):
-    """The rows of an answer; each opens on demand. Equal details stand once in `details`."""
+    """The rows of an answer, each of which opens on demand. Equal details are stored once in `details`."""
 
     title: str
     noun: str
     columns: tuple[Column, ...]
-    """After the first, which is the row's title."""
+    """The columns after the first, which is the row's title."""
     kinds: tuple[str, ...]
     rows: tuple[tuple[str | int, ...], ...]
-    """tone, an index into `kinds`, title, then the columns' values."""
+    """Tone, an index into `kinds`, title, then the columns' values."""
     details: tuple[Detail, ...]
     detail_of: tuple[int, ...]
     left_out: int
-    """Rows that are too many for a page."""
+    """The number of rows that do not fit on a page."""
 
 
 class Detail(Struct, frozen=True, kw_only=True):
-    """What a row shows when it is opened."""
+    """The details of an opened row."""
 
     facts: tuple[tuple[str, str], ...] = ()
     event: str = ""
@@ -200,19 +201,19 @@ class Detail(Struct, frozen=True, kw_only=True):
     no_fix: str = ""
     members: tuple[str, ...] = ()
     left_out: int = 0
-    """Members that are too many for a page."""
+    """The number of members that do not fit on a page."""
 
 
 class PageFix(Struct, frozen=True, kw_only=True):
     title: str
     seen: str
     copy: str
-    """kubectl's commands, else the changes as patches and manifests."""
+    """kubectl commands, or, if there are none, the changes as patches and manifests."""
     nodes: tuple[str, ...] = ()
 
 
 class PageDecider(Struct, frozen=True, kw_only=True):
-    """cluster-autoscaler or Karpenter."""
+    """The decision of cluster-autoscaler or Karpenter."""
 
     name: str
     sentence: str
@@ -224,7 +225,7 @@ class PageDecider(Struct, frozen=True, kw_only=True):
 
 
 class Head(Struct, frozen=True, kw_only=True):
-    """What stands above the tables, in the order of the terminal."""
+    """The part above the tables, in the order of the terminal."""
 
     headline: str
     tone: Tone
@@ -250,7 +251,7 @@ class Page(Struct, frozen=True, kw_only=True):
     screen: str
     """The first screen as text."""
     footer: tuple[tuple[str, str], ...] = ()
-    """What a citation needs: command, cluster, time, versions, digest."""
+    """What a citation needs: command, cluster, time, versions, and digest."""
 
 
 def page_of(
@@ -260,9 +261,11 @@ def page_of(
     snapshot: Snapshot | None = None,
     cited: Iterable[tuple[str, str]] = (),
 ) -> Page:
-    """A view with its screen of `SCREEN_WIDTH` columns and its tables; every text is harmless from here on. The footer
-    is what a citation needs: what is `cited`, where the snapshot is from, and the version; the command line adds
-    itself."""
+    """Return a view with its screen of `SCREEN_WIDTH` columns and its tables; all its texts are harmless.
+
+    The footer has what a citation needs: the `cited` entries, the snapshot's source, and the version. The command line
+    adds the command.
+    """
     source = () if snapshot is None else (("cluster", snapshot.source.text), ("taken", snapshot.source.taken))
     footer = (*cited, *source, ("kschedx", version("kschedx")))
     made = [_items(view)] if view.items else []
@@ -354,7 +357,7 @@ def _items(view: View) -> Items:
 
 
 def _share(sizes: list[int]) -> int:
-    """How many members each row may keep, so that all keep at most `MOST_MEMBERS`, and at least one each."""
+    """Return how many members each row may keep, so that all keep at most `MOST_MEMBERS`, and at least one each."""
     room = MOST_MEMBERS
     for at, size in enumerate(sorted(sizes)):
         rows = len(sizes) - at

@@ -1,4 +1,4 @@
-"""The answers about many pods, nodes, or objects as views and pages: a list whose rows open on demand."""
+"""Views and pages of the answers about many pods, nodes, or objects: a list whose rows open on demand."""
 
 from __future__ import annotations
 
@@ -100,9 +100,9 @@ from kschedx.snapshot.snapshot import Snapshot
 
 TENTHS = (*(f"{low} to {low + 9}%" for low in range(0, 90, 10)), "90% and more")
 MOST_POOLS = 24
-"""Nodes that stand for themselves in a flow, where they have neither pools nor zones."""
+"""The maximum number of nodes that are bands of their own in a flow, if they have neither pools nor zones."""
 MOST_STORIES = 40
-"""Workloads and nodes for which fixes are tried; the largest come first."""
+"""The maximum number of workloads and nodes for which fixes are tried, largest first."""
 
 
 # --- pending pods
@@ -116,7 +116,7 @@ def pending_view(
     competing: bool = False,
     nothing: str = "",
 ) -> View:
-    """A row for each cause, the largest group first; identical pods are one row."""
+    """Return a view with a row for each cause, largest group first; identical pods share a row."""
     return View(
         command="kschedx why",
         headline=pending_sentence(answers) if answers else nothing,
@@ -181,7 +181,7 @@ def pending_page(
 
 
 def simulation_view(simulation: Simulation) -> View:
-    """A row for each workload, those that lack most pods first."""
+    """Return a view with a row for each workload; those with most pending pods come first."""
     shared = SharedFixes(simulation)
     items = list(map(_state_item, simulation.states))
     for number, result in enumerate(
@@ -231,13 +231,13 @@ def _state_item(explanation: Explanation) -> Item:
 
 
 def simulation_page(simulation: Simulation) -> Page:
-    """How many pods have each outcome, the nodes before and after, and every decision."""
+    """Return a page with the number of pods by outcome, the nodes before and after, and every decision."""
     lines = simulation_lines(simulation, width=SCREEN_WIDTH)
     return page_of(simulation_view(simulation), lines, _simulation_sections(simulation), simulation.before)
 
 
 def result_simulation_page(simulation: Simulation) -> Page:
-    """Of a run of changes or of drains."""
+    """Return the page of a run of changes or of drains."""
     if not simulation.drained:
         return simulation_page(simulation)
     return drains_page(simulation, each=len(simulation.drained) == simulation.before.cluster.count > 1)
@@ -246,7 +246,7 @@ def result_simulation_page(simulation: Simulation) -> Page:
 def drains_view(
     simulation: Simulation, *, each: bool, lets_go: Sequence[DrainFix] = (), forced: Sequence[DrainResult] = ()
 ) -> View:
-    """A row for each node, those that cannot be drained first."""
+    """Return a view with a row for each node; those that cannot be drained come first."""
     drained = simulation.drained
     then = {one.node: one for one in forced}
     items = []
@@ -323,7 +323,7 @@ def _timeline(simulation: Simulation) -> Timeline:
 
 
 def _usage(simulation: Simulation) -> Usage:
-    """Every node that was there or is, those that change most first."""
+    """Return the utilization of all nodes before and after; those that change most come first."""
     before, after = simulation.usage_before, simulation.usage_after
     resources = shown_resources(simulation)
     names = dict.fromkeys((*before.names, *after.names))
@@ -339,7 +339,7 @@ def _usage(simulation: Simulation) -> Usage:
 
 
 def _utilization(usage: Usage) -> Histogram:
-    """How many nodes are how full, before and after."""
+    """Return how many nodes have which utilization, before and after."""
     plots = []
     for at, resource in enumerate(usage.resources):
         counts = [[0] * len(TENTHS) for _ in (usage.before, usage.after)]
@@ -357,7 +357,7 @@ def _change(before: NodeUse | None, after: NodeUse | None, resources: Sequence[s
 
 
 def _percents(use: NodeUse | None, resources: Sequence[str]) -> tuple[int | None, ...]:
-    """None where the node is not there or offers none of it."""
+    """Return percentages; None if the node does not exist or has none of the resource."""
     return tuple(
         use.percent(resource) if use is not None and use.allocatable.get(resource) else None for resource in resources
     )
@@ -374,14 +374,11 @@ def _told(before: NodeUse | None, after: NodeUse | None, resource: str) -> str:
     return " → ".join(dict.fromkeys(sides))
 
 
-# The answer of `kschedx diff-profiles` as a page.
-
-
 # --- how many fit
 
 
 def fit_view(found: Fit) -> View:
-    """A row for each node that takes more of the pod."""
+    """Return a view with a row for each node that fits more of the pods."""
     stopped = found.stopped
     return View(
         command="kschedx fit",
@@ -425,7 +422,7 @@ def comparison_page(
     summary: Summary | None,
     snapshot: Snapshot | None = None,
 ) -> Page:
-    """How the two differ as configuration, then what that does to pods."""
+    """Return a page with the differences between the configurations, then their effects on pods."""
     lines = comparison_lines(before, after, changes, summary, width=SCREEN_WIDTH)
     return page_of(
         comparison_view(before, after, changes, summary),
@@ -440,7 +437,7 @@ def result_comparison_page(found: Comparison) -> Page:
 
 
 def comparison_view(before: Setup, after: Setup, changes: Sequence[Change], summary: Summary | None) -> View:
-    """A row for each change; identical pods with the same change are one row."""
+    """Return a view with a row for each change; identical pods with the same change share a row."""
     told = () if summary is None else (compared(summary), *effect_counts(summary), *left_out(summary))
     if summary is not None and summary.not_repacked:
         told = (*told, not_repacked(summary))
@@ -497,7 +494,8 @@ def _comparison_sections(
 
 
 def _flow(summary: Summary, snapshot: Snapshot, sides: tuple[str, str]) -> Flow | None:
-    """Between node pools; between zones or nodes where the nodes have no pools. None where no pod has a node."""
+    """Return the flow between node pools, or between zones or nodes if there are no pools. None if no pod has a
+    node."""
     found = summary.repacking
     if found is not None:
         moves, title = found.moves, f"Where {count(found.pods, 'pod')} go if they are rescheduled one by one"
@@ -533,7 +531,7 @@ def _has_label(snapshot: Snapshot, key: str) -> bool:
 
 
 def _in_use(found: Repacking, pool_of: Mapping[str, str], pool: str) -> tuple[str, str]:
-    """`3 of 4 nodes in use` with either profile; empty for pods that stay pending."""
+    """Return `3 of 4 nodes in use` for either profile; empty for pods that stay pending."""
     if pool == pool_of[""]:
         return "", ""
     members = {name for name, own in pool_of.items() if own == pool}
@@ -546,7 +544,7 @@ def _in_use(found: Repacking, pool_of: Mapping[str, str], pool: str) -> tuple[st
 
 
 def doctor_view(diagnosis: Diagnosis) -> View:
-    """A row for each gap, the certain ones first."""
+    """Return a view with a row for each gap; certain ones come first."""
     items = []
     for one in diagnosis.findings:
         tone = Tone.BAD if one.counts else Tone.PLAIN
@@ -570,7 +568,7 @@ def doctor_view(diagnosis: Diagnosis) -> View:
 
 
 def doctor_page(diagnosis: Diagnosis) -> Page:
-    """What is there, what is missing, and how to complete it."""
+    """Return a page with the inventory, what is missing, and how to complete the dump."""
     kinds = tuple((visible(kind), number) for kind, number in diagnosis.inventory.kinds.items())
     columns = (Column(label="kind"), Column(label="objects", is_number=True))
     lines = diagnosis_lines(diagnosis, width=SCREEN_WIDTH, wide=True)

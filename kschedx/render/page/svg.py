@@ -14,7 +14,7 @@ MOST_ROWS = 12
 MOST_FIXES = 3
 MOST_FACTS = 4
 COLUMNS = 92
-"""Characters of a line."""
+"""The number of characters of a line."""
 LINE, CHARACTER, MARGIN = 22, 8, 20
 FONT = "13px ui-monospace, Menlo, Consolas, monospace"
 
@@ -27,7 +27,7 @@ _STYLE = (
 
 
 def svg(page: Page) -> str:
-    """One picture, readable on light and dark pages. Texts are text, never markup."""
+    """Return one picture that is readable on light and dark pages. Texts are text, never markup."""
     lines = list(_lines(page))
     width, height = COLUMNS * CHARACTER + 2 * MARGIN, len(lines) * LINE + 2 * MARGIN
     body = "".join(
@@ -44,13 +44,13 @@ def svg(page: Page) -> str:
 
 
 def _lines(page: Page) -> Iterator[tuple[str, str]]:
-    """Each line's class and text."""
+    """Yield the class and text of each line."""
     head = page.head
     for number, row in enumerate(wrapped(head.tone.mark + head.headline, COLUMNS)):
         yield f"head {head.tone.value}", row if number == 0 else f"  {row}"
     if head.because:
         yield from _labelled("because", " · ".join(head.because))
-    else:  # an answer about many things says it in details and facts
+    else:  # answers about many things have details and facts instead
         for told in head.details[:MOST_FACTS]:
             yield from _labelled("", told)
         for label, told in head.facts[:MOST_FACTS]:
@@ -79,14 +79,14 @@ def _labelled(label: str, text: str) -> Iterator[tuple[str, str]]:
 
 
 def _fixes_of_rows(page: Page) -> Iterator[PageFix]:
-    """Those of an answer about many things, the first row's first."""
+    """Yield the fixes of an answer's rows, in the order of the rows."""
     for section in page.sections:
         if isinstance(section, Items):
             yield from (fix for detail in section.detail_of for fix in section.details[detail].fixes)
 
 
 def _rows(page: Page) -> Iterator[str]:
-    """The rows of the first table."""
+    """Yield the rows of the first table."""
     for section in page.sections:
         match section:
             case Items():

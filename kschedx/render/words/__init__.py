@@ -1,7 +1,7 @@
-"""Findings in words: a headline that stands alone, the facts under it, and what differs from node to node.
+"""Findings in words: a headline that is complete by itself, the facts below it, and what differs between nodes.
 
-A module per family registers the words of each finding with `in_words`; what `kschedx reason` says of it stands in
-`reasons.toml`. Text is not escaped here; whatever prints it calls `wording.visible` first.
+One module for each family registers the words of its findings with `in_words`; the texts of `kschedx reason` are in
+`reasons.toml`. Text is not escaped here; each renderer calls `wording.visible` first.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ from kschedx.render.wording import Words, in_words
 from kschedx.render.words import constraints, devices, pod, resources, volumes
 
 FAMILIES = (constraints, devices, pod, resources, volumes)
-"""Each registers its words when it is loaded."""
+"""Modules that register their words when they are loaded."""
 
 
 def headline(finding: Finding) -> str:
-    """One line in lower case with the number in it and no advice."""
+    """Return one line in lower case, with the number and without advice."""
     return describe(finding).headline
 
 
 def describe(finding: Finding, detail: NodeDetail | None = None) -> Words:
-    """A finding in words; `detail` adds what surrounds it on its node: parts of the request, holders."""
+    """Return a finding in words. `detail` adds its context on the node: parts of the request, and the pods that use the
+    resource."""
     if isinstance(finding, InsufficientResource):
         return resources.insufficient_resource(finding, detail)
     return in_words(finding)

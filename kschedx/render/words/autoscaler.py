@@ -1,4 +1,4 @@
-"""What cluster-autoscaler does about a pod, and what makes it help, in words."""
+"""cluster-autoscaler's decision about a pod, and the changes after which it helps, in words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_NAMES = 3
 
 
 def autoscaler_sentence(autoscaler: Autoscaler, scaling: PodScaling) -> str:
-    """The pod's outcome."""
+    """Return the pod's outcome."""
     pod, flags = scaling.pod, autoscaler.flags
     match pod.outcome:
         case PodOutcome.CONSIDERED:
@@ -97,7 +97,7 @@ def _resize(one: Resize) -> str:
 
 
 def group_headline(group: GroupVerdict) -> str:
-    """Why a group does not help, or that it would."""
+    """Return why a group does not help, or that it would."""
     return "; ".join(_clauses(group))
 
 
@@ -122,12 +122,12 @@ _LABELS_OF_TEMPLATES = {
     "azure": "tag its scale set with k8s.io_cluster-autoscaler_node-template_label_{underscored}={value}",
     "clusterapi": "annotate it with capacity.cluster-autoscaler.kubernetes.io/labels: {key}={value}",
 }
-"""Cloud provider to where it reads the labels of a group without nodes."""
+"""Cloud provider to how a group without nodes declares its labels."""
 
 
 def template_label_text(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> str:
-    """How a group without nodes announces a label that the pod selects and no node has; empty where that cannot be
-    the cause. Which labels the group's nodes would have is not in the cluster."""
+    """Return how a group without nodes declares a label that the pod selects and no node has; empty if that cannot be
+    the cause. The cluster does not show which labels the group's nodes would have."""
     group = next((one for one in scaling.groups if one.target == 0 and one.template is None), None)
     known = autoscaler.snapshot.cluster.label_keys
     terms = (term for term in own_terms(pod) if term is not None)
@@ -144,7 +144,7 @@ def template_label_text(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -
 
 
 def on_a_new_node(template: Template) -> Iterator[str]:
-    """The pods that a new node comes with, those of DaemonSets above all."""
+    """Yield the allocatable resources of a new node, and the requests of its first pods, mostly of DaemonSets."""
     offered = ", ".join(
         f"{written} {name}" for name, written in template.node.status.allocatable.items() if name in ("cpu", "memory")
     )
@@ -158,7 +158,7 @@ def on_a_new_node(template: Template) -> Iterator[str]:
 
 
 def autoscaler_basis(autoscaler: Autoscaler) -> Iterator[str]:
-    """What the answer goes by, as far as it was guessed."""
+    """Yield what the answer is based on, as far as it was inferred."""
     told: list[str] = []
     by = autoscaler.membership.told_by
     if by:
@@ -183,7 +183,7 @@ def autoscaler_basis(autoscaler: Autoscaler) -> Iterator[str]:
 
 
 def node_group_growth_text(growth: AutoscalerGrowth) -> str:
-    """What the autoscaler adds for all pods that wait, in a sentence."""
+    """Return what the autoscaler adds for all pending pods, in a sentence."""
     left = Counter(one.outcome for one in growth.last.pods)
     remain = sum(one.remains for one in growth.last.pods)
     if growth.groups:
@@ -212,7 +212,8 @@ def node_group_growth_text(growth: AutoscalerGrowth) -> str:
 
 
 def _refusals(answer: LoopResult) -> str:
-    """What the groups say to most of the pods that none helps: `. spot: in backoff after failed scale-up`."""
+    """Return the most common reason of the groups for pods that none helps: `. spot: in backoff after failed
+    scale-up`."""
     refused = Counter(_refusal(answer, one) for one in answer.pods if one.remains)
     if not refused:
         return ""
@@ -221,7 +222,8 @@ def _refusals(answer: LoopResult) -> str:
 
 
 def most_said(told: str, pods: int | None) -> str:
-    """What comes after the sentence about all that wait; `pods`: how many it is said of, where not of all."""
+    """Return what follows the sentence about all pending pods. `pods` is the number of pods for which it is true, or
+    None for all."""
     most = "" if pods is None else f"Most often ({count(pods, 'pod')}): "
     return f". {most}{told}" if told else ""
 
@@ -238,7 +240,7 @@ def _refusal(answer: LoopResult, pod: PodResult) -> str:
 
 
 def by_name(said: Iterable[tuple[Sequence[str], str]]) -> str:
-    """Who says what, as `spot: in backoff; a and b: Insufficient cpu`."""
+    """Return reasons by group or pool: `spot: in backoff; a and b: Insufficient cpu`."""
     told = [f"{listed(names, MOST_NAMES)}: {text}" for names, text in said]
     more = [f"{count(len(told) - MOST_NAMES, 'more reason')}"] if len(told) > MOST_NAMES else []
     return "; ".join([*told[:MOST_NAMES], *more])
@@ -250,7 +252,7 @@ def _sizes(one: AutoscalerGrowthStep) -> str:
 
 
 def remedy_text(remedy: AutoscalerRemedy) -> str:
-    """The title, and what was found when it was tried."""
+    """Return the title, and the result of trying it."""
     where = "it" if remedy.step.kind is StepKind.NEW_GROUP else remedy.group
     then = f"adds {count(remedy.nodes, 'node')} to {where}" if remedy.nodes else f"the pod fits {where} and is next"
     return f"{remedy.step.title} · {then}"

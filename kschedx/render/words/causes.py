@@ -1,4 +1,4 @@
-"""Why a pod fits no node, one phrase for each cause: `4 nodes are not in zone eu-1b`."""
+"""Why a pod fits no node, with one phrase for each cause: `4 nodes are not in zone eu-1b`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MOST_CAUSES = 3
 
 
 def because(diagnosis: Diagnosis, most: int | None = MOST_CAUSES) -> tuple[str, ...]:
-    """The causes, the commonest first; what stops the pod as a whole comes before what rejects nodes."""
+    """Return the causes, most common first. What rejects the pod as a whole comes before what rejects nodes."""
     phrases = [*dict.fromkeys(_stops(diagnosis)), *_of_groups(diagnosis)]
     if most is None or len(phrases) <= most:
         return tuple(phrases)
@@ -49,7 +49,8 @@ def because(diagnosis: Diagnosis, most: int | None = MOST_CAUSES) -> tuple[str, 
 
 
 def main_findings(diagnosis: Diagnosis) -> Iterator[Finding]:
-    """One for each cause: of what stops the pod as a whole, else of the nodes, the commonest first."""
+    """Yield one finding for each cause: of what rejects the pod as a whole, otherwise of the nodes, most common
+    first."""
     if diagnosis.stops:
         yield from (finding for stop in diagnosis.stops for finding in stop.status.findings)
         return
@@ -57,7 +58,7 @@ def main_findings(diagnosis: Diagnosis) -> Iterator[Finding]:
 
 
 def shared_headline(finding: Finding) -> str:
-    """A headline that is true for each of several pods with the same cause."""
+    """Return a headline that is true for each of several pods with the same cause."""
     if isinstance(finding, InsufficientDevices) and finding.shortages:
         return of_class(finding.shortages[0])
     return describe(finding).headline
@@ -87,7 +88,8 @@ def _of_groups(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def _by_cause(diagnosis: Diagnosis) -> list[list[NodeGroup]]:
-    """The commonest first; that nodes are cordoned says least, above all during a drain."""
+    """Return groups by cause, most common first. Cordoned nodes come last, because they explain least, above all during
+    a drain."""
     groups: dict[tuple[str, object], list[NodeGroup]] = {}
     for group in diagnosis.groups:
         if (finding := _main(group)) is not None:
@@ -106,7 +108,7 @@ def _offered_nowhere(finding: Finding | None) -> bool:
 
 
 def _main(group: NodeGroup) -> Finding | None:
-    """The finding of the plugin that kube-scheduler stops at."""
+    """Return the finding of the plugin at which kube-scheduler stops."""
     findings = group.exemplar.findings
     return next((one for one in findings if not only_repeats_cordon(one)), next(iter(findings), None))
 
@@ -130,14 +132,14 @@ def _key(finding: Finding) -> tuple[str, object]:
 
 
 def _allowed(terms: Sequence[TermMatch]) -> str:
-    """The zones, or other parts of a topology, to which a storage class is restricted."""
+    """Return the zones, or other topology domains, to which a storage class is restricted."""
     unmet = [one for term in terms for one in term.requirements if not one.matched]
     values = dict.fromkeys(value for one in unmet if one.key == unmet[0].key for value in one.values)
     return f" (only in {unmet[0].key.rpartition('/')[2]} {listed([*values], 3)})" if values else ""
 
 
 def _phrase(groups: Sequence[NodeGroup]) -> str:
-    """Of groups that one cause rejects, the nearest first."""
+    """Return the phrase about groups that one cause rejects, nearest first."""
     number = sum(group.count for group in groups)
     nodes, one = count(number, "node"), number == 1
     finding = _main(groups[0])
@@ -199,21 +201,22 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
 
 
 def _affinity(finding: NodeAffinityMismatch) -> str:
-    """What does not match, and whose it is where it is not the pod's."""
+    """Return what does not match, and its source if it is not the pod."""
     by = " (addedAffinity of the scheduler's profile)" if finding.source == "addedAffinity" else ""
     asked = "the node affinity, which is not valid" if finding.error else _failed(finding) or "the node affinity"
     return f"{asked}{by}"
 
 
 def _nearest_volume(groups: Sequence[NodeGroup]) -> str:
-    """What the one volume of the class lacks on all nodes."""
+    """Return what the one volume of the class lacks on all nodes."""
     mains = (_main(group) for group in groups)
     nearest = {nearest_text(one) for one in mains if isinstance(one, NoMatchingVolume)}
     return "".join(f": {one}" for one in nearest if one) if len(nearest) == 1 else ""
 
 
 def _also_lacking(groups: Sequence[NodeGroup], number: int) -> str:
-    """What tainted nodes lack too, so that a toleration alone would not help; a role's taint is not to be tolerated."""
+    """Return which resource tainted nodes also lack, so that a toleration alone would not help. Empty for a role's
+    taint, which pods should not tolerate."""
     taint = _main(groups[0])
     if isinstance(taint, UntoleratedTaint) and taint.key.startswith("node-role.kubernetes.io/"):
         return ""
@@ -230,13 +233,13 @@ def _also_lacking(groups: Sequence[NodeGroup], number: int) -> str:
 
 
 def _shortfall(finding: InsufficientResource) -> str:
-    """`600m CPU`, `2Gi memory`."""
+    """Return `600m CPU`, `2Gi memory`."""
     sums = balance(finding.resource, asks=finding.requested, allocatable=finding.allocatable, used=finding.used)
     return f"{sums.short_by} {'CPU' if finding.resource == 'cpu' else finding.resource}"
 
 
 def _failed(finding: NodeAffinityMismatch) -> str | None:
-    """What the nearest term fails first: `zone=eu-1b`; None where several terms are alternatives."""
+    """Return the first unmet requirement of the only term: `zone=eu-1b`; None if several terms are alternatives."""
     if len(finding.terms) != 1:
         return None
     failed = [one for one in finding.terms[0].requirements if not one.matched]

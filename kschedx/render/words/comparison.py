@@ -1,4 +1,4 @@
-"""Words of a comparison that stand on the screen and in its document."""
+"""Words of a comparison that its screen and its document share."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from kschedx.explain.setup import Setup
 from kschedx.releases import POINTS
 from kschedx.render.wording import count, listed
 
-# Differences of configurations and of pods in words, for every kind of output.
+# Differences of configurations and of pods in words, for every output format.
 
 ARROW = "→"
 MOST_NAME = 24
-"""Of what a column stands for; a file's name is at the end of its path."""
+"""The maximum length of a column's name; the end of a longer one is shown, because a file's name is at the end of its
+path."""
 
 _POINTS = frozenset({*POINTS, "predicates", "predicatesNeverRun", "priorities"})
 
@@ -41,14 +42,14 @@ _EFFECTS: dict[Effect, tuple[str, str]] = {
 
 
 def side_titles(before: Setup, after: Setup) -> tuple[str, str]:
-    """The titles of the two sides: their names, and the version where only that differs."""
+    """Return the titles of the two sides: their names, and the version if only that differs."""
     if before.release.version == after.release.version:
         return before.name, after.name
     return f"{before.name} {before.release.version}", f"{after.name} {after.release.version}"
 
 
 def comparison_headline(before: Setup, after: Setup, changes: Sequence[Change], summary: Summary | None) -> str:
-    """`5 of 9 pods differ: default → binpack · Kubernetes 1.36`."""
+    """Return `5 of 9 pods differ: default → binpack · Kubernetes 1.36`."""
     first, second = side_titles(before, after)
     same = before.release.version == after.release.version
     sides = f"{first} {ARROW} {second}" + (f" · Kubernetes {after.release.version}" if same else "")
@@ -68,7 +69,7 @@ def comparison_headline(before: Setup, after: Setup, changes: Sequence[Change], 
 
 
 def change_rows(changes: Iterable[Change], before: Setup, after: Setup) -> list[tuple[str, str, str]]:
-    """(place, subject, what changes); gates and single plugins that are added or removed alike share a row."""
+    """Return (place, subject, what changes). Gates and single plugins with the same change share a row."""
     rows: list[tuple[str, str, str]] = []
     gates: list[str] = []
     has_many = max(len(setup.profiles) for setup in (before, after)) > 1
@@ -103,7 +104,7 @@ def _change(change: Change) -> str:
 
 
 def compared(summary: Summary) -> str:
-    """`15,000 pods compared: 3 differ`."""
+    """Return `15,000 pods compared: 3 differ, 14,997 the same`."""
     told = f"{count(summary.compared, 'pod')} compared: "
     different = len(summary.differences)
     if not different:
@@ -112,7 +113,7 @@ def compared(summary: Summary) -> str:
 
 
 def effect_counts(summary: Summary) -> list[str]:
-    """`3 stop being schedulable`, and so on, for all effects; a pod counts for each of its own."""
+    """Return texts such as `3 stop being schedulable` for all effects. A pod counts for each of its effects."""
     return [f"{number:,} {effect_words(effect, number)}" for effect, number in summary.counts.items()]
 
 
@@ -122,7 +123,7 @@ def effect_words(effect: Effect, number: int) -> str:
 
 
 def difference_title(group: DifferenceGroup) -> str:
-    """`3 pods go to another node: NodeResourcesFit turns it`."""
+    """Return `3 pods go to another node: NodeResourcesFit decides`."""
     number = len(group.differences)
     told = f"{count(number, 'pod')} {effect_words(group.effect, number)}"
     if not group.causes:
@@ -146,7 +147,7 @@ def _verb(group: DifferenceGroup, one: str, many: str) -> str:
 
 
 def pod_lines(difference: Difference) -> tuple[str, tuple[str, ...]]:
-    """What happens to one pod: in a line, and in further lines what made it so."""
+    """Return what changes for one pod: one line, and further lines with the causes."""
     before, after = difference.before, difference.after
     match difference.effect:
         case Effect.STOPS | Effect.STARTS | Effect.FITS:
@@ -174,7 +175,7 @@ def pod_lines(difference: Difference) -> tuple[str, tuple[str, ...]]:
 
 
 def side_texts(difference: Difference) -> tuple[str, str]:
-    """The outcome for one pod on either side; empty where both sides differ in their messages alone."""
+    """Return the outcome for one pod on either side; empty if only their messages differ."""
     before, after = difference.before, difference.after
     match difference.effect:
         case Effect.OUTCOME:
@@ -199,7 +200,7 @@ def _feasible(side: Side) -> str:
 
 
 def _place(side: Side, node: str | None) -> str:
-    """`node-04, 12 ahead`, `node-04, one of 3`."""
+    """Return `node-04, 12 ahead`, `node-04, one of 3`."""
     name = node or _nodes(side)
     if side.node_count > 1:
         return f"{name}, one of {side.node_count:,}" if node else name
@@ -248,7 +249,7 @@ def _messages(difference: Difference) -> tuple[str, ...]:
 
 
 def node_rows(found: Repacking, names: tuple[str, str]) -> list[tuple[str, ...]]:
-    """How full nodes are now and as each profile fills them: a heading, then a row for each number."""
+    """Return the utilization of nodes now and with each profile: a heading, then a row for each number."""
     sides = (found.now, found.before, found.after)
     rows: list[tuple[str, ...]] = [
         ("", "now", *(name if len(name) <= MOST_NAME else f"…{name[1 - MOST_NAME :]}" for name in names)),
@@ -263,7 +264,7 @@ def node_rows(found: Repacking, names: tuple[str, str]) -> list[tuple[str, ...]]
 
 
 def node_notes(found: Repacking, names: tuple[str, str]) -> list[str]:
-    """The nodes that only one of the profiles leaves to be emptied, and who finds no place."""
+    """Return the nodes that only one of the profiles leaves empty, and the pods that stay pending."""
     told = []
     for unused, name in ((found.emptied, names[1]), (found.filled, names[0])):
         if unused:
@@ -275,7 +276,7 @@ def node_notes(found: Repacking, names: tuple[str, str]) -> list[str]:
 
 
 def repacking_title(found: Repacking) -> str:
-    """What is simulated."""
+    """Return what is simulated."""
     if found.before == found.after:
         return "both fill the nodes equally if the running pods are rescheduled one by one"
     if found.pods == 1:
@@ -284,13 +285,13 @@ def repacking_title(found: Repacking) -> str:
 
 
 def not_repacked(summary: Summary) -> str:
-    """Says that nodes are not shown."""
+    """Return the note that node usage is not compared."""
     pods = count(summary.not_repacked, "running pod")
     return f"node usage is not compared; --nodes reschedules the {pods} one by one"
 
 
 def left_out(summary: Summary) -> list[str]:
-    """What was asked for and not compared."""
+    """Return which requested comparisons were not possible."""
     told = [f"not compared: {number:,} {why}" for why, number in summary.left_out.items()]
     if summary.undecided:
         pod, why = next(iter(summary.undecided.items()))

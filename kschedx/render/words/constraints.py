@@ -1,4 +1,4 @@
-"""Node selector terms against a node, expression by expression."""
+"""Constraints in words: node selector terms against a node, taints and labels, topology spread, and pod affinity."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHOWN_TERM_VALUES = 4
 
 
 def term_facts(terms: tuple[findings.TermMatch, ...], label: str = "term") -> tuple[Fact, ...]:
-    """A line for each term, those that come nearest first; `selector` stands without a number."""
+    """Return a line for each term, nearest first; `selector` has no number."""
     return tuple(_facts(terms, label))
 
 
@@ -31,7 +31,7 @@ def _facts(terms: tuple[findings.TermMatch, ...], label: str) -> Iterator[Fact]:
 
 
 def term_brief(terms: tuple[findings.TermMatch, ...]) -> Brief | None:
-    """What the node has where the nearest term fails first."""
+    """Return the node's value of the first unmet requirement of the nearest term."""
     nearest = min(terms, key=lambda term: term.missing, default=None)
     failed = next((one for one in nearest.requirements if not one.matched), None) if nearest else None
     if failed is None or failed.key == NODE_NAME_FIELD:
@@ -40,12 +40,12 @@ def term_brief(terms: tuple[findings.TermMatch, ...]) -> Brief | None:
 
 
 def expression_text(one: findings.RequirementMatch) -> str:
-    """`disk In [nvme] ✗ the node has "ssd"`."""
+    """Return `disk In [nvme] ✗ the node has "ssd"`."""
     return f"{requirement_text(one)} {_verdict(one)}"
 
 
 def requirement_text(one: findings.RequirementMatch) -> str:
-    """`zone In [eu-1a, eu-1b]`, `gpu Exists`, `zone=eu-1a` as a nodeSelector writes it."""
+    """Return `zone In [eu-1a, eu-1b]`, `gpu Exists`, or `zone=eu-1a` as a nodeSelector writes it."""
     match one.operator:
         case "Exists" | "exists":
             return f"{one.key} Exists"
@@ -79,7 +79,8 @@ def _node_unschedulable(finding: findings.NodeUnschedulable) -> Words:
 
 
 def maintenance_text(found: findings.Maintenance | None) -> str:
-    """`: the driver upgrade of the NVIDIA GPU operator has failed`; empty where no component has cordoned the node."""
+    """Return `: the driver upgrade of the NVIDIA GPU operator has failed`; empty if no component has cordoned the
+    node."""
     if found is None:
         return ""
     message = f": {found.message}" if found.message else ""
@@ -108,7 +109,7 @@ _PLURAL = {"is": "are", "has": "have"}
 
 
 def node_condition(finding: findings.UntoleratedTaint, nodes: int, name: str = "") -> str:
-    """`3 nodes are not ready`, `node-4 is not ready`; empty for a taint that is no condition of the node."""
+    """Return `3 nodes are not ready`, `node-4 is not ready`; empty for a taint that is not a condition of the node."""
     if finding.key not in _TROUBLE:
         return ""
     verb, trouble = _TROUBLE[finding.key]
@@ -117,14 +118,14 @@ def node_condition(finding: findings.UntoleratedTaint, nodes: int, name: str = "
 
 
 def unwell_nodes_text(found: UnwellNodes) -> str:
-    """`node-4 is not ready: cni plugin not initialized`, `3 nodes are unreachable: Kubelet stopped posting`."""
+    """Return `node-4 is not ready: cni plugin not initialized`, `3 nodes are unreachable: Kubelet stopped posting`."""
     condition = found.fault.condition.splitlines()[:1]
     told = node_condition(found.fault, found.nodes, found.first)
     return f"{told}{f': {last_cause(condition[0])}' if condition else ''}"
 
 
 def last_cause(condition: str) -> str:
-    """Of what a runtime quotes of a plugin that quotes another, the last."""
+    """Return the last of nested messages, such as those of a runtime that quotes a plugin that quotes another."""
     return condition.rpartition("message:")[2].strip().rstrip(".") or condition
 
 
@@ -181,7 +182,7 @@ def _missing_node_features(finding: findings.MissingNodeFeatures) -> Words:
 
 
 def label_hint_text(hint: LabelHint) -> str:
-    """What a node selector asks for and no node has, and what comes close."""
+    """Return the label that a node selector requires and no node has, and what comes close."""
     if not hint.values:
         close = f"; {hint.nearest} is on {count(hint.nearest_count, 'node')}" if hint.nearest else ""
         return f"no node has a label {hint.key}{close}"
@@ -192,7 +193,7 @@ def label_hint_text(hint: LabelHint) -> str:
     return f"no node has {hint.key}{asked}; in use: {in_use}"
 
 
-# Spread constraints and rules between pods in words.
+# Topology spread constraints and pod affinity in words.
 
 SHOWN = 5
 
@@ -246,7 +247,7 @@ def _pod_affinity_unsatisfied(finding: findings.PodAffinityUnsatisfied) -> Words
 
 
 def _selector(text: str) -> str:
-    """A label selector that stands in a sentence."""
+    """Return a label selector as part of a sentence."""
     return {"": "any pod", "<none>": "no pod"}.get(text, text)
 
 

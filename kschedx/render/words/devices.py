@@ -107,7 +107,7 @@ def _insufficient_devices(finding: findings.InsufficientDevices) -> Words:
 
 
 def _base(short: findings.DeviceShortage) -> tuple[str, str]:
-    """Alternatives are of one request."""
+    """Return a key that all alternatives of one request share."""
     return short.claim, short.request.partition("/")[0]
 
 
@@ -125,7 +125,7 @@ def _headline(short: findings.DeviceShortage) -> str:
 
 
 def of_class(short: findings.DeviceShortage) -> str:
-    """What is true for every pod that asks for the class, whatever its claim is called."""
+    """Return what is true for every pod that requests the class, for any name of its claim."""
     match short.stage:
         case "none" | "other-class":
             return f"no devices of class {short.device_class} within reach"
@@ -136,7 +136,7 @@ def of_class(short: findings.DeviceShortage) -> str:
 
 
 def shortage_text(short: findings.DeviceShortage, nodes: str, has: str) -> str:
-    """`2 nodes have too few free devices for claim ml/gpus (2 of class gpu.nvidia.com)`; `has` is the verb."""
+    """Return `2 nodes have too few free devices for claim ml/gpus (2 of class gpu.nvidia.com)`. `has` is the verb."""
     wanted = "all" if short.wanted is None else f"{short.wanted:,}"
     match short.stage:
         case "none":
@@ -157,7 +157,8 @@ def _wants(short: findings.DeviceShortage) -> str:
 
 
 def _claim(short: findings.DeviceShortage) -> str:
-    """kube-scheduler itself makes the claim of extended resources, and gives it a name once it has a node."""
+    """Return the claim's name. kube-scheduler itself creates the claim of extended resources, and names it only once
+    the pod has a node."""
     return "its extended resources" if short.claim.endswith(IN_MEMORY) else f"claim {short.claim}"
 
 

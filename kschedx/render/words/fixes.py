@@ -1,4 +1,4 @@
-"""The titles of fixes, joined from those of their steps."""
+"""Titles of fixes, joined from the titles of their steps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN_LOST = 3
 
 
 def fix_title(fix: Fix) -> str:
-    """`tolerate dedicated=gpu:NoSchedule, uncordon node-4`; of a partial fix with what it leaves."""
+    """Return `tolerate dedicated=gpu:NoSchedule, uncordon node-4`; for a partial fix, also what it leaves."""
     own = [one for one in fix.steps if not isinstance(one, s.NextAttempt)]
     steps = sorted(own or fix.steps, key=lambda one: isinstance(one, s.AwaitController))
     text = ", ".join(one.title for one in steps)
@@ -45,7 +45,7 @@ def _shortfall_text(found: Shortfall) -> str:
 
 
 def fix_costs(fix: Fix) -> tuple[str, ...]:
-    """What a fix costs others, in a phrase each."""
+    """Return the effects of a fix on other pods, one phrase each."""
     return tuple(dict.fromkeys((*(cost for step in fix.steps for cost in step.costs), *_costs_of_pods(fix))))
 
 
@@ -68,7 +68,7 @@ def _costs_of_pods(fix: Fix) -> Iterator[str]:
 
 
 def delivery_text(found: Delivery, owner: Owner, pod: Pod) -> str:
-    """What you do after the template has changed, and why its controller does not."""
+    """Return what you do after the template has changed, and why its controller does not do it."""
     name, workload = pod.metadata.name, f"{owner.kind} {owner.name}"
     match found.why:
         case Undelivered.ORDERED_READY:
@@ -86,11 +86,11 @@ def delivery_text(found: Delivery, owner: Owner, pod: Pod) -> str:
 
 
 def with_nodes(steps: Iterable[s.Step], number: int) -> str:
-    """The title of a fix that adds so many nodes."""
+    """Return the title of a fix that adds `number` nodes."""
     return ", ".join(one.title_of(number) if isinstance(one, s.AddNode) else one.title for one in steps)
 
 
 def fix_commands(fix: Fix) -> tuple[str, ...]:
-    """kubectl commands that do all of it; empty where a step takes a patch."""
+    """Return kubectl commands that apply the whole fix; empty if a step needs a patch."""
     found = [step.commands() for step in fix.steps]
     return tuple(command for of_step in found for command in of_step) if all(found) else ()

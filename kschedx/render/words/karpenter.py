@@ -1,4 +1,4 @@
-"""What Karpenter says of a pod, in our words: pools, limits, instance types, remedies."""
+"""Karpenter's decision about a pod in words: NodePools, limits, instance types, and remedies."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from kschedx.render.words.autoscaler import by_name, most_said
 
 MOST_NAMES = 3
 _TOLD = ("cpu", "memory", "nvidia.com/gpu", "amd.com/gpu", "pods")
-"""Resources of an instance type that are shown, in this order."""
+"""The resources of an instance type that are shown, in this order."""
 
 
 def karpenter_sentence(karpenter: Karpenter, found: PodProvisioning) -> str:
-    """The pod's outcome."""
+    """Return the pod's outcome."""
     if found.looked.outcome is not PodEligibility.CONSIDERED:
         return _not_looked_at(karpenter, found)
     if found.pool:
@@ -63,7 +63,8 @@ def karpenter_sentence(karpenter: Karpenter, found: PodProvisioning) -> str:
 
 
 def _conditions(karpenter: Karpenter, names: Sequence[str]) -> str:
-    """What the first of some NodeClaims says of itself: `; Launched=False (LaunchFailed): no capacity`."""
+    """Return the first condition with a message that is not True of these NodeClaims: `; Launched=False (LaunchFailed):
+    no capacity`."""
     for claim in karpenter.snapshot.of(NodeClaim):
         if claim.name in names:
             for one in claim.status.conditions:
@@ -119,7 +120,7 @@ def _not_looked_at(karpenter: Karpenter, found: PodProvisioning) -> str:
 
 
 def pool_headline(verdict: PoolVerdict) -> str:
-    """Why a pool does not help: lower case, with the number."""
+    """Return why a NodePool does not help, in lower case and with the number."""
     rejection = verdict.rejection
     match rejection:
         case None:
@@ -161,7 +162,7 @@ def _conflict(conflict: RequirementConflict, *, is_about_volumes: bool) -> str:
 
 
 def _values(requirement: LabelRequirement) -> str:
-    """What a requirement asks for."""
+    """Return the values that a requirement allows."""
     named = listed(sorted(requirement.values), MOST_NAMES)
     bounds = [f">= {requirement.at_least}"] if requirement.at_least is not None else []
     bounds += [f"<= {requirement.at_most}"] if requirement.at_most is not None else []
@@ -200,7 +201,7 @@ def _counts(rejection: Unsatisfiable) -> str:
 
 
 def _limits(verdict: PoolVerdict, rejection: LimitReached) -> Iterator[str]:
-    """`64 of at most 64 cpu in use`, of what leaves no room for the smallest type."""
+    """Yield `64 of at most 64 cpu in use` for each limit that leaves no room for the smallest type."""
     smallest = min(verdict.known, key=lambda one: one.size, default=None)
     needed = smallest.capacity if smallest is not None else {}
     full = [name for name in sorted(rejection.limits) if rejection.remaining[name].nano < needed.get(name, ZERO).nano]
@@ -213,7 +214,7 @@ def _limits(verdict: PoolVerdict, rejection: LimitReached) -> Iterator[str]:
 
 
 def resource_amount(resource: str, one: Amount) -> str:
-    """An amount as people write it."""
+    """Return an amount as users write it."""
     unit = Unit.of(resource)
     if resource == NODES:
         return str(one.nano // 10**9)
@@ -246,7 +247,7 @@ def _too_few(verdict: PoolVerdict, too_few: Mapping[str, int]) -> Iterator[str]:
 
 
 def _lacking(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
-    """What the type lacks that comes nearest: `m6i.xlarge has no karpenter.k8s.aws/instance-gpu-name`."""
+    """Return what the nearest type lacks: `m6i.xlarge has no karpenter.k8s.aws/instance-gpu-name`."""
     conflicts = ((one, one.requirements.conflicts_with(rejection.requirements)) for one in verdict.known)
     nearest, lacks = min(conflicts, key=lambda pair: (len(pair[1]), pair[0].name))
     if not lacks:
@@ -262,7 +263,7 @@ def _lacking(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
 
 
 def nearest_type(verdict: PoolVerdict, rejection: NoInstanceType) -> InstanceType | None:
-    """The largest type that would do but for its size."""
+    """Return the nearest type that meets all requirements and is only too small; the largest of equally near ones."""
     if verdict.template is None:
         return None
     allowed = verdict.template.allowed
@@ -283,7 +284,7 @@ def _short(one: InstanceType, requests: Amounts) -> Iterator[str]:
 
 
 def pool_facts(verdict: PoolVerdict) -> Iterator[Fact]:
-    """The numbers behind a pool's headline."""
+    """Yield the numbers behind a NodePool's headline."""
     rejection = verdict.rejection
     if isinstance(rejection, NoInstanceType) and verdict.known and not rejection.too_few:
         nearest = nearest_type(verdict, rejection)
@@ -323,7 +324,7 @@ def resources_text(amounts: Amounts) -> str:
 
 
 def skipped_pool_text(one: SkippedPool, karpenter: Karpenter) -> str:
-    """Why a pool is not used, whatever the pod."""
+    """Return why a NodePool is used for no pod."""
     match one.why:
         case "static":
             return f"is static: {count(one.pool.spec.replicas or 0, 'node')}"
@@ -340,13 +341,13 @@ def skipped_pool_text(one: SkippedPool, karpenter: Karpenter) -> str:
 
 
 def _condition(one: NodeCondition) -> str:
-    """`SubnetsReady=False (SubnetsNotFound): no subnet matches`, quoted in full."""
+    """Return `SubnetsReady=False (SubnetsNotFound): no subnet matches`, with the whole message."""
     reason = f" ({one.reason})" if one.reason else ""
     return f"{one.type}={one.status}{reason}{f': {one.message}' if one.message else ''}"
 
 
 def karpenter_basis(karpenter: Karpenter) -> str:
-    """What the answer goes by, and what it cannot know."""
+    """Return what the answer is based on, and what is not evaluated."""
     if karpenter.options.catalogue is not None:
         types = f"{count(len(karpenter.options.catalogue.instance_types), 'instance type')} from --instance-types"
     else:
@@ -361,7 +362,7 @@ def karpenter_basis(karpenter: Karpenter) -> str:
 
 
 def node_claim_growth_text(growth: KarpenterGrowth) -> str:
-    """What Karpenter adds for all pods that wait, in a sentence."""
+    """Return what Karpenter adds for all pending pods, in a sentence."""
     if growth.grown:
         told = ", ".join(
             f"{count(one.nodes, 'node')} of NodePool {one.pool}, {one.instance_type}"
@@ -393,7 +394,8 @@ _PASSED_OVER = {
 
 
 def _rejections(growth: KarpenterGrowth) -> str:
-    """What the pools say to most of the pods that none takes: `. general: limit reached: 32 of at most 32 cpu`."""
+    """Return why NodePools reject most of the pods that none helps: `. general: limit reached: 32 of at most 32
+    cpu`."""
     pools, number = growth.rejected
     said: dict[str, list[str]] = {}
     for one in sorted(pools, key=lambda one: one.distance):

@@ -1,4 +1,4 @@
-"""The pod as a whole in words."""
+"""Findings about the pod as a whole, in words."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _dropped(finding: findings.DroppedByExtender) -> Words:
     return Words(headline=f"the extender {finding.url} omits the node without a reason")
 
 
-# What is only said in words: by a plugin of its own, or by an event's text.
+# Findings that exist only as text: from a plugin of another package, or from an event.
 
 
 @in_words.register
@@ -102,18 +102,18 @@ def _plugin_finding(finding: findings.PluginFinding) -> Words:
     return Words(headline=finding.headline, facts=facts)
 
 
-# Words for participants of a decision that did not run.
+# Participants of a decision that were not evaluated, in words.
 
 SHOWN_PLUGINS = 3
 
 
 def could_reject(unheard: Iterable[Unevaluated]) -> str:
-    """`the plugin Foo could reject it, and kschedx does not have that plugin`: why a pod that fits is undecided."""
+    """Return why a pod that fits is undecided: `the plugin Foo, not available to kschedx, could reject it`."""
     return _told(unheard, Stake.FIT, "could reject it")
 
 
 def could_prefer(unheard: Iterable[Unevaluated]) -> str:
-    """The same where the pod fits, and only its node is open."""
+    """Return why only the node is undecided, for a pod that fits."""
     return _told(unheard, Stake.NODE, "could prefer another of the nodes that fit")
 
 
@@ -140,7 +140,7 @@ def _told(unheard: Iterable[Unevaluated], stake: Stake, does: str) -> str:
 
 
 def not_in_the_dump(unheard: Unevaluated) -> str:
-    """`PersistentVolumeClaim data-0 is not in this dump, which holds no persistentvolumeclaims`."""
+    """Return `PersistentVolumeClaim data-0 is not in this dump: it has no persistentvolumeclaims`."""
     kind = KINDS[unheard.name]
     holds = f"it lacks {unheard.lacking}" if unheard.lacking else f"it has no {kind.plural}"
     if not unheard.objects:
@@ -150,7 +150,7 @@ def not_in_the_dump(unheard: Unevaluated) -> str:
 
 
 def how_to_complete(unheard: Iterable[Unevaluated]) -> tuple[str, ...]:
-    """The commands that complete a dump, a line each; none where nothing is lacking."""
+    """Return the commands that complete a dump, one line each; empty if nothing is missing."""
     command = next((one.completed_by for one in unheard if one.completed_by), "")
     _, _, file = command.partition(" > ")
     return (command, f"kschedx why ... -s {file}   (with the other files)") if file else (command,) if command else ()

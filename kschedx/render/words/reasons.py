@@ -1,4 +1,4 @@
-"""The reasons of `kschedx reason` and of the documentation, as `reasons.toml` has them."""
+"""The reasons of `kschedx reason` and of the documentation, from `reasons.toml`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from msgspec import Struct
 
 KUBERNETES_DOCS = "https://kubernetes.io/docs/"
 DOCUMENTATION = "https://kschedx.github.io/kschedx/"
-"""Where `docs/` is published; `docs/mkdocs.yml` names it as well."""
+"""The address where `docs/` is published, as in `docs/mkdocs.yml`."""
 
 
 class Reason(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A reason explained. Its ID is that of a finding, or of a part of an event; the file says what the fields are."""
+    """The explanation of a reason. Its id is that of a finding, or of a part of an event; the file describes the
+    fields."""
 
     plugins: tuple[str, ...] = ()
     means: str
@@ -27,7 +28,8 @@ class Reason(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @cache
 def reasons() -> Mapping[str, Reason]:
-    """By ID, in the order in which they are listed. Read when they are asked for, as most answers do without."""
+    """Return reasons by id, in the order in which they are listed. They are read only when needed, because most answers
+    use none."""
     import tomllib
     from importlib.resources import files
 
@@ -36,5 +38,5 @@ def reasons() -> Mapping[str, Reason]:
 
 
 def reason_page(name: str) -> str:
-    """The address of the page about a reason."""
+    """Return the address of the page about a reason."""
     return f"{DOCUMENTATION}reference/reasons/{name}.html"

@@ -1,4 +1,4 @@
-"""What other pods hold, in words: amounts, places for pods, host ports."""
+"""What other pods use, in words: resources, pod slots, and host ports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def _endpoint(host_ip: str, port: int) -> str:
 
 
 def offered_nowhere(found: OfferedNowhere) -> str:
-    """`no node offers nvidia.com/gpu, and gpu-1 has the hardware (nvidia.com/gpu.present=true)`."""
+    """Return `no node has nvidia.com/gpu in its allocatable, but gpu-1 has the hardware
+    (nvidia.com/gpu.present=true)`."""
     told = f"no node has {found.resource} in its allocatable"
     if found.hardware is None:
         return told
@@ -35,7 +36,8 @@ def offered_nowhere(found: OfferedNowhere) -> str:
 
 
 def hardware_text(hint: HardwareHint) -> str:
-    """`gpu-1 (nvidia.com/gpu.present=true) has the hardware and offers no nvidia.com/gpu: its device plugin ...`."""
+    """Return `gpu-1 (nvidia.com/gpu.present=true) has the hardware but reports no nvidia.com/gpu: its device plugin
+    ...`."""
     nodes = listed([f"{node} ({label})" for node, label in hint.nodes], 2)
     has, reports, its = ("has", "reports", "its") if len(hint.nodes) == 1 else ("have", "report", "their")
     return f"{nodes} {has} the hardware but {reports} no {hint.resource}: {its} device plugin is not running or fails"

@@ -1,4 +1,4 @@
-"""The claims of a pod in words."""
+"""PersistentVolumeClaims of a pod, and volumes, in words."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _claim_unbound(finding: findings.ClaimUnbound) -> Words:
 
 
 def claim_request(claim: findings.ClaimFacts) -> Fact:
-    """What a claim wants of a volume."""
+    """Return what a claim requires of a volume."""
     text = size_text(claim.requested) if claim.requested else "no size"
     items = [f"{text} {'+'.join(claim.access_modes)}".strip(), f"class {claim.storage_class or 'none'}"]
     if claim.volume_mode not in ("", "Filesystem"):
@@ -135,7 +135,7 @@ def _no_matching_volume(finding: findings.NoMatchingVolume) -> Words:
 
 
 def nearest_text(finding: findings.NoMatchingVolume) -> str:
-    """What the one volume of the class lacks: `nfs-1 5Gi is too small`; empty where there are more, or none."""
+    """Return what the only volume of the class lacks: `nfs-1 5Gi is too small`; empty if there are several, or none."""
     return _candidate(finding.nearest[0]) if finding.volumes == len(finding.nearest) == 1 else ""
 
 

@@ -1,15 +1,15 @@
-"""`kubectl cluster-info dump`: nodes, and for some namespaces events, controllers, services, pods and logs.
+"""`kubectl cluster-info dump`: nodes, and for some namespaces events, controllers, services, pods, and logs.
 
-With --output-directory it writes `nodes.json` and `NAMESPACE/pods.json` and so on, or .yaml; logs are `logs.txt`. To
-standard output it writes the same lists one after the other, and the logs between them, each in two lines of its own:
+With --output-directory, it writes `nodes.json`, `NAMESPACE/pods.json`, and so on, or .yaml; logs are `logs.txt`. To
+standard output, it writes the same lists in sequence, and between them the logs, each enclosed by two lines:
 
     ==== START logs for container CONTAINER of pod NAMESPACE/POD ====
     ==== END logs for container CONTAINER of pod NAMESPACE/POD ====
 
-Until 1.10 a last line says that this was all, and the lists are those of `sources.internal_types`.
+Until 1.10, a last line states that the dump is complete, and the lists have internal types (`lists.versioned`).
 
-Logs hold anything, those two lines included. So the end of a log is believed only where the dump goes on after it as a
-dump does; where that is so in two places, the end is ambiguous.
+Logs can contain anything, even these two lines. So the end of a log counts only if the text after it continues as a
+dump does. If that is the case in two places, the end is ambiguous.
 
 Upstream: staging/src/k8s.io/kubectl/pkg/cmd/clusterinfo/clusterinfo_dump.go.
 """
@@ -33,7 +33,7 @@ _ALWAYS_THERE = frozenset({"default", "kube-node-lease", "kube-public", "kube-sy
 
 
 def find_cluster_info(names: Sequence[str]) -> Iterator[Form]:
-    """The folders among those of these files that --output-directory has written."""
+    """Yield the folders among these files that were written with --output-directory."""
     present = {plain(name) for name in names}
     namespaces: dict[str, set[str]] = {}
     for name in present:
@@ -44,7 +44,7 @@ def find_cluster_info(names: Sequence[str]) -> Iterator[Form]:
             if f"{top}/nodes{suffix}".lstrip("/") in present:
                 namespaces.setdefault(top, set()).add(namespace)
     for top in sorted(namespaces):
-        # logs are no manifests by their name; what was added to the folder is read as well
+        # names of logs are not those of manifests; files that were added to the folder are read as well
         yield Form(format=FORMAT, top=top, files=None, lacks=_lacks(everywhere=namespaces[top] >= _ALWAYS_THERE))
 
 
@@ -65,12 +65,12 @@ _MARK = re.compile(rb"==== (?P<what>START|END) logs for container (?P<log>\S+ of
 _IN_A_MARK = b" logs for container "
 _BEFORE_IT = (len(b"==== START"), len(b"==== END"))
 _EVENTS = (b'"kind": "EventList"', b"\nkind: EventList\n", b'/events",\n')
-"""One of them is in each namespace."""
+"""The beginnings of the list of events, of which each namespace has one."""
 _NEXT = re.compile(
     rb'==== START logs for container \S+ of pod |\{\s*"(?:kind": *"EventList"|selfLink": *")|---\r?\napiVersion: '
 )
 _ALL = re.compile(rb"Cluster info dumped to [^\r\n]*\s*\Z")
-"""The last line of older releases."""
+"""The last line of older versions."""
 _MARGIN = 2048
 """Bytes; a mark and the beginning of what follows it are shorter."""
 _BLOCK = 1 << 18
@@ -79,14 +79,15 @@ _NO_LINE_END = bytes(byte for byte in range(256) if byte not in _LINE_ENDS)
 
 
 def is_stdout(head: bytes) -> bool:
-    """A dump may begin so, and so may an API server's list of nodes."""
+    """Return whether the text may be a dump. An API server's list of nodes may begin in the same way."""
     return _HEAD.match(head) is not None
 
 
 class WithoutLogs(Stream):
-    """What the command has written to standard output, with only the line ends left of logs, so that lines count on.
+    """The command's standard output without its logs, of which only the line ends remain, so that line numbers stay
+    correct.
 
-    Reading raises InputError where the text ends within a log, and where a log holds what may as well be its end.
+    Reading raises InputError if the text ends within a log, or if a log contains what could be its end.
     """
 
     def __init__(self, file: Readable, source: str) -> None:
@@ -113,14 +114,14 @@ class WithoutLogs(Stream):
         return ready
 
     def dump(self, place: str) -> Dump | None:
-        """What was read, once all of it was; None if it was something else."""
+        """Return the dump after all of it was read; None if the text was something else."""
         if not self._namespaces:
             return None
-        # an empty namespace leaves no name, so they are counted
+        # the output does not name an empty namespace, so namespaces are counted
         return Dump(format=FORMAT, place=place, lacks=_lacks(everywhere=self._namespaces >= len(_ALWAYS_THERE)))
 
     def _advance(self) -> Iterator[bytes]:
-        """What can be said of the text at hand; the rest stays there."""
+        """Yield the part of the text that is decided; the rest is kept for later."""
         text, at = self._text, 0
         end = len(text) if self._ended else max(len(text) - _MARGIN, 0)
         for mark in _marks(text, end):
@@ -149,7 +150,7 @@ class WithoutLogs(Stream):
         return self._text[at - 1 : at] == b"\n" if at else self._at_line_start
 
     def _goes_on(self, at: int) -> bool:
-        """After this a dump may go on, or end."""
+        """Return whether a dump can continue, or end, at this position."""
         return _NEXT.match(self._text, at) is not None or (self._ended and at == len(self._text))
 
     def _two_ends(self, log: bytes) -> InputError:
@@ -157,7 +158,7 @@ class WithoutLogs(Stream):
         return self._error(message, "dump it with --output-directory")
 
     def _piece(self, start: int, end: int) -> bytes:
-        """A piece of the text, without what is logged."""
+        """Return a piece of the text without the content of logs."""
         piece = self._text[start:end]
         if self._log is None:
             for events in _EVENTS:
@@ -171,7 +172,8 @@ class WithoutLogs(Stream):
 
 
 def _marks(text: bytes, end: int) -> Iterator[re.Match[bytes]]:
-    """The marks that begin before `end`. Nearly all of a dump is logs, so they are found by what is rare in those."""
+    """Yield the marks that begin before `end`. Most of a dump is logs, so they are found by characters that are rare in
+    logs."""
     found = text.find(_IN_A_MARK)
     while found >= 0:
         for length in _BEFORE_IT:

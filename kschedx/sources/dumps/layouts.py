@@ -1,4 +1,4 @@
-"""Folders and archives in the form of a tool: which of their files are read."""
+"""The layouts of tools' folders and archives: which of their files are read."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from msgspec import Struct
 from kschedx.kube.kinds import KINDS
 from kschedx.sources.dumps import Dump, Form, Lack, all_but, cluster_info, lack, listed_kind, plain
 
-# Archives of the OpenShift Insights Operator: an object in each file, most of which do not say their kind.
+# Archives of the OpenShift Insights Operator: one object per file, most of which do not state their kind.
 #
 #     config/node/NODE.json, config/persistentvolumes/VOLUME.json, config/storage/storageclasses/CLASS.json
 #     config/pod/NAMESPACE/POD.json, config/pdbs/NAMESPACE/BUDGET.json
-#     conditional/namespaces/NAMESPACE/pods/POD/POD.json, gathered where an alert fires
+#     conditional/namespaces/NAMESPACE/pods/POD/POD.json, gathered if an alert fires
 #
-# Of pods it gathers those of OpenShift's own namespaces that fail, and few others. Upstream:
+# It gathers failing pods of OpenShift's own namespaces, and few other pods. Upstream:
 # github.com/openshift/insights-operator, docs/gathered-data.md.
 
 _INSIGHTS_LISTS: Mapping[str, str] = {
@@ -41,11 +41,11 @@ _INSIGHTS_FILE = re.compile(
     r")\.json"
 )
 _OWN = ("insights-operator/gathers.json", "config/infrastructure.json", "config/version.json")
-"""No other layout has one of these next to the nodes."""
+"""Files next to the nodes that only this layout has."""
 
 
 def find_insights(names: Sequence[str]) -> Iterator[Form]:
-    """The archives among the files of these names."""
+    """Yield the archives among files with these names."""
     found: dict[str, dict[str, str]] = {}
     for name in names:
         match = _INSIGHTS_FILE.fullmatch(plain(name))
@@ -60,7 +60,7 @@ def find_insights(names: Sequence[str]) -> Iterator[Form]:
 
 
 def _insights_once(files: Mapping[str, str]) -> dict[str, str]:
-    """A pod that was gathered twice is read once."""
+    """Return the files without second copies of pods that were gathered twice."""
     first: dict[tuple[str, ...], str] = {}
     for name in sorted(files, key=lambda name: ("/conditional/" in f"/{name}", name)):
         first.setdefault((files[name], *_named(name)), name)
@@ -68,19 +68,19 @@ def _insights_once(files: Mapping[str, str]) -> dict[str, str]:
 
 
 def _named(name: str) -> tuple[str, ...]:
-    """Namespace and name, where the file is in a namespace."""
+    """Return namespace and name for a file in a namespace's folder."""
     parts = plain(name).split("/")
     return (parts[-4], parts[-1]) if "conditional" in parts[:-4] else (parts[-2], parts[-1])
 
 
 # `oc adm must-gather` and `oc adm inspect`.
 #
-# Both write, below a folder for each image that gathered, a YAML file for each list or object:
+# Both write one folder per gathering image, and in it one YAML file per list or object:
 #
-# cluster-scoped-resources/GROUP/RESOURCE.yaml, or GROUP/RESOURCE/NAME.yaml; "core" is the group without a name
-# namespaces/NAMESPACE/GROUP/RESOURCE.yaml, or GROUP/RESOURCE/NAME.yaml
-# namespaces/NAMESPACE/NAMESPACE.yaml
-# namespaces/NAMESPACE/pods/POD/POD.yaml, besides the pods in core/pods.yaml
+#     cluster-scoped-resources/GROUP/RESOURCE.yaml, or GROUP/RESOURCE/NAME.yaml; the group without a name is "core"
+#     namespaces/NAMESPACE/GROUP/RESOURCE.yaml, or GROUP/RESOURCE/NAME.yaml
+#     namespaces/NAMESPACE/NAMESPACE.yaml
+#     namespaces/NAMESPACE/pods/POD/POD.yaml, besides the pods in core/pods.yaml
 #
 # Upstream: github.com/openshift/oc, pkg/cli/admin/inspect.
 
@@ -88,7 +88,7 @@ _LISTS: Mapping[str, str] = {
     "core/events": "v1 EventList",
     **{f"{kind.group or 'core'}/{kind.plural}": f"{kind.api_version} {kind.name}List" for kind in KINDS.values()},
 }
-"""What scheduling reads: the folder that it is in, to the kind of list."""
+"""What scheduling reads: the kind of list, by group and resource in the file's path."""
 
 _GATHERED_BY_NAMESPACE = {
     "Pod": "pods",
@@ -100,7 +100,7 @@ _GATHERED_BY_NAMESPACE = {
     "PodDisruptionBudget": "budgets",
     "Namespace": "labels",
 }
-"""Kinds that are gathered with a namespace, and only for the requested namespaces."""
+"""Kinds that are gathered per namespace, and only for the requested namespaces."""
 _FILE = re.compile(
     r"(?P<root>(?:.*?/)??)(?:"
     r"cluster-scoped-resources/(?P<resource>[^/]+/[^/]+?)(?:/(?P<name>[^/]+))?"
@@ -113,28 +113,29 @@ _FILE = re.compile(
 _GATHERED = re.compile(
     r"(?P<top>(?:.*?/)??must-gather\.local\.[^/]*)(?:/.*)?|(?P<parent>(?:.*/)?)[^/]*-sha256-[0-9a-f]{64}"
 )
-"""The folder that the command makes, and in it a folder for each image, which is named after it."""
+"""The folder that the command creates; in it is a folder per image, which has the image's name."""
 
 
 class _Entry(Struct, frozen=True, kw_only=True):
-    """A file that holds what scheduling reads."""
+    """A file with objects that scheduling reads."""
 
     file: str
     root: str
     resource: str
     namespace: str
-    """Empty for objects without one, and for a list of all namespaces."""
+    """Empty for cluster-scoped objects, and for a list of all namespaces."""
     name: str
-    """Of the one object; empty for a list."""
+    """The name of the only object; empty for a list."""
 
 
 def find_must_gather(names: Sequence[str]) -> Iterator[Form]:
-    """The dumps among the files of these names. Other repositories have a `namespaces` folder too: it does not do."""
+    """Yield the dumps among files with these names. A `namespaces` folder alone is not enough, since other repositories
+    have one too."""
     below: dict[str, list[_Entry]] = {}
     for entry in filter(None, map(_entry, names)):
         below.setdefault(_top(entry.root), []).append(entry)
     dumps: dict[str, list[_Entry]] = {}
-    for top in sorted(below):  # a folder comes before those in it
+    for top in sorted(below):  # a folder comes before its subfolders
         outer = next((above for above in _above(top) if above in dumps), None)
         if outer is not None:
             dumps[outer] += below[top]
@@ -167,7 +168,7 @@ def _entry(file: str) -> _Entry | None:
 
 
 def _is_telling(entry: _Entry) -> bool:
-    """No other layout has a file of this name."""
+    """Return whether only this layout has a file of this name."""
     below = entry.file.removeprefix(entry.root).lstrip("/")
     return below.startswith(("cluster-scoped-resources/", f"namespaces/{entry.namespace}/core/pods.")) or (
         entry.resource == "core/pods" and f"/pods/{entry.name}/{entry.name}." in below
@@ -175,7 +176,7 @@ def _is_telling(entry: _Entry) -> bool:
 
 
 def _top(root: str) -> str:
-    """The dump's folder: what several images gathered, or one on several nodes, is one dump."""
+    """Return the dump's folder. What several images gathered, or one image on several nodes, is one dump."""
     match = _GATHERED.fullmatch(root)
     if match is None:
         return root
@@ -183,17 +184,18 @@ def _top(root: str) -> str:
 
 
 def _above(folder: str) -> Iterator[str]:
-    """The folders that it is in, to the tree's root."""
+    """Yield the parent folders, up to the tree's root."""
     while folder:
         folder = folder.rpartition("/")[0]
         yield folder
 
 
 def _once(entries: Sequence[_Entry]) -> Iterator[_Entry]:
-    """The entries without those whose objects are in another file too.
+    """Yield the entries, except those whose objects are in another file too.
 
-    A list is one moment of the API server's, so it wins over files of single objects, which were written before and
-    after it; a list of all namespaces wins over that of one. Between images the first in order of names wins.
+    A list shows the API server at one moment, so it is preferred to files of single objects, which were written before
+    and after it. A list of all namespaces is preferred to one of a single namespace. Of several images, the first by
+    name is preferred.
     """
     first: dict[tuple[str, str, str], _Entry] = {}
     for entry in sorted(entries, key=lambda entry: entry.file):
@@ -215,10 +217,10 @@ def _lacks(entries: Sequence[_Entry]) -> Iterator[Lack]:
 
 # Results of Sonobuoy: `resources/cluster/core_v1_nodes.json`, `resources/ns/NAMESPACE/core_v1_pods.json`.
 #
-# Releases before 0.20 call the files after the kind (`Nodes.json`, `Pods.json`), the first ones also the folder
-# (`non-ns`); their items do not say their kind. A resource that has no objects has no file. Beside them are results of
-# plugins, logs, and what the kubelets and the API server say of themselves. Upstream: github.com/vmware-
-# tanzu/sonobuoy, pkg/discovery/queries.go.
+# Versions before 0.20 name the files after the kind (`Nodes.json`, `Pods.json`), and the first versions use another
+# folder (`non-ns`). Their items do not state their kind. A resource without objects has no file. Other files are
+# results of plugins, logs, and reports of the kubelets and the API server. Upstream:
+# github.com/vmware-tanzu/sonobuoy, pkg/discovery/queries.go.
 
 _CORE = "core"
 _SONOBUOY_FILE = re.compile(
@@ -227,7 +229,7 @@ _SONOBUOY_FILE = re.compile(
 
 
 def find_sonobuoy(names: Sequence[str]) -> Iterator[Form]:
-    """The results among the files of these names."""
+    """Yield the results among files with these names."""
     found: dict[str, dict[str, str]] = {}
     for name in names:
         match = _SONOBUOY_FILE.fullmatch(plain(name))
@@ -240,7 +242,7 @@ def find_sonobuoy(names: Sequence[str]) -> Iterator[Form]:
 
 
 def _list_kind(group: str, version: str, plural: str) -> str:
-    """`v1 PodList`; empty for what scheduling does not read."""
+    """Return `v1 PodList` and the like; empty for a kind that scheduling does not read."""
     named = [kind for kind in KINDS.values() if kind.plural == plural]
     if group:
         own = "" if group == _CORE else group
@@ -254,8 +256,8 @@ def _list_kind(group: str, version: str, plural: str) -> str:
 
 # Support bundles of troubleshoot.sh: `cluster-resources/RESOURCE.json`, or `RESOURCE/NAMESPACE.json`.
 #
-# Beside them are `*-errors.json`, logs, what other collectors found, and the analysis. Older releases wrote some lists
-# as arrays whose items do not say their kind. Upstream: github.com/replicatedhq/troubleshoot,
+# Other files are `*-errors.json`, logs, results of other collectors, and the analysis. Older versions wrote some lists
+# as arrays whose items do not state their kind. Upstream: github.com/replicatedhq/troubleshoot,
 # pkg/collect/cluster_resources.go.
 
 _SUPPORT_BUNDLE_LISTS: Mapping[str, str] = {
@@ -286,7 +288,7 @@ _SUPPORT_BUNDLE_FILE = re.compile(
 
 
 def find_support_bundle(names: Sequence[str]) -> Iterator[Form]:
-    """The bundles among the files of these names."""
+    """Yield the bundles among files with these names."""
     found: dict[str, dict[str, str]] = {}
     for name in names:
         match = _SUPPORT_BUNDLE_FILE.fullmatch(plain(name))
@@ -312,19 +314,20 @@ def _support_bundle_lacks(files: Mapping[str, str]) -> Iterator[Lack]:
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What to read of a folder or an archive."""
+    """The files of a folder or an archive that are read."""
 
     place: str
     wanted: Mapping[str, str]
-    """File to the kind of list that it is, where it does not say so itself; in order."""
+    """The files in order, each with the kind of its list, or an empty string if the file states its kind."""
     forms: Sequence[Form]
 
     def is_beside(self, name: str) -> bool:
-        """The file is outside of the dumps that were recognized."""
+        """Return whether the file is outside the recognized dumps."""
         return bool(self.forms) and _innermost({form.top: form for form in self.forms}, name) is None
 
     def dumps(self, empty: Collection[str]) -> Iterator[Dump]:
-        """What was recognized, where these of the files turned out to be empty: their tool could not fill them."""
+        """Yield the recognized dumps. `empty` are files without content, which the tool could not fill; their kinds
+        count as missing."""
         for form in self.forms:
             files: dict[str, list[str]] = {}
             for name in empty:
@@ -345,7 +348,8 @@ def _emptiness(names: Sequence[str]) -> str:
 
 
 def plan(names: Sequence[str], place: str) -> Plan:
-    """Everything that is outside of a recognized dump, and of a dump the files that hold what scheduling reads."""
+    """Return the plan: all files outside of recognized dumps, and the files in these that hold what scheduling
+    reads."""
     found = {
         form.top: form
         for find in (
@@ -368,7 +372,7 @@ def plan(names: Sequence[str], place: str) -> Plan:
 
 
 def _innermost(found: Mapping[str, Form], name: str) -> Form | None:
-    """The form of the dump that the file is in."""
+    """Return the form of the dump that contains the file."""
     while name:
         name = name.rpartition("/")[0]
         if name in found:

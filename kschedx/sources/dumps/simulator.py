@@ -1,6 +1,6 @@
-"""Exports of kube-scheduler-simulator: one document with an array for each kind, whose items do not say their kind.
+"""Exports of kube-scheduler-simulator: one document with an array per kind, whose items do not state their kind.
 
-Its API writes JSON, its page YAML. Upstream: sigs.k8s.io/kube-scheduler-simulator, simulator/snapshot/snapshot.go.
+Its API writes JSON, its web page YAML. Upstream: sigs.k8s.io/kube-scheduler-simulator, simulator/snapshot/snapshot.go.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DOCUMENT = msgspec.json.Decoder(dict[str, Raw])
 
 
 class _Origin(Struct, frozen=True, kw_only=True):
-    """The items of one of the arrays."""
+    """The places of the items of one array."""
 
     source: str
     key: str
@@ -48,7 +48,7 @@ class Export(Struct, frozen=True, kw_only=True):
     arrays: Mapping[str, Raw]
 
     def batches(self) -> Iterator[Batch]:
-        """Raises InputError for what is no array of objects."""
+        """Yield the objects of each array. Raises InputError for a value that is no array of objects."""
         for key, kind in _LISTS.items():
             listed = bytes(self.arrays.get(key, b"null"))
             if listed != b"null":
@@ -59,8 +59,8 @@ class Export(Struct, frozen=True, kw_only=True):
                 yield Batch(items=items, origin=_Origin(source=self.source, key=key))
 
     def dump(self) -> Dump:
-        """What it is, for a person."""
-        # system namespaces and classes are left out by the simulator
+        """Return the description of the export."""
+        # the simulator omits system namespaces and classes
         lacks = (lack("Namespace", "the namespaces default and kube-*"), *all_but(map(listed_kind, _LISTS.values())))
         has_config = bytes(self.arrays.get(_CONFIG, b"null")) != b"null"
         holds = ("a KubeSchedulerConfiguration",) if has_config else ()
@@ -68,22 +68,22 @@ class Export(Struct, frozen=True, kw_only=True):
 
 
 def may_be_export(head: bytes) -> bool:
-    """It begins with one of the arrays, as no Kubernetes object does."""
+    """Return whether the text begins with one of the arrays, as no Kubernetes object does."""
     return _HEAD.match(head) is not None
 
 
 def export(text: bytes, source: str) -> Export | None:
-    """The export that a text is; None if it is something else."""
+    """Return the export in a text; None if it is something else."""
     try:
         document = _DOCUMENT.decode(text if text.lstrip()[:1] == b"{" else _from_yaml(text, source))
     except (InputError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None  # reported by the reader of the format that it has
+        return None  # reported by the reader of the actual format
     is_one = {"pods", "nodes"} <= set(document) <= {*_LISTS, _CONFIG}
     return Export(source=source, arrays=document) if is_one else None
 
 
 def as_list(kind: str, items: bytes) -> bytes:
-    """A JSON array as the list that it is; `kind` is "apiVersion kind"."""
+    """Return a JSON array as a list object; `kind` is "apiVersion kind"."""
     version, _, name = kind.partition(" ")
     return b'{"apiVersion": "%s", "kind": "%s", "items": %s}' % (version.encode(), name.encode(), items)
 

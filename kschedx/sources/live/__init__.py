@@ -1,4 +1,5 @@
-"""A live cluster, read as kubectl reads it. Nothing but GET is sent, unless a dry run is asked for.
+"""Reads a live cluster as kubectl does. All requests are GETs, unless a dry run is requested.
 
-`kubeconfig` says where, `credentials` logs in, `client` asks, `lists` takes one kind's pages, `reading` all kinds.
+`kubeconfig` finds the cluster, `credentials` logs in, `client` sends requests, `lists` reads the pages of one kind, and
+`cluster` all kinds.
 """

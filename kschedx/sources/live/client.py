@@ -1,6 +1,6 @@
-"""Requests to one API server, as raw bytes within a time and a size.
+"""Requests to one API server, limited in time and size, with raw bytes as their result.
 
-They are GETs. The one exception is `ApiServer.dry_run`, for --dry-run=server alone, which stores nothing.
+They are GETs. The only exception is `ApiServer.dry_run`, for --dry-run=server, which stores nothing.
 """
 
 from __future__ import annotations
@@ -26,45 +26,45 @@ from kschedx.sources.live.kubeconfig import KubeconfigUser, Named
 T = TypeVar("T")
 
 MAX_PAGE = 64 << 20
-"""Bytes of a response; five hundred pods have ten million."""
+"""The maximum size of a response in bytes; five hundred pods have ten million."""
 GRACE = 2.0
-"""Seconds that a request may be late before it is abandoned."""
+"""Seconds by which a request may be late before it is abandoned."""
 FOREVER = 24 * 3600.0
-"""Seconds: what a request without a timeout waits."""
+"""The timeout in seconds of a request without one."""
 
 _JSON = "application/json"
 _READ = 1 << 20
 _SHOWN = 300
-"""Characters of a server's own words."""
+"""The number of characters of a server's message that are shown."""
 _TRIES = 10
-"""How often a server that says when to come back is asked."""
+"""The maximum number of attempts if a server asks for a retry."""
 
 
 class RefusedError(InputError):
-    """The server answered, with a status that is no 200."""
+    """The server responded with another status than 200."""
 
     status: int = 0
     retry_after: float | None = None
-    """Seconds after which it wants to be asked again."""
+    """Seconds after which the server asks for a retry."""
 
 
 class TooLargeError(InputError):
-    """A response of more than MAX_PAGE."""
+    """A response is larger than MAX_PAGE."""
 
 
 class _DroppedError(InputError):
-    """The connection ended before the response did."""
+    """The connection ended before the response was complete."""
 
 
 class _Status(msgspec.Struct):
-    """What an API server says in a body that is an error."""
+    """The body of an API server's error."""
 
     message: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impersonation:
-    """--as and --as-group, or what the kubeconfig's user says."""
+    """--as and --as-group, or the impersonation of the kubeconfig's user."""
 
     user: str = ""
     groups: Sequence[str] = ()
@@ -73,7 +73,7 @@ class Impersonation:
 
     @classmethod
     def of(cls, user: Named[KubeconfigUser]) -> Impersonation:
-        """What a kubeconfig's user says about it."""
+        """Return the impersonation of a kubeconfig's user."""
         entry = user.entry
         return cls(user=entry.as_user, groups=entry.as_groups, uid=entry.as_uid, extra=entry.as_user_extra)
 
@@ -91,7 +91,7 @@ class Impersonation:
 
 
 class ApiServer:
-    """One server and one identity; may be used by several threads."""
+    """One server and one identity, for use by several threads."""
 
     def __init__(
         self,
@@ -101,32 +101,34 @@ class ApiServer:
         place: Place,
         impersonation: Impersonation | None = None,
     ) -> None:
-        """`place` is where the login was configured; an error about it names that. `timeout` is in seconds, for each
-        request with everything that belongs to it; 0 is none."""
+        """`place` is where the login is configured; errors about the login name it. `timeout` is in seconds, for each
+        request including its retries; 0 is none."""
         self.url = str(access.url)
-        """As it is shown."""
+        """The URL as it is shown."""
         self.timeout = timeout or FOREVER
         self.stopped = threading.Event()
-        """Set to let every request that is under way give up."""
+        """If set, all running requests stop."""
         self._access = access
         self._place = place
         self._impersonation = impersonation or Impersonation()
         urllib3.disable_warnings(exceptions.InsecureRequestWarning)
 
     def get(self, path: str, query: Mapping[str, str] | None = None, *, accept: str = _JSON) -> bytes:
-        """The body of a 200. Raises `RefusedError` for other answers and `InputError` where there is none in time.
+        """Return the body of a 200. Raises `RefusedError` for other responses and `InputError` if there is none in
+        time.
 
-        A server that says when to come back is asked again then, and a connection that broke is tried once more; all of
-        it within the timeout.
+        If the server asks for a retry, the request is sent again after the stated time; if the connection breaks, it is
+        sent once more. The timeout includes all attempts.
         """
         return self._asked(path, query or {}, accept=accept)
 
     def dry_run(self, path: str, manifest: bytes) -> bytes:
-        """What the server would store of an object that is created; it does not (`dryRun=All`). Raises as `get`."""
+        """Return what the server would store for a created object; it stores nothing (`dryRun=All`). Raises the errors
+        of `get`."""
         return self._asked(path, {"dryRun": "All"}, manifest)
 
     def _asked(self, path: str, query: Mapping[str, str], sent: bytes | None = None, *, accept: str = _JSON) -> bytes:
-        """A GET, or a POST of what is `sent`."""
+        """Send a GET, or a POST if `sent` is given."""
         url = f"{self._access.url.without_credentials}{path}" + (f"?{urlencode(query)}" if query else "")
         deadline = time.monotonic() + self.timeout
         dropped = False
@@ -196,7 +198,7 @@ class ApiServer:
         return b"".join(parts)
 
     def late(self, place: Place) -> InputError:
-        """The error of a request that took too long."""
+        """Return the error of a request that took too long."""
         return InputError(
             f"no complete answer within {self.timeout:g} s", place=place, hint="--request-timeout allows more"
         )
@@ -225,7 +227,8 @@ class ApiServer:
                 raise InputError(f"cannot be reached: {_inner(error)}", place=place) from None
 
     def _refused(self, response: urllib3.BaseHTTPResponse, body: bytes, place: Place, secret: str) -> RefusedError:
-        """The server's own words, cut short and without the secret that it may say back, and what its status means."""
+        """Return the error of a response: the meaning of its status, and the server's message, shortened and without
+        the secret that it may repeat."""
 
         def shown(text: str) -> str:
             return " ".join((text.replace(secret, "…") if secret else text).split())
@@ -235,7 +238,7 @@ class ApiServer:
         try:
             said = msgspec.json.decode(body, type=_Status).message
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            # a proxy answers in plain text, or in HTML, which is not shown
+            # a proxy responds in plain text, or in HTML, which is not shown
             said = "" if b"<" in body else body[: 4 * _SHOWN].decode(errors="replace")
         said = shown(said)
         text = f"{reason}: {said[:_SHOWN]}{'…' if len(said) > _SHOWN else ''}" if said else reason
@@ -258,13 +261,13 @@ _WRAPPING = re.compile(r"^HTTPS?Connection(?:Pool)?\(.*?\): |\[Errno -?\d+\] ")
 
 
 def _inner(error: Exception) -> str:
-    """The cause's own words, on one line, without those of urllib3's objects."""
+    """Return the message of the cause on one line, without urllib3's objects."""
     text = str(error.args[1] if isinstance(error, exceptions.ProtocolError) and len(error.args) > 1 else error)
     return " ".join(_WRAPPING.sub("", text).split())[:_SHOWN]
 
 
 def within(seconds: float, work: Callable[[], T], late: Callable[[], InputError]) -> T:
-    """What `work` returns, or the error `late` where it takes longer: it is left behind in its thread then."""
+    """Return the result of `work`, or raise the error `late` if it takes longer; its thread then keeps running."""
     outcome: list[T | BaseException] = []
 
     def run() -> None:

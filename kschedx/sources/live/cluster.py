@@ -1,4 +1,4 @@
-"""Every kind of a live cluster that scheduling reads, as far as its API server serves it."""
+"""All kinds of a live cluster that scheduling reads, as far as its API server serves them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from kschedx.kube.kinds import KINDS, ResourceKind
 from kschedx.sources.live.client import GRACE, ApiServer, RefusedError, within
 from kschedx.sources.live.lists import ListPage, Restarted, pages
 
-# Which kinds an API server serves, and in which versions: one request, so that no list is asked for in vain.
-#
-# Servers of 1.26 and later answer with every resource of every group (APIGroupDiscoveryList), older ones with the
+# The kinds and versions that an API server serves. One request finds them, so that no list is requested in vain.
+# Servers of 1.26 and later respond with every resource of every group (APIGroupDiscoveryList), older ones with the
 # groups and their versions (APIGroupList). Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/discovery/aggregated.
 
 PATH = "/apis"
@@ -61,13 +60,13 @@ _DECODER = msgspec.json.Decoder(_Groups)
 
 
 class Discovery(Struct, frozen=True, kw_only=True):
-    """What a server says that it serves."""
+    """The discovery document of a server."""
 
     groups: Mapping[str, Mapping[str, frozenset[str] | None]] | None = None
-    """Group, version and plurals; None for plurals that are unknown, or for a server without discovery."""
+    """Plurals by group and version; None for unknown plurals, or for a server without discovery."""
 
     def versions(self, kind: ResourceKind) -> tuple[str, ...]:
-        """In which a kind may be asked for, the first at the front; empty where it is not served."""
+        """Return the versions in which a kind can be requested, the preferred one first; empty if it is not served."""
         if self.groups is None or not kind.group:
             return kind.versions
         served = self.groups.get(kind.group, {})
@@ -79,7 +78,7 @@ class Discovery(Struct, frozen=True, kw_only=True):
 
 
 def discover(server: ApiServer) -> Discovery:
-    """Ask the server. Raises `InputError` where it does not answer."""
+    """Request the discovery document. Raises `InputError` if the server does not respond."""
     place = Place(source=server.url, object=PATH)
     try:
         body = within(server.timeout + GRACE, lambda: server.get(PATH, accept=_ACCEPT), lambda: server.late(place))
@@ -101,25 +100,25 @@ def discover(server: ApiServer) -> Discovery:
 
 
 def _plurals(version: _Version) -> frozenset[str] | None:
-    """None where the server does not say, or where what it remembers of another server is old."""
+    """Return None if the server does not list resources, or if its list from an aggregated server is stale."""
     if version.resources is None or version.freshness == "Stale":
         return None
     return frozenset(one.resource for one in version.resources)
 
 
-# Every kind of a live cluster that scheduling reads, several at a time.
+# Reads all kinds of a live cluster that scheduling reads, several at a time.
 
 THREADS = 4
-"""Lists that are taken at the same time."""
+"""The number of lists that are read at the same time."""
 WAITING = 4
-"""Pages that may wait to be decoded."""
+"""The maximum number of pages that are queued for decoding."""
 TICK = 0.2
-"""Seconds between two looks at the clock."""
+"""Seconds between two checks of the time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unread:
-    """A kind whose objects cannot be had: forbidden (403), or not served (404)."""
+    """A kind that cannot be read: it is forbidden (403), or not served (404)."""
 
     kind: str
     forbidden: bool
@@ -127,7 +126,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """Nothing came for a while."""
+    """Nothing was received for a while."""
 
 
 Event: TypeAlias = ListPage | Restarted | Unread | Tick
@@ -136,7 +135,7 @@ Event: TypeAlias = ListPage | Restarted | Unread | Tick
 _ADDRESS = "the address of a cluster's API server is needed"
 _VERSION = re.compile(r"v?[0-9]+\.[0-9]+")
 _IMPERSONATION = "cannot impersonate"
-"""In the error of a server that refuses impersonation; it then refuses every request."""
+"""Part of a server's error if it refuses impersonation; it then refuses every request."""
 
 
 class _ServerVersion(msgspec.Struct, rename="camel"):
@@ -144,9 +143,10 @@ class _ServerVersion(msgspec.Struct, rename="camel"):
 
 
 def server_version(server: ApiServer) -> str:
-    """`v1.36.2`; empty where the server keeps it to itself, or says what is no version.
+    """Return `v1.36.2`; empty if the server does not disclose its version, or returns an invalid one.
 
-    The first thing to ask: it shows whether the server is there and knows who asks. Raises `InputError` where not.
+    This is the first request, since it shows whether the server is reachable and accepts the identity. Raises
+    `InputError` if not.
     """
     place = Place(source=server.url, object="/version")
     try:
@@ -167,10 +167,11 @@ AT_ALL_TIMES = tuple(kind for kind in KINDS.values() if not kind.is_on_demand)
 
 
 def read(server: ApiServer, kinds: Sequence[ResourceKind] = AT_ALL_TIMES, *, namespace: str = "") -> Iterator[Event]:
-    """Pages of all kinds, in the order of each list, as they come. Raises `InputError`; then nothing more is asked.
+    """Yield pages of all kinds as they arrive; pages of one list are in order. Raises `InputError`, and then sends no
+    more requests.
 
-    Of a kind that is namespaced, only the objects of `namespace`, if one is given. What the server does not serve is
-    not asked for.
+    If `namespace` is given, only its objects of namespaced kinds are read. Kinds that the server does not serve are not
+    requested.
     """
     found = discover(server)
     served = {kind.key: found.versions(kind) for kind in kinds}
@@ -186,7 +187,7 @@ def read(server: ApiServer, kinds: Sequence[ResourceKind] = AT_ALL_TIMES, *, nam
 
 
 class _Reading:
-    """Threads that take lists, and a queue from them to the one that decodes."""
+    """Threads that read lists, and a queue from them to the decoding thread."""
 
     def __init__(self, server: ApiServer, kinds: Sequence[ResourceKind], namespace: str) -> None:
         self._server = server
@@ -195,7 +196,7 @@ class _Reading:
         self._left = len(kinds)
         self._events: queue.Queue[Event | _End | Exception] = queue.Queue(WAITING)
         self._asked: dict[int, tuple[ResourceKind, float]] = {}
-        """Thread to what it is asking for, and since when."""
+        """The kind that a thread requests, and the start time, by thread."""
 
     def events(self) -> Iterator[Event]:
         for _ in range(min(THREADS, self._left)):
@@ -215,7 +216,7 @@ class _Reading:
                 yield event
 
     def _check_clock(self) -> None:
-        """A thread can hang where no timeout reaches it, as in looking up a name."""
+        """Check all requests for lateness: no timeout covers some steps, such as a DNS lookup."""
         now = time.monotonic()
         for kind, since in list(self._asked.values()):
             if now - since > self._server.timeout + GRACE:
@@ -264,4 +265,4 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _End:
-    """A list has been taken."""
+    """A list was read to its end."""

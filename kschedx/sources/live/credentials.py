@@ -1,4 +1,4 @@
-"""From a kubeconfig's cluster and user to connections: proxies, certificates, tokens, and login plugins."""
+"""Connections for a kubeconfig's cluster and user: proxies, certificates, tokens, and login plugins."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from kschedx.sources.live.kubeconfig import ContextChoice, KubeconfigCluster, Ku
 if TYPE_CHECKING:
     import urllib3
 
-# Which proxy a server is reached through, and how.
-#
-# Upstream: golang.org/x/net/http/httpproxy for the environment; clientcmd for `proxy-url`.
+# Which proxy leads to a server, and how. Upstream: golang.org/x/net/http/httpproxy for the environment; clientcmd for
+# `proxy-url`.
 
 _SCHEMES = ("http", "https", "socks5")
 _NOT_IN_URL = re.compile(r"[\x00-\x20\x7f<>\"\\^`{|}]")
 
 
 def proxy_of_environment(url: str, environment: Mapping[str, str]) -> str:
-    """As Go reads HTTPS_PROXY, HTTP_PROXY and NO_PROXY; empty where there is none for this server."""
+    """Return the proxy of HTTPS_PROXY, HTTP_PROXY, and NO_PROXY as Go reads them; empty if there is none for this
+    server."""
     target = parts(url)
     if target is None:
         return ""
@@ -82,18 +82,18 @@ def _excepts(one: str, host: str, port: str, address: ipaddress.IPv4Address | ip
 
 
 def parts(url: str) -> SplitResult | None:
-    """None for what is no URL of a host."""
+    """Return the parts of a URL; None if it is no URL of a host."""
     if _NOT_IN_URL.search(url):
         return None
     try:
         at = urlsplit(url)
         return at if at.hostname and (at.port is None or at.port) else None
-    except ValueError:  # brackets that are no address, a port that is no number
+    except ValueError:  # invalid addresses in brackets, invalid ports
         return None
 
 
 def pool_through(proxy: str, place: Place, settings: Mapping[str, Any]) -> urllib3.PoolManager:
-    """Connections through a proxy; its user and password go only to it. Raises `InputError`."""
+    """Return connections through a proxy; only the proxy receives its user and password. Raises `InputError`."""
     import urllib3
 
     shown = Url(proxy)
@@ -111,25 +111,22 @@ def pool_through(proxy: str, place: Place, settings: Mapping[str, Any]) -> urlli
         except urllib3.exceptions.LocationParseError:
             raise no_proxy from None
     try:
-        with warnings.catch_warnings(action="ignore"):  # of what is missing, which the error says
+        with warnings.catch_warnings(action="ignore"):  # about a missing package, which the error names
             from urllib3.contrib.socks import SOCKSProxyManager
     except ImportError:
         message = f"the proxy {shown} needs the package PySocks (in a clone: pip install '.[socks]')"
         raise InputError(message, place=place) from None
-    # the proxy looks up names, as it does for Go
+    # the proxy resolves names, as it does for Go
     return SOCKSProxyManager(
         url.replace("socks5://", "socks5h://", 1), username=user or None, password=password or None, **settings
     )
 
 
-# From a kubeconfig's cluster and user to connections: certificates, tokens and login plugins.
-#
-# A secret is sent to the server that it is for, over an encrypted connection, and no error shows it.
-#
-# Upstream: k8s.io/client-go/tools/clientcmd and rest.
+# Connections for a kubeconfig's cluster and user: certificates, tokens, and login plugins. A secret is sent only to its
+# server, over an encrypted connection, and no error shows it. Upstream: k8s.io/client-go/tools/clientcmd and rest.
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where a pod finds its own credentials."""
+"""The folder of a pod's own credentials."""
 LOGIN_TIMEOUT = 60.0
 """Seconds that a login plugin or an identity provider may take."""
 _TOKEN_LASTS = 60.0
@@ -141,14 +138,14 @@ class Access(Struct, frozen=True, kw_only=True):
     """One server and one identity."""
 
     url: Url
-    """Without a user and a password."""
+    """The URL without user and password."""
     pool: urllib3.PoolManager
     authorization: Callable[[], str]
-    """The header's value; empty without a login. Raises `InputError`."""
+    """Returns the header's value; empty without a login. Raises `InputError`."""
 
 
 def in_cluster(environment: Mapping[str, str]) -> Access:
-    """A pod's own service account. Raises `InputError` outside of a pod."""
+    """Return the access of a pod's own service account. Raises `InputError` outside of a pod."""
     host, port = environment.get("KUBERNETES_SERVICE_HOST", ""), environment.get("KUBERNETES_SERVICE_PORT", "")
     token, authority = SERVICE_ACCOUNT / "token", SERVICE_ACCOUNT / "ca.crt"
     if not (host and port and token.is_file() and authority.is_file()):
@@ -165,7 +162,7 @@ def in_cluster(environment: Mapping[str, str]) -> Access:
 
 
 def own_namespace() -> str:
-    """That of the pod which this process runs in."""
+    """Return the namespace of the pod in which this process runs."""
     try:
         return (SERVICE_ACCOUNT / "namespace").read_text(encoding="utf-8").strip() or "default"
     except (OSError, UnicodeDecodeError):
@@ -173,7 +170,7 @@ def own_namespace() -> str:
 
 
 def access(choice: ContextChoice, environment: Mapping[str, str], *, insecure: bool = False) -> Access:
-    """Logs in. Raises `InputError` naming the file and the entry."""
+    """Log in. Raises `InputError` with the file and the entry."""
     place = choice.cluster.place("cluster")
     cluster = choice.cluster.entry
     if insecure:
@@ -189,7 +186,7 @@ def access(choice: ContextChoice, environment: Mapping[str, str], *, insecure: b
         else Place(source="the environment's proxy")
     )
     if url.startswith("http://"):
-        # as kubectl: no secret goes over an unencrypted connection
+        # like kubectl, send no secret over an unencrypted connection
         return Access(url=Url(url), pool=_pool(proxy, at, {}), authorization=str)
     context = _trust(cluster, place)
     authorization: Callable[[], str] = str
@@ -212,7 +209,7 @@ def _pool(proxy: str, place: Place, settings: Mapping[str, Any]) -> urllib3.Pool
     return urllib3.PoolManager(**all_settings)
 
 
-# --- whom to trust
+# --- trusted authorities
 
 
 def _trust(cluster: KubeconfigCluster, place: Place) -> ssl.SSLContext:
@@ -229,13 +226,13 @@ def _trust(cluster: KubeconfigCluster, place: Place) -> ssl.SSLContext:
     except (ssl.SSLError, OSError, ValueError):
         where = Place(source=place.source, object=place.object, field="certificate-authority")
         raise InputError("holds no certificate that can be used", place=where) from None
-    # authorities of old clusters lack extensions that only Python insists on
+    # authorities of old clusters lack extensions that only Python requires
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
 
 
 def _content(data: str, path: str, field: str, place: Place) -> bytes | None:
-    """What data or else a file holds; None where there is neither."""
+    """Return the content of the data or else of the file; None if there is neither."""
     if data:
         try:
             return base64.b64decode("".join(data.split()), validate=True)
@@ -256,11 +253,11 @@ def _file(path: str, where: Place) -> bytes:
         raise InputError(f'"{path}" cannot be read: {(error.strerror or "").lower()}', place=where) from None
 
 
-# --- who asks
+# --- identity
 
 
 def _log_in(user: Named[KubeconfigUser], cluster: KubeconfigCluster, context: ssl.SSLContext) -> Callable[[], str]:
-    """The certificate goes into `context`; what the header says is returned."""
+    """Load the certificate into `context`, and return the function for the header's value."""
     entry, place = user.entry, user.place("user")
     certificate = _content(entry.client_certificate_data, entry.client_certificate, "client-certificate", place)
     key = _content(entry.client_key_data, entry.client_key, "client-key", place)
@@ -309,7 +306,7 @@ def _basic(credentials: str) -> Callable[[], str]:
 
 
 def _of_file(path: str, place: Place) -> Callable[[], str]:
-    """The token of a file, without the blanks around it."""
+    """Return a function for the token in a file, stripped of white space."""
     known: list[tuple[float, str]] = []
 
     def authorization() -> str:
@@ -337,12 +334,13 @@ def _of_provider(name: str, config: Mapping[str, str], place: Place) -> Callable
 
 
 def load_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes, place: Place) -> None:
-    """OpenSSL reads them from a file alone: one that only this user can read, for as long as that takes."""
+    """Load certificate and key. OpenSSL reads them only from a file, so a temporary file is created that only this user
+    can read."""
     handle, path = tempfile.mkstemp(prefix="kschedx-")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(certificate.rstrip() + b"\n" + key)
-        # without a password OpenSSL would ask for one on the terminal
+        # without a password, OpenSSL would ask for one on the terminal
         context.load_cert_chain(path, password="")
     except (ssl.SSLError, OSError, ValueError):
         raise InputError("its certificates cannot be used: certificate and key do not fit", place=place) from None

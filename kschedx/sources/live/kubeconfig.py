@@ -1,6 +1,6 @@
-"""Which cluster kubectl would talk to, and as whom (k8s.io/client-go/tools/clientcmd).
+"""The cluster and user that kubectl would choose (k8s.io/client-go/tools/clientcmd).
 
-`load` merges the files that count; `Kubeconfig.choose` picks a context of theirs.
+`load` merges the files; `Kubeconfig.choose` selects one of their contexts.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from kschedx.errors import InputError, Place, nearest
 from kschedx.kube.decoding import decode
 
 LARGEST = 10 << 20
-"""Bytes of a kubeconfig; what is larger is none."""
+"""The maximum size of a kubeconfig in bytes."""
 
 
-# --- what an entry may say, with Kubernetes' types (k8s.io/client-go/tools/clientcmd/api/v1)
+# --- entries with Kubernetes' types (k8s.io/client-go/tools/clientcmd/api/v1)
 
 
 class KubeconfigCluster(Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -82,7 +82,7 @@ KubeconfigEntry = TypeVar("KubeconfigEntry", KubeconfigCluster, KubeconfigUser, 
 
 
 class _Element(Struct, frozen=True, kw_only=True):
-    """Of a list: a name, and an entry of the kind that the list is of."""
+    """An element of a list: a name, and an entry of the list's type."""
 
     name: str = ""
     cluster: KubeconfigCluster = KubeconfigCluster()
@@ -98,11 +98,11 @@ class _Document(Struct, frozen=True, kw_only=True):
     contexts: tuple[msgspec.Raw, ...] = ()
 
 
-# --- the files, and what is chosen of them
+# --- the files, and the choice among their entries
 
 
 class Named(Struct, Generic[KubeconfigEntry], frozen=True, kw_only=True):
-    """One entry, and the file that set it."""
+    """An entry, and the file that defines it."""
 
     name: str
     entry: KubeconfigEntry
@@ -116,19 +116,19 @@ class ContextChoice(Struct, frozen=True, kw_only=True):
     """A cluster and a user. Without a user, requests are anonymous."""
 
     context: str
-    """Empty where --cluster and --user do without one."""
+    """Empty if --cluster and --user replace it."""
     namespace: str
     cluster: Named[KubeconfigCluster]
     user: Named[KubeconfigUser] | None
 
     @property
     def place(self) -> Place:
-        """Of the user, or of the cluster without a login."""
+        """The place of the user, or of the cluster without a login."""
         return self.cluster.place("cluster") if self.user is None else self.user.place("user")
 
 
 class Kubeconfig(Struct, frozen=True, kw_only=True):
-    """The files, merged."""
+    """The merged files."""
 
     sources: tuple[str, ...]
     current_context: str
@@ -138,7 +138,7 @@ class Kubeconfig(Struct, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        """Nothing is configured, so a pod's own service account may count."""
+        """Whether nothing is configured; then a pod's own service account may be used."""
         return not (self.clusters or self.users or self.contexts or self.current_context)
 
     @property
@@ -146,7 +146,7 @@ class Kubeconfig(Struct, frozen=True, kw_only=True):
         return Place(source=os.pathsep.join(self.sources))
 
     def choose(self, *, context: str = "", cluster: str = "", user: str = "") -> ContextChoice:
-        """What --context, --cluster and --user name, or the current context. Raises `InputError`."""
+        """Return the choice of --context, --cluster, and --user, or the current context. Raises `InputError`."""
         name = context or self.current_context
         entry = Context()
         place = self.place
@@ -179,10 +179,10 @@ def _find(entries: Mapping[str, Named[KubeconfigEntry]], what: str, name: str, p
 
 
 def load(explicit: str | None, environment: Mapping[str, str]) -> Kubeconfig:
-    """`explicit` alone, else the files of KUBECONFIG, else the one in the home folder; missing files are skipped.
+    """Load only `explicit`, else the files of KUBECONFIG, else the one in the home folder. Missing files are skipped.
 
-    The first file to set an entry, or the current context, wins. Raises `InputError` for an `explicit` file that is
-    missing, and for files that cannot be read or have a field of another type than Kubernetes has.
+    The first file that defines an entry or the current context takes precedence. Raises `InputError` for a missing
+    `explicit` file, for unreadable files, and for fields of another type than in Kubernetes.
     """
     if explicit:
         files = [Path(explicit)]
@@ -212,7 +212,7 @@ def load(explicit: str | None, environment: Mapping[str, str]) -> Kubeconfig:
 
 
 def _files(environment: Mapping[str, str]) -> Sequence[Path]:
-    """An empty KUBECONFIG is as good as none."""
+    """Return the files; an empty KUBECONFIG equals an unset one."""
     listed = environment.get("KUBECONFIG", "")
     if listed:
         return [Path(name) for name in dict.fromkeys(listed.split(os.pathsep)) if name]
@@ -261,12 +261,12 @@ def _elements(listed: Sequence[msgspec.Raw], what: str, path: Path) -> Iterator[
 
 
 def _beside(entry: KubeconfigEntry, path: Path, *names: str) -> KubeconfigEntry:
-    """Relative paths are beside the file."""
+    """Resolve relative paths against the folder of the file."""
     return replace(entry, **{name: str(_folder(path) / value) for name in names if (value := getattr(entry, name))})
 
 
 def _with_own_plugin(user: KubeconfigUser, path: Path) -> KubeconfigUser:
-    """A plugin's command is a path only where it has a slash."""
+    """Resolve the plugin's command, which is a path only if it contains a slash."""
     plugin = user.exec
     if plugin is None or os.sep not in plugin.command:
         return user

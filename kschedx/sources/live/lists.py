@@ -1,4 +1,4 @@
-"""One kind's list, page by page, as an API server hands it out."""
+"""One kind's list, page by page, as an API server returns it."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ from kschedx.sources.live.client import ApiServer, RefusedError, TooLargeError
 T = TypeVar("T")
 
 LIMIT = 500
-"""Objects of a page, as kubectl asks for them."""
+"""The number of objects per page, as in kubectl."""
 SMALL_LIMIT = 25
-"""Where a page of LIMIT is too large."""
+"""The number of objects per page if a page of LIMIT is too large."""
 PIECE = 400 << 10
-"""Bytes of some objects: a hundred pods."""
+"""The size of a piece in bytes: a hundred pods."""
 MAX_RESTARTS = 5
-"""How often a list that expired midway is taken again."""
+"""How often a list is read again if it expires midway."""
 MAX_PAGES = 10_000
-"""Of one list: a server that goes on beyond them will never end."""
+"""The maximum number of pages of one list: a server that returns more may never end."""
 MAX_SHORT = 100
-"""Pages in a row that hold next to nothing and promise more: a server fills a page before it begins another."""
+"""The maximum number of consecutive pages that are nearly empty but not the last: a server fills a page before it
+begins another."""
 SHORT = 2500
-"""Bytes of a page's objects, fewer than SMALL_LIMIT of them need."""
+"""A page with fewer bytes is nearly empty: SMALL_LIMIT objects need more."""
 MAX_SECONDS = 900.0
-"""For one list; ten times the time of a request where that is more."""
+"""The maximum time for one list, or ten times that of a request if that is longer."""
 
 _HEAD = re.compile(rb'[^\[\]]{0,4096}?"items"\s*:\s*(\[)')
 _BEGINNING = re.compile(rb'\[(\{"[A-Za-z]+":.)', re.DOTALL)
-"""Of the first item: `{"metadata":{`."""
+"""The beginning of the first item: `{"metadata":{`."""
 _TAIL = re.compile(rb"\]\s*\}\s*\Z")
 
 
@@ -49,7 +50,7 @@ class _ListMeta(Struct, rename={"next": "continue", "remaining": "remainingItemC
 
 
 class _Body(Struct, rename="camel"):
-    """A page's envelope."""
+    """The envelope of a page."""
 
     kind: str | None = ""
     api_version: str | None = ""
@@ -58,12 +59,12 @@ class _Body(Struct, rename="camel"):
 
 
 class PageOrigin(Struct, frozen=True, kw_only=True):
-    """Where the objects of a page come from."""
+    """The places of a page's objects."""
 
     server: str
     path: str
     number: int
-    """The page's, from 1."""
+    """The number of the page, from 1."""
     first: int = 0
     """The position of the first object in the page."""
 
@@ -78,19 +79,19 @@ class PageOrigin(Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True, kw_only=True)
 class ListPage:
-    """Some objects of one kind, none of which says so."""
+    """Some objects of one kind, which do not state their kind."""
 
     resource: ResourceKind
     api_version: str
     batch: Batch
     remaining: int | None
-    """How many objects the server has beyond this page, where it says so."""
+    """The number of objects after this page, if the server states it."""
     count: int = 0
-    """How many objects these are, once they were decoded."""
+    """The number of these objects, once they are decoded."""
 
     @property
     def kind(self) -> str:
-        """The kind's key."""
+        """The key of the kind."""
         return self.resource.key
 
     @property
@@ -100,11 +101,11 @@ class ListPage:
         return origin
 
     def pieces(self) -> Iterator[ListPage]:
-        """The same objects, some at a time; each piece has to be decoded before the next one is asked for.
+        """Yield the objects in pieces; each piece must be decoded before the next one is requested.
 
-        What is decoded then stays in a processor's cache until it is in the snapshot, which saves a sixth of the time.
-        A page is cut before what looks like the beginning of its first object. That may be deeper inside of one: then
-        the piece is no JSON array, and its decoder gets all the rest.
+        Decoded objects then stay in the processor's cache until they are in the snapshot, which saves a sixth of the
+        time. A page is cut before text that equals the beginning of its first object. If that is inside an object, the
+        piece is no JSON array, and its decoder receives all remaining objects.
         """
         items, start, done, is_whole = self.batch.items, 1, 0, True
         beginning = _BEGINNING.match(items)
@@ -129,14 +130,14 @@ class ListPage:
         return ListPage(resource=self.resource, api_version=self.api_version, batch=batch, remaining=self.remaining)
 
     def decode(self, decoder: msgspec.json.Decoder[T]) -> T:
-        """The items, as `Batch.decode` does it."""
+        """Decode the items as `Batch.decode` does."""
         found = self.batch.decode(decoder)
         if isinstance(found, list):
             self.count = len(found)
         return found
 
     def with_kinds(self) -> Batch:
-        """The same objects, each with its kind."""
+        """Return the same objects, each with its kind."""
         head = msgspec.json.encode({"kind": f"{self.resource.name}List", "apiVersion": self.api_version})
         items = self.batch.decode(_ANY)
         text = b"".join((head[:-1], b',"items":', items, b"}"))
@@ -150,7 +151,7 @@ class ListPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restarted:
-    """The list expired midway: what its pages held does not count any more, and it is taken again."""
+    """The list expired midway: the objects of its pages are dropped, and it is read again."""
 
     kind: str
 
@@ -160,10 +161,10 @@ _PAGE = msgspec.json.Decoder(_Body)
 
 
 def pages(server: ApiServer, resource: ResourceKind, namespace: str = "") -> Iterator[ListPage | Restarted]:
-    """The list of a kind, in the whole cluster or in a namespace.
+    """Yield the list of a kind, in the whole cluster or in a namespace.
 
-    Raises `RefusedError` where the server says no (404: in every version in which the kind may be served), and
-    `InputError` for what is no list, does not end, or expires again and again.
+    Raises `RefusedError` if the server refuses (404: for every version of the kind), and `InputError` for an invalid
+    list, and for one that does not end or expires repeatedly.
     """
     for restarts in range(MAX_RESTARTS + 1):
         try:
@@ -182,21 +183,21 @@ def pages(server: ApiServer, resource: ResourceKind, namespace: str = "") -> Ite
 
 
 def path_of(kind: ResourceKind, version: str, namespace: str = "", only: str = "") -> str:
-    """Of the list in the whole cluster, or in a namespace, where the kind is in namespaces; `only` is one of the kind's
-    own."""
+    """Return the path of a list in the whole cluster, or in a namespace for a namespaced kind. `only` is an entry of
+    the kind's `only`: `namespace/name`."""
     api = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"
     inside = only.partition("/")[0] or (namespace if kind.is_namespaced else "")
     return f"{api}/namespaces/{inside}/{kind.plural}" if inside else f"{api}/{kind.plural}"
 
 
 def query_of(kind: ResourceKind, namespace: str, only: str = "") -> dict[str, str]:
-    """What the list is asked for with: of all objects, only the one that is meant."""
+    """Return the query of the list's request: a field selector if only one object is meant."""
     name = only.partition("/")[2] or (namespace if kind.key == "Namespace" else "")
     return {"fieldSelector": f"metadata.name={name}"} if name else {}
 
 
 def _taken(server: ApiServer, resource: ResourceKind, namespace: str, only: str) -> Iterator[ListPage]:
-    """The list, from its beginning, at one resourceVersion."""
+    """Yield the pages of a list from its beginning, at one resourceVersion."""
     deadline = time.monotonic() + max(MAX_SECONDS, 10 * server.timeout)
     path, body = _first(server, resource, namespace, only)
     token, short = "", 0
@@ -214,7 +215,7 @@ def _taken(server: ApiServer, resource: ResourceKind, namespace: str, only: str)
 
 
 def _first(server: ApiServer, resource: ResourceKind, namespace: str, only: str) -> tuple[str, bytes]:
-    """The path under which the kind is served, and the first page."""
+    """Return the path under which the kind is served, and the first page."""
     for version in resource.versions:
         path = path_of(resource, version, namespace, only)
         try:
@@ -233,7 +234,7 @@ def _sized(server: ApiServer, path: str, query: dict[str, str]) -> bytes:
 
 
 def _page(body: bytes, resource: ResourceKind, origin: PageOrigin) -> tuple[ListPage, str]:
-    """The page, and what the next one is asked for with. Raises `InputError` for what is no list of the kind."""
+    """Return the page, and the token for the next one. Raises `InputError` for an invalid list of the kind."""
     place = Place(source=origin.server + origin.path)
     quick = _cut(body)
     envelope, items = quick if quick is not None else _whole(body, place)
@@ -255,8 +256,10 @@ def _page(body: bytes, resource: ResourceKind, origin: PageOrigin) -> tuple[List
 
 
 def _cut(body: bytes) -> tuple[_Body, memoryview] | None:
-    """The envelope and the items without parsing those; None where the envelope does not come first, as API servers
-    write it. If something follows the items, what is taken for them is no JSON, which its decoder notices."""
+    """Return the envelope and the unparsed items; None if the envelope does not come first, as API servers write it.
+
+    If something follows the items, they are no valid JSON, which their decoder notices.
+    """
     head, tail = _HEAD.match(body), _TAIL.search(body, max(len(body) - 100, 0))
     if head is None or tail is None or tail.start() < head.start(1):
         return None

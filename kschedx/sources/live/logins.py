@@ -1,8 +1,7 @@
-"""Login plugins: programs that a kubeconfig names, which print an ExecCredential.
+"""Login plugins: programs in a kubeconfig that print an ExecCredential.
 
-What a plugin writes to its standard error goes to ours, as with kubectl, and nowhere else.
-
-Upstream: client-go's plugin/pkg/client/auth/exec.
+A plugin's standard error goes to that of kschedx, as with kubectl, and nowhere else. Upstream: client-go's
+plugin/pkg/client/auth/exec.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ GROUP = "client.authentication.k8s.io"
 _VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
 _MODES = ("", "Never", "IfAvailable", "Always")
 LONGEST = 1 << 20
-"""Bytes of an ExecCredential; what prints more is none."""
+"""The maximum size of an ExecCredential in bytes."""
 
 
 class Credential(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -51,8 +50,11 @@ class _Answer(Struct, frozen=True, kw_only=True):
 
 
 def run(plugin: ExecPlugin, cluster: KubeconfigCluster, place: Place, *, timeout: float) -> Credential:
-    """What the plugin says in its status. One that takes longer than `timeout` seconds is ended with its children,
-    unless a person may be typing, who can end it with Ctrl-C. Raises `InputError`."""
+    """Return the status that the plugin prints. Raises `InputError`.
+
+    After `timeout` seconds, the plugin and its children are ended. There is no limit if it is interactive, since the
+    user can press Ctrl-C.
+    """
     name = f'the login plugin "{plugin.command}"'
     if plugin.api_version not in _VERSIONS:
         allowed = " and ".join(_VERSIONS)
@@ -71,7 +73,7 @@ def run(plugin: ExecPlugin, cluster: KubeconfigCluster, place: Place, *, timeout
         raise InputError(f"{name} needs a person, and standard input is not a terminal", place=place)
     is_interactive = has_person and plugin.interactive_mode != "Never"
     if is_interactive:
-        say(Phase.NOTHING)  # the terminal is the plugin's
+        say(Phase.NOTHING)  # the terminal belongs to the plugin
     environment = _environment(plugin, cluster, is_interactive=is_interactive, place=place)
     try:
         printed = _printed(plugin, environment, is_interactive=is_interactive, timeout=timeout)
@@ -108,7 +110,7 @@ def _environment(
 
 
 _UNTIL_WE_END = 'exec 3<&0; (read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & exec "$@" 3<&- </dev/null'
-"""A shell becomes the plugin and leaves a process that ends their group as soon as our end of its input is closed."""
+"""A shell that becomes the plugin. Another process ends the process group as soon as our end of its input is closed."""
 
 
 _UNTIL_WE_END_AT_A_TERMINAL = (
@@ -116,12 +118,12 @@ _UNTIL_WE_END_AT_A_TERMINAL = (
     "( (read -r _ </dev/fd/{end}; end $$; sleep 1; kill -KILL $$) >/dev/null 2>&1 & ); "
     'exec "$@"'
 )
-"""The same where the group is ours as well: only the plugin and its children are ended."""
+"""A shell for a plugin in our own process group: only the plugin and its children are ended."""
 
 
 def _printed(plugin: ExecPlugin, environment: Mapping[str, str], *, is_interactive: bool, timeout: float) -> bytes:
-    # a group of its own, so that it can be ended with its children; but not where it reads from the terminal, which is
-    # the foreground group's alone
+    # a group of its own allows ending the plugin with its children, but only the foreground group can read from the
+    # terminal
     its_end, our_end = os.pipe()
     script = _UNTIL_WE_END_AT_A_TERMINAL.format(end=its_end) if is_interactive else _UNTIL_WE_END
     try:
@@ -166,7 +168,7 @@ def _ended_at_last(process: subprocess.Popen[bytes], our_end: int, *, has_group:
 
 
 def _descendants(process: int) -> list[int]:
-    """Of a process, where the system lists them; one that has given its parent up is none."""
+    """Return the descendants of a process, if the system lists them. Orphaned processes are missing."""
     parents: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -179,7 +181,7 @@ def _descendants(process: int) -> list[int]:
 
 
 def _read_within(process: subprocess.Popen[bytes], timeout: float | None) -> bytes:
-    """Until it closes its output; a child that keeps it open is waited for no longer than the plugin is."""
+    """Read until the output is closed. A child may keep it open, but no longer than the plugin's timeout."""
     assert process.stdout is not None
     stream = process.stdout
     parts: list[bytes] = []
@@ -206,7 +208,7 @@ def _decoded(printed: bytes, plugin: ExecPlugin, name: str, place: Place) -> Cre
     try:
         answer = msgspec.json.decode(printed[:LONGEST], type=_Answer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
-        # its output is never shown: it may be a secret
+        # the output is never shown: it may be a secret
         raise InputError(f"{name} prints no ExecCredential", place=place) from None
     if answer.kind != "ExecCredential" or answer.api_version != plugin.api_version:
         raise InputError(f'{name} prints no ExecCredential of "{plugin.api_version}"', place=place)
@@ -221,16 +223,13 @@ def _decoded(printed: bytes, plugin: ExecPlugin, name: str, place: Place) -> Cre
     return status
 
 
-# The login of `auth-provider: oidc`: an ID token, renewed at the identity provider once it has expired.
-#
-# The new tokens are used and not written back: kschedx changes no kubeconfig.
-#
-# Upstream: client-go's plugin/pkg/client/auth/oidc.
+# The login of `auth-provider: oidc`: an ID token, which the identity provider renews after it expires. New tokens are
+# not written back, since kschedx changes no kubeconfig. Upstream: client-go's plugin/pkg/client/auth/oidc.
 
 _EARLY = 10.0
-"""Seconds before its end from which a token is no longer used."""
+"""Seconds before its expiry from which a token is no longer used."""
 _LONGEST = 1 << 20
-"""Bytes of an answer."""
+"""The maximum size of a response in bytes."""
 
 
 class _Claims(Struct, frozen=True):
@@ -246,7 +245,7 @@ class _Tokens(Struct, frozen=True):
 
 
 def id_token(config: Mapping[str, str], place: Place, *, timeout: float) -> str:
-    """The token that the API server takes. Raises `InputError`."""
+    """Return the token for the API server. Raises `InputError`."""
     token = config.get("id-token", "")
     if token and _is_fresh(token):
         return token
