@@ -1,8 +1,8 @@
-"""What Karpenter's objects say about taking a node away: whether it may be disrupted, and whether consolidation would
-look at it. Whether a cheaper node could take its place depends on prices, which no cluster holds.
+"""Whether a node may be disrupted, and whether consolidation considers it, according to Karpenter's objects.
 
-Upstream: ValidateNodeDisruptable and ValidatePodsDisruptable in controllers/state/statenode.go, controllers/disruption
-(types.go, consolidation.go, emptiness.go), utils/pdb. That a node is nominated for a pod is in no object.
+Whether a cheaper node could replace it depends on prices, which no cluster has. Upstream: ValidateNodeDisruptable and
+ValidatePodsDisruptable in controllers/state/statenode.go, controllers/disruption (types.go, consolidation.go,
+emptiness.go), utils/pdb. No object shows Karpenter's nominations of nodes.
 """
 
 from __future__ import annotations
@@ -107,10 +107,10 @@ class NodeDisruption(Struct, frozen=True, kw_only=True):
     obstacles: tuple[Obstacle, ...]
     """Karpenter reports the first one."""
     is_consolidatable: bool
-    """Nothing has come or gone there for as long as the pool's consolidateAfter says."""
+    """Whether the node's pods have not changed for the pool's consolidateAfter."""
     is_drifted: bool
     is_empty: bool
-    """No pod would have to go elsewhere; from Karpenter 1.14 on, none whose eviction costs anything."""
+    """Whether no pod has to move; from Karpenter 1.14 on, whether no pod has an eviction cost."""
     balance: Balance | None = None
     """For a pool with the consolidation policy Balanced."""
     blocking: tuple[int, ...] = ()
@@ -127,7 +127,8 @@ class NodeDisruption(Struct, frozen=True, kw_only=True):
 
 
 def disruptions(snapshot: Snapshot, names: Iterable[str], now: int | None = None) -> list[NodeDisruption]:
-    """Of those nodes that are Karpenter's. `now` is in nanoseconds, by default when the cluster was read."""
+    """Return the result for each of Karpenter's nodes. `now` is in nanoseconds; the default is the time of the
+    snapshot."""
     if not snapshot.of(NodeClaim):
         return []
     pools = _Pools(snapshot, asked_at(snapshot) if now is None else now)
@@ -149,16 +150,16 @@ class _Pools:
         cluster = ClusterState.of(snapshot)
         self._states = {one.row: one for one in (*cluster.staying, *cluster.leaving) if one.row >= 0}
         self._costs: dict[str, tuple[float, int, bool]] = {}
-        """Of each pool: what it costs to disrupt it, its nodes, and whether they cost the same."""
+        """Pool to its disruption cost, its number of nodes, and whether these cost the same."""
         self._budgets: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = {}
-        """By namespace."""
+        """Budgets by namespace."""
         for one in snapshot.disruption_budgets:
-            with suppress(InputError):  # a selector that cannot be read is about no pod
+            with suppress(InputError):  # an invalid selector matches no pod
                 its = one, compile_selector(one.spec.selector)
                 self._budgets.setdefault(one.metadata.namespace, []).append(its)
 
     def disruption(self, name: str) -> NodeDisruption:
-        """Of a node of the snapshot."""
+        """Evaluate a node of the snapshot."""
         snapshot, behaviour = self._snapshot, self._behaviour
         row = snapshot.cluster.index[name]
         state = self._states.get(row) or StateNode(node=snapshot.cluster.nodes[row], row=ClusterRow(row))
@@ -190,7 +191,7 @@ class _Pools:
         return Balance(disruption=own / cost, savings=1 / count if is_same else None)
 
     def _obstacles(self, state: StateNode, pool: NodePool | None, pods: list[Pod]) -> Iterator[Obstacle]:
-        """In the order in which Karpenter looks."""
+        """Yield obstacles in Karpenter's order."""
         for text in (*_of_node(state), *self._of_pods(pods)):
             yield Obstacle(reason=BLOCKED, text=text[:1].upper() + text[1:])
         if pool is None:
@@ -207,7 +208,7 @@ class _Pools:
             yield Obstacle(reason=UNCONSOLIDATABLE, text=self._behaviour.not_empty.format(pool=pool.name))
 
     def _of_pods(self, pods: list[Pod]) -> Iterator[str]:
-        """The first pod that says no, then the first budget."""
+        """Yield the first pod that prevents disruption, then the first budget."""
         guarded = next((pod for pod in pods if _is_guarded(pod, self._now)), None)
         if guarded is not None:
             yield f'pod has "{DO_NOT_DISRUPT}" annotation (Pod={guarded.key})'

@@ -56,7 +56,7 @@ class PoolTemplate(Struct, frozen=True, kw_only=True):
     behaviour: KarpenterBehaviour
 
     def overhead(self, name: str) -> DaemonOverhead:
-        """Of an instance type."""
+        """Return the requests of DaemonSets for an instance type."""
         return next((one for one in self.overheads if one.is_for(name)), DaemonOverhead())
 
     @property
@@ -73,8 +73,8 @@ class PoolTemplate(Struct, frozen=True, kw_only=True):
 
 
 def pool_requirements(pool: NodePool, behaviour: KarpenterBehaviour | None = None) -> Requirements:
-    """Of its template, with the labels of every node that comes of it; without `behaviour` only those that every
-    version knows."""
+    """Return the requirements of a pool's template, with the labels of all its nodes; without `behaviour`, only labels
+    that every version supports."""
     template = pool.spec.template
     labels = template.metadata.labels | {
         NODE_POOL: pool.name,
@@ -97,7 +97,7 @@ def allowed_labels(pool: NodePool) -> frozenset[str]:
 
 
 class HostNames:
-    """What new nodes are called until they have a name."""
+    """The placeholder host names of new nodes."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
@@ -107,14 +107,14 @@ class HostNames:
 
 
 class Accepted(Struct, frozen=True, kw_only=True):
-    """A new node after it takes a pod."""
+    """A new node after it accepts a pod."""
 
     requirements: Requirements
     types: tuple[InstanceType, ...]
 
 
 class NewNodeClaim:
-    """A node of a pool that a round would add, with the pods that it is for."""
+    """A new node of a pool, with its pods."""
 
     def __init__(self, template: PoolTemplate, types: Sequence[InstanceType], host_name: str) -> None:
         self.template = template
@@ -130,7 +130,7 @@ class NewNodeClaim:
 
     @property
     def cheapest_first(self) -> tuple[InstanceType, ...]:
-        """The types that it can be of; where prices are not known, the smaller one comes first (OrderByPrice)."""
+        """The possible types, cheapest first; if prices are unknown, smaller ones first (OrderByPrice)."""
         allowed = self.template.allowed
         offered = {one.name for one in self.types if one.is_offered(self.requirements, allowed)}
         return tuple(
@@ -212,7 +212,7 @@ class NewNodeClaim:
         return Accepted(requirements=own.with_min_values(left.relaxed), types=left.types)
 
     def _overheads_without_conflict(self, pod: Pod) -> tuple[DaemonOverhead, ...]:
-        """Of the types on which no host port of the pod is taken."""
+        """Return the overheads of the types on which the pod's host ports are free."""
         if not ports_of(pod):
             return self.template.overheads
         pairs = zip(self._ports, self.template.overheads, strict=True)
@@ -231,7 +231,7 @@ class NewNodeClaim:
             data.devices.commit(accepted.types)
 
     def use_reservations(self) -> None:
-        """A node that may use reserved capacity uses nothing else (FinalizeScheduling)."""
+        """Restrict a node that may use reserved capacity to it (FinalizeScheduling)."""
         allowed = self.template.allowed
         ids = {name for one in self.types for name in one.reservations(self.requirements, allowed)}
         if ids:
@@ -241,8 +241,8 @@ class NewNodeClaim:
             )
 
     def keep_cheapest(self, most: int) -> Mapping[str, int]:
-        """Leaves the types that the cloud is asked for. Returns the keys of `minValues` of which these have too few
-        values, with how many."""
+        """Keep only the types that are requested from the cloud. Return the keys of `minValues` with too few values,
+        and their number."""
         cut = cheapest(self.types, self.requirements, self.template.allowed, most)
         self.types = cut.types
         return cut.too_few

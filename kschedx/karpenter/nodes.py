@@ -1,4 +1,4 @@
-"""The nodes that there are and those under way, as Karpenter sees them: taints, host ports, and free resources."""
+"""Existing and launching nodes as Karpenter sees them: taints, host ports, and free resources."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kschedx.kube.types import Labels, Node, OwnerReference, Pod, Taint, Tolerat
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
-# Which taints a pod does not tolerate. Upstream: pkg/scheduling/taints.go: every taint counts, whatever its effect.
+# The taints that a pod does not tolerate. Upstream: pkg/scheduling/taints.go: every taint counts, whatever its effect.
 
 EPHEMERAL = frozenset(
     {
@@ -28,12 +28,12 @@ EPHEMERAL = frozenset(
         Taint(key="karpenter.sh/unregistered", effect="NoExecute"),
     }
 )
-"""Of a node that is not yet there, by key and effect: they go when it is."""
+"""Taints of a node that is not ready yet, by key and effect; they are removed later."""
 _EPHEMERAL_PREFIX = "readiness.k8s.io/"
 
 
 def is_same(taint: Taint, other: Taint) -> bool:
-    """Values do not count."""
+    """Compare key and effect; values do not count."""
     return (taint.key, taint.effect) == (other.key, other.effect)
 
 
@@ -53,7 +53,7 @@ def tolerates_all(tolerations: Sequence[Toleration], taints: Iterable[Taint]) ->
     return not untolerated_taints(tolerations, taints)
 
 
-# Host ports on a node, and which of a pod's is taken. Upstream: pkg/scheduling/hostportusage.go.
+# Host ports in use on a node, and conflicts with a pod's. Upstream: pkg/scheduling/hostportusage.go.
 
 
 class UsedPort(Struct, frozen=True):
@@ -62,14 +62,14 @@ class UsedPort(Struct, frozen=True):
     protocol: str
 
     def facts(self, whose: str) -> Iterator[str]:
-        """As serrors sorts them."""
+        """Yield them in the order of serrors."""
         address = _address(self.ip)
         yield f"{whose}-hostport-ip={'<nil>' if address is None else address}"
         yield f"{whose}-hostport-port={self.port}"
         yield f"{whose}-hostport-protocol={self.protocol}"
 
     def is_same(self, other: UsedPort) -> bool:
-        """An address that stands for all meets every other one."""
+        """The unspecified address matches every address."""
         if (self.port, self.protocol) != (other.port, other.protocol):
             return False
         mine, theirs = _address(self.ip), _address(other.ip)
@@ -84,7 +84,7 @@ def _address(ip: str) -> IPv4Address | IPv6Address | None:
 
 
 def ports_of(pod: Pod) -> tuple[UsedPort, ...]:
-    """Of its containers; init containers have none for Karpenter."""
+    """Return the ports of a pod's containers; Karpenter ignores those of init containers."""
     return tuple(
         UsedPort(port.host_ip or "0.0.0.0", port.host_port, port.protocol or "TCP")
         for container in pod.spec.containers
@@ -94,7 +94,7 @@ def ports_of(pod: Pod) -> tuple[UsedPort, ...]:
 
 
 class PortUsage:
-    """The ports of a node, by the pod that has them."""
+    """The ports in use on a node, by pod."""
 
     def __init__(self, taken: dict[str, tuple[UsedPort, ...]] | None = None) -> None:
         self._taken = dict(taken or {})
@@ -106,7 +106,7 @@ class PortUsage:
         self._taken[pod.key] = ports_of(pod)
 
     def conflict(self, pod: Pod) -> tuple[UsedPort, UsedPort, str] | None:
-        """A port that the pod asks for, the one that is in its way, and whose that is."""
+        """Return a port of the pod, the conflicting port, and the pod that uses it."""
         for asked in ports_of(pod):
             for key, ports in self._taken.items():
                 for one in ports:
@@ -115,20 +115,18 @@ class PortUsage:
         return None
 
 
-# The nodes that there are and those under way, as Karpenter sees them.
-#
-# Upstream: controllers/state (StateNode, Cluster), utils/pod.
+# Existing and launching nodes as Karpenter sees them. Upstream: controllers/state (StateNode, Cluster), utils/pod.
 
 OPTIONS = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
-"""How Karpenter counts what pods request."""
+"""How Karpenter counts requests."""
 
 
 class StateNode(Struct, frozen=True, kw_only=True):
-    """A node, the claim that it was made for, or both."""
+    """A node, its NodeClaim, or both."""
 
     node: Node | None = None
     row: ClusterRow = ClusterRow(-1)
-    """Of the node in the snapshot."""
+    """The row of the node in the snapshot."""
     claim: NodeClaim | None = None
 
     @property
@@ -164,7 +162,7 @@ class StateNode(Struct, frozen=True, kw_only=True):
 
     @property
     def taints(self) -> tuple[Taint, ...]:
-        """Of a node that is not yet initialized those that stay."""
+        """The node's taints; before it is initialized, only the permanent ones."""
         claim = self.claim
         if self.node is not None and self.is_registered:
             taints = self.node.spec.taints
@@ -179,7 +177,7 @@ class StateNode(Struct, frozen=True, kw_only=True):
 
     @property
     def is_leaving(self) -> bool:
-        """Nothing new goes there, and what it has goes elsewhere."""
+        """Whether it is being disrupted: it gets no pods, and its pods move."""
         if self.claim is None:
             return self.node is not None and bool(self.node.metadata.deletion_timestamp)
         terminating = condition(self.claim.status.conditions, "InstanceTerminating")
@@ -199,7 +197,7 @@ class StateNode(Struct, frozen=True, kw_only=True):
         return self._filled(self.node.status.allocatable if self.node else {}, claimed)
 
     def _filled(self, told: ResourceList, claimed: ResourceList) -> ResourceList:
-        """Until the node is initialized the claim says what it does not."""
+        """Return the node's values, completed from the claim until the node is initialized."""
         if self.is_initialized:
             return told
         return told | {name: amount for name, amount in claimed.items() if not nano_units(told.get(name, 0))}
@@ -211,7 +209,7 @@ class ClusterState(Struct, frozen=True, kw_only=True):
     staying: tuple[StateNode, ...]
     leaving: tuple[StateNode, ...]
     not_launched: tuple[str, ...]
-    """Claims that the cloud has not answered yet: nothing is decided before it does."""
+    """Claims that the cloud has not launched yet: nothing is decided before."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> ClusterState:
@@ -230,7 +228,7 @@ class ClusterState(Struct, frozen=True, kw_only=True):
 
 
 def _is_known(node: Node) -> bool:
-    """A node of a pool counts when it has an id and says what it is."""
+    """Return whether the node counts: it has a provider id and the labels of its pool."""
     labels = node.metadata.labels
     if not labels.get(NODE_POOL):
         return True
@@ -242,7 +240,7 @@ def is_of_daemon_set(owners: Sequence[OwnerReference]) -> bool:
 
 
 def is_static(owners: Sequence[OwnerReference]) -> bool:
-    """The kubelet's own."""
+    """Return whether the pod is static."""
     return any(owner.kind == "Node" and owner.api_version == "v1" for owner in owners)
 
 

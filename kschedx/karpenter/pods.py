@@ -1,4 +1,4 @@
-"""The pods of a round: which Karpenter evaluates, what each asks of its node, and the DaemonSet pods beside them."""
+"""The pods of a round: which of them Karpenter evaluates, their requirements on a node, and the pods of DaemonSets."""
 
 from __future__ import annotations
 
@@ -44,15 +44,14 @@ from kschedx.releases.karpenter import KarpenterBehaviour
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import Storage
 
-# What a pod's volumes ask of its node, whether its claims let Karpenter look at it, and how many a node takes.
-#
-# Upstream: scheduling/volumetopology.go, pkg/scheduling/volumeusage.go, pkg/utils/volume.
+# The requirements of a pod's volumes, the claims that Karpenter accepts, and the volume limits of nodes. Upstream:
+# scheduling/volumetopology.go, pkg/scheduling/volumeusage.go, pkg/utils/volume.
 
 _EBS = "ebs.csi.aws.com"
 
 
 def claim_names(pod: Pod) -> Iterator[tuple[Volume, str]]:
-    """Volumes that have a claim, with its name."""
+    """Yield volumes with a claim, and the claim's name."""
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
             yield volume, volume.persistent_volume_claim.claim_name
@@ -61,7 +60,7 @@ def claim_names(pod: Pod) -> Iterator[tuple[Volume, str]]:
 
 
 def volume_refusal(pod: Pod, storage: Storage) -> str:
-    """Why Karpenter passes over the pod for its claims, in its words; empty where it does not."""
+    """Return why Karpenter ignores the pod because of its claims, as its message, or an empty string."""
     namespace = pod.metadata.namespace
     for _, name in claim_names(pod):
         claim = storage.claim(namespace, name)
@@ -105,10 +104,8 @@ def _claim_refusal(claim: PersistentVolumeClaim, storage: Storage) -> str:
 
 
 def volume_alternatives(pod: Pod, storage: Storage) -> tuple[Requirements | None, ...]:
-    """Where the pod's volumes can be reached, one of them has to hold; None among them asks for nothing.
-
-    Of volumes that have nothing in common all combinations are kept, as upstream does, and none of them holds.
-    """
+    """Return alternative requirements for the pod's volumes; None requires nothing. As upstream, all combinations are
+    kept, even for volumes without a common location."""
     found: list[Requirements | None] = [None]
     for _, name in claim_names(pod):
         claim = storage.claim(pod.metadata.namespace, name)
@@ -139,7 +136,7 @@ def _of_claim(claim: PersistentVolumeClaim, storage: Storage) -> tuple[Requireme
 
 
 def _of_volume(volume: PersistentVolume) -> Iterator[Requirements]:
-    """The host of a volume that is on a node's own disk does not count: a pod that goes elsewhere leaves it."""
+    """The host name of a volume on a node's own disk does not count: a pod that moves leaves it."""
     required = volume.required_node_affinity
     for term in required.node_selector_terms if required is not None else ():
         expressions = term.match_expressions
@@ -152,7 +149,7 @@ def _of_volume(volume: PersistentVolume) -> Iterator[Requirements]:
 
 
 def mounted(pod: Pod, storage: Storage) -> Mapping[str, frozenset[str]]:
-    """Driver to the keys of the claims that the pod mounts with it."""
+    """Driver to the keys of the pod's claims."""
     found: dict[str, set[str]] = {}
     for _, name in claim_names(pod):
         claim = storage.claim(pod.metadata.namespace, name)
@@ -177,9 +174,8 @@ def _driver(claim: PersistentVolumeClaim, storage: Storage) -> str:
     return of_class.provisioner if plugin is None else plugin.driver
 
 
-# What a pod asks of its node, preferences first taken as demands, and the order in which they are given up.
-#
-# Upstream: scheduling/preferences.go, newPodRequirements in pkg/scheduling/requirements.go.
+# A pod's requirements, with preferences as requirements first, and the order in which they are relaxed. Upstream:
+# scheduling/preferences.go, newPodRequirements in pkg/scheduling/requirements.go.
 
 PREFER_NO_SCHEDULE = Toleration(operator="Exists", effect="PreferNoSchedule")
 
@@ -193,7 +189,8 @@ W = TypeVar("W", bound=_Weighted)
 
 
 def pod_requirements(pod: Pod, *, prefers: bool) -> Requirements:
-    """Of the node selector, the first required term and, with `prefers`, the heaviest preferred one."""
+    """Combine the node selector, the first required term, and, with `prefers`, the preferred term with the highest
+    weight."""
     made = Requirements.of_labels(pod.spec.node_selector)
     affinity = _node_affinity(pod)
     preferred = affinity.preferred_during_scheduling_ignored_during_execution
@@ -208,7 +205,7 @@ def pod_requirements(pod: Pod, *, prefers: bool) -> Requirements:
 
 
 def relaxed(pod: Pod, *, tolerates_preferred_taints: bool) -> Pod | None:
-    """The pod with one demand less; None where there is nothing to give up."""
+    """Return the pod with one requirement relaxed, or None if there is nothing to relax."""
     steps: tuple[Callable[[Pod], Pod | None], ...] = (
         without_first_required_term,
         _without_pod_affinity,
@@ -224,7 +221,7 @@ def relaxed(pod: Pod, *, tolerates_preferred_taints: bool) -> Pod | None:
 
 
 def without_first_required_term(pod: Pod) -> Pod | None:
-    """One of the terms has to hold, so that the last one stays."""
+    """Remove the first required term, except the last one, because one term must match."""
     affinity = _node_affinity(pod)
     required = affinity.required_during_scheduling_ignored_during_execution
     if required is None or len(required.node_selector_terms) < 2:
@@ -240,7 +237,7 @@ def tolerating_preferred_taints(pod: Pod) -> Pod | None:
 
 
 def _is_like(one: Toleration, other: Toleration) -> bool:
-    """MatchToleration: how long it holds does not count."""
+    """MatchToleration: tolerationSeconds do not count."""
     return replace(one, toleration_seconds=None) == replace(other, toleration_seconds=None)
 
 
@@ -277,7 +274,7 @@ def _without_heaviest(affinity: PodAffinity | None) -> PodAffinity | None:
 
 
 def _without_soft_spread(pod: Pod) -> Pod | None:
-    """The last constraint takes the place of the first soft one."""
+    """Replace the first soft constraint with the last constraint."""
     constraints = list(pod.spec.topology_spread_constraints)
     for index, one in enumerate(constraints):
         if one.when_unsatisfiable == "ScheduleAnyway":
@@ -307,24 +304,24 @@ def _with_affinity(pod: Pod, affinity: Affinity) -> Pod:
     return replace(pod, spec=replace(pod.spec, affinity=affinity))
 
 
-# What a round knows about a pod that waits.
+# The data of a round about a pending pod.
 
 
 class PodData(Struct, frozen=True, kw_only=True):
-    """A pod as it is now, after what it has given up."""
+    """A pod with its relaxed preferences."""
 
     pod: Pod
     key: str
     requests: Amounts
     requirements: Requirements
-    """With the heaviest preference."""
+    """Including the preference with the highest weight."""
     strict: Requirements
-    """Without: preferences do not narrow where other pods are counted."""
+    """Without preferences, which do not affect where other pods are counted."""
     volumes: tuple[Requirements | None, ...]
-    """One of them has to hold."""
+    """Alternatives, one of which must match."""
     asks_for_devices: bool
     devices: PodDevices | None = None
-    """Where Karpenter allocates them."""
+    """The devices, if Karpenter allocates them."""
 
     @classmethod
     def of(
@@ -342,20 +339,20 @@ class PodData(Struct, frozen=True, kw_only=True):
 
 
 def asks_for_devices(pod: Pod, behaviour: KarpenterBehaviour) -> bool:
-    """Karpenter leaves such pods alone unless it runs with --ignore-dra-requests=false."""
+    """Return whether the pod requests devices; Karpenter ignores such pods unless it runs with
+    --ignore-dra-requests=false."""
     if behaviour.claims_of_pods_count and pod.spec.resource_claims:
         return True
     return any(one.resources.claims for one in (*pod.spec.init_containers, *pod.spec.containers))
 
 
-# The pods of DaemonSets that a node will have: what they leave of it for others.
-#
-# Upstream: getDaemonSetPods in provisioner.go, isDaemonPodCompatible and getDaemonOverhead in scheduler.go. A DaemonSet
-# whose first required terms meet no pool loses them for every later look, as upstream's shared pods do.
+# The pods of DaemonSets on a new node, and what they leave to other pods. Upstream: getDaemonSetPods in provisioner.go,
+# isDaemonPodCompatible and getDaemonOverhead in scheduler.go. If no pool matches a DaemonSet's first required terms,
+# later checks omit them, because upstream shares the pods.
 
 
 class DaemonHost(Protocol):
-    """An instance type, as far as it decides which DaemonSets run on its nodes."""
+    """The properties of an instance type that decide which DaemonSets run on its nodes."""
 
     @property
     def name(self) -> str: ...
@@ -365,19 +362,19 @@ class DaemonHost(Protocol):
 
 
 class DaemonOverhead(Struct, frozen=True, kw_only=True):
-    """Pods of DaemonSets on new nodes of some instance types."""
+    """The pods of DaemonSets on new nodes of some instance types."""
 
     pods: tuple[Pod, ...] = ()
     requests: Amounts = {}
     types: frozenset[str] | None = None
-    """Names; None for all types of the pool."""
+    """Names of types; None for all types of the pool."""
 
     def is_for(self, name: str) -> bool:
         return self.types is None or name in self.types
 
 
 class DaemonSets:
-    """The pods that stand for the cluster's DaemonSets."""
+    """One pod for each DaemonSet of the cluster."""
 
     def __init__(self, pods: Sequence[Pod], behaviour: KarpenterBehaviour, *, leaves_out_devices: bool = True) -> None:
         self._pods = [pod for pod in pods if not (leaves_out_devices and asks_for_devices(pod, behaviour))]
@@ -391,7 +388,7 @@ class DaemonSets:
         allowed: frozenset[str],
         types: Sequence[DaemonHost],
     ) -> tuple[DaemonOverhead, ...]:
-        """Those that run on new nodes of a pool, by the types of such nodes."""
+        """Return the pods on new nodes of a pool, by instance types."""
         if not self._behaviour.daemons_depend_on_type or not types:
             return (self._overhead(self._in_pool(taints, requirements, allowed, None), None),)
         names: dict[tuple[int, ...], list[str]] = {}
@@ -438,11 +435,11 @@ class DaemonSets:
             self._pods[index] = fewer
 
     def for_node(self, taints: Sequence[Taint], labels: Labels) -> tuple[Pod, ...]:
-        """Those that run on a node; asked after all pools."""
+        """Return the pods on a node; called after `for_pool` for all pools."""
         return tuple(pod for index, pod in enumerate(self._pods) if self._runs_on(index, pod, taints, labels))
 
     def _runs_on(self, index: int, pod: Pod, taints: Sequence[Taint], labels: Labels) -> bool:
-        """Nodes that are equal in what the pod asks for get one answer."""
+        """Cached for nodes that the pod cannot distinguish."""
         strict = pod_requirements(pod, prefers=False)
         key = (index, tuple(taints), tuple((name, labels.get(name)) for name in strict))
         if key not in self._seen:
@@ -461,7 +458,7 @@ class _DaemonSet(Struct, frozen=True, kw_only=True):
 
 
 def karpenter_daemon_pods(snapshot: Snapshot) -> Iterator[Pod]:
-    """For each DaemonSet its newest pod, or what its template makes; the template says which nodes it wants."""
+    """Yield the newest pod of each DaemonSet, or one from its template. The template's node affinity counts."""
     newest = _newest_pods(snapshot)
     for (kind, namespace, name), raw in snapshot.workloads.items():
         if kind == "DaemonSet":
@@ -472,7 +469,7 @@ def karpenter_daemon_pods(snapshot: Snapshot) -> Iterator[Pod]:
 
 
 def _newest_pods(snapshot: Snapshot) -> dict[tuple[str, str], Pod]:
-    """By namespace and name of the DaemonSet."""
+    """Newest pods by namespace and name of the DaemonSet."""
     pods = snapshot.pods
     found: dict[tuple[str, str], tuple[str, int]] = {}
     for row in np.flatnonzero(pods.owners.where(is_of_daemon_set)).tolist():
@@ -490,16 +487,15 @@ def _required(pod: Pod) -> NodeSelector | None:
     return affinity.required_during_scheduling_ignored_during_execution if affinity else None
 
 
-# Which pods Karpenter looks at, and why it passes over the others.
-#
-# Upstream: pkg/utils/pod (IsProvisionable, IsReschedulable), Validate in provisioner.go.
+# The pods that Karpenter evaluates, and why it ignores others. Upstream: pkg/utils/pod (IsProvisionable,
+# IsReschedulable), Validate in provisioner.go.
 
 UNSCHEDULABLE = "Unschedulable"
 _BOUNDS = ("Gt", "Lt")
 
 
 class PodEligibility(StrEnum):
-    """What Karpenter does with a pod that waits."""
+    """What Karpenter does with a pending pod."""
 
     CONSIDERED = "considered"
     NOT_MARKED = "not-marked-unschedulable"
@@ -508,7 +504,7 @@ class PodEligibility(StrEnum):
     STATIC = "static"
     AVOIDS_KARPENTER = "avoids-karpenter"
     REFUSED = "refused"
-    """With an event that says why."""
+    """Karpenter reports the reason in an event."""
     NO_POOLS = "no-pools"
     WAITING = "waiting-for-nodeclaim"
 
@@ -516,12 +512,12 @@ class PodEligibility(StrEnum):
 class Looked(Struct, frozen=True, kw_only=True):
     outcome: PodEligibility
     reason: str = ""
-    """In Karpenter's words, where it says something."""
+    """Karpenter's message, if there is one."""
 
 
 def look_at(pod: Pod, storage: Storage, group: str) -> Looked:
-    """`group` is that of the cluster's node classes."""
-    is_written = not pod.status.phase  # by hand: no API server has stored it, and no scheduler has seen it
+    """`group` is the API group of the cluster's node classes."""
+    is_written = not pod.status.phase  # from a manifest: no API server has stored it, and no scheduler has seen it
     if not is_written and not any(
         one.type == "PodScheduled" and one.reason == UNSCHEDULABLE for one in pod.status.conditions
     ):
@@ -545,7 +541,7 @@ def look_at(pod: Pod, storage: Storage, group: str) -> Looked:
 
 
 def _selector_errors(pod: Pod, group: str) -> Iterator[str]:
-    """Of the node selector and the required terms."""
+    """Yield the errors of the node selector and the required terms."""
     for key, value in sorted(pod.spec.node_selector.items()):
         yield from _requirement_errors(NodeSelectorRequirement(key=key, operator="In", values=(value,)), group)
     affinity = pod.spec.affinity and pod.spec.affinity.node_affinity

@@ -1,4 +1,4 @@
-"""What Karpenter has before it decides: its pools by weight, their instance types, the nodes, the pods that wait.
+"""The input of Karpenter's decisions: pools by weight, instance types, nodes, and pending pods.
 
 Upstream: provisioner.go, NewScheduler in scheduling/scheduler.go, buildDomainGroups in topology.go.
 """
@@ -25,26 +25,26 @@ from kschedx.snapshot.snapshot import Snapshot
 
 
 class PoolTypes(Struct, frozen=True, kw_only=True):
-    """The instance types that a pool's cloud has, as far as they are known."""
+    """The known instance types of a pool's cloud."""
 
     types: tuple[InstanceType, ...]
     are_all: bool
-    """What is not among them does not exist."""
+    """Whether there are no other types."""
 
 
 class SkippedPool(Struct, frozen=True, kw_only=True):
-    """A pool that Karpenter does not use, whatever the pod."""
+    """A pool that Karpenter does not use for any pod."""
 
     pool: NodePool
     why: str
-    """`static`, `not-ready`, `deleting`, `no-types`."""
+    """`static`, `not-ready`, `deleting`, or `no-types`."""
 
 
 class Provisioner(Struct, frozen=True, kw_only=True):
-    """Pools and what they may use; a round can be run on any cluster that has them."""
+    """Pools with their instance types; rounds may run on any cluster with these pools."""
 
     pools: tuple[NodePool, ...]
-    """Those that are used, in the order in which they are tried."""
+    """The usable pools, in the order in which they are tried."""
     skipped: tuple[SkippedPool, ...]
     types: Mapping[str, PoolTypes]
     """Pool to its instance types."""
@@ -68,7 +68,8 @@ class Provisioner(Struct, frozen=True, kw_only=True):
         return cls(pools=tuple(kept), skipped=tuple(skipped), types=types, settings=settings)
 
     def run(self, snapshot: Snapshot, pods: Sequence[Pod]) -> RoundResult:
-        """A round over these pods, which have been looked at before, and those of nodes that leave."""
+        """Run a round for these pods, which were validated before, and for the pods of nodes that are being
+        disrupted."""
         cluster = ClusterState.of(snapshot)
         moving = tuple(self._moving(snapshot, cluster))
         waiting = [*pods, *(snapshot.pods[row] for row in moving)]
@@ -114,7 +115,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
         return DaemonSets(pods, settings.behaviour, leaves_out_devices=settings.ignores_devices)
 
     def templates(self, daemons: DaemonSets) -> tuple[PoolTemplate, ...]:
-        """Of pools that have an instance type, or may have one."""
+        """Return templates for pools that have, or may have, an instance type."""
         made: list[PoolTemplate] = []
         for pool in self.pools:
             known = self.types[pool.name]

@@ -88,8 +88,8 @@ _IMAGE = re.compile(rb'karpenter/controller:v?(\d{1,3}\.\d{1,3})[."@-]')
 
 
 def karpenter_version(snapshot: Snapshot) -> str:
-    """The version that the image of the cluster's Deployment names, or the one of `VERSIONS` nearest to it; where none
-    is known, the measured one, or the first that accepts what a NodePool says."""
+    """Return the version in the image of the cluster's Deployment, or the nearest one in `VERSIONS`. If it is unknown,
+    return the verified one, or the first version that supports the NodePools' fields."""
     for (kind, _, _), raw in snapshot.workloads.items():
         found = _IMAGE.search(raw) if kind == "Deployment" and b"karpenter/controller:" in raw else None
         if found is not None:

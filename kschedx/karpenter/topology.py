@@ -1,7 +1,7 @@
-"""Where spread constraints, affinities and anti-affinities let a pod go, as Karpenter counts.
+"""The domains that spread constraints, affinities, and anti-affinities allow a pod, as Karpenter counts them.
 
-Upstream: scheduling/topologygroup.go, topologydomaingroup.go, topologynodefilter.go. A domain is a value of a topology
-key. Where upstream takes any domain of several, the first name is taken here and `Chance` is reported.
+A domain is a value of a topology key. If upstream chooses any of several domains, the first name is chosen here and
+`Chance` is reported. Upstream: scheduling/topologygroup.go, topologydomaingroup.go, topologynodefilter.go.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ Fork = tuple[object, ...]
 
 
 class Counted(Struct, frozen=True, kw_only=True):
-    """Where pods are counted: the cluster without the pods of the round."""
+    """The cluster without the pods of the round, in which pods are counted."""
 
     snapshot: Snapshot
     excluded: frozenset[int]
