@@ -10,7 +10,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.fixes.changes import Change
-from kschedx.fixes.steps import AwaitController, Cost, LowerRequests, RemoveTaints, Step, TakeOldFirst, Tolerate
+from kschedx.fixes.steps import (
+    AwaitController,
+    ChangeRule,
+    Cost,
+    LowerRequests,
+    RemoveTaints,
+    Step,
+    TakeOldFirst,
+    Tolerate,
+)
 from kschedx.fixes.trial import Situation
 from kschedx.framework.cycle import Cycle, Stake, Unevaluated, UnevaluatedKind
 from kschedx.plugins.node_volume_limits.attached import within_every_limit
@@ -126,7 +135,10 @@ def verified_fixes(found: Sequence[Situation], cycle: Cycle, test: ClusterTest, 
     if is_full:
         found = [one for one in found if not _enters_another_pool(one)] or found
     order = CAPACITY_FIRST if is_full else tuple(Cost)
-    ordered = sorted(found, key=lambda one: (order.index(one.proposal.cost), _lowered(one), -len(one.feasible)))
+    ordered = sorted(
+        found,
+        key=lambda one: (order.index(one.proposal.cost), _lowered(one), not _keeps_skew(one), -len(one.feasible)),
+    )
     if _awaits(ordered[0]):
         ordered = ordered[:1]  # the controller may not admit the pod while the problem remains
     shown: list[Cost] = []
@@ -181,6 +193,11 @@ def _lowered(one: Situation) -> float:
     """Return the largest share by which a request is lowered."""
     lowered = (each for step in one.proposal.steps if isinstance(step, LowerRequests) for each in step.requests)
     return max((1 - each.after / each.before for each in lowered), default=0.0)
+
+
+def _keeps_skew(one: Situation) -> bool:
+    """Whether the fix only asks for no more domains than exist."""
+    return any(isinstance(step, ChangeRule) and step.only_lowers_min_domains for step in one.proposal.steps)
 
 
 def _lowers_needlessly(one: Situation, other: Situation) -> bool:

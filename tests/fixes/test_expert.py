@@ -590,6 +590,16 @@ def test_a_spread_constraint_that_counts_an_older_revision() -> None:
     assert added not in told(*nodes, full, *pods, bare)
 
 
+def test_more_domains_than_exist_are_asked_for_first_of_all() -> None:
+    spread = {"topologyKey": "zone", "maxSkew": 1, "minDomains": 3, "whenUnsatisfiable": "DoNotSchedule"}
+    rule = {**spread, "labelSelector": {"matchLabels": {"app": "web"}}}
+    nodes = [node(name, labels={"zone": name[0]}) for name in ("a1", "a2", "b1")]
+    pods = [pod(f"on-{one}", on=one, labels={"app": "web"}) for one in ("a1", "a2", "b1")]
+    titles = told(*nodes, *pods, pod("me", labels={"app": "web"}, topologySpreadConstraints=[rule]))
+    assert titles[0] == "lower minDomains over zone from 3 to 2"
+    assert titles[-1].startswith("add a node with a new value of label zone")
+
+
 def test_members_that_a_gang_lacks_are_tried() -> None:
     enabled = {"enabled": [{"name": "Coscheduling"}]}
     plugins = {"multiPoint": enabled, "queueSort": {**enabled, "disabled": [{"name": "*"}]}}

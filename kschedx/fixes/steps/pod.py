@@ -207,6 +207,14 @@ class ChangeRule(PodStep, frozen=True, kw_only=True):
         return self.price
 
     @property
+    def only_lowers_min_domains(self) -> bool:
+        """Whether the rule stays as strict within the domains that exist."""
+        before, after = self.before, self.after
+        if isinstance(before, PodAffinityTerm) or isinstance(after, PodAffinityTerm):
+            return False
+        return replace(before, min_domains=after.min_domains) == after
+
+    @property
     def title(self) -> str:
         before, after = self.before, self.after
         number = (
