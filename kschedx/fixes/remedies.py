@@ -17,6 +17,7 @@ from kschedx.findings import (
     TopologyLabelMissing,
     TopologySpreadSkew,
 )
+from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.device_remedies import device_remedies
@@ -83,7 +84,15 @@ def existing_rule_remedies(finding: ExistingAntiAffinityConflict, place: Candida
 def _meant_topology(key: str, place: Candidate) -> str:
     """Return the label that nodes have and that was meant, if no node has the topology key; otherwise empty."""
     known = place.nodes.cluster.label_keys
-    return "" if key in known else meant_key(key, known)
+    if key in known:
+        return ""
+    if key.rpartition("/")[2].lower() in _EACH_NODE and HOSTNAME in known:
+        return HOSTNAME
+    return meant_key(key, known)
+
+
+_EACH_NODE = frozenset({"host", "node", "nodename"})
+"""Topology keys without a label that mean a domain for each node."""
 
 
 def _own_labels(selector: LabelSelector | None, place: Candidate) -> LabelSelector | None:

@@ -529,6 +529,7 @@ ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
     ("spec", "fix"),
     [
         (spread("zone", app="me"), f"set topologyKey: {ZONE} instead of zone in spread constraint 1"),
+        (spread("node", app="me"), f"set topologyKey: {HOST} instead of node in spread constraint 1"),
         (
             spread("failure-domain.beta.kubernetes.io/zone", app="me"),
             f"set topologyKey: {ZONE} instead of failure-domain.beta.kubernetes.io/zone in spread constraint 1",
