@@ -94,18 +94,21 @@ def fix_lines(
         made = [*labelled(label, fix.text, width, further=2), *command_lines(fix.commands, width)]
         left = len(fixes) - number + 1
         if lines and limit is not None and len(lines) + len(made) + (left > 1) > limit:
-            return [*lines, *_hints(fixes, f"{count(left, 'more fix', 'more fixes')}: -o wide", about, width)]
+            return [
+                *lines,
+                *_hints(fixes[: number - 1], fixes, f"{count(left, 'more fix', 'more fixes')}: -o wide", about, width),
+            ]
         lines += made
     if no_fix:
         lines += labelled("no fix", no_fix, width)
     how = f"to apply: --fix {'N' if len(fixes) > 1 else '1'} -o patch" if any(fix.changes for fix in fixes) else ""
-    return [*lines, *_hints(fixes, how, about, width)]
+    return [*lines, *_hints(fixes, fixes, how, about, width)]
 
 
-def _hints(fixes: Sequence[FixView], how: str, about: str, width: int) -> list[Text]:
-    """Return the groups of the fixes, how to apply them, and, if it fits, the command about the cause. All are on one
+def _hints(shown: Sequence[FixView], fixes: Sequence[FixView], how: str, about: str, width: int) -> list[Text]:
+    """Return the groups of the shown fixes, how to apply fixes, and, if it fits, the command about the cause: on one
     line if they fit."""
-    told = [one for one in (_grouped(fixes), how) if one]
+    told = [one for one in (_grouped(shown, fixes), how) if one]
     rows = [SEPARATOR.join(told)] if cell_len(SEPARATOR.join(told)) <= width - _INDENT else told
     longer = f"{rows[-1]}{SEPARATOR}about the cause: {about}" if how and about else ""
     if longer and cell_len(longer) <= width - _INDENT:
@@ -113,12 +116,12 @@ def _hints(fixes: Sequence[FixView], how: str, about: str, width: int) -> list[T
     return [text(f"{' ' * _INDENT}{row}", DIM) for row in rows if row]
 
 
-def _grouped(fixes: Sequence[FixView]) -> str:
-    """Return `capacity: 1, 4 · this workload: 2, 3`; empty if all are of one group."""
+def _grouped(shown: Sequence[FixView], fixes: Sequence[FixView]) -> str:
+    """Return `capacity: 1, 4 · this workload: 2, 3`; empty if all fixes are of one group."""
     numbers: dict[str, list[str]] = {}
-    for number, fix in enumerate(fixes, start=1):
+    for number, fix in enumerate(shown, start=1):
         numbers.setdefault(fix.group, []).append(str(number))
-    if len(numbers) < 2:
+    if len({fix.group for fix in fixes}) < 2:
         return ""
     return SEPARATOR.join(f"{group}: {', '.join(its)}" for group, its in numbers.items())
 
