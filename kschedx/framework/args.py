@@ -100,10 +100,10 @@ InTreeArgs: TypeAlias = (
 )
 
 PluginArgs: TypeAlias = InTreeArgs | Mapping[str, object]
-"""Arguments of a plugin. One that is not in-tree gets the configured value, undecoded."""
+"""One that is not in-tree gets the configured value, undecoded."""
 
 ARGS_TYPES: Mapping[str, type[InTreeArgs]] = {kind.__name__.removesuffix("Args"): kind for kind in get_args(InTreeArgs)}
-"""In-tree plugin to the type of its arguments; the others take none."""
+"""Plugins that take no arguments are absent."""
 
 S = TypeVar("S", bound=Struct)
 

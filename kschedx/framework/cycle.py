@@ -116,9 +116,6 @@ def open_stake(unheard: Iterable[Unevaluated]) -> Stake:
     return max((one.stake for one in unheard if not one.is_waived), default=Stake.NOTHING)
 
 
-# The results of all steps of a finished scheduling cycle.
-
-
 class Outcome(StrEnum):
     SCHEDULED = "Scheduled"
     UNSCHEDULABLE = "Unschedulable"
@@ -139,11 +136,10 @@ class PreFilterOutcome(Struct, frozen=True, kw_only=True):
     """The result of the PreFilter phase."""
 
     steps: tuple[PreFilterStep, ...] = ()
-    """The plugins that ran, in order."""
+    """In the order in which they ran."""
     status: Status = SUCCESS
-    """The status of the whole phase."""
     nodes: frozenset[str] | None = None
-    """The names of the nodes that can be considered; None for all."""
+    """None for all."""
     naming: tuple[str, ...] = ()
     """The plugins that returned node names."""
 
@@ -154,7 +150,7 @@ class Scores(Struct, frozen=True, kw_only=True):
     nodes: NodeTable
     skipped: tuple[str, ...]
     weights: Mapping[str, int]
-    """The plugins that scored, in order, with their weights."""
+    """The plugins that scored, in order."""
     raw: Mapping[str, IntArray]
     normalized: Mapping[str, IntArray]
     totals: IntArray
@@ -180,9 +176,8 @@ class Cycle(Struct, frozen=True, kw_only=True):
     pre_enqueue: tuple[Status, ...] = ()
     pre_filter: tuple[PreFilterStep, ...] = ()
     pre_filter_status: Status = field(default_factory=Status)
-    """The status of the whole PreFilter phase."""
     nodes: NodeTable | None = None
-    """The nodes that PreFilter returned; None if it rejected the pod."""
+    """Those that PreFilter returned; None if it rejected the pod."""
     filter_skipped: tuple[str, ...] = ()
     filter: FilterOutcome | None = None
     """The verdicts on `nodes`. Nodes that extenders refused have the verdict of a last plugin, `Extender`."""

@@ -47,7 +47,7 @@ class ExtenderRequest(Struct, frozen=True, kw_only=True):
 
     extender: Extender
     index: int
-    """The index of the extender in the configuration."""
+    """In the configuration."""
     verb: ExtenderVerb
     url: Url
     pod: str
@@ -55,7 +55,7 @@ class ExtenderRequest(Struct, frozen=True, kw_only=True):
     about: tuple[str, ...]
     """What distinguishes it from other requests about this pod: the nodes, and for preemption the victims."""
     body: Callable[[], bytes]
-    """The body, built when the request is sent."""
+    """Built when the request is sent."""
 
 
 class ExtenderAnswer(Struct, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ class ExtenderFailure(Struct, frozen=True, kw_only=True):
     """A request without a response."""
 
     text: str
-    """The error, in the words of Go's HTTP client."""
+    """In the words of Go's HTTP client."""
 
 
 Reply = ExtenderAnswer | ExtenderFailure
@@ -136,7 +136,6 @@ class Trace(Struct, frozen=True, kw_only=True):
     called: bool = False
     """Whether they were called, or their recorded answers were read."""
     passed_plugins: tuple[str, ...] = ()
-    """The nodes that passed the plugins."""
     filter: tuple[FilterCall, ...] = ()
     left: tuple[str, ...] | None = None
     """The nodes that also passed the extenders; None if an extender ended the cycle, or none was called."""

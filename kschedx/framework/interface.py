@@ -23,8 +23,6 @@ from kschedx.snapshot.storage import StorageChange
 if TYPE_CHECKING:
     from kschedx.framework.extenders import Extenders, Preempted
 
-# CycleState: the state that plugins keep between the extension points of one cycle.
-
 T = TypeVar("T")
 
 
@@ -207,7 +205,6 @@ class Plugin(ABC):
     reasons: ClassVar[Mapping[str, Explained]] = {}
     """What `kschedx reason` prints about the plugin's own findings, by their id; for plugins of other packages."""
     texts: ClassVar[Texts] = {}
-    """The texts of its statuses."""
     reads_sums: ClassVar[bool] = False
     """Whether a plugin that `touches` a node reads only the sums in the table of nodes, and nothing else of the
     pods."""

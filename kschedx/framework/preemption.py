@@ -337,8 +337,7 @@ RULES: tuple[Rule, ...] = (
     _number,
     _latest_start,
 )
-"""The rules of selection. The lowest number wins; a rule only distinguishes candidates that are equal by all rules
-before it."""
+"""The lowest number wins; a rule only distinguishes candidates that are equal by all rules before it."""
 
 RULES_WITHOUT_START = RULES[:-1]
 """The rules of the scheduler before the framework, which does not use start times."""
@@ -372,7 +371,7 @@ def best_candidates(
 
 
 MOST_AHEAD = 512
-"""The maximum number of nodes that are tried ahead at a time."""
+"""Nodes that are tried ahead at a time."""
 
 
 class KeptDryRuns:
@@ -598,11 +597,10 @@ class Trial(Struct, frozen=True, kw_only=True):
 
     handle: Handle
     state: CycleState
-    """The trial's own state, which changes with the pods."""
+    """Its own, which changes with the pods."""
     pod: Pod
     nodes: NodeTable
     potential: PotentialVictims
-    """The potential victims on `nodes`."""
     bounds: Bounds | None = None
 
     def without_anybody(self, world: NodeTable) -> NodeTable:

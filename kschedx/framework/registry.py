@@ -148,7 +148,7 @@ class Known(Struct, frozen=True, kw_only=True):
     """Kubernetes, another project, or a package, with the version."""
     points: tuple[str, ...]
     by_default: bool = False
-    """Whether the version's default profile enables it."""
+    """In the version's default profile."""
     defect: str = ""
     """Why it cannot be used; empty if it can."""
 

@@ -36,7 +36,7 @@ from kschedx.snapshot.moving import Steps
 from kschedx.snapshot.nodes import NodeTable
 
 Pick = Callable[[ClusterRows], ClusterRow]
-"""Picks one of several equally good nodes, given by their rows."""
+"""Picks one of several equally good nodes."""
 DEPTH = 32
 """The maximum number of additional replicas with which a node is evaluated ahead."""
 FEW_TIES = 16
@@ -47,7 +47,7 @@ EACH = 1_000
 """The number of replicas between two updates of the progress."""
 _ERROR = Code.ERROR  # looking up an enum member is slow
 INFEASIBLE = np.int64(-(2**40))
-"""A number below every total."""
+"""Below every total."""
 
 
 class NotFollowedError(Exception):
@@ -273,7 +273,7 @@ class Replicas:
         self._feasible = ClusterRows(np.zeros(0, dtype=np.int64))
         self._base = self._totals = standing.sum
         self._ties: ClusterRows | None = None
-        """The nodes with the highest total, if known."""
+        """None if unknown."""
         if concerned:
             self._follow(pod, row, [plugin.name for plugin in concerned if type(plugin).follow is not Plugin.follow])
             if len(self._following) < len(concerned):

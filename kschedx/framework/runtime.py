@@ -118,14 +118,10 @@ class Framework:
                 found.setdefault(node, []).append(row)
         return {node: tuple(rows) for node, rows in found.items()}
 
-    # --- PreEnqueue
-
     def run_pre_enqueue(self, pod: Pod) -> tuple[Status, ...]:
         """Return every plugin's status. kube-scheduler stops at the first that is not Success, but users want to see
         all."""
         return tuple(plugin.pre_enqueue(pod).by(plugin.name) for plugin in self.plugins("preEnqueue", PreEnqueuePlugin))
-
-    # --- PreFilter
 
     def run_pre_filter(
         self, state: CycleState, pod: Pod, known: Mapping[str, PreFilterStep] = MappingProxyType({})
@@ -169,8 +165,6 @@ class Framework:
         if status.is_skip and plugin.name in self.release.never_skips_filter:
             status = Status(plugin=plugin.name)
         return PreFilterStep(status=status, nodes=result.nodes)
-
-    # --- Filter
 
     def run_filters(self, state: CycleState, pod: Pod, nodes: NodeTable) -> FilterOutcome:
         """Run every Filter plugin on every node, without nominated pods. A node's verdict is that of the first plugin
@@ -252,8 +246,6 @@ class Framework:
                     ) from None
         return nodes.remove_pods(change)
 
-    # --- PostFilter
-
     def run_post_filter(
         self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status
     ) -> PostFilterResult | None:
@@ -278,8 +270,6 @@ class Framework:
             return None
         status = Status(code=Code.UNSCHEDULABLE, reasons=reasons, plugin=rejector)
         return replace(last, status=status, released=released)
-
-    # --- Score
 
     def pre_score(self, plugin: PreScorePlugin, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
         """Run one plugin's PreScore on the feasible nodes. Return Success, Skip, or the error that ends the cycle."""

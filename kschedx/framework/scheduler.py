@@ -32,11 +32,10 @@ class Filtered(Struct, frozen=True, kw_only=True):
     """The nodes that a pod fits, without the later phases."""
 
     status: Status
-    """The status of the whole PreFilter phase."""
+    """Of the whole PreFilter phase."""
     nodes: NodeTable
-    """The nodes that PreFilter returned; none if it rejected the pod."""
+    """Those that PreFilter returned; none if it rejected the pod."""
     outcome: FilterOutcome
-    """Filter's outcome on `nodes`."""
 
 
 class Scheduler(Protocol):

@@ -175,8 +175,6 @@ class Verdicts(Struct, frozen=True, kw_only=True):
         )
 
 
-# Results of Filter, extenders, and preemption, node by node.
-
 MAX_NODE_SCORE = 100
 MIN_NODE_SCORE = 0
 

@@ -148,7 +148,6 @@ class PreemptionRequest(Struct, frozen=True, kw_only=True):
     """The state that PreFilter writes for PostFilter."""
 
     request: Amounts
-    """The pod's own request."""
     with_nominated: Amounts
     """`request` plus the nominated pods of its namespace with the same or a higher priority."""
     of_all: Amounts

@@ -43,7 +43,7 @@ class Preemptor(PostFilterPlugin):
     """Finds the node with the fewest and least important victims. A subclass decides which pods may be victims."""
 
     prefix: ClassVar[str] = ""
-    """The prefix of all its messages."""
+    """Of all its messages."""
 
     @abstractmethod
     def _ineligible(self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status) -> str:

@@ -58,7 +58,7 @@ class Numa(Struct, frozen=True, kw_only=True):
     id: int
     available: dict[str, int]
     distances: Mapping[int, int]
-    """Distances by the id of the other NUMA node."""
+    """By the id of the other NUMA node."""
 
 
 class TopologyManager(Struct, frozen=True, kw_only=True):
@@ -135,7 +135,7 @@ def is_shared(name: str, qos: QOS) -> bool:
 LARGEST = 16
 """The largest number of NUMA nodes whose combinations are all tried."""
 FARTHEST = 255
-"""The distance to use if none is reported."""
+"""If none is reported."""
 
 Chosen = tuple[int, ...]
 """Positions in the list of NUMA nodes."""

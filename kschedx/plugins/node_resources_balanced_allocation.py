@@ -25,7 +25,7 @@ from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
 
 REQUEST: StateKey[tuple[int, ...]] = StateKey("NodeResourcesBalancedAllocation")
-"""The pod's request of each scored resource."""
+"""Of each scored resource."""
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):

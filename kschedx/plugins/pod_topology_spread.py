@@ -53,8 +53,6 @@ from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
-# The selector for a pod without spread constraints, from its Services and its controller.
-
 Controller = TypeVar("Controller", ReplicationController, ReplicaSet, StatefulSet)
 
 
@@ -100,9 +98,6 @@ def _narrowed(selector: Selector, other: LabelSelector | None) -> Selector:
         return selector.add(compile_selector(other).requirements)
     except InputError:
         return selector
-
-
-# The pods that a constraint counts.
 
 
 class SelectedPods(Struct, frozen=True):
@@ -386,7 +381,7 @@ class SpreadOnNodes(Struct, frozen=True, kw_only=True, dict=True):
     missing: BoolArray
     """Whether the node lacks the topology label."""
     matching: IntArray
-    """The number of matching pods in the node's domain."""
+    """In the node's domain."""
     minimum: IntArray
     """The smallest count of any domain, or 0 if there are too few domains."""
     change: IntArray
@@ -586,9 +581,6 @@ def _domains(key: str, nodes: NodeTable) -> IntArray:
     return np.array(numbers, dtype=np.int64)[column.codes]
 
 
-# The changes while identical pods are placed.
-
-
 class FollowedSpreads(Following):
     """The constraints of a pod while identical pods are placed."""
 
@@ -644,8 +636,6 @@ class FollowedSpreads(Following):
     def normalized(self, scores: IntArray) -> IntArray:
         return _between_extremes(scores, scores)
 
-
-# The plugin at each of its extension points.
 
 HARD: StateKey[tuple[Spread, ...]] = StateKey("PreFilterPodTopologySpread")
 SOFT: StateKey[SoftSpreads] = StateKey("PreScorePodTopologySpread", 'error reading "{}" from cycleState: not found')

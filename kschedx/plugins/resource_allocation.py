@@ -83,7 +83,6 @@ class Allocation(Struct, frozen=True, kw_only=True):
     requested: IntArray
     """`allocated` plus the incoming pod."""
     counts_everywhere: bool
-    """Whether all of `counts` is true."""
 
     @property
     def capacity(self) -> IntArray:
@@ -99,7 +98,7 @@ class Offered(Struct, frozen=True, kw_only=True):
     """As in `Allocation`, transposed."""
     allocatable: IntArray
     request: IntArray
-    """(resource, 1) the pod's request."""
+    """(resource, 1)"""
     columns: tuple[tuple[int, bool, int], ...]
     """Resources that are counted by requests: index, whether `nonzero_requested` applies, and the column there or in
     `requested`."""

@@ -12,7 +12,7 @@ from kschedx.kube.scalars import truncated_quotient
 from kschedx.snapshot.columns import IntArray
 
 MAX_SHAPE_SCORE = 10
-"""The highest score in a shape; it corresponds to `MAX_NODE_SCORE`."""
+"""It corresponds to `MAX_NODE_SCORE`."""
 
 
 def shape_score(shape: Sequence[UtilizationShapePoint], utilization: int) -> int:

@@ -27,9 +27,6 @@ def migrated_plugins(release: Release) -> frozenset[str]:
     )
 
 
-# Facts about claims.
-
-
 def claim_facts(claim: PersistentVolumeClaim) -> ClaimFacts:
     """Return what a claim requests."""
     return ClaimFacts(

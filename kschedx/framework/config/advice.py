@@ -37,7 +37,7 @@ class Subject(Struct, frozen=True, kw_only=True):
     merged: Mapping[str, MergedSet]
     profile: Profile
     default: Profile
-    """The version's default profile."""
+    """Of the version."""
     implements: PluginPoints
 
     def sets(self) -> Iterator[tuple[str, PluginSet, str]]:

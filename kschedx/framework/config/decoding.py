@@ -14,8 +14,6 @@ from kschedx.errors import ConfigError, InputError, Place, SeveralConfigError, j
 from kschedx.kube import field_errors
 from kschedx.kube.duration import Duration
 
-# Errors with kube-scheduler's messages (`kube/field_errors.py`), and the nearest valid name as a hint.
-
 _LONGEST = 80
 
 

@@ -280,9 +280,9 @@ class _Draft(Struct, frozen=True, kw_only=True):
     merged: Mapping[str, MergedSet]
     args: Mapping[str, PluginArgs]
     args_paths: Mapping[str, str]
-    """Plugin to the path of its arguments in the configuration; arguments without a path are defaults."""
+    """By plugin; arguments without a path are defaults."""
     enabled: frozenset[str]
-    """Every plugin that is enabled at some point or through MultiPoint."""
+    """At some point or through MultiPoint."""
 
 
 def _draft(

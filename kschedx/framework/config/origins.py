@@ -14,8 +14,6 @@ from kschedx.kube.duration import Duration
 from kschedx.kube.escaping import MASK, Url
 from kschedx.releases import POINTS, Release
 
-# Plugin arguments as a configuration has them.
-
 
 def formatted(args: PluginArgs) -> dict[str, object]:
     """Return the fields under their own names, without empty ones."""

@@ -50,7 +50,7 @@ class _Readers(Struct):
     keys: dict[tuple[int, ...], EquivalenceKey]
     """By everything that is equal except names."""
     of_rows: dict[int, EquivalenceKey]
-    """The same keys by the rows of the pods."""
+    """By row of the pod."""
 
 
 class EquivalenceClasses:

@@ -37,7 +37,7 @@ MOST_DECISIONS = 100_000
 by one, too."""
 
 Pick: TypeAlias = Callable[[ClusterRows], ClusterRow]
-"""Picks one of several equally good nodes, given by their rows."""
+"""Picks one of several equally good nodes."""
 
 
 class Placement(Struct, frozen=True, kw_only=True):

@@ -151,8 +151,6 @@ def _clashes(one: DeviceAttribute, other: DeviceAttribute) -> bool:
     return equal(one, other) or all(getattr(one, name) is None for name in _SCALARS)
 
 
-# Requests for devices, in one form for requests and their alternatives.
-
 _PREVENTING = ("NoSchedule", "NoExecute")
 """Taint effects that prevent allocation; others are ignored."""
 
@@ -253,9 +251,9 @@ class ClaimKind(Struct, frozen=True):
 
     number: int
     expressions: tuple[str, ...]
-    """The CEL expressions of all selectors."""
+    """CEL, of all selectors."""
     attributes: tuple[str, ...]
-    """The attributes in constraints."""
+    """In constraints."""
     lens: int
     """A number for these expressions and attributes; they decide which devices are equivalent."""
 
@@ -398,7 +396,7 @@ class Allocator:
         self.solutions = solutions
         self.available = Available(allocated)
         self.steps = 0
-        """The number of steps of all searches."""
+        """Of all searches."""
 
     @classmethod
     def of(cls, devices: Devices, features: DeviceFeatures) -> Allocator:

@@ -264,9 +264,6 @@ def _has_scheduled_pods(group: PodGroup, snapshot: Snapshot) -> bool:
     return False
 
 
-# Allocated claims: whether their devices are ready, and why a node cannot use them.
-
-
 def is_ready(claim: ResourceClaim) -> bool | None:
     """Return whether all binding conditions of the claim's devices are true; None if one has failed."""
     allocation = claim.status.allocation

@@ -484,7 +484,7 @@ class ClaimAnswer(Struct, frozen=True, kw_only=True):
 
     status: Status = SUCCESS
     result: Result | None = None
-    """The devices for the claims that need some."""
+    """For the claims that need devices."""
     unavailable: tuple[int, ...] = ()
     """Indexes of the allocated claims that reject the node, because it cannot use their devices."""
 

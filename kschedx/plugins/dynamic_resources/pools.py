@@ -301,9 +301,6 @@ def _unknown_counter(counter_sets: Mapping[str, CounterSet], slices: Iterable[Re
     return ""
 
 
-# The feature gates that affect allocation and slices.
-
-
 class DeviceFeatures(Struct, frozen=True, kw_only=True):
     """Feature gates by their effect."""
 
@@ -376,9 +373,6 @@ def slices(devices: Devices, features: DeviceFeatures) -> Slices:
         features.rules_need_selectors,
         features.partitionable,
     )
-
-
-# The result of a search for devices on a node, and its errors.
 
 
 class FailureError(Exception):

@@ -255,9 +255,6 @@ def normalized(scores: IntArray) -> IntArray:
     return (float(MAX_NODE_SCORE) * share).astype(np.int64)
 
 
-# The changes while identical pods are placed.
-
-
 class FollowedAffinity(Following):
     """The counts and scores of a pod while identical pods are placed."""
 
@@ -293,8 +290,6 @@ class FollowedAffinity(Following):
     def normalized(self, scores: IntArray) -> IntArray:
         return normalized(scores)
 
-
-# Why a node is rejected: the terms, the domain, and the pods in it.
 
 SHOWN = 5
 """The maximum number of pods or domains in a finding."""
@@ -495,8 +490,6 @@ class _Neighbours:
         pods: IntArray = change.pods[change.nodes == node]
         return pods[self._mask[pods]]
 
-
-# The plugin at each of its extension points.
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"

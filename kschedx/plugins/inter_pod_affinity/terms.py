@@ -35,7 +35,7 @@ class AffinityTerm(Struct, frozen=True, kw_only=True):
     """The namespaces that the term names; the pod's own namespace if the term neither names nor selects any."""
     namespace_selector: Selector
     weight: int = 0
-    """The weight of a preferred term."""
+    """Of a preferred term."""
 
     def covers(self, namespace: str, namespace_labels: Mapping[str, str]) -> bool:
         """Return whether the term applies to pods in this namespace."""
@@ -216,10 +216,9 @@ class ExistingTerms:
             affinity[with_affinity] * width + pods.namespaces.codes[with_affinity], return_inverse=True
         )
         self.group: IntArray = np.full(len(pods), -1, dtype=np.int64)
-        """(pod,) the pod's group; -1 for a pod without pod affinity or anti-affinity."""
+        """(pod,) -1 for a pod without pod affinity or anti-affinity."""
         self.group[with_affinity] = group
         self.rows = rows_by_group(self.group, len(pairs))
-        """Rows of the pods of each group, in the form of `rows_by_group`."""
         self._sources = [
             (source, pods.namespaces.values[pair % width])
             for pair in pairs.tolist()
@@ -298,9 +297,6 @@ def _all_terms(affinity: Affinity) -> Iterator[PodAffinityTerm]:
                 yield weighted.pod_affinity_term
 
 
-# The weights of pods, by the incoming pod's terms and by their own terms.
-
-
 class SatisfiesAll(Struct, frozen=True):
     """`weight` for a pod that matches all of some resolved terms."""
 
@@ -362,9 +358,6 @@ def weighted_groups(stated: Iterable[tuple[str, int, int]]) -> dict[str, Tally]:
         per_group = per_key.setdefault(key, {})
         per_group[group] = per_group.get(group, 0) + weight
     return {key: OfGroup(tuple(sorted(per_group.items()))) for key, per_group in per_key.items()}
-
-
-# Sums over the pods of a topology domain, separately for every node.
 
 
 def present(column: Column[str | None]) -> BoolArray:

@@ -58,7 +58,7 @@ class Attachable(Struct, frozen=True, kw_only=True):
     """A volume that counts against its driver's limit, once per node."""
 
     name: str
-    """`driver/handle`, which identifies a volume."""
+    """`driver/handle`."""
     driver: str
     title: str
     """The name on screens: the claim as `namespace/name`, or the disk."""
@@ -198,7 +198,7 @@ class AttachedVolumes:
         self.pods = pods
         self.volumes: list[Attachable] = []
         self.errors: dict[int, VolumeError] = {}
-        """Pod row to the reason why the pod's volumes cannot be counted."""
+        """By pod row."""
         self.plugins: list[str] = [""]
         """The in-tree plugins that volumes are migrated from; the first entry means none."""
         self._migrated = migrated

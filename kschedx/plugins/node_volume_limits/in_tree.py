@@ -48,7 +48,7 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
     """Limits the volumes of one in-tree plugin on nodes whose CSINode does not migrate it."""
 
     plugin: ClassVar[str]
-    """The in-tree volume plugin, as in storage classes."""
+    """As in storage classes."""
     limit_key: ClassVar[str]
     """The allocatable resource that may set a node's limit."""
 

@@ -499,9 +499,6 @@ class Binding:
         return (*bindings, *provisions)
 
 
-# Claims and volumes after a pod's claims are bound or provisioned.
-
-
 def settled(binding: Binding, node: ClusterRow, nodes: NodeTable, storage: Storage) -> StorageChange:
     """Return the changes when every claim of a pod on this node has a volume."""
     claims: dict[str, PersistentVolumeClaim] = {}

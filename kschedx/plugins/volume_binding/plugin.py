@@ -44,8 +44,6 @@ from kschedx.snapshot.columns import ClusterRow, Column, IntArray, each_cluster_
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.storage import Storage
 
-# Pods whose claims have the same result on every node, although claims and volumes differ.
-
 
 def alike(claims: PodClaims, storage: Storage) -> Hashable:
     """Return a value that is equal for pods whose claims can be bound, or are bound, on the same nodes."""
