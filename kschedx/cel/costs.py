@@ -14,7 +14,6 @@ from kschedx.cel.values import Cidr, Format, Ip, MapValue, Optional, Quantity, S
 LIMIT = 1_000_000
 """Kubernetes stops a selector that exceeds it (CELSelectorExpressionMaxCost)."""
 LIST, MAP = 10, 30
-"""The cost of creating a list or map."""
 
 TRAVERSAL = 0.1
 """Per character of a text."""

@@ -388,7 +388,6 @@ _OPERATORS: dict[str, tuple[int, str]] = {
     **{one: (3, f"_{one}_") for one in ("+", "-")},
     **{one: (4, f"_{one}_") for one in ("*", "/", "%")},
 }
-"""Precedence and function."""
 
 
 class TooDeepError(Exception):

@@ -38,7 +38,6 @@ class Goal(StrEnum):
 
 
 ROUNDS = 3
-"""Loops that a trial carries out."""
 MANY_PODS = 20_000
 """Above it, only few thresholds, and no limits, are tried."""
 MOST_PLACED = 5_000
@@ -99,11 +98,9 @@ class Advice(Struct, frozen=True, kw_only=True):
     target: int | None
     """None for the best that a policy reaches."""
     before: int
-    """The current measure."""
     plugins: tuple[Trial, ...]
     """Each plugin by itself."""
     tried: tuple[Trial, ...]
-    """Policies for the goal."""
     chosen: Trial | None
     """None if no policy improves anything."""
 

@@ -50,7 +50,6 @@ from kschedx.kube.types import PriorityClass
 API_VERSION = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"
 SYSTEM_CRITICAL = 2_000_000_000
-"""The lowest such priority."""
 METRIC_RESOURCE = "MetricResource"
 """The only resource of thresholds if Prometheus is the source."""
 KUBERNETES_METRICS, PROMETHEUS = "KubernetesMetrics", "Prometheus"

@@ -110,7 +110,6 @@ class _Run:
         self.said: list[Said] = []
         self.errors: list[PluginError] = []
         self._running = ("", "")
-        """Profile and plugin."""
 
     def _say(self, pod: PodFacts, message: str) -> None:
         profile, plugin = self._running

@@ -166,7 +166,6 @@ class _Shape(Struct, frozen=True):
     fields: Mapping[str, _Shape] = {}
     kind: type = dict
     null: object = None
-    """The value for a null."""
 
 
 _STRING = _Shape("string", kind=str, null="")

@@ -301,7 +301,6 @@ def _state(workload: Workload, local: LocalQueue | None, queue: ClusterQueue | N
 
 
 _TELLING = ("QuotaReserved", "Evicted", "Requeued", "DeactivationTarget", "PodsReady", "Finished")
-"""Conditions of a Workload that explain its state."""
 
 
 def _said(

@@ -281,7 +281,6 @@ class GangMember(Struct, frozen=True, kw_only=True):
     node: str = ""
     """Where it would go with those of the group that come before it; empty where it finds none, or was not tried."""
     evicts: int = 0
-    """Pods that would be evicted for it there."""
     reasons: tuple[str, ...] = ()
     """Why it has no node, then or alone: `2 Insufficient cpu`, as kube-scheduler counts."""
 
@@ -299,7 +298,6 @@ class GangStatus(Struct, frozen=True, kw_only=True):
     waiting: tuple[GangMember, ...] = ()
     """In the order in which they are tried."""
     more: int = 0
-    """How many wait beside those."""
     together: int | None = None
     """How many of those that wait find a node together; None where that is not known."""
     has_ties: bool = False
@@ -309,7 +307,6 @@ class GangStatus(Struct, frozen=True, kw_only=True):
     domain: str = ""
     """The value that kube-scheduler takes; where the group fits in none, the one in which most members find a node."""
     domains: int = 0
-    """Values that are tried."""
     fitting_domains: int = 0
     preempted: tuple[str, ...] = ()
     """Pods that are preempted for the group as a whole, `namespace/name on node`; the members' nodes are those after

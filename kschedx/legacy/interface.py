@@ -217,7 +217,6 @@ class Provider(Era, frozen=True, kw_only=True):
     """What a Policy can choose from, and the defaults without a Policy."""
 
     predicates: Mapping[str, type[Predicate]]
-    """By the names that a Policy may use."""
     priorities: Mapping[str, type[Priority]]
     default_predicates: tuple[str, ...]
     default_priorities: Mapping[str, int]
