@@ -29,12 +29,12 @@ class Place(Struct, frozen=True, kw_only=True):
     source: str = ""
     """A file, a folder member, or "-" for standard input."""
     document: int | None = None
-    """The position of the document in the source, counted from 1."""
+    """In the source, counted from 1."""
     line: int | None = None
     object: str = ""
     """"Kind namespace/name"."""
     field: str = ""
-    """The field path in the API server's form: `spec.containers[0].resources.requests[cpu]`."""
+    """In the API server's form: `spec.containers[0].resources.requests[cpu]`."""
 
     def __str__(self) -> str:
         where = self.source
@@ -49,7 +49,7 @@ class InputError(KschedxError):
     """Input that cannot be used: exit code 2. The message names the place, what was found, and what is allowed."""
 
     others: tuple[InputError, ...] = ()
-    """Further errors in the same input, one line each."""
+    """In the same input, one line each."""
     parts: tuple[InputError, ...] = ()
     """The errors that a message in brackets combines."""
 

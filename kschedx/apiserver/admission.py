@@ -94,7 +94,7 @@ class AdmissionContext(Struct, frozen=True, kw_only=True):
     priority_classes: Mapping[str, PriorityClass] = {}
     """By name, with defaults; the built-in classes may be absent."""
     namespace_annotations: Mapping[str, Labels] = {}
-    """Namespace to annotations, for optional plugins."""
+    """For optional plugins."""
     default_node_selector: str = ""
     """OpenShift's default for projects without their own."""
     enabled_plugins: Sequence[str] = ()
@@ -113,11 +113,11 @@ class AdmissionChange(Struct, frozen=True, kw_only=True):
     source: str
     """The object that causes it, such as `LimitRange shop/defaults`; empty without one."""
     container: str
-    """The container's name; empty for the whole pod."""
+    """Empty for the whole pod."""
     item: str
     """`requests.cpu`, `limits.memory`, `overhead.cpu`, `nodeSelector.disk`, `toleration`, `priority`, and others."""
     before: str
-    """The value; empty if it was absent."""
+    """Empty if it was absent."""
     after: str
 
 

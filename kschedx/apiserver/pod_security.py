@@ -75,7 +75,6 @@ class Edition(Struct, frozen=True, kw_only=True):
     """The version of the standards that applies."""
 
     minor: int
-    """The minor version of Kubernetes 1 whose checks apply."""
     relaxes_own_users: bool = False
     """Behind UserNamespacesPodSecurityStandards before 1.35, then always."""
 
@@ -136,7 +135,7 @@ _SE_LINUX_TYPES: Mapping[str, int] = {
 _VOLUME_TYPES = frozenset({
     "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected", "secret",
 })  # fmt: skip
-"""The volume types that restricted allows."""
+"""Allowed by restricted."""
 _SECCOMP_OF_POD = "seccomp.security.alpha.kubernetes.io/pod"
 _SECCOMP_OF_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 _OLD_SECCOMP = ("runtime/default", "docker/default")
@@ -504,7 +503,6 @@ class Standards(Struct, frozen=True, kw_only=True):
     """The API server's version of the standards."""
 
     minor: int
-    """Its minor version of Kubernetes 1."""
     relaxes_own_users: bool = False
     """UserNamespacesPodSecurityStandards."""
 

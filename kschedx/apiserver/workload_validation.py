@@ -26,7 +26,6 @@ from kschedx.kube.workloads import LOOKS_LIKE_A_PATCH, MAKING_PODS, has_same_tem
 
 SELECTING = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
 _COUNTS = ("replicas", "parallelism", "completions")
-"""Numbers of pods in the spec of a workload."""
 
 
 def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
@@ -136,7 +135,6 @@ _FIXED_ONCE_SET: Mapping[str, tuple[str, ...]] = {
     "PersistentVolume": ("spec.nodeAffinity",),
     "PersistentVolumeClaim": ("spec.storageClassName", "spec.volumeName"),
 }
-"""Fields that may be set once."""
 
 _CLAIM = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 _STATEFUL_SET = (

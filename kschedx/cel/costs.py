@@ -14,12 +14,11 @@ from kschedx.cel.values import Cidr, Format, Ip, MapValue, Optional, Quantity, S
 LIMIT = 1_000_000
 """Kubernetes stops a selector that exceeds it (CELSelectorExpressionMaxCost)."""
 LIST, MAP = 10, 30
-"""The cost of creating a list or map."""
 
 TRAVERSAL = 0.1
-"""The cost per character of a text."""
+"""Per character of a text."""
 PATTERN = 0.25
-"""The cost per character of a regular expression, multiplied with the text's."""
+"""Per character of a regular expression, multiplied with the text's."""
 
 CallCost = Callable[[Sequence[Value], Value], int]
 """Takes the arguments, including the receiver of a member, and the result."""

@@ -47,7 +47,7 @@ class DeviceProgram:
         self._program = compiled(expression, features)
         names, reads_all = _reads(self._program.root)
         self._reads = None if reads_all else names
-        """The names, without domains, that it reads; None if it may read any."""
+        """Without domains; None if it may read any."""
         self._reads_device = self._program.reads_device
         self._answers: dict[object, bool | str] = {}
 

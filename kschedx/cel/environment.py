@@ -39,7 +39,7 @@ from kschedx.cel.values import NO_OVERLOAD, Budget, Fault, Value, equal, is_list
 from kschedx.kube.device_expressions import Features
 
 LONGEST_LIST = 48
-"""The maximum number of values in all lists of a device (ResourceSliceMaxAttributeValuesPerDevice)."""
+"""Values in all lists of a device (ResourceSliceMaxAttributeValuesPerDevice)."""
 
 
 def _includes(budget: Budget, target: Value, item: Value) -> Value:
@@ -103,7 +103,6 @@ TYPES: dict[str, Type] = {
     "google.protobuf.ListValue": list_of(DYN),
     "google.protobuf.Struct": map_of(STRING, DYN),
 }
-"""Names of types."""
 
 
 class Environment:

@@ -32,7 +32,7 @@ class Function(Struct, frozen=True, kw_only=True):
     run: Run | None = None
     """The implementation of all overloads."""
     takes: tuple[type, ...] = ()
-    """The accepted types of the first argument of `run`; any if empty."""
+    """Types of the first argument of `run`; any if empty."""
     checks_its_arguments: bool = False
     """Whether an overload gets any arguments and refuses them with its own message."""
 

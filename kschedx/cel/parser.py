@@ -352,7 +352,7 @@ MACROS = frozenset(name for name, _, _ in _MACROS)
 # error message comes from the generated parser of the grammar (program.py).
 
 _DEEPEST = 250
-"""The maximum nesting of expressions (cel-go's maxRecursionDepth)."""
+"""cel-go's maxRecursionDepth."""
 
 _RESERVED_WORDS = frozenset(
     {
@@ -388,7 +388,6 @@ _OPERATORS: dict[str, tuple[int, str]] = {
     **{one: (3, f"_{one}_") for one in ("+", "-")},
     **{one: (4, f"_{one}_") for one in ("*", "/", "%")},
 }
-"""The precedence and function of each operator."""
 
 
 class TooDeepError(Exception):

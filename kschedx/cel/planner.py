@@ -30,8 +30,6 @@ from kschedx.cel.values import (
     type_value,
 )
 
-# The evaluation of an expression, and the type of functions that evaluate its parts.
-
 
 class CostExceededError(Exception):
     """The evaluation exceeds Kubernetes' cost limit."""
@@ -519,10 +517,9 @@ def _copied(run: Evaluation, items: Value) -> list[Value]:
     return list(items)
 
 
-# From a checked syntax tree to functions that evaluate it and count its cost. An `Attribute` costs one for the name and
-# one for each step; constants, and lists and maps of them, are created once and cost nothing; a comprehension costs
-# what its parts cost, each time. Upstream: cel-go's interpreter/planner.go and decorators.go, as apiserver sets them
-# up.
+# An `Attribute` costs one for the name and one for each step; constants, and lists and maps of them, are created once
+# and cost nothing; a comprehension costs what its parts cost, each time. Upstream: cel-go's interpreter/planner.go and
+# decorators.go, as apiserver sets them up.
 
 
 class PlanError(Exception):

@@ -16,7 +16,7 @@ from kschedx.errors import UndecidableError
 from kschedx.kube.device_expressions import CompileError, EvaluationError, Features
 
 LONGEST = 10 * 1024
-"""The maximum number of bytes in an expression (CELSelectorExpressionMaxLength)."""
+"""In bytes (CELSelectorExpressionMaxLength)."""
 COST_EXCEEDED = "operation cancelled: actual cost limit exceeded"
 
 

@@ -38,7 +38,6 @@ class Ident(Node):
         super().__init__(position)
         self.name = name
         self.stands_for: Type | None = None
-        """The type that it names."""
 
 
 class Select(Node):
@@ -64,7 +63,7 @@ class Call(Node):
         self.arguments = arguments
         self.target = target
         self.overloads: tuple[str, ...] = ()
-        """The possible overloads, set by the checker."""
+        """Possible ones, set by the checker."""
 
     def children(self) -> Iterator[Expr]:
         if self.target is not None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 _COMPLETER = "kubectl_complete-kschedx"
-"""`kschedx.cli.kubectl.COMPLETER`: completes a command line instead of running one."""
+"""`kschedx.cli.completion.COMPLETER`: completes a command line instead of running one."""
 COMPLETE = "_KSCHEDX_COMPLETE"
 """The variable that a shell sets to complete a command line."""
 

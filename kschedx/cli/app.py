@@ -21,7 +21,6 @@ from kschedx.cli.streams import OutputError
 
 NAMES = tuple(name for names in COMMANDS.values() for name in names)
 _LISTS_COMMANDS = "man"
-"""The command that reads all others."""
 
 
 def program(names: Sequence[str] = NAMES) -> typer.Typer:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
 
 LARGEST = 100 << 20
-"""The largest snapshot in bytes; with a larger one, completion would take more than a second."""
+"""Bytes of a snapshot; with a larger one, completion would take more than a second."""
 _SHRUNK = 20
 """The assumed compression factor of a snapshot."""
 
@@ -25,7 +25,6 @@ _NAME = re.compile(r"(?:[a-z]+/)?[A-Za-z0-9][A-Za-z0-9.-]*")
 """A possible name or `kind/name`: other text in a snapshot is no name, and a shell might run it."""
 
 _TIMEOUT = "2s"
-"""The timeout for a list of the live cluster."""
 _CONNECTION = ("kubeconfig", "context", "cluster", "user", "as_user", "as_groups", "insecure")
 _TARGETS = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicaSet", "Node")
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"

@@ -98,8 +98,6 @@ def setups(both: tuple[Named, Named], question: Question, cluster: Snapshot | No
     return first, second
 
 
-# `kschedx diff-profiles`: what a change of the profile or of the version does to pods.
-
 HELP = """Compare two scheduler profiles, or two Kubernetes versions, and where pods go with each.
 
 \b

@@ -22,12 +22,12 @@ COMMANDS = {
     "Data": ("snapshot", "merge", "instance-types", "schema"),
     "Integrate": ("mcp", "fleet", "integrations", "completion", "man"),
 }
-"""The commands by group, in the order of the help."""
+"""In the order of the help."""
 SHARED = ("Scheduler", "Autoscaler", "Kueue", "Connection (as for kubectl)")
 """The groups of options that `--help` leaves to `--help-all`; Kueue's are `kschedx kueue`'s own options."""
 HELP_ALL = "--help-all"
 EXAMPLES = 4
-"""How many examples a usage message shows."""
+"""In a usage message."""
 
 
 class Group(TyperGroup):

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LEAST_WIDTH = 40
-"""The least columns of an explanation."""
+"""Columns of an explanation."""
 FRAME = 7
 """The columns around an explanation's text: border, padding, scroll bar."""
 _WATCHED = 0.5
@@ -86,7 +86,6 @@ def end_with_terminal() -> None:
 
 
 _BROWSER: ContextVar[Browser] = ContextVar("browser")
-"""The browser for which this thread works."""
 
 
 def browse(work: Callable[[], T]) -> T:
@@ -175,7 +174,6 @@ class Listing(DataTable[Text]):
         self._labels: tuple[str, ...] = ()
         self._entries: list[Row] = []
         self._coming: Iterator[Row] = iter(())
-        """Rows that were not needed yet."""
         self._shown: Iterator[Row] = iter(())
         self._wanted: list[str] = []
         self._by: int | None = None

@@ -86,7 +86,7 @@ CONNECTION: Mapping[str, object] = {
     ),
     "insecure": _flag("--insecure-skip-tls-verify", text="Do not verify the server's certificate."),
 }
-"""kubectl's options: a field of `Connection` to its declaration."""
+"""A field of `Connection` to its declaration."""
 
 OPTIONS: Mapping[Part, Mapping[str, object]] = {
     Part.CLUSTER: {

@@ -124,8 +124,6 @@ def _plugin_at_fault(error: Exception) -> str:
     return at_fault(error)
 
 
-# `-o`: the formats of what a command found, and the only place that prints them.
-
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -206,7 +204,6 @@ class Answer(Struct, frozen=True):
 
 
 SHARED = (Format.HTML, Format.MARKDOWN, Format.SVG)
-"""The formats for sharing an answer."""
 ALL = (Format.WIDE, Format.JSON, Format.YAML, Format.NAME, *SHARED)
 """The formats of most answers."""
 

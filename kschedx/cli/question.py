@@ -344,9 +344,6 @@ def feature_gates(settings: Sequence[str], *, option: str = "--feature-gate") ->
     return gates
 
 
-# The cluster after the changes of a command line, for commands that ask about that cluster.
-
-
 def cluster_after_changes(
     question: Question,
     reached: Reached,

@@ -59,7 +59,6 @@ class Watch:
         self._interval = interval
         self._clock = clock or Clock()
         self._failure = ""
-        """The error of the last read."""
 
     def run(self, first: Explanation) -> ExitCode:
         """Print what changes after `first`, until the pod has a node (0) or is gone (1)."""

@@ -56,7 +56,7 @@ class Replica(Struct, frozen=True, kw_only=True):
     pod: str
     """`namespace/name`."""
     node: str = ""
-    """The node that it is assigned to; empty if it is unschedulable."""
+    """Empty if it is unschedulable."""
     taken: Taken | None = None
     """The place that it would have alone."""
 
@@ -67,7 +67,7 @@ class Item(Struct, frozen=True, kw_only=True):
     pod: str
     """`namespace/name`."""
     owner: str
-    """The controller: `Deployment web`."""
+    """`Deployment web`."""
     priority: int
     command: str
     """The command for the complete answer."""

@@ -125,9 +125,6 @@ class Wanted(Struct, frozen=True, kw_only=True):
             raise InputError("--dry-run=server needs one manifest and a live cluster")
 
 
-# `kschedx why` for one pod: its explanation, its outcome, and the effect of a change.
-
-
 def why_one(
     question: Question,
     wanted: Wanted,

@@ -80,9 +80,6 @@ def _with_surge(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> Step:
     return Step(delete=tuple(replaced), create=(*broken, *candidates[: max(spec.max_surge - waiting, 0)]))
 
 
-# The pods that a DaemonSet's controller creates: one for each node that its template allows.
-
-
 def pods_for(
     snapshot: Snapshot, setup: Setup, manifest: Manifest, is_wanted: Callable[[str], bool]
 ) -> tuple[Snapshot, list[Pod]]:

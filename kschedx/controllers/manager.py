@@ -128,7 +128,7 @@ class Managed(Struct, kw_only=True):
 
     workload: Workload
     outdated: set[int] = field(default_factory=set)
-    """Rows of pods with an older template."""
+    """Rows of pods."""
     before: Manifest | None = None
     """The manifest with the older template."""
     scaled_from: deployment.DeploymentSpec | None = None
@@ -141,7 +141,6 @@ class Managed(Struct, kw_only=True):
     """The pod of the template, once it is admitted here."""
     rollout: Rollout | None = None
     replaced_rows: set[int] = field(default_factory=set)
-    """The rows that the rollout replaces."""
     created: list[int] = field(default_factory=list)
     refused: int = 0
     """Pods of a Deployment's new ReplicaSet that the API server refuses; the Deployment counts them."""
@@ -177,7 +176,6 @@ class Manager:
         self._ended: list[Rollout] = []
         self._ended_rows: list[set[int]] = []
         self.refused: dict[Workload, RefusedReplicas] = {}
-        """Replicas that the API server refuses."""
         self.open_counts: dict[Workload, str] = {}
         """Custom resources that may have more pods than are here, or pods that need more, and why."""
         self.refused_claims: dict[str, tuple[str, str]] = {}

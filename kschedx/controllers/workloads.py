@@ -94,9 +94,6 @@ def evict(run: Run, row: int, *, waits: bool) -> None:
         run.cluster.set_storage(StorageChange(claims={claim.key: _unbound(claim, pod, claim.name) for claim in its}))
 
 
-# What happens after a pod is deleted: its controller recreates it, or it stays deleted.
-
-
 def is_controlled(owners: Iterable[OwnerReference]) -> bool:
     """Whether a controller recreates the pod when it is deleted; a static pod has none."""
     return any(owner.controller and owner.kind != "Node" for owner in owners)
@@ -127,15 +124,13 @@ def staying_with_nodes(pods: PodTable) -> BoolArray:
     )
 
 
-# The workload of each pod, and the pods that a workload would create next.
-
 Manifest = Mapping[str, object]
 
 TEMPLATE_HASH = "pod-template-hash"
 SCALED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job")
 """The kinds with a number of replicas."""
 MOST_PODS = 1_000_000
-"""The largest number of pods that are placed for one workload."""
+"""Pods that are placed for one workload."""
 
 
 class Workload(Struct, frozen=True):

@@ -38,9 +38,8 @@ class Goal(StrEnum):
 
 
 ROUNDS = 3
-"""The number of loops that a trial carries out."""
 MANY_PODS = 20_000
-"""The number of pods above which only few thresholds, and no limits, are tried."""
+"""Above it, only few thresholds, and no limits, are tried."""
 MOST_PLACED = 5_000
 """The maximum number of pods, or of a plugin's own evictions, up to which a survey also places the evicted pods."""
 SURVEYED: tuple[tuple[str, Mapping[str, object]], ...] = (
@@ -65,7 +64,7 @@ class Trial(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     plugin: str
     args: Mapping[str, object] = {}
     max_evictions: int | None = None
-    """The limit maxNoOfPodsToEvictTotal of each round, where one was tried."""
+    """maxNoOfPodsToEvictTotal of each round, where one was tried."""
     evictions: int = 0
     """Of all rounds."""
     refused: int = 0
@@ -77,14 +76,12 @@ class Trial(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     returned: int = 0
     """Evicted pods that went back to the same node."""
     pending: int = 0
-    """Evicted pods that stay pending."""
     settled: bool = False
     """The last round evicts nothing."""
     undecided: bool = False
     measure: int = 0
-    """What the goal is measured by, afterwards."""
+    """The goal's measure, afterwards."""
     error: str = ""
-    """Of the plugin."""
 
     @property
     def policy(self) -> Written:
@@ -99,13 +96,11 @@ class Trial(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
 class Advice(Struct, frozen=True, kw_only=True):
     goal: Goal
     target: int | None
-    """The requested measure; None for the best that a policy reaches."""
+    """None for the best that a policy reaches."""
     before: int
-    """The measure of the current cluster."""
     plugins: tuple[Trial, ...]
-    """A trial of every plugin by itself."""
+    """Each plugin by itself."""
     tried: tuple[Trial, ...]
-    """The policies for the goal."""
     chosen: Trial | None
     """None if no policy improves anything."""
 
@@ -304,9 +299,6 @@ def _best(goal: Goal, tried: Sequence[Trial], before: int, target: int | None) -
     return min(better, key=lambda one: (sign * one.measure, one.evictions), default=None)
 
 
-# --- the document
-
-
 class DeschedulerAdviceDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
     """Which plugins of the descheduler would evict anything, and a policy that reaches a goal."""
 
@@ -316,12 +308,10 @@ class DeschedulerAdviceDocument(Document, frozen=True, kw_only=True, omit_defaul
     that run nothing but DaemonSets."""
     target: int | None = None
     after: int | None = None
-    """The measure with the policy."""
     reached: bool = False
     evictions: int = 0
-    """Of the policy."""
     policy: dict[str, object] = field(default_factory=dict)
-    """The DeschedulerPolicy; absent where none improves anything."""
+    """Absent where none improves anything."""
     plugins: tuple[Trial, ...] = ()
     tried: tuple[Trial, ...] = ()
 

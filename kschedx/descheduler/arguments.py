@@ -250,4 +250,4 @@ BALANCE: Mapping[str, type[Args]] = {
     "RemovePodsViolatingTopologySpreadConstraint": TopologySpreadArgs,
 }
 REGISTRY: Mapping[str, type[Args]] = {DEFAULT_EVICTOR: DefaultEvictorArgs, **DESCHEDULE, **BALANCE}
-"""Every plugin of descheduler 0.36 with its args."""
+"""Every plugin of descheduler 0.36."""

@@ -33,7 +33,6 @@ from kschedx.kube.types import (
 from kschedx.snapshot.snapshot import ManifestHead, ManifestName, Snapshot
 
 AS_THE_DESCHEDULER = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
-"""How the descheduler counts requests."""
 FINISHED = ("Succeeded", "Failed")
 NANO, MILLI = 10**9, 10**6
 """Nano-units in a unit and in a thousandth."""
@@ -65,7 +64,7 @@ class PodFacts(Struct, frozen=True, kw_only=True, eq=False):
     namespace: str
     uid: str
     node: str
-    """The name of its node, which may not exist; empty without a node."""
+    """May not exist; empty without a node."""
     labels: Labels
     annotations: Labels
     owners: tuple[OwnerReference, ...]
@@ -179,9 +178,6 @@ def _qos(spec: PodSpec) -> str:
     if limits_all and len(requests) == len(limits) and all(limits.get(name) == one for name, one in requests.items()):
         return "Guaranteed"
     return "Burstable"
-
-
-# --- metrics
 
 
 class Metrics(Struct, frozen=True, kw_only=True):

@@ -38,22 +38,21 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
     policy: Policy | None = None
     """None if the descheduler refuses the policy."""
     error: str = ""
-    """Why the descheduler refuses the policy."""
     error_field: str = ""
-    """The field of the policy that the error is about, or the first of several."""
+    """In the policy; the first of several."""
     loops: tuple[Loop, ...] = ()
     """If pods were placed, the last loop is only evaluated: its evictions were not carried out."""
     landings: tuple[tuple[Landing, ...], ...] = ()
     """The outcomes of the pods that each loop evicted."""
     likelihood: Likelihood | None = None
     newly_placed: tuple[str, ...] = ()
-    """Pods that were pending before and were assigned to a node."""
+    """Pending before."""
     preempted: tuple[str, ...] = ()
     is_undecided: bool = False
     shares: tuple[Shares, Shares] | None = None
-    """The share of the nodes' allocatable that is requested, before and after."""
+    """The requested share of the nodes' allocatable, before and after."""
     pods: tuple[PodFacts, ...] = ()
-    """The pods after the last loop that was carried out."""
+    """After the last loop that was carried out."""
 
     def __repr__(self) -> str:
         return f"<Descheduling: {self.error or f'{len(self.loop.evicted):,} evictions'}>"
@@ -189,7 +188,7 @@ def _shuffled(items: Sequence[T], seed: int) -> list[T]:
 class WrittenPolicy(Struct, frozen=True, kw_only=True):
     value: Mapping[str, object]
     document: int
-    """The number of the document in the file, counted from 1."""
+    """Its position in the file, counted from 1."""
     below: str
     """The field that holds the policy; empty if the policy is the document."""
 

@@ -53,10 +53,9 @@ class EvictedPod(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     profile: str
     plugin: str
     because: str
-    """Why the plugin evicts it."""
     outcome: str = ""
-    """The outcome: `moved`, `returned` to its node, `pending`, `undecided`, `gone`; absent where the eviction was not
-    carried out."""
+    """`moved`, `returned` to its node, `pending`, `undecided`, `gone`; absent where the eviction was not carried
+    out."""
     to: str = ""
     """The node of its successor."""
     message: str = ""
@@ -101,7 +100,7 @@ class Utilization(Struct, frozen=True, kw_only=True, omit_defaults=True):
     plugin: str
     nodes: dict[str, NodeUtilization] = {}
     thresholds: dict[str, dict[str, str]] = {}
-    """Those that `useDeviationThresholds` arrives at."""
+    """Computed for `useDeviationThresholds`."""
     verdict: str = ""
     """Why it evicts nothing; absent where it went on to evict."""
 
@@ -150,7 +149,6 @@ class RepeatedEviction(Struct, frozen=True, kw_only=True, rename="camel"):
     """The plugins that fight over it, or one that is never content."""
     profiles: tuple[str, str]
     because: tuple[str, str]
-    """Why each of them evicts it."""
     node: str
     """Where kube-scheduler had put it in between; empty where it was pending."""
 
@@ -168,9 +166,9 @@ class DeschedulingDocument(Round, frozen=True, kw_only=True, omit_defaults=True)
     error: str = ""
     """Why the descheduler refuses the policy; then nothing runs."""
     error_field: str = ""
-    """The field of the policy that the error is about, or the first of several."""
+    """In the policy; the first of several."""
     ignored: tuple[str, ...] = ()
-    """Fields of the policy that the descheduler does not know, and ignores without a word."""
+    """Fields of the policy that the descheduler does not know."""
     chance: str = ""
     """How far the first round depends on the random order in which the descheduler lists nodes and pods: `none`,
     `which` (the number for each plugin is certain), `count` (even that is not), `unknown` (not tried)."""
@@ -180,11 +178,10 @@ class DeschedulingDocument(Round, frozen=True, kw_only=True, omit_defaults=True)
     """The last round evicts nothing."""
     again: tuple[RepeatedEviction, ...] = ()
     newly_placed: tuple[str, ...] = ()
-    """Pods that were pending before and found a node."""
+    """Pending before."""
     preempted: tuple[str, ...] = ()
     """Pods that kube-scheduler preempted for what was recreated."""
     undecided: bool = False
-    """kschedx cannot decide where each pod goes."""
     nodes: dict[str, NodeShares] = field(default_factory=dict)
 
 

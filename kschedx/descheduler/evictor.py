@@ -35,7 +35,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
     filter: bool
     failed: tuple[str, ...]
-    """The checks that it fails, in the descheduler's words; empty if the descheduler has no text."""
+    """Failed checks, in the descheduler's words; empty if the descheduler has no text."""
     pre_eviction: bool
     message: str
 
@@ -230,7 +230,7 @@ class Outcome(StrEnum):
     NODE_LIMIT = "maximum number of evicted pods per node reached"
     NAMESPACE_LIMIT = "maximum number of evicted pods per namespace reached"
     REFUSED = "refused"
-    """Refused by the API server."""
+    """By the API server."""
 
 
 class Eviction(Struct, frozen=True, kw_only=True):
@@ -240,7 +240,7 @@ class Eviction(Struct, frozen=True, kw_only=True):
     profile: str
     plugin: str
     because: str
-    """Why the plugin evicts the pod, in kschedx's words."""
+    """In kschedx's words."""
     outcome: Outcome
     error: str = ""
     """The descheduler's text if the pod was not evicted."""

@@ -43,9 +43,6 @@ def _seconds(nanoseconds: int) -> int:
     return nanoseconds // NANO if nanoseconds >= 0 else -(-nanoseconds // NANO)
 
 
-# --- PodLifeTime
-
-
 def pod_life_time(handle: Handle, args: PodLifeTimeArgs) -> None:
     """Evict pods that meet every condition of the args, the oldest first, over all nodes."""
     is_concerned = concerned(args)
@@ -147,9 +144,6 @@ def _duration(seconds: int) -> str:
     return f"{seconds}s"
 
 
-# --- RemoveFailedPods
-
-
 def remove_failed_pods(handle: Handle, args: RemoveFailedPodsArgs) -> None:
     """Evict pods that have failed, node by node."""
     is_concerned = concerned(args)
@@ -198,9 +192,6 @@ def _reasons(containers: Iterable[ContainerFacts]) -> Iterator[str]:
 def _why_failed(pod: PodFacts) -> str:
     reason = next((one for one in (pod.status.reason, *_reasons(_containers(pod, True))) if one), "")
     return f"it has failed ({reason})" if reason else "it has failed"
-
-
-# --- RemovePodsHavingTooManyRestarts
 
 
 def too_many_restarts(handle: Handle, args: TooManyRestartsArgs) -> None:

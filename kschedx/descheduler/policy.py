@@ -50,7 +50,6 @@ from kschedx.kube.types import PriorityClass
 API_VERSION = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"
 SYSTEM_CRITICAL = 2_000_000_000
-"""The priority from which a pod is system critical."""
 METRIC_RESOURCE = "MetricResource"
 """The only resource of thresholds if Prometheus is the source."""
 KUBERNETES_METRICS, PROMETHEUS = "KubernetesMetrics", "Prometheus"
@@ -158,10 +157,10 @@ class Policy(Struct, frozen=True, kw_only=True):
     """maxNoOfPodsToEvictTotal."""
     grace_period_seconds: int | None = None
     has_metrics: bool = False
-    """Whether the descheduler collects the metrics of `metrics.k8s.io`."""
+    """Of `metrics.k8s.io`."""
     has_prometheus: bool = False
     ignored: tuple[str, ...] = ()
-    """Fields that the descheduler does not know and ignores, with a hint."""
+    """Fields that the descheduler does not know, with a hint."""
 
 
 def read_policy(written: Mapping[str, object], classes: Mapping[str, PriorityClass], *, source: str = "") -> Policy:

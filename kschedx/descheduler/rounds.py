@@ -29,9 +29,8 @@ class Fate(StrEnum):
     """The outcome of an evicted pod."""
 
     MOVED = "moved"
-    """Its successor runs on another node."""
     RETURNED = "returned"
-    """Its successor runs on the same node again."""
+    """On the same node."""
     PENDING = "pending"
     UNDECIDED = "undecided"
     GONE = "gone"
@@ -44,9 +43,9 @@ class Landing(Struct, frozen=True, kw_only=True):
     eviction: Eviction
     fate: Fate
     node: str = ""
-    """The node of its successor."""
+    """Of its successor."""
     message: str = ""
-    """kube-scheduler's message about a successor that stays pending."""
+    """kube-scheduler's, for a successor that stays pending."""
 
     @property
     def is_pending(self) -> bool:
@@ -57,7 +56,7 @@ class Repeat(Struct, frozen=True, kw_only=True):
     """A pod that a loop evicts and a later loop evicts again."""
 
     round: int
-    """The round of the first eviction, counted from 1."""
+    """Of the first eviction, counted from 1."""
     first: Eviction
     landing: Landing
     then_round: int
@@ -236,7 +235,7 @@ class Chance(StrEnum):
 
 ORDERS = 8
 MOST_PODS = 20_000
-"""The maximum number of pods for which other orders are tried."""
+"""For more, no other orders are tried."""
 
 
 class Likelihood(Struct, frozen=True, kw_only=True):

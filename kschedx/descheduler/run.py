@@ -52,7 +52,7 @@ class Loop(Struct, frozen=True, kw_only=True):
     """The result of one loop."""
 
     evictions: tuple[Eviction, ...] = ()
-    """All evictions that plugins requested, in order, including refused ones."""
+    """In the order of the requests, including refused ones."""
     per_node: Mapping[str, int] = {}
     total: int = 0
     verdicts: Mapping[str, Mapping[str, Verdict]] = {}
@@ -110,7 +110,6 @@ class _Run:
         self.said: list[Said] = []
         self.errors: list[PluginError] = []
         self._running = ("", "")
-        """The current profile and plugin."""
 
     def _say(self, pod: PodFacts, message: str) -> None:
         profile, plugin = self._running

@@ -20,8 +20,6 @@ from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.selectors import Operator, Requirement, Selector, compile_selector
 from kschedx.kube.types import Node, Toleration, TopologySpreadConstraint
 
-# --- RemoveDuplicates
-
 
 class _Owner(NamedTuple):
     """An owner of pods with the same images."""
@@ -98,9 +96,6 @@ def _target_nodes(cluster: Cluster, nodes: Sequence[Node], pods: Sequence[PodFac
         if len(found) > 1:
             targets.update(node.metadata.name for node in found)
     return len(targets)
-
-
-# --- RemovePodsViolatingTopologySpreadConstraint
 
 
 class _Constraint(Struct, frozen=True, kw_only=True):

@@ -47,7 +47,7 @@ class Classified(Struct, frozen=True, kw_only=True):
     category: Category
     usage: Exact
     percent: Mapping[str, float]
-    """Percentage of allocatable for the compared resources."""
+    """Of allocatable, for the compared resources."""
 
 
 class Classification(Struct, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class Classification(Struct, frozen=True, kw_only=True):
     plugin: str
     nodes: tuple[Classified, ...] = ()
     thresholds: Mapping[Category, Thresholds] | None = None
-    """The thresholds that `useDeviationThresholds` computes."""
+    """Computed for `useDeviationThresholds`."""
     verdict: str = ""
     """Why nothing is evicted; empty if the run continued with evictions."""
 
@@ -200,9 +200,6 @@ def shares(cluster: Cluster) -> Shares:
     return _percentages(found, cluster.nodes)
 
 
-# --- LowNodeUtilization
-
-
 def low_node_utilization(
     handle: Handle, args: LowNodeUtilizationArgs, policy: Policy, metrics: Metrics
 ) -> Classification:
@@ -305,9 +302,6 @@ def _verdict(underutilized: Sequence[Node], number_of_nodes: int, count: int) ->
     if len(underutilized) <= number_of_nodes:
         return TOO_FEW
     return ALL_UNDERUTILIZED if len(underutilized) == count else ""
-
-
-# --- HighNodeUtilization
 
 
 def high_node_utilization(handle: Handle, args: HighNodeUtilizationArgs) -> Classification:

@@ -56,9 +56,6 @@ def _comes_before(one: _Ranked, other: _Ranked) -> bool:
     return mine == 0 or (mine == 1 and its == 2)
 
 
-# --- RemovePodsViolatingInterPodAntiAffinity
-
-
 def inter_pod_anti_affinity(handle: Handle, args: InterPodAntiAffinityArgs) -> None:
     """Evict pods whose own required anti-affinity another pod violates; an evicted pod no longer violates any."""
     is_concerned = concerned(args)
@@ -144,9 +141,6 @@ class _Domains:
         self.in_domain: dict[str, dict[str, PodFacts]] = defaultdict(dict)
 
 
-# --- RemovePodsViolatingNodeAffinity
-
-
 def node_affinity(handle: Handle, args: NodeAffinityArgs) -> None:
     """Evict pods whose node no longer matches their required node affinity, or that prefer another node."""
     is_concerned = concerned(args)
@@ -212,9 +206,6 @@ class _Preferences:
                 node.name: sum(term.score(node.metadata.labels, node.name) for term in terms) for node in self._nodes
             }
         return found
-
-
-# --- RemovePodsViolatingNodeTaints
 
 
 def node_taints(handle: Handle, args: NodeTaintsArgs) -> None:

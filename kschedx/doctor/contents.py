@@ -42,10 +42,8 @@ if TYPE_CHECKING:
     from kschedx.sources.live.client import ApiServer
     from kschedx.sources.live.cluster import Event
 
-# A few facts of each object that scheduling reads, and the number of other objects.
-
 MOST_PROBLEMS = 20
-"""The number of problems that are kept; further ones are only counted."""
+"""Further ones are only counted."""
 _CLUSTER_IDENTITY = "Namespace kube-system"
 
 
@@ -70,17 +68,17 @@ class Contents:
 
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, DumpObject]] = {kind: {} for kind in KINDS}
-        """Objects by kind, then by `namespace/name` (or name)."""
+        """By kind, then by `namespace/name` (or name)."""
         self.not_read: Counter[str] = Counter()
-        """Number of objects by kind, for kinds that scheduling does not read."""
+        """By kind, for kinds that scheduling does not read."""
         self.copies: dict[tuple[str, str, Difference], Copy] = {}
-        """Copies by the two sources and the difference."""
+        """By the two sources and the difference."""
         self.kube_systems: list[tuple[DumpObject, DumpObject]] = []
         """Namespaces kube-system with two uids: this namespace exists as long as its cluster."""
         self.secrets: Counter[str] = Counter()
-        """Number of Secrets by source."""
+        """By source."""
         self.problems: list[InputError] = []
-        """The first MOST_PROBLEMS problems."""
+        """The first MOST_PROBLEMS."""
         self.problem_count = 0
         self.files: dict[str, None] = {}
         """Sources with at least one object, in order."""
@@ -90,7 +88,6 @@ class Contents:
         self.left_out: list[str] = []
         """Files in folders and archives that hold no Kubernetes objects."""
         self._snapshots: set[str] = set()
-        """Sources that are snapshots."""
         self._builder = SnapshotBuilder(refuse=self.refuse)
 
     # --- collecting

@@ -41,9 +41,9 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel"):
     source: str
     files: int
     kinds: Mapping[str, int]
-    """Number of objects by kind, for the kinds that scheduling reads."""
+    """By kind, for the kinds that scheduling reads."""
     not_read: Mapping[str, int]
-    """Number of objects by kind, for all other kinds."""
+    """By kind, for all other kinds."""
     running: int
     pending: int
     finished: int

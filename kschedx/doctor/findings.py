@@ -119,7 +119,7 @@ class MissingKind(_Finding, frozen=True, kw_only=True, tag="missing-kind"):
     kind: str
     present: int = 0
     missing: int = 0
-    """The number of objects that are known to be missing; 0 if the whole kind is missing and the number is unknown."""
+    """Known to be missing; 0 if the whole kind is missing and the number is unknown."""
     names: tuple[str, ...] = ()
     """Some of the missing names."""
     named_by: str = ""
@@ -238,7 +238,7 @@ class Clouds(_Finding, frozen=True, kw_only=True, tag="clouds"):
     """Nodes of several clouds."""
 
     nodes: Mapping[str, int]
-    """Number of nodes by cloud (`aws`)."""
+    """By cloud (`aws`)."""
     examples: Mapping[str, str]
     """The name of a node, by cloud."""
     places: Mapping[str, str]
@@ -353,7 +353,6 @@ Absence: TypeAlias = (
     | NoNodePools
     | AutoscalerFlags
 )
-"""Findings of missing objects."""
 Finding: TypeAlias = Unreadable | Mixture | Absence | Secrets
 
 
@@ -364,7 +363,6 @@ UNKNOWN_PODS = (
     Weakness(plugins=("InterPodAffinity", "PodTopologySpread"), effect="missing pods do not count"),
     Weakness(plugins=("DefaultPreemption",), effect="missing pods cannot be victims"),
 )
-"""What missing pods weaken."""
 
 
 def weakness(kind: str) -> tuple[Weakness, ...]:

@@ -40,7 +40,6 @@ from kschedx.sources.dumps import Dump
 IN_EVERY_CLUSTER = frozenset({"Node", "Pod", "Namespace", "Service", "PriorityClass"})
 """The API server itself creates the namespace kube-system, the service kubernetes, and two classes."""
 OBJECTS_SHOWN = 5
-"""The number of missing objects that are named."""
 FIRST_CSI_NODE = (1, 18)
 """Since this version, a kubelet becomes ready only after its CSINode exists."""
 _DEVICES = ("ResourceClaim", "ResourceSlice", "DeviceClass")

@@ -117,8 +117,6 @@ class Item(Head, kw_only=True, rename="camel", gc=False):
     status: Status | None = None
 
 
-# The facts that doctor keeps of an object.
-
 COUNTED_BY = {
     "ReplicaSet": "replicas",
     "StatefulSet": "replicas",
@@ -187,7 +185,7 @@ class DumpPod(DumpObject, gc=False):
     seen: str
     """The newest time in the pod."""
     claims: tuple[str, ...]
-    """Names of the pod's PersistentVolumeClaims."""
+    """PersistentVolumeClaims."""
     priority_class: str
     runtime_class: str
     has_device_claims: bool

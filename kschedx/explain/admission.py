@@ -328,9 +328,6 @@ def _replica_sets_beside(snapshot: Snapshot, namespace: str, owner: OwnerReferen
             yield "ReplicaSet", name
 
 
-# A manifest as the API server of a snapshot's cluster would store it, with notes.
-
-
 def admitted_pod(
     snapshot: Snapshot,
     manifest: Mapping[str, object],

@@ -32,8 +32,6 @@ RECORDED = "recorded-event"
 _SHOWN_OBJECTS = 3
 OS_LABEL, ARCH_LABEL = "kubernetes.io/os", "kubernetes.io/arch"
 
-# Notes on unlikely amounts.
-
 
 def amount_notes(pod: Pod) -> Iterator[Note]:
     for one in unlikely_quantities(pod.spec):
@@ -223,9 +221,6 @@ def _capacities(snapshot: Snapshot, claims: Sequence[PersistentVolumeClaim]) -> 
                     f"CSIStorageCapacity {capacity.key} has an invalid nodeTopology ({error}): kube-scheduler treats "
                     "it as accessible from no node",
                 )
-
-
-# Notes on the HTTP extenders of a configuration.
 
 
 def extender_notes(cycle: Cycle) -> Iterator[Note]:

@@ -158,8 +158,6 @@ def _offers_of(node: Node, domain: str) -> bool:
     return any(name.startswith(f"{domain}/") and str(amount) != "0" for name, amount in amounts.items())
 
 
-# The pods that use what a node lacks, and whether evicting them would help.
-
 PREEMPT_NEVER = "Never"
 
 
@@ -170,7 +168,7 @@ class Holder(Document, frozen=True, kw_only=True):
     """`namespace/name`."""
     priority: int
     amount: int
-    """The amount of the resource, in plugins' integers; 0 if the holder is not about a resource."""
+    """In plugins' integers; 0 if the holder is not about a resource."""
 
 
 class Holders(Struct, frozen=True, kw_only=True):
@@ -304,7 +302,6 @@ class UnwellNodes(Struct, frozen=True, kw_only=True):
 class OfferedNowhere(Struct, frozen=True, kw_only=True):
     resource: str
     hardware: HardwareHint | None
-    """The nodes whose labels show the hardware."""
 
 
 Cause = UnwellNodes | OfferedNowhere
@@ -335,11 +332,10 @@ class NodeDetail(Struct, frozen=True, kw_only=True):
 
     account: NodeAccount
     pods: int
-    """The number of its pods."""
     parts: Mapping[str, tuple[RequestPart, ...]]
-    """The parts of the pod's request for each missing resource."""
+    """By missing resource."""
     holders: Mapping[str, Holders]
-    """The pods that use each missing resource."""
+    """By missing resource."""
     eviction: Eviction
 
 

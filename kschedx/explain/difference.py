@@ -93,7 +93,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
     """Index into `rejections`, `FITS`, or `UNSEEN`."""
     rejections: tuple[Rejection, ...]
     weights: Mapping[str, int]
-    """The scoring plugins with their weights."""
+    """By scoring plugin."""
     scores: Mapping[str, IntArray]
     """Plugin to its weighted scores; 0 without scores."""
     totals: IntArray
@@ -101,7 +101,6 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
     preemptions: tuple[Preemption, ...] = ()
     """The best candidates."""
     candidates: int = 0
-    """The number of candidates."""
     index: Mapping[str, int] | None = None
     """Rows by node name, if known."""
 
@@ -346,7 +345,6 @@ class Filling(Document, frozen=True):
     nodes: int
     in_use: int
     unused: tuple[str, ...]
-    """Names of the nodes that are not in use."""
     requested: Mapping[str, int]
     """The requests of all pods on the nodes in use: resource to amount, cpu in milli-units."""
     allocatable: Mapping[str, int]
@@ -354,7 +352,7 @@ class Filling(Document, frozen=True):
     fullest: Mapping[str, int] = field(name="fullestPercent")
     """Resource to the highest percentage of any node."""
     pending: tuple[str, ...]
-    """Unschedulable pods, by `namespace/name`."""
+    """`namespace/name`."""
 
     def percent(self, resource: str) -> int:
         """Return the requested percentage of the nodes in use."""
@@ -464,7 +462,7 @@ class Difference(Document, frozen=True):
 
     pod: str
     effects: tuple[Effect, ...]
-    """All effects, largest first; never empty."""
+    """Largest first; never empty."""
     before: Side
     after: Side
     old_node: str | None
@@ -679,7 +677,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     left_out: Mapping[str, int] = field(default_factory=dict)
     """Requested pods that were not compared."""
     repacking: Repacking | None = None
-    """The repacking by both profiles; None if it was not requested."""
+    """None if it was not requested."""
     not_repacked: int = 0
     """The number of running pods that exceed the limit for repacking."""
 

@@ -36,7 +36,7 @@ class EventPart(Struct, frozen=True, kw_only=True):
 
     stage: Stage
     count: int | None
-    """The number of nodes; None for a reason about the whole pod."""
+    """Nodes; None for a reason about the whole pod."""
     text: str
     plugin: str
     """Empty for an unknown reason."""
@@ -52,7 +52,7 @@ class EventPart(Struct, frozen=True, kw_only=True):
 
 class Event(Struct, frozen=True, kw_only=True):
     nodes: int | None
-    """The number of nodes in the cluster; None if the text lacks it."""
+    """In the cluster; None if the text lacks it."""
     parts: tuple[EventPart, ...]
 
     @property
@@ -70,9 +70,9 @@ class Event(Struct, frozen=True, kw_only=True):
 
 
 _LONGEST = 32 << 10
-"""The maximum number of characters to parse in a message; API servers store a thousand."""
+"""In characters of a message; API servers store a thousand."""
 _LONGEST_OUTPUT = 1 << 20
-"""The maximum number of characters to parse in a command's output."""
+"""In characters of a command's output."""
 _HEAD = re.compile(r"(\d{1,9})/(\d{1,9}) nodes are available:?\s*")
 _OLDEST = re.compile(r"failed to fit in any node\s+fit failure summary on nodes ?: ?(.*)", re.DOTALL)
 _OLDEST_COUNT = re.compile(r" \((\d{1,9})\)(?:, |$)")

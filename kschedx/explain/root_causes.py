@@ -191,7 +191,6 @@ VIRTUAL_NODES = (
     ("eks.amazonaws.com/compute-type", "fargate", "EKS Fargate"),
     ("type", "virtual-kubelet", "Virtual Kubelet"),
 )
-"""The labels of virtual nodes."""
 ZONE = "topology.kubernetes.io/zone"
 
 

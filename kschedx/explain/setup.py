@@ -112,7 +112,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     scheduler: Scheduler
     """The scheduler on `snapshot`."""
     snapshot: Snapshot | None = None
-    """The cluster as it was loaded; None for an empty one."""
+    """As it was loaded; None for an empty cluster."""
     forced_profile: str | None = None
     """The profile for every pod, whatever its `spec.schedulerName`."""
     admission_plugins: tuple[str, ...] = ()

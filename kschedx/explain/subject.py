@@ -222,9 +222,6 @@ def _title(manifest: Mapping[str, object]) -> str:
     return f"Pod {named.get('namespace') or 'default'}/{named.get('name') or named.get('generateName') or ''}"
 
 
-# A running pod, evaluated as if it were new.
-
-
 def unassigned(snapshot: Snapshot, pod: Pod) -> tuple[Snapshot, Pod]:
     """Return a cluster without the running pod, and the pod without a node."""
     row = snapshot.pods.rows.get(pod.key)

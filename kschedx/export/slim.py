@@ -142,7 +142,7 @@ def _shapes() -> dict[str, Shape]:
 
 
 SHAPES: Mapping[str, Shape] = _shapes()
-"""What is kept of an object, by kind. Pods are missing here, since `PodItem` reduces them."""
+"""By kind. Pods are missing here, since `PodItem` reduces them."""
 _POD_SPEC, _POD_STATUS = _shape(types.PodSpec), _shape(types.PodStatus)
 _LABELS, _OWNERS = _shape(types.Labels), _shape(tuple[types.OwnerReference, ...])
 
@@ -408,7 +408,6 @@ _ORDER = {"Node": 1, "Pod": 2}
 # `kschedx snapshot`. A moving cluster is written in its current state.
 
 _LAST = ("Node", "Pod")
-"""Kinds that are written last."""
 _LINE_ENCODER = msgspec.json.Encoder()
 
 

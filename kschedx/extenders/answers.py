@@ -39,9 +39,9 @@ class AnsweredNode(Struct, frozen=True, kw_only=True):
 
 class FilterAnswer(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] | None
-    """NodeNames; None if the answer lacks them."""
+    """NodeNames; None if absent."""
     nodes: tuple[AnsweredNode, ...] | None
-    """Nodes, as whole objects; None if the answer lacks them."""
+    """Whole objects; None if absent."""
     failed: Mapping[str, str]
     failed_and_unresolvable: Mapping[str, str]
 
@@ -162,11 +162,10 @@ class _Shape(Struct, frozen=True):
 
     name: str
     item: _Shape | None = None
-    """The type of the items of a list or map."""
+    """Of a list or map."""
     fields: Mapping[str, _Shape] = {}
     kind: type = dict
     null: object = None
-    """The value for a null."""
 
 
 _STRING = _Shape("string", kind=str, null="")

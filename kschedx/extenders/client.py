@@ -36,7 +36,7 @@ CALL = "call"
 DEFAULT_TIMEOUT = 5.0
 """Seconds, for an extender without an httpTimeout."""
 MAX_ANSWER = 64 << 20
-"""The maximum size of an answer in bytes; kube-scheduler has no limit."""
+"""Bytes; kube-scheduler has no limit."""
 MAX_REDIRECTS = 10
 OK = 200
 _GRACE = 0.5
@@ -86,7 +86,7 @@ class _Exchange(threading.Thread):
         self._deadline = time.monotonic() + (request.extender.http_timeout / NANOSECONDS["s"] or DEFAULT_TIMEOUT)
         self._url = request.url
         self._body: list[bytes] | None = None
-        """The part of the body that was read; None before the headers arrive."""
+        """The part that was read; None before the headers arrive."""
         self._outcome: Reply | BaseException | None = None
 
     def run(self) -> None:

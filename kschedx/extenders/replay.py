@@ -30,10 +30,10 @@ class Recorded(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     about: tuple[str, ...] = ()
     status: int = 0
     body: str = ""
-    """The body as text; a byte that is not UTF-8 is read as U+FFFD anyway."""
+    """A byte that is not UTF-8 is read as U+FFFD anyway."""
     ended: str = "EOF"
     error: str = ""
-    """The error, if there is no answer."""
+    """If there is no answer."""
 
     @classmethod
     def of(cls, question: ExtenderRequest, reply: Reply) -> Self:

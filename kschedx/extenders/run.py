@@ -70,10 +70,9 @@ class Feasible(Struct, frozen=True, kw_only=True):
     """A node that is still feasible. An extender can name a node several times."""
 
     row: ClusterRow
-    """The row among the whole cluster's nodes."""
     name: str
     answered: AnsweredNode | None = None
-    """The node as an extender answered it. From then on it replaces the cluster's own node, and has no pods."""
+    """As an extender answered it. From then on it replaces the cluster's own node, and has no pods."""
 
 
 class FilteredByExtenders(Struct, frozen=True, kw_only=True):
@@ -124,8 +123,6 @@ class Extenders:
     def have_a_say_in_preemption(self, pod: Pod) -> bool:
         return bool(self.serving(ExtenderVerb.PREEMPT, pod))
 
-    # --- filter
-
     def filter(self, pod: Pod, nodes: NodeTable) -> FilteredByExtenders:
         """Call extenders one after another, each with the nodes that the earlier ones left."""
         index = nodes.cluster.index
@@ -169,8 +166,6 @@ class Extenders:
             left = kept
         return FilteredByExtenders(calls=tuple(calls), left=left, statuses=statuses)
 
-    # --- prioritize
-
     def prioritize(self, pod: Pod, left: Sequence[Feasible], nodes: NodeTable) -> tuple[ScoreCall, ...]:
         """Call extenders at the same time, with the same nodes; one that fails gives no scores."""
         numbers = self.serving(ExtenderVerb.PRIORITIZE, pod)
@@ -192,8 +187,6 @@ class Extenders:
                     added[host] = wrap_int64(added.get(host, 0) + scaled)
             calls.append(ScoreCall(extender=number, weight=weight, raw=raw, added=added))
         return tuple(sorted(calls, key=lambda call: call.extender))
-
-    # --- preempt
 
     def preempt(self, pod: Pod, candidates: tuple[Candidate, ...], nodes: NodeTable) -> Preempted:
         """Call extenders one after another; each answer replaces the candidates. `nodes` are all of the cluster."""

@@ -123,7 +123,7 @@ class DeviceShortage(Struct, frozen=True, kw_only=True):
     """The devices' values of the attributes and capacities in these expressions: `model=a100 on 2`."""
     holders: tuple[DeviceHolder, ...]
     taints: tuple[str, ...]
-    """Untolerated taints, with the number of devices that have them."""
+    """Untolerated ones, with the number of devices that have them."""
     counters: tuple[CounterShortage, ...]
     capacity: tuple[str, ...]
     """Devices with too little free capacity for the request."""

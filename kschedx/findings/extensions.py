@@ -53,7 +53,7 @@ class Explained(Struct, frozen=True, kw_only=True):
     means: str
     arises: str
     fixes: tuple[str, ...] = ()
-    """The usual fixes, cheapest first."""
+    """Cheapest first."""
 
 
 # Pod groups and quotas of kubernetes-sigs/scheduler-plugins.
@@ -120,7 +120,7 @@ class RefusedByExtender(Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "extender-refused"
     url: str
     message: str
-    """The extender's message, which may be empty."""
+    """May be empty."""
     is_resolvable: bool
     """Whether evicting pods might help, according to the extender."""
 

@@ -123,7 +123,7 @@ class RequirementMatch(Struct, frozen=True, kw_only=True):
     operator: str
     values: tuple[str, ...]
     actual: str | None
-    """The node's value; None if it lacks the label."""
+    """None if the node lacks the label."""
     matched: bool
 
 
@@ -195,7 +195,6 @@ class InsufficientResource(Facts, frozen=True, kw_only=True):
     unit: str
     """`m` for cpu, empty for everything else."""
     offered_nowhere: bool = False
-    """Whether no node of the cluster has any of the resource."""
 
     @property
     def free(self) -> int:

@@ -35,7 +35,7 @@ class TopologySpreadSkew(Facts, frozen=True, kw_only=True):
     minimum: int
     max_skew: int
     domains: tuple[DomainCount, ...]
-    """All domains with their counts, largest first; at most ten."""
+    """Largest first; at most ten."""
     domain_count: int
     min_domains: int | None = None
     """Set if there are fewer domains than this, which makes the minimum 0."""
@@ -71,18 +71,15 @@ class PodAffinityUnsatisfied(Facts, frozen=True, kw_only=True):
     """The label selector as kubectl prints it: `app=web,tier in (a,b)`; empty if it selects every pod, `<none>` if it
     selects none."""
     namespaces: tuple[str, ...]
-    """The names of the namespaces to which the term applies."""
     every_namespace: bool
-    """Whether the term applies to all namespaces."""
     matches_itself: bool
     """Whether the pod satisfies all of its own terms, so that it could be the first of its group if no other pod
     did."""
     pods: tuple[str, ...]
-    """Up to five of the pods in the whole cluster that satisfy all terms, `namespace/name`."""
+    """Up to five in the whole cluster that satisfy all terms, `namespace/name`."""
     matching_pods: int
-    """The number of such pods."""
     matching_domains: tuple[str, ...]
-    """Up to five domains with such a pod."""
+    """Up to five."""
 
     @property
     def same_as(self) -> Hashable:
@@ -98,7 +95,7 @@ class PodAntiAffinityConflict(Facts, frozen=True, kw_only=True):
     domain: str
     selector: str
     pods: tuple[str, ...]
-    """Up to five of the pods, `namespace/name`."""
+    """Up to five, `namespace/name`."""
     pod_count: int
 
     @property
@@ -111,7 +108,7 @@ class ExistingAntiAffinityConflict(Facts, frozen=True, kw_only=True):
 
     reason: ClassVar[str] = "existing-anti-affinity-conflict"
     pods: tuple[str, ...]
-    """Up to five of the pods with the term, `namespace/name`."""
+    """Up to five with the term, `namespace/name`."""
     pod_count: int
     term: int
     """The index of the term in the first pod's podAntiAffinity."""

@@ -120,7 +120,7 @@ class VolumeZoneMismatch(Facts, frozen=True, kw_only=True):
     node_key: str
     """The node's label that is compared: `key`, or its newer name."""
     actual: str | None
-    """The node's value; None if it lacks the label."""
+    """None if the node lacks the label."""
 
     @property
     def same_as(self) -> Hashable:
@@ -170,9 +170,9 @@ class NoMatchingVolume(Facts, frozen=True, kw_only=True):
     volumes: int
     """The number of volumes of the class."""
     lost: tuple[LostCount, ...]
-    """The reasons against the volumes, most frequent first."""
+    """Most frequent first."""
     nearest: tuple[VolumeCandidate, ...]
-    """Up to ten volumes, those that passed the most checks first."""
+    """Up to ten, those that passed the most checks first."""
 
     @property
     def same_as(self) -> Hashable:
@@ -213,7 +213,7 @@ class InsufficientStorageCapacity(Facts, frozen=True, kw_only=True):
     claim: ClaimFacts
     driver: str
     capacities: tuple[StorageCapacity, ...]
-    """Up to ten capacities of the class: reachable ones first, then large ones."""
+    """Up to ten of the class: reachable ones first, then large ones."""
     capacity_count: int
 
     @property
@@ -235,7 +235,6 @@ class DiskConflict(Facts, frozen=True, kw_only=True):
 
     reason: ClassVar[str] = "disk-conflict"
     volume: str
-    """The pod's volume."""
     kind: str
     """`gcePersistentDisk`, `awsElasticBlockStore`, `iscsi`, or `rbd`."""
     disk: str
@@ -278,7 +277,6 @@ class VolumeLimitExceeded(Facts, frozen=True, kw_only=True):
     volumes: tuple[str, ...]
     """The pod's volumes that are not on the node yet."""
     holders: tuple[AttachedVolume, ...]
-    """The attached volumes."""
 
     @property
     def wanted(self) -> int:

@@ -30,7 +30,7 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_REPLICAS = 500
-"""The most replicas of a workload whose rollout is tried; a larger rollout takes longer than an answer may."""
+"""A larger rollout takes longer than an answer may."""
 
 
 class ClusterTrial:

@@ -28,8 +28,7 @@ from kschedx.render.wording import count
 
 NOTHING_TO_FIX = (Outcome.SCHEDULED, Outcome.UNDECIDED, Outcome.ERROR)
 MOST_RULES = 2000
-"""The most conditions of a pod for which fixes are tried. Programs generate pods with more, and each trial evaluates
-all conditions."""
+"""Programs generate pods with more conditions, and each trial evaluates all of them."""
 
 CONTROLLERS: Mapping[str, str] = {
     "kueue.x-k8s.io/": "Kueue",
@@ -43,7 +42,7 @@ CONTROLLERS: Mapping[str, str] = {
 class DeadEnd(Struct, frozen=True, kw_only=True):
     text: str
     findings: tuple[Finding, ...] = ()
-    """The findings behind the text; their headlines complete it."""
+    """Their headlines complete the text."""
     is_untold: bool = False
     """Whether the cause is unknown: after every change that was tried, something still rejects the pod."""
 

@@ -190,7 +190,7 @@ def controlling_owner(row: int, snapshot: Snapshot) -> OwnerReference | None:
 
 MOST_NODES = 3
 MOST_TRIALS = 60
-"""The most sets of pods that are tried."""
+"""The limit counts sets of pods."""
 
 
 def moves(situation: Situation) -> Iterator[s.MovePods]:
@@ -222,7 +222,7 @@ def moves(situation: Situation) -> Iterator[s.MovePods]:
 
 NODE_CRITICAL = BUILT_IN_CLASSES["system-node-critical"]
 MOST_CLASSES = 3
-"""The most priority classes that are tried, the lowest first."""
+"""Priority classes, the lowest first."""
 
 
 def preemption(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
@@ -286,7 +286,7 @@ def _classes(start: Situation) -> tuple[PriorityClass, ...]:
 # Remedies for a pending pod of a rollout that needs what the old pods use: room on their node, a port, or a volume.
 
 MOST_OLD = 4
-"""The most old pods that are tried, each on a different node."""
+"""Old pods, each on a different node."""
 
 
 def taking_old_first(situation: Situation) -> Iterator[tuple[s.Step, ...]]:

@@ -250,9 +250,8 @@ def _base(driver: str, asked: Sequence[_Asked], situation: Situation) -> Device:
 # right.
 
 MOST_MODELS = 6
-"""The most existing nodes that serve as models: each is in another domain, or has other devices."""
+"""Existing nodes that serve as models: each is in another domain, or has other devices."""
 MOST_COPIES = 4
-"""The most existing nodes of which a copy is tried."""
 PODS = "110"
 """The kubelet's default for the number of pods on a node."""
 

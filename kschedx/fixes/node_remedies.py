@@ -321,7 +321,7 @@ def _as_match(one: NodeSelectorRequirement, operator: str) -> RequirementMatch:
 # Remedies for a node's cordon and taints, and for host ports.
 
 MOST_TAINTS = 50
-"""The most taints for which remedies are tried; a sentence with more is no advice."""
+"""A sentence with more is no advice."""
 
 
 def uncordon(place: Candidate) -> s.Step:

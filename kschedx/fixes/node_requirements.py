@@ -309,7 +309,7 @@ ABOUT_TO_GO = (
 )
 
 OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
-"""Taints and labels of control plane nodes."""
+"""Both taints and labels."""
 
 
 def taken_away_by(taint: Taint) -> str:

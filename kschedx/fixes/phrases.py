@@ -54,8 +54,6 @@ def listed(names: list[str], most: int) -> str:
     return joined([*names[:most], f"{more:,} more"] if more > 0 else names)
 
 
-# Advice by the messages of components.
-
 PULLS = (
     (r"pull policy of Never", "load {image} onto {node}, or set imagePullPolicy: IfNotPresent"),
     (r"toomanyrequests|rate limit", "wait, or pull {image} with credentials: its registry limits pulls"),

@@ -88,7 +88,7 @@ class ContainerRequest(Struct, frozen=True, kw_only=True):
     """The request of a container before and after a change; milli-units of cpu, units of everything else."""
 
     container: str
-    """The container's name; empty for the request of the pod as a whole."""
+    """Empty for the request of the pod as a whole."""
     resource: str
     before: int
     after: int

@@ -21,7 +21,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     """A field of a security context, and the value that it is set to."""
 
     container: str
-    """The container's name; empty for the pod."""
+    """Empty for the pod."""
     field: str
     value: object
 
@@ -29,7 +29,6 @@ class Setting(Struct, frozen=True, kw_only=True):
 class Secured(Struct, frozen=True, kw_only=True):
     settings: tuple[Setting, ...]
     change: Change
-    """The change of the pod."""
 
 
 def secured(pod: Mapping[str, object]) -> Secured | None:

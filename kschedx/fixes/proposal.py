@@ -203,15 +203,13 @@ class Proposal(Struct, frozen=True, kw_only=True):
     steps: tuple[Step, ...] = ()
     pod: Pod
     nodes: Mapping[ClusterRow, Node] = field(default_factory=dict)
-    """Node row to the changed node."""
+    """The changed nodes."""
     deleted: frozenset[str] = frozenset()
-    """Deleted pods, as `namespace/name`."""
+    """`namespace/name`."""
     moved: Mapping[str, str] = {}
     """Evicted pods, to the nodes of their replacements."""
     resized: Mapping[str, Pod] = {}
-    """Running pods with other requests."""
     added: Node | None = None
-    """The new node."""
     taken: tuple[ResourceAmount, ...] = ()
     """Requests of DaemonSets' pods on the new node."""
     objects: tuple[ClusterObject, ...] = ()

@@ -38,7 +38,7 @@ class Shortfall(Struct, frozen=True, kw_only=True):
     """The unsolved part of a fix on the whole cluster, once every controller has reacted to it."""
 
     pending: int = 0
-    """The number of pending pods of the pod's workload."""
+    """Pending pods of the pod's workload."""
     lost: tuple[str, ...] = ()
     """Other pods, `namespace/name`, that lose their node; not those that the fix names."""
     refusal: str = ""
@@ -61,7 +61,7 @@ class BudgetUse(Struct, frozen=True, kw_only=True):
     """`namespace/name`."""
     pods: int
     allowed: int
-    """The number of disruptions that it allows now."""
+    """Disruptions that it allows now."""
 
 
 class TrialOutcome(Struct, frozen=True, kw_only=True):
@@ -83,29 +83,27 @@ class Fix(Struct, frozen=True, kw_only=True):
     steps: tuple[Step, ...]
     certainty: FixCertainty
     changes: tuple[Change, ...]
-    """The changes, in the order in which to make them."""
+    """In the order in which to make them."""
     feasible_nodes: tuple[str, ...]
-    """The nodes on which the pod then passes every filter."""
     remaining: Mapping[str, int]
     """For a partial fix: plugin to the number of nodes that it still rejects, whether or not it is the first to do
     so."""
     deciding: tuple[str, ...] = ()
-    """Plugins that kschedx does not have and that could still reject those nodes."""
+    """Plugins that kschedx does not have and that could still reject the feasible nodes."""
     extender_decides: bool = False
-    """Whether an extender could still reject those nodes; no trial asks extenders."""
+    """Whether an extender could still reject the feasible nodes; no trial asks extenders."""
     trial: TrialOutcome = TrialOutcome()
-    """The trial on the whole cluster; with a shortfall, the fix is partial."""
+    """With a shortfall, the fix is partial."""
 
 
 ClusterTest = Callable[[Fix], TrialOutcome]
-"""A function that tries a fix on the whole cluster."""
 
 
 # The selection and order of the fixes that are shown.
 
 MOST_FIXES = 6
 MOST_OF_A_COST = 2
-"""The most fixes of one cost that are shown: alternatives, not variations."""
+"""The fixes shown are alternatives, not variations."""
 MOST_PARTIAL = 2
 CAPACITY_FIRST = (
     Cost.WAITING,

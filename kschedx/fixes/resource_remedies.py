@@ -31,7 +31,7 @@ from kschedx.snapshot.columns import ClusterRow
 HUGE_PAGES = "hugepages-"
 MEMORY = "memory"
 MOST_NODES = 4
-"""The most nodes that are checked for each of these causes."""
+"""The limit is for each of these causes."""
 
 
 def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:

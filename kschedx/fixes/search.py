@@ -37,14 +37,14 @@ from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.daemon_sets import daemon_pods
 
 MOST_PLACES = 16
-"""The most groups of nodes in which a fix is tried, the nearest first."""
+"""Groups of nodes in which a fix is tried, the nearest first."""
 MOST_TRIALS = 32
 FEWER_TRIALS = 12
 """The most trials in a cluster of a thousand nodes or more, where each takes longer."""
 MOST_NEW_NODES = 12
-"""The most new nodes that are tried if no other fix helps."""
+"""They are tried only if no other fix helps."""
 MOST_STARTS = 8
-"""The most situations for which a new node is tried."""
+"""Situations for which a new node is tried."""
 OF_THE_NODE = plugins_with(Trait.ABOUT_THE_NODE)
 """Plugins that reject a node for its properties or its free resources: a new node may differ."""
 MOST_THROUGH = 3
@@ -54,9 +54,9 @@ MOST_LARGER = 4
 MOST_DEPTH = 5
 """The most rounds of further steps before only a new node is tried."""
 MOST_WRONG = 50
-"""The most findings on a node for which remedies are tried."""
+"""Findings on a node for which remedies are tried."""
 MOST_COMBINED = 24
-"""The most combinations of remedies that are tried on a node."""
+"""Combinations of remedies that are tried on a node."""
 
 
 def find_fixes(scheduler: Scheduler, cycle: Cycle, test: ClusterTest = lambda fix: TrialOutcome()) -> tuple[Fix, ...]:

@@ -20,7 +20,7 @@ from kschedx.simulate.simulation import Simulation
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_DRAINED_NODES = 10
-"""The most nodes of a drain for which fixes are tried: each trial repeats the whole drain."""
+"""Each trial repeats the whole drain."""
 MOST_BUDGETS = 4
 MOST_WAYS = 2
 
@@ -43,9 +43,8 @@ class SmallerBudget(Struct, frozen=True, kw_only=True):
     namespace: str
     name: str
     fields: Mapping[str, int | None]
-    """The fields of its spec to set; None for a field that is removed."""
+    """Spec fields to set; None for a field that is removed."""
     before: Mapping[str, int | str] = {}
-    """The present values of the fields."""
     manager: str = ""
     """`Cluster pg`, which creates the budget."""
 

@@ -33,7 +33,7 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
     profile: Profile
     proposal: Proposal
     status: Status
-    """The status of the PreFilter phase."""
+    """The status of PreFilter."""
     nodes: NodeTable
     """The nodes that PreFilter left."""
     outcome: FilterOutcome
@@ -112,7 +112,6 @@ class Candidate(Struct, frozen=True, kw_only=True):
     situation: Situation
     nodes: NodeTable
     row: TableRow
-    """The row in `nodes`."""
 
     @property
     def node(self) -> Node:

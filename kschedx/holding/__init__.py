@@ -17,8 +17,6 @@ from kschedx.kube.kueue import ADMISSION_GATE, TOPOLOGY_GATE, Workload
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
 
-# Owners of scheduling gates by prefix, and which of their objects to look at.
-
 OWNERS: Mapping[str, tuple[str, str]] = {
     "kueue.x-k8s.io/": ("Kueue", "kubectl describe workloads.kueue.x-k8s.io"),
     "scheduling.volcano.sh/": ("Volcano", "kubectl describe podgroups.scheduling.volcano.sh"),
@@ -38,9 +36,6 @@ def gates_of_others(pod: Pod) -> Iterator[Gate]:
             continue
         owner, look_at = next((told for prefix, told in OWNERS.items() if gate.name.startswith(prefix)), ("", ""))
         yield Gate(name=gate.name, owner=owner, look_at=look_at)
-
-
-# Everything that can hold a pod, checked in order.
 
 
 def find_holding(scheduler: Scheduler, cycle: Cycle) -> Holding:
@@ -103,9 +98,5 @@ def _held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | No
 
     return held_by_kueue(snapshot, pod, attempt)
 
-
-# What holds a pod before kube-scheduler sees it, or schedules it in kube-scheduler's place, as facts from the objects.
-# `kueue` follows a pod to its Workload and the quota that it needs, `schedulers` knows other schedulers, and
-# `pod_groups` the pod groups of Kubernetes itself. `find_holding` asks all of them.
 
 __all__ = ["Holding", "find_holding"]

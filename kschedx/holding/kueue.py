@@ -127,8 +127,7 @@ def as_if_admitted(pod: Pod, flavor: ResourceFlavor, updates: Sequence[PodSetUpd
     return replace(pod, spec=spec)
 
 
-# The Workload of a pod, the queue in which it is pending, and the nodes on which the pod would fit. Upstream:
-# pkg/controller/jobs/pod and pkg/queue of kubernetes-sigs/kueue.
+# Upstream: pkg/controller/jobs/pod and pkg/queue of kubernetes-sigs/kueue.
 
 
 def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | None:
@@ -302,7 +301,6 @@ def _state(workload: Workload, local: LocalQueue | None, queue: ClusterQueue | N
 
 
 _TELLING = ("QuotaReserved", "Evicted", "Requeued", "DeactivationTarget", "PodsReady", "Finished")
-"""Conditions of a Workload that explain its state."""
 
 
 def _said(

@@ -19,7 +19,6 @@ class WorkloadState(StrEnum):
     """How a pod stands with Kueue."""
 
     NO_WORKLOAD = "no-workload"
-    """The snapshot has no Workload of the pod."""
     NO_QUEUE = "no-queue"
     """The LocalQueue, or the ClusterQueue behind it, does not exist."""
     STOPPED = "stopped"
@@ -76,9 +75,9 @@ class FlavorQuota(Struct, frozen=True, kw_only=True):
     """What Kueue would give now, lent and borrowed as it stands; negative where more is used than there is."""
     lending_limit: int | None = None
     pools: tuple[FlavorPool, ...] = ()
-    """The cohorts above the queue, the nearest first."""
+    """Above the queue, the nearest first."""
     users: tuple[QuotaUser, ...] = ()
-    """Who holds it in this queue, the largest first."""
+    """In this queue, the largest first."""
 
     @property
     def free(self) -> int:
@@ -110,7 +109,7 @@ class FlavorFit(Struct, frozen=True, kw_only=True):
     flavor: str
     exists: bool
     nodes: int
-    """How many nodes have the flavor's labels."""
+    """With the flavor's labels."""
     feasible: tuple[str, ...]
     """Those on which the pod would pass every filter."""
     reasons: tuple[str, ...] = ()
@@ -126,7 +125,7 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
 
     state: WorkloadState
     queue: str = ""
-    """The LocalQueue's name."""
+    """The LocalQueue."""
     workload: str = ""
     """`namespace/name`."""
     cluster_queue: str = ""
@@ -141,14 +140,14 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
     said: tuple[Said, ...] = ()
     """The conditions that explain it, of the Workload, then of its queues."""
     checks: tuple[Said, ...] = ()
-    """Admission checks that are not ready."""
+    """Those that are not ready."""
     quotas: tuple[FlavorQuota, ...] = ()
     position: int | None = None
     """In the ClusterQueue, from 1, by priority and age; None where it does not wait."""
     waiting: int = 0
-    """How many wait there."""
+    """In the ClusterQueue."""
     ahead: tuple[str, ...] = ()
-    """The Workloads before it, in order."""
+    """In order."""
     fits: tuple[FlavorFit, ...] = ()
     is_gated: bool = False
     weighted_share: int | None = None
@@ -161,7 +160,6 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
     within_cohort: str = ""
     """Whose quota it may take, by Kueue's names: `Never`, `LowerPriority`, `LowerOrNewerEqualPriority`, `Any`."""
     requeue_at: str = ""
-    """It is put back into the queue then."""
     group: str = ""
     """The group of plain pods, for which Kueue creates a Workload once all of them exist."""
     group_pods: int = 0
@@ -248,9 +246,9 @@ class OtherScheduler(Struct, frozen=True, kw_only=True):
     """A scheduler that is not kube-scheduler, or another configuration of it that kschedx was not given."""
 
     name: str
-    """As spec.schedulerName has it."""
+    """spec.schedulerName."""
     title: str = ""
-    """Its common name; empty for an unknown one."""
+    """Empty for an unknown one."""
     group: str = ""
     """`namespace/name` of the pod's group there."""
     phase: str = ""
@@ -266,10 +264,9 @@ class OtherScheduler(Struct, frozen=True, kw_only=True):
     application: str = ""
     """What YuniKorn schedules together."""
     task_group: str = ""
-    """The part of the application that the pod is of."""
     min_member: int | None = None
     members: int = 0
-    """Pods of the group, or task group, in the snapshot, and how many of them run."""
+    """Pods of the group, or task group, in the snapshot."""
     running: int = 0
     look_at: str = ""
 
@@ -279,13 +276,11 @@ class GangMember(Struct, frozen=True, kw_only=True):
 
     pod: str
     gates: tuple[str, ...] = ()
-    """Scheduling gates, which keep it out of the queue."""
     feasible: int
-    """On how many nodes it would fit alone."""
+    """Nodes on which it would fit alone."""
     node: str = ""
     """Where it would go with those of the group that come before it; empty where it finds none, or was not tried."""
     evicts: int = 0
-    """How many pods would be evicted for it there."""
     reasons: tuple[str, ...] = ()
     """Why it has no node, then or alone: `2 Insufficient cpu`, as kube-scheduler counts."""
 
@@ -296,15 +291,13 @@ class GangStatus(Struct, frozen=True, kw_only=True):
     name: str
     min_count: int
     pods: int
-    """Those that are there, the one that is asked about among them."""
+    """Those that exist, including the one that is asked about."""
     placed: int
-    """How many of them have a node."""
     is_heeded: bool
     """The profile has GangScheduling; without it each pod goes by itself."""
     waiting: tuple[GangMember, ...] = ()
-    """Those that have none, in the order in which they are tried."""
+    """In the order in which they are tried."""
     more: int = 0
-    """How many wait beside those."""
     together: int | None = None
     """How many of those that wait find a node together; None where that is not known."""
     has_ties: bool = False
@@ -314,9 +307,7 @@ class GangStatus(Struct, frozen=True, kw_only=True):
     domain: str = ""
     """The value that kube-scheduler takes; where the group fits in none, the one in which most members find a node."""
     domains: int = 0
-    """How many values are tried."""
     fitting_domains: int = 0
-    """In how many of them the group fits."""
     preempted: tuple[str, ...] = ()
     """Pods that are preempted for the group as a whole, `namespace/name on node`; the members' nodes are those after
     that."""
@@ -324,7 +315,6 @@ class GangStatus(Struct, frozen=True, kw_only=True):
     """Why no pods are preempted for the group as a whole, in kube-scheduler's words; empty where it does not look for
     any."""
     undecided: str = ""
-    """Why the group's outcome is unknown."""
     message: str = ""
     """What kube-scheduler says of the pod that is asked about: it finds a node, and the group lacks room."""
     is_by_draw: bool = False
@@ -358,7 +348,6 @@ class DevicePool(Struct, frozen=True, kw_only=True):
     available: int | None = None
     unavailable: int | None = None
     error: str = ""
-    """Why the pool is invalid."""
 
 
 class Holding(Struct, frozen=True, kw_only=True):

@@ -60,7 +60,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 QueueFacts = TypeVar("QueueFacts")
 MOST_LEVELS = 10
-"""The maximum depth of nested queues, which could form a cycle."""
+"""Nested queues could form a cycle."""
 GPU = "nvidia.com/gpu"
 UNLIMITED = -1
 
@@ -355,9 +355,6 @@ def _registered(written: str) -> Iterator[_Device]:
         parts = one.split(",")
         if len(parts) >= 7 and parts[2].isdigit() and parts[3].isdigit():
             yield _Device(id=parts[0], devmem=int(parts[2]), devcore=int(parts[3]), health=parts[6] == "true")
-
-
-# Schedulers other than kube-scheduler, and what their objects report about a pod.
 
 
 class KnownScheduler(Struct, frozen=True, kw_only=True):

@@ -53,7 +53,6 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
     has_pod: frozenset[str] = frozenset()
     """The nodes that already have a pod of the DaemonSet, which quotas count."""
     rollout: Rollout | None = None
-    """The progress of replacing the pods of an older template."""
 
     @cached_property
     def _made(self) -> tuple[int, str]:

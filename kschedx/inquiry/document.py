@@ -75,7 +75,7 @@ class PluginStatusDocument(Document, frozen=True):
 
 class PreFilterDocument(PluginStatusDocument, frozen=True):
     nodes: tuple[str, ...] | None
-    """The nodes that the plugin allows; None for all."""
+    """The allowed nodes; None for all."""
 
 
 class VerdictDocument(Document, frozen=True):

@@ -60,15 +60,14 @@ class ReplicasDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
     workload: str
     """`shop/deploy/web`."""
     wanted: int
-    """The number of replicas that the workload requests."""
     running: int
     """The number of its pods that already had a node."""
     placed: Mapping[str, str]
-    """Each replica, `namespace/name`, with its node, in the order of the queue."""
+    """`namespace/name` to node, in the order of the queue."""
     pending: tuple[str, ...]
     """Replicas that get no node; if a rollout stalls, also those that are not created."""
     evicted: tuple[str, ...]
-    """Pods that preemption evicts for them."""
+    """Preemption evicts them."""
     replaced: int
     """The number of pods of the previous template that run until a rollout deletes them."""
     kubelet: str = ""
@@ -78,7 +77,7 @@ class ReplicasDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
     refused: tuple[str, ...] = ()
     """Replicas that the API server refuses, so that kube-scheduler never sees them."""
     refusal: str = ""
-    """Why they are refused, as the event about the first of them reports it."""
+    """As the event about the first of `refused` reports it."""
 
 
 class Replicas(Struct, frozen=True, kw_only=True):
@@ -129,13 +128,13 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     first_notes: tuple[Note, ...] = ()
     """How the question was understood, and how the API server would change the pod's manifest."""
     autoscaler: Autoscaler | None = None
-    """The cluster's cluster-autoscaler, if it is known and has a decision to make."""
+    """None if it is unknown or has no decision to make."""
     replicas: Replicas | None = None
     """The outcome of the workload's other replicas, if there were several in question."""
     covering: Callable[[Explanation, Fix], Covered | None] | None = None
     """Tries a fix of this pod for the other pending replicas; None for a single pod."""
     karpenter: Karpenter | None = None
-    """The cluster's Karpenter, if there are NodePools and it has a decision to make."""
+    """None if there are no NodePools or it has no decision to make."""
     lifecycle: Lifecycle | None = None
     """Why no decision of kube-scheduler answers the question. If a cycle was run, it shows what kube-scheduler would
     decide."""

@@ -81,7 +81,7 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
     stopped: Explanation | None
     """Why the next pod does not fit; None if that was not requested."""
     missing: tuple[MissingNodes, ...]
-    """The nodes that would make the wanted number fit, the fewest nodes first."""
+    """The fewest nodes first."""
     usage_before: NodeUsage
     usage_after: NodeUsage
     fill: Callable[[], Snapshot]

@@ -35,12 +35,11 @@ class Fix(Struct, frozen=True, kw_only=True):
     title: str
     certainty: FixCertainty
     changes: tuple[Change, ...]
-    """The changes, in the order in which they are made."""
+    """In the order in which they are made."""
     feasible_nodes: tuple[str, ...]
-    """The nodes on which the pod passes every filter after the fix."""
     steps: tuple[Step, ...]
     commands: tuple[str, ...] = ()
-    """The kubectl commands of the fix; empty if it takes a patch."""
+    """Empty if the fix takes a patch."""
 
     apply: tuple[Change, ...] = ()
     """The changes that a user would send. Changes of the pod are made to its owner's template, if that is known."""

@@ -34,7 +34,7 @@ from kschedx.kube.typos import meant_by
 MOST_TRIALS = 8
 MOST_REMEDIES = 3
 MOST_TYPES = 4
-"""The maximum number of instance types for which a limit is raised, smallest first."""
+"""Instance types for which a limit is raised, smallest first."""
 LEAST_SHARE = 2
 """A request is never lowered to less than half."""
 _STEP = {Unit.MILLI: 10, Unit.BYTE: 1 << 20, Unit.COUNT: 1}

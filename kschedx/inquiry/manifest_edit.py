@@ -20,7 +20,6 @@ Json = dict[str, object]
 _PART = re.compile(r"""\.?([A-Za-z0-9_-]+)|\[(\d+)\]|\['([^']*)'\]|\["([^"]*)"\]""")
 _ASSIGNMENT = re.compile(r"(?P<path>[^=\s]+?)(?:(?P<gone>-)|=(?P<value>.*))", re.DOTALL)
 _TEMPLATE = ("spec", "template")
-"""The path of the pod template in a workload."""
 _BY_NAME = ("containers", "initContainers", "volumes", "ephemeralContainers")
 """Lists whose elements a merge patch identifies by name, as in kubectl."""
 

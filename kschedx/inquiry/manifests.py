@@ -90,8 +90,6 @@ def title(manifest: Mapping[str, object]) -> str:
     return f"{manifest.get('kind')} {named.get('name') or named.get('generateName') or ''}"
 
 
-# The manifests in question: their pods and workloads, and the objects that count as applied.
-
 Manifest = dict[str, object]
 
 _KUSTOMIZE = "kustomize.config.k8s.io"
@@ -112,11 +110,10 @@ class Written(Struct, frozen=True, kw_only=True):
     title: str = ""
     """The name in errors, if it is not the pod's: that of the file's workload."""
     workload: Manifest | None = None
-    """The workload that creates the pod."""
     made: tuple[Manifest, ...] = ()
     """The objects that its controller creates before the pod."""
     document: ManifestDocument | None = None
-    """The document of the file, if it comes from one."""
+    """None if it comes from no file."""
     template: str = ""
     """The path of the pod template in the document."""
     is_one_of_several: bool = False

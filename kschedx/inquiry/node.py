@@ -44,7 +44,7 @@ class ResourceUse(Struct, frozen=True, kw_only=True):
     allocatable: int
     requested: int
     holders: tuple[Holder, ...]
-    """The pods that request it, largest first."""
+    """Largest first."""
 
     @property
     def free(self) -> int:
@@ -57,7 +57,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     pod: str
     priority: int
     findings: tuple[Finding, ...]
-    """Why the pod does not fit; empty if it fits."""
+    """Empty if the pod fits."""
     plugins: tuple[str, ...] = ()
     """The plugins that reject the pod."""
     undecided: str = ""

@@ -52,7 +52,7 @@ class NodeRow(Struct, frozen=True, kw_only=True):
     capacity_type: str = ""
     """`on-demand` or `spot`; empty if no label has it."""
     price: float | None = None
-    """The price of one hour, if there is a catalog of instance types."""
+    """Per hour; None without a catalog of instance types."""
     taints: tuple[str, ...] = ()
     pods: Use
     resources: Mapping[str, Use]

@@ -36,17 +36,16 @@ from kschedx.snapshot.edits import with_changed_pods
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_SHARED_FIXES = 4
-"""The maximum number of fixes of one pod that are tried for the others."""
+"""Fixes of one pod that are tried for the others."""
 MOST_UNCORDONED = 4
 """The maximum number of further cordoned nodes that are tried together with one."""
 MOST_LOOKS = 200
-"""The maximum number of equivalence classes that are tried. At least one fix is tried, however many there are."""
+"""The limit counts equivalence classes. At least one fix is tried, however many there are."""
 MOST_PODS_TRIED = 40_000
-"""The maximum number of pods that are tried, over all fixes. At least one fix is tried, however many there are."""
+"""The limit is over all fixes. At least one fix is tried, however many pods there are."""
 MANY_PODS = 50_000
 """With more pods, the memory of a cluster is freed once a fix was tried in it."""
 MOST_ADDED_NODES = 100
-"""The maximum number of new nodes that are tried if one is not enough."""
 
 
 class SharedFixDocument(Document, frozen=True):

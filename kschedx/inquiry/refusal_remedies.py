@@ -85,7 +85,6 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     count: int = 1
     """The number of missing pods."""
     file: str = ""
-    """The file of the manifest."""
 
     @cached_property
     def _maker_name(self) -> str:

@@ -96,9 +96,6 @@ def admit_by_kubelet(subject: Subject, manifest: Manifest, explain: Explain) -> 
     return KubeletAdmission(explanation=replace(story, replicas=replicas), pods=tuple(made[:number]))
 
 
-# Pending pods, each with its outcome after the pods before it in the queue.
-
-
 class QueueOutcome:
     """The outcome of a queue, by pod (`namespace/name`)."""
 
@@ -176,9 +173,6 @@ class QueueOutcome:
     def evicted(self) -> tuple[str, ...]:
         """The pods that preemption evicts for pods of the queue."""
         return tuple(self._simulation.evictions)
-
-
-# The outcome of groups of pods that were placed one after the other.
 
 
 class ReplicaGroup(Struct, frozen=True, kw_only=True):

@@ -189,7 +189,6 @@ SCALE_UP = frozenset({
     "scaleup-simulation-for-skipped-node-groups-enabled", "bypassed-scheduler-names", "allowed-scheduler-names",
     SCHEDULER_CONFIG,
 })  # fmt: skip
-"""The flags that affect scale-up."""
 
 SCALE_DOWN = frozenset({
     "scale-down-enabled", "scale-down-unneeded-time", "scale-down-unready-time", "scale-down-unready-enabled",
@@ -202,7 +201,6 @@ SCALE_DOWN = frozenset({
     "blocking-system-pod-distruption-timeout", "max-drain-parallelism", SCHEDULER_CONFIG,
     "enable-dynamic-resource-allocation",
 })  # fmt: skip
-"""The flags that affect scale-down."""
 
 FLAGS = SCALE_UP | SCALE_DOWN
 
@@ -466,7 +464,6 @@ NODE_CLASSES: dict[tuple[str, str], type[NodeClass]] = {
     (AZURE, "AKSNodeClass"): AKSNodeClass,
     (GCP, "GCENodeClass"): GCENodeClass,
 }
-"""Group and kind to the record."""
 
 
 def condition(conditions: tuple[NodeCondition, ...], name: str) -> NodeCondition | None:

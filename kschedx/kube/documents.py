@@ -42,9 +42,6 @@ def to_json(record: Struct) -> Json:
     return found
 
 
-# Changes of a cluster's objects.
-
-
 class Target(Document, frozen=True, omit_defaults=True):
     """The object that a change applies to."""
 

@@ -94,7 +94,6 @@ class ValidationOptions(Struct, frozen=True, kw_only=True):
     """Rules that depend on a feature gate of the API server; the defaults are those of 1.36."""
 
     pod_level_resources: bool = True
-    """PodLevelResources."""
     toleration_comparison_operators: bool = False
     """TaintTolerationComparisonOperators: Lt and Gt."""
 

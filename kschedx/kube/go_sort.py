@@ -11,7 +11,6 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 LONGEST_INSERTION = 12
-"""The maximum length for insertion sort."""
 _LONG = 50
 _STEPS = 5
 

@@ -31,12 +31,12 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
     former_groups: tuple[str, ...] = ()
     """Groups in which older API servers serve it."""
     versions: tuple[str, ...] = ("v1",)
-    """Versions that an API server may serve, in the order in which to request them."""
+    """In the order in which to request them."""
     is_namespaced: bool = True
     short_names: tuple[str, ...] = ()
     """kubectl's short names, for kinds that a command accepts."""
     record: type[Struct] | None = None
-    """The decoded record; None if only the pod template is read."""
+    """None if only the pod template is read."""
     template: tuple[str, ...] = ()
     """The path of its pod template; empty if it creates no pods."""
     kept: type[Struct] | None = None
@@ -46,7 +46,7 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
     leaves: str = ""
     """What is unknown without it; empty if no answer depends on it."""
     is_numerous: bool = False
-    """Whether its list is long. Long lists are requested first, so that they do not finish last."""
+    """Long lists are requested first, so that they do not finish last."""
     is_optional: bool = False
     """Whether an API server may lack it, because of its version or because it is not installed."""
     addon: str = ""
@@ -419,7 +419,7 @@ def key_of(name: str, group: str) -> str:
 
 
 KINDS: Mapping[str, ResourceKind] = {kind.key: kind for kind in _ROWS}
-"""By key, the most important kinds first."""
+"""The most important kinds first."""
 _BY_GROUP: Mapping[tuple[str, str], ResourceKind] = {
     (group, kind.name): kind for kind in _ROWS for group in (kind.group, *kind.former_groups)
 }

@@ -25,7 +25,6 @@ PLACED_ANNOTATIONS = (
 )
 """Kueue's topology-aware scheduling places pods with one of these annotations."""
 GROUP_TOTAL = "kueue.x-k8s.io/pod-group-total-count"
-"""The number of pods in a group."""
 POD_ANNOTATIONS = (WORKLOAD_ANNOTATION, GROUP_TOTAL, *PLACED_ANNOTATIONS)
 ADMISSION_GATE = "kueue.x-k8s.io/admission"
 TOPOLOGY_GATE = "kueue.x-k8s.io/topology"

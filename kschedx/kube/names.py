@@ -169,7 +169,6 @@ POOL_LABELS = (
     "doks.digitalocean.com/node-pool",
     "ibm-cloud.kubernetes.io/worker-pool-name",
 )
-"""The node pool labels of cloud providers and Karpenter."""
 INSTANCE_TYPE_LABELS = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 
 

@@ -18,7 +18,6 @@ from kschedx.kube.scalars import MAX_INT64, MIN_INT64, parse_int64, wrap_int32, 
 Written = str | int | float
 """A quantity in a manifest; without quotes it is a number."""
 ResourceList = dict[str, Written]
-"""Resource name to quantity as written."""
 
 
 @unique

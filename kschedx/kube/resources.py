@@ -67,7 +67,6 @@ class RequestOptions(Struct, frozen=True, kw_only=True):
     use_status_resources: bool
     """InPlacePodVerticalScaling."""
     pod_level_resources: bool
-    """PodLevelResources."""
     pod_level_in_place: bool
     """InPlacePodLevelResourcesVerticalScaling; has an effect only together with `use_status_resources`."""
     sidecars: bool = True

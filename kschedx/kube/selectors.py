@@ -132,7 +132,7 @@ class RequirementResult(Struct, frozen=True, kw_only=True):
     requirement: Requirement
     matched: bool
     actual: str | None
-    """The label's value; None if the label is absent."""
+    """None if the label is absent."""
 
 
 def _requirement_errors(requirement: Requirement, field: str) -> Iterator[InputError]:

@@ -33,15 +33,14 @@ class SnapshotHeader(Struct, frozen=True, kw_only=True):
     taken: str = ""
     """When the cluster was read, as RFC 3339."""
     source: str = ""
-    """The name of the source."""
     server_version: str = ""
-    """The API server's version (`v1.36.2`)."""
+    """`v1.36.2`."""
     complete: Mapping[str, int] = {}
     """Kinds of which all objects were read, with their number."""
     missing: Mapping[str, str] = {}
     """Kinds that could not be read, with the reason."""
     namespaces: tuple[str, ...] = ()
-    """The namespaces that were read; empty for all."""
+    """Empty for all."""
     formats: tuple[str, ...] = ()
     """The formats of other tools' dumps that it was made from."""
     lacks: Mapping[str, str] = {}

@@ -15,7 +15,6 @@ PREFER_NO_SCHEDULE = "PreferNoSchedule"
 NO_EXECUTE = "NoExecute"
 
 DO_NOT_SCHEDULE = (NO_SCHEDULE, NO_EXECUTE)
-"""The effects that reject a pod."""
 
 _INTEGER = re.compile(r"(0|-?[1-9][0-9]*)\Z")
 _INT64 = range(-(2**63), 2**63)

@@ -25,7 +25,6 @@ from kschedx.kube.types import Affinity, Node, NodeAffinity, Pod, PodSpec
 Manifest = dict[str, object]
 
 MAKING_PODS = tuple(kind.key for kind in KINDS.values() if kind.template)
-"""Kinds that create pods from a template."""
 
 LOOKS_LIKE_A_PATCH = "it looks like a kustomize patch: kubectl kustomize FOLDER | kschedx why -"
 TEMPLATE_HASH = "pod-template-hash"
@@ -380,7 +379,7 @@ class ForeignPod(Struct, frozen=True, kw_only=True):
 
     manifest: ForeignWorkloadsManifest
     path: str
-    """The path of the template in the object: `spec.template`."""
+    """`spec.template`."""
     part: str
     """The role of this template, if there are several: `worker`."""
     count: PodCount

@@ -30,8 +30,6 @@ from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import Numbers, Tally
 from kschedx.snapshot.snapshot import Snapshot
 
-# Services and controllers that select a pod.
-
 
 def services_of(pod: Pod, snapshot: Snapshot) -> tuple[Service, ...]:
     """Return the services that select the pod, in load order; kube-scheduler uses the order of a map."""

@@ -17,8 +17,6 @@ from kschedx.legacy.stored import Schema
 from kschedx.snapshot.columns import Column, IntArray, TableRow, TableRows, each_row
 from kschedx.snapshot.nodes import NodeTable, PodRows
 
-# The rules and texts of one of the two schedulers, as a frozen value.
-
 
 class Texts(Struct, frozen=True, kw_only=True):
     """Reasons: sentences in 1.13, names in 1.5. The reason for an insufficient resource is the same in both."""
@@ -54,7 +52,6 @@ class Era(Struct, frozen=True, kw_only=True):
     order: tuple[str, ...] | None
     """The order of evaluation, without predicates that never run; None if all run in no particular order."""
     schema: Schema
-    """The parts of a manifest that its API stored."""
     texts: Texts
     fills_in_lists: bool
     """Whether a Policy without a list gets that of the default provider; otherwise it has none."""
@@ -77,9 +74,6 @@ class Era(Struct, frozen=True, kw_only=True):
         """The status of a rejection that no eviction can resolve. A scheduler without preemption does not distinguish
         it."""
         return Code.UNSCHEDULABLE_AND_UNRESOLVABLE if self.preempts else Code.UNSCHEDULABLE
-
-
-# Predicates, and how the verdicts of several are joined.
 
 
 class Context(Handle, Protocol):
@@ -136,7 +130,7 @@ class PluginPredicate(Predicate):
         super().__init__(context, argument)
         self._plugin = self.plugin_class(None, context)
         self._state: StateKey[CycleState | None] = StateKey(type(self).__name__)
-        """The plugin's state, for this predicate alone; None if the plugin has nothing to check."""
+        """For this predicate alone; None if the plugin has nothing to check."""
 
     def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
         own = CycleState()
@@ -191,8 +185,6 @@ def joined(parts: Sequence[Verdicts]) -> Verdicts:
     )
 
 
-# Priorities.
-
 MAX_PRIORITY = 10
 
 
@@ -221,19 +213,14 @@ def scaled(scores: IntArray, *, reverse: bool = False) -> IntArray:
     return MAX_PRIORITY - shares if reverse else shares
 
 
-# An algorithm provider: the predicates and priorities of one of the two schedulers, by name.
-
-
 class Provider(Era, frozen=True, kw_only=True):
     """What a Policy can choose from, and the defaults without a Policy."""
 
     predicates: Mapping[str, type[Predicate]]
-    """Names that a Policy may use, with their classes."""
     priorities: Mapping[str, type[Priority]]
     default_predicates: tuple[str, ...]
     default_priorities: Mapping[str, int]
     """Priority to weight."""
     mandatory_predicates: tuple[str, ...]
-    """Predicates that every configuration has."""
     service_anti_affinity: type[Priority]
     """The priority for a Policy's argument of that name."""

@@ -29,8 +29,6 @@ from kschedx.snapshot.columns import BoolArray, IntArray, TableRow
 from kschedx.snapshot.node_selection import where_required
 from kschedx.snapshot.nodes import NodeTable, PodRows
 
-# Predicates about a node itself: its name, labels, cordon, and reported conditions.
-
 
 class HostName(PluginPredicate):
     """The node in spec.nodeName, if an unbound pod has one."""
@@ -303,9 +301,6 @@ def _verdicts(shortage: _Shortage) -> Verdicts:
         (np.asarray(shortage.where), Code.UNSCHEDULABLE, f"Insufficient {shortage.resource}"),
         explain=lambda row: (shortage.finding(row),),
     )
-
-
-# Host ports, and GeneralPredicates, which combines four predicates.
 
 
 class PodFitsHostPorts(PluginPredicate):

@@ -364,9 +364,6 @@ def _prioritize(runner: PredicateRunner, state: CycleState, pod: Pod, cycle: Cyc
     return replace(cycle, outcome=Outcome.SCHEDULED, scores=scores, best=best)
 
 
-# The `Scheduler` of versions before the framework, configured by a Policy.
-
-
 class PredicateScheduler:
     """Predicates and priorities on the cluster as an API server of that time stored it."""
 

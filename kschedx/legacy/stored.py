@@ -95,8 +95,7 @@ def is_best_effort(spec: PodSpec) -> bool:
     return not any(named)
 
 
-# A cluster as API servers of that time stored it, without the fields of later versions. If a current rule is reused, it
-# then sees only fields that its predecessor could read.
+# Without the fields of later versions, a current rule that is reused sees only fields that its predecessor could read.
 
 
 class Schema(Struct, frozen=True, kw_only=True):

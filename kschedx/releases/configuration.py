@@ -36,7 +36,7 @@ class Field(Struct, frozen=True, kw_only=True):
     first: str = ""
     """The first Kubernetes version with the field."""
     versions: tuple[str, ...] = (V1, V1BETA3, V1BETA2)
-    """The apiVersions that have it."""
+    """apiVersions."""
 
     def is_in(self, api_version: str, release: Minor) -> bool:
         return api_version in self.versions and holds(release, first=self.first)

@@ -42,7 +42,7 @@ class Release(Struct, frozen=True, kw_only=True):
     removed_plugins: tuple[str, ...]
     """Plugins of earlier versions that a v1 configuration may no longer name."""
     config_versions: tuple[str, ...]
-    """The apiVersions of KubeSchedulerConfiguration that kube-scheduler reads, newest first."""
+    """apiVersions that kube-scheduler reads, newest first."""
     missing_fields: Mapping[str, tuple[str, ...]]
     """Each of these apiVersions with the fields of others that it lacks here, in the form of
     `configuration.Field.path`."""

@@ -82,7 +82,7 @@ def _fixes(explanation: Explanation) -> Iterator[Fix]:
 
 
 MOST_ROWS = 5
-"""The number of rows of a decider on the first screen."""
+"""Rows of a decider on the first screen."""
 _SAME = "the recorded event is the same"
 
 

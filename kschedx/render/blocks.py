@@ -81,15 +81,13 @@ class Level(IntEnum):
     BRIEF = 1
     """One line for each fact with numbers."""
     FACTS = 2
-    """Every fact, at most two lines each."""
+    """Every fact."""
     FULL = 3
-    """Every fact, at most four lines each."""
     ALL = 4
-    """Everything, of any length."""
 
 
 _MOST_LINES = {Level.LINE: 0, Level.BRIEF: 1, Level.FACTS: 2, Level.FULL: 4, Level.ALL: None}
-"""The maximum number of lines of each fact."""
+"""The maximum number of lines of each fact; None if there is no limit."""
 
 
 def group_block(

@@ -123,9 +123,6 @@ def advice_lines(name: str, version: str, found: Sequence[Advice], width: int) -
     return lines
 
 
-# The screen of `kschedx plugins`.
-
-
 def plugins_lines(plugins: Sequence[Known], width: int) -> list[Text]:
     """Return a block for each origin; plugins outside the default profile are marked."""
     size = max(len(plugin.name) for plugin in plugins) + 4

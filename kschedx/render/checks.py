@@ -33,7 +33,7 @@ class Check(Struct, frozen=True, kw_only=True):
     name: str
     result: Result
     rule: str
-    """The rule that failed, as an identifier: `unschedulable`."""
+    """An identifier: `unschedulable`."""
     text: str = ""
     """Why it failed; may have several lines."""
     place: Place = Place()
@@ -59,7 +59,6 @@ RULES = {
     "not-admitted": "The API server would refuse the object",
     "configuration": "The configuration has a common mistake",
 }
-"""Rules to their meanings."""
 
 
 FINGERPRINT = "kschedx/v1"

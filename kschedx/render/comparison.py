@@ -58,9 +58,9 @@ MOST_CHANGES = 14
 MOST_CHANGE_LINES = 21
 MOST_SCREEN_LINES = 40
 SHOWN = 3
-"""The number of pods shown of a group."""
+"""Pods of a group."""
 MOST_LINES = 2
-"""The number of lines about one pod, below its first."""
+"""Lines about one pod, below its first."""
 
 
 LEAST_ROOM = 28
@@ -169,7 +169,7 @@ def _group(group: DifferenceGroup, width: int, everything: bool) -> list[Text]:
 # Two accounts of one pod side by side, with differences marked.
 
 MOST_NODES = 4
-"""The number of nodes whose scores are shown: both sides' winners and the nodes behind them."""
+"""Nodes whose scores are shown: both sides' winners and the nodes behind them."""
 NOTHING = "–"
 MARK = "≠ "
 

@@ -29,19 +29,19 @@ from kschedx.render.view import Item, Tone, View
 from kschedx.render.wording import Fact, count, listed, short_names
 
 MOST_LINES = 30
-"""The maximum number of lines of the screen without `-o wide`."""
+"""Lines of the screen without `-o wide`."""
 
 
 class _Most(Struct, frozen=True, kw_only=True):
     """How many entries of each type the screen lists; the others are counted."""
 
     pods: int
-    """The number of pods of one plugin."""
+    """Pods of one plugin."""
     nodes: int
     reasons: int
     plugins: int
     rows: int | None = None
-    """The number of lines of a fact; None for all."""
+    """Lines of a fact; None for all."""
 
 
 _SIZES = (
@@ -53,9 +53,9 @@ _SIZES = (
     _Most(pods=1, nodes=1, reasons=0, plugins=1, rows=2),
     _Most(pods=0, nodes=0, reasons=0, plugins=0, rows=1),
 )
-"""Sizes, largest first; the first that fits the screen is used."""
+"""Largest first; the first that fits the screen is used."""
 _Reasons: TypeAlias = list[tuple[str, list[str]]]
-"""Reasons, most common first, with their pods."""
+"""Most common first, with their pods."""
 _EVERYTHING = _Most(pods=10**9, nodes=10**9, reasons=10**9, plugins=10**9)
 
 

@@ -22,7 +22,7 @@ from kschedx.render.wording import Fact, Words, count, listed
 
 NAMES = 3
 LONGEST_PATH = 40
-"""The longest path that is shown whole; of a longer one, the end is shown."""
+"""Of a longer path, the end is shown."""
 
 
 def finding_words(found: gaps.Finding, *, whole: bool = False) -> Words:
@@ -305,7 +305,7 @@ def _file(place: Place) -> str:
 
 MOST_LINES = 40
 FACT_LINES = 3
-"""The number of lines of one fact without `-o wide`."""
+"""Lines of one fact without `-o wide`."""
 CLOSED_LINES = 2
 """The number of lines of a headline that is shown without its details."""
 KINDS = 4

@@ -31,7 +31,7 @@ _INDENT = LABEL + 2
 SHOWN_NODES = 2
 _GROUPS = {"capacity": "capacity", "workload": "this workload", "cluster": "cluster configuration"}
 _PARTIAL, _UNTRIED = "partial", "untried"
-"""Certainties of a fix, repeated here because `kschedx.fixes` is loaded only for a pod that needs it."""
+"""Certainties, repeated here because `kschedx.fixes` is loaded only for a pod that needs it."""
 
 
 def fix_views(explanation: Explanation) -> tuple[FixView, ...]:

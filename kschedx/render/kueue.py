@@ -15,7 +15,7 @@ from kschedx.render.view import Item, Tone, View
 from kschedx.render.wording import Fact, count, listed
 
 SHOWN = 5
-"""The number of a queue's pending Workloads that are shown without `-o wide`."""
+"""Pending Workloads of a queue without `-o wide`."""
 
 
 def overview_view(found: Overview) -> View:

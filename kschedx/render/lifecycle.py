@@ -50,7 +50,7 @@ from kschedx.render.view import Tone, View
 from kschedx.render.wording import count, listed
 
 _MOST_PODS = 3
-"""The number of pods shown of a rollout that stalls, each with what it lacks."""
+"""Pods of a rollout that stalls, each with what it lacks."""
 _WAITING = (
     WaitingForKubelet,
     ScaledToZero,

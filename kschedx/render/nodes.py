@@ -30,7 +30,7 @@ from kschedx.render.wording import Fact, count, listed
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_NODES = 16
-"""The number of nodes on the first screen."""
+"""On the first screen."""
 _GAP = 2
 _CORE, _GIB, _MIB = 1000, 2**30, 2**20
 

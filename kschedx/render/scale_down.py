@@ -41,7 +41,6 @@ from kschedx.render.wording import Fact, amount, count, listed
 from kschedx.simulate.compaction import EmptiedTogether
 
 NAMES = 3
-"""The number of names that are shown of many."""
 
 
 def removal_text(found: Removal) -> str:
@@ -158,12 +157,12 @@ def utilization_text(used: Utilization) -> str:
 # The screen of `kschedx scale-down`.
 
 MOST_BLOCKERS = 5
-"""The number of pods that are shown on the first screen."""
+"""Pods on the first screen."""
 MOST_BLOCKS = 5
-"""The maximum number of Karpenter's nodes that have a block each; more are rows."""
+"""Karpenter's nodes that have a block each; more are rows."""
 MOST_NODES = 20
 MOST_COMMANDS = 3
-"""The maximum number of commands that remove one node each."""
+"""Commands that remove one node each."""
 MOST_CAUSES = 5
 MOST_ITEMS = 10**9
 """Enough for all names."""

@@ -18,7 +18,7 @@ from kschedx.render.words import describe
 from kschedx.snapshot.columns import ClusterRow, TableRow
 
 SHOWN = 4
-"""The number of nodes in the first screen's ranking."""
+"""Nodes in the first screen's ranking."""
 
 
 def signed(number: int) -> str:

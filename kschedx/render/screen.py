@@ -59,11 +59,11 @@ from kschedx.render.words.resources import hardware_text
 MOST_LINES = 30
 MOST_GROUPS = 8
 MOST_FIXES = 9
-"""The maximum number of lines for fixes."""
+"""In lines."""
 MOST_NOTES = 3
 MOST_VICTIMS = 3
 MOST_LABELS = 4
-"""The maximum number of lines for labels."""
+"""In lines."""
 
 SAID = frozenset(
     {"bound-by-hand", "gated", "nominated-node-first", "runs-already", "single-feasible-node", "tie", ROUTINE}
@@ -433,9 +433,6 @@ def _about(diagnosis: Diagnosis) -> str:
     if diagnosis.feasible:
         return ""
     return next((f"kschedx reason {one.reason}" for one in main_findings(diagnosis)), "")
-
-
-# --- everything
 
 
 def _everything(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[Text]:

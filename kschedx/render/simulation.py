@@ -478,9 +478,6 @@ def _bar(before: NodeUse | None, after: NodeUse, resource: str, size: int) -> st
     return f"{'█' * filled}{'░' * (size - filled)} {told}"
 
 
-# --- pending pods
-
-
 def _pending(
     simulation: Simulation,
     mending: SharedFixes,
@@ -555,8 +552,6 @@ def _scheduler_ties(found: OtherOutcomes) -> str:
     placed = ", ".join(f"{number:,} in {of:,}" for number, of in sorted(found.placed.items(), reverse=True))
     return f"{told}: the number of scheduled pods differs, {placed} of them"
 
-
-# The screen of `kschedx fit`.
 
 SHOWN_FITS = 8
 

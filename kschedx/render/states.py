@@ -63,7 +63,7 @@ class BeingDeleted(Facts, frozen=True, kw_only=True):
     is_node_lost: bool = False
     """Whether the node is NotReady or gone, so that no kubelet confirms the deletion."""
     owner: str = ""
-    """The pod's controller, such as `StatefulSet db`."""
+    """`StatefulSet db`."""
     barrier: str = ""
     """Why the DaemonSet creates no other pod there: `the node has the taint ...`."""
 
@@ -95,11 +95,11 @@ class RejectedByKubelet(Facts, frozen=True, kw_only=True):
     """A workload that lacks pods, because kubelets reject the ones that kube-scheduler assigns to their nodes."""
 
     reason: str
-    """The reason of the rejection, such as `TopologyAffinityError`."""
+    """`TopologyAffinityError`."""
     message: str
     nodes: tuple[str, ...]
     pods: int
-    """The number of pods that failed for this reason."""
+    """Pods that failed for this reason."""
 
     @property
     def told(self) -> str:
@@ -122,7 +122,7 @@ class KeptBySidecar(Facts, frozen=True, kw_only=True):
 
     node: str
     running: str
-    """The containers that still run, such as `proxy and agent`."""
+    """`proxy and agent`."""
     ended: str
 
 
@@ -255,7 +255,7 @@ class WaitingForOrdinal(Facts, frozen=True, kw_only=True):
     """The pod that is not created yet."""
     predecessor: str
     because: str
-    """The state of the predecessor: `is not ready`, `is being deleted`, `is Pending`."""
+    """The predecessor's state: `is not ready`, `is being deleted`, `is Pending`."""
     node: str = ""
     is_node_lost: bool = False
     """Whether no kubelet confirms that the predecessor is gone."""
@@ -287,12 +287,11 @@ class WaitingForKubelet(Facts, frozen=True, kw_only=True):
     conditions: tuple[str, ...] = ()
     """Conditions that are False, as `kubectl describe` shows them: `Initialized=False (ContainersNotInitialized)`."""
     event: str = ""
-    """The newest warning about the pod."""
+    """The newest warning."""
     last: str = ""
     """How the container last ended: `OOMKilled, exit code 137`."""
     is_node_lost: bool = False
     is_node_gone: bool = False
-    """Whether the node does not exist."""
     claim: str = ""
     """The claim that stays unbound because kube-scheduler selects no node for it, such as `shop/data`."""
     outdated: str = ""
@@ -353,7 +352,6 @@ class UpdateHeld(Facts, frozen=True, kw_only=True):
     """Pods that keep an earlier template because of the update strategy."""
 
     pods: tuple[str, ...]
-    """The pods with the earlier template."""
     why: str
     """`updateStrategy is OnDelete`, `partition is 3`."""
 
@@ -387,7 +385,7 @@ class OnLostNode(Facts, frozen=True, kw_only=True):
     message: str = ""
     """The message of the node's condition."""
     seconds: int | None = None
-    """Seconds after which the pod is deleted; None if it tolerates the taint without a limit."""
+    """Until the pod is deleted; None if it tolerates the taint without a limit."""
     owner: str = ""
 
 
@@ -404,7 +402,7 @@ class NoJobStarted(Facts, frozen=True, kw_only=True):
     """A CronJob that starts no Job, according to its controller's event."""
 
     reason: str
-    """The reason of the event, such as `UnknownTimeZone`."""
+    """`UnknownTimeZone`."""
     message: str
 
 
@@ -454,7 +452,7 @@ class NotBound(Facts, frozen=True, kw_only=True):
     is_open: ClassVar[bool] = True
 
     message: str
-    """The message of the event; empty if only the claim's driver reports."""
+    """The event's message; empty if only the claim's driver reports."""
     claim: str = ""
     """The claim that waits for its volume, such as `shop/data`."""
     provisioner: str = ""
@@ -480,9 +478,9 @@ class ComponentDown(Facts, frozen=True, kw_only=True):
     is_open: ClassVar[bool] = True
 
     component: str
-    """The component, such as `kube-scheduler`."""
+    """`kube-scheduler`."""
     pods: tuple[str, ...]
-    """Its static pods, such as `kube-system/kube-scheduler-cp0`."""
+    """Static pods, such as `kube-system/kube-scheduler-cp0`."""
     state: str = ""
     """The state of the first pod: `is scheduled to cp0 and restarts container kube-scheduler, which fails`."""
     is_workload: bool = False
@@ -733,7 +731,7 @@ STATES: tuple[StateRow, ...] = (
     _decision("Unschedulable", _NOT, "unschedulable", "is unschedulable: 0 of 5 nodes fit"),
     _decision("Schedulable", _FITS, "can be scheduled", "would be assigned to w0, the only node that fits"),
 )  # fmt: skip
-"""Rows in order of precedence."""
+"""In order of precedence."""
 
 _BY_NAME = {row.name: row for row in STATES}
 

@@ -153,8 +153,6 @@ def _stopped(answer: DaemonSetAnswer, width: int) -> list[Text]:
     return [*lines, BLANK, *paragraph(answer.explanation.message, width, style=DIM)]
 
 
-# The screen of `kschedx why node/NAME`.
-
 SHOWN_HOLDERS = 4
 SHOWN_PODS = 8
 

@@ -36,7 +36,7 @@ from kschedx.simulate.survive import (
 )
 
 MOST_FAILURES = 12
-"""The number of rows of the table on the first screen."""
+"""Rows of the table on the first screen."""
 MOST_DETAILS = 1
 MOST_WORKLOADS = 3
 MOST_LISTED = 200

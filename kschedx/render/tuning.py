@@ -17,7 +17,7 @@ from kschedx.render.words.comparison import change_rows
 from kschedx.simulate.tuning import Goal, Trial, Tuning
 
 SHOWN = 6
-"""The number of rows of the Pareto front."""
+"""Rows of the Pareto front."""
 HEADS = ("nodes", "fragmented", "spread", "moves", "unplaced")
 
 

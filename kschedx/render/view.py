@@ -54,7 +54,7 @@ class Fix(Struct, frozen=True, kw_only=True):
     changes: str = ""
     """Patches and manifests to copy if there are no commands."""
     group: str = ""
-    """The group of the fix, such as `capacity`; empty if all fixes have the same one."""
+    """`capacity`; empty if all fixes have the same one."""
 
     @property
     def text(self) -> str:
@@ -81,7 +81,6 @@ class Decider(Struct, frozen=True, kw_only=True):
     """The event that it recorded in the cluster, or that it is the same."""
     fixes: tuple[Fix, ...] = ()
     basis: tuple[str, ...] = ()
-    """What the answer is based on."""
 
 
 class Item(Struct, frozen=True, kw_only=True):
@@ -92,7 +91,6 @@ class Item(Struct, frozen=True, kw_only=True):
     kind: str = ""
     """The group in which rows are counted and shown: `pending`, `blocked`."""
     values: tuple[str | int, ...] = ()
-    """The cells of the columns of the list."""
     facts: tuple[Fact, ...] = ()
     event: str = ""
     fixes: tuple[Fix, ...] = ()
@@ -105,7 +103,7 @@ class View(Struct, frozen=True, kw_only=True):
     """An answer: headline, causes, fixes, and event, then the autoscalers' decisions, and the rows."""
 
     command: str
-    """The command, such as `kschedx why`."""
+    """`kschedx why`."""
     subject: str = ""
     headline: str
     tone: Tone

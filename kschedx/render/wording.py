@@ -174,15 +174,12 @@ def _common_prefix(names: Sequence[str]) -> str:
     return next((first[:end] for end in reversed(ends) if all(_WORD.match(name, end) for name in names)), "")
 
 
-# The parts of a finding in words.
-
-
 class Fact(Struct, frozen=True, kw_only=True):
     """A labeled line: `offers     350m = ...`."""
 
     label: str
     items: tuple[str, ...]
-    """Items, which are separated by ` · `."""
+    """Separated by ` · `."""
     rest: tuple[str, ...] = ()
     """`rest[n]` replaces all items after the first n if there is no room for all of them."""
     whole: bool = False
@@ -208,7 +205,7 @@ class Words(Struct, frozen=True, kw_only=True):
     """A finding in words."""
 
     headline: str
-    """A headline that is complete in a log: lower case, with the number, without advice."""
+    """Complete in a log: lower case, with the number, without advice."""
     shared: str = ""
     """The part of the headline that is true of all findings that are `same_as` this one; empty if that is the whole
     headline. `brief` has the rest."""

@@ -23,16 +23,16 @@ from kschedx.snapshot.daemon_sets import DaemonPod, daemon_pods, less, overhead
 from kschedx.snapshot.pods import PodTable
 
 MOST_ADDED = 500
-"""The largest number of added nodes; pods that fit none of them are reported as not helped."""
+"""Pods that fit none of these nodes are reported as not helped."""
 MOST_KINDS = 60
-"""The number of equivalence classes of pods for which node shapes are tried."""
+"""Equivalence classes of pods for which node shapes are tried."""
 
 
 class NodesLike(Document, frozen=True):
     like: str
     """An existing node with this shape."""
     zone: str
-    """The zone of the added nodes; empty if nodes have no zones."""
+    """Empty if nodes have no zones."""
     count: int
 
 
@@ -43,7 +43,7 @@ class AddedNodes(Document, frozen=True):
     pods: int
     """The number of pods that have a node then."""
     not_helped: tuple[str, ...]
-    """Pods, `namespace/name`, that no added node helps."""
+    """`namespace/name`."""
 
 
 def nodes_for(

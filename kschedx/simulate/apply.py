@@ -94,9 +94,8 @@ class Displaced(Struct, frozen=True, kw_only=True):
     """Pods that lost their nodes to changes: directly, or preempted by pods that the changes created."""
 
     moved: tuple[str, ...] = ()
-    """Pods, `namespace/name`, that are assigned to another node."""
+    """`namespace/name`."""
     waiting: tuple[str, ...] = ()
-    """Pods that stay pending."""
     gone: tuple[str, ...] = ()
     """Pods that no controller recreates."""
 

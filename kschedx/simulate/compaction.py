@@ -13,7 +13,7 @@ from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_TRIED = 100
-"""The number of nodes that are tried, those with the fewest pods first."""
+"""Nodes, those with the fewest pods first."""
 
 
 class PodMove(Document, frozen=True):
@@ -35,12 +35,12 @@ class EmptiedTogether(Struct, frozen=True, kw_only=True):
 
     nodes: tuple[str, ...]
     moves: Mapping[str, tuple[str, str]]
-    """Pods, `namespace/name`, to the node that they leave and the node that they are assigned to."""
+    """Pods, `namespace/name`, to their old and new nodes."""
     blocked: Mapping[str, str]
     """Other nodes that were tried, to why they are not emptied."""
     not_tried: int
     prices: Mapping[str, float | None]
-    """Prices of the nodes per hour; None if unknown."""
+    """Per hour; None if unknown."""
 
     @property
     def price(self) -> float | None:

@@ -55,7 +55,6 @@ class DrainOutcome(StrEnum):
     BUDGETS = "budgets"
     """The pod has more than one budget, and the API server evicts no such pod."""
     TERMINATING = "terminating"
-    """The pod is terminating already."""
 
 
 MOST_SCENES = 4

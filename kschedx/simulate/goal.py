@@ -14,9 +14,9 @@ from kschedx.simulate.moves import MoveSearch, nearest_places
 from kschedx.simulate.simulator import Simulator
 
 MOST_PLACES = 50
-"""The number of nodes that are tried for a pod, the nearest to fitting first."""
+"""Nodes that are tried for a pod, the nearest to fitting first."""
 MOST_TRIALS = 2_000
-"""The number of sets of evictions that are tried for a pod."""
+"""Sets of evictions that are tried for a pod."""
 FITS = "fits"
 
 
@@ -44,7 +44,6 @@ class GoalMove(Document, frozen=True):
     source: str = field(name="from")
     to: str
     room_for: str = field(name="for")
-    """The pod for which the room is made."""
 
 
 class GoalResult(Document, frozen=True):

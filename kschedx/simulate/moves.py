@@ -29,12 +29,12 @@ from kschedx.snapshot.snapshot import Snapshot
 SYSTEM_CRITICAL = 2_000_000_000
 """The priority of system-cluster-critical; the cluster itself depends on pods with this priority or a higher one."""
 MOST_MOVES = 6
-"""The largest number of pods that are moved together."""
+"""Pods that are moved together."""
 MOST_SETS = 4
-"""The number of sets of pods that are tried for a node."""
+"""Sets of pods that are tried for a node."""
 MOST_COMBINATIONS = 1_000
 MOST_NEXT_PLACES = 5
-"""The number of nodes on which room is tried for an evicted pod."""
+"""Nodes on which room is tried for an evicted pod."""
 RECREATING = ("ReplicaSet", "StatefulSet", "ReplicationController")
 """Controllers that recreate an evicted pod, and lose no work by the eviction."""
 
@@ -101,7 +101,7 @@ class MoveSearch:
         self._budgets = list(budgets_of(run.snapshot, base))
         self._allowed: dict[DisruptionBudget, int] = {}
         self._evicted: list[int] = []
-        """Rows of the pods that the current trial has evicted."""
+        """Rows of pods, in the current trial."""
 
     def find(self, places: Sequence[Place], goal: int | None = None) -> Iterator[Moves]:
         """Yield moves after which every moved pod has a node, the fewest evictions first, at most one for each place.

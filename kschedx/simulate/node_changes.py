@@ -124,7 +124,7 @@ def node_of_file(objects: Sequence[tuple[Mapping[str, object], Place]], path: st
 
 
 SHAPES = 8
-"""The number of node shapes that are tried if nodes are missing."""
+"""Node shapes that are tried if nodes are missing."""
 
 
 def shapes(nodes: Sequence[Node], pod: Pod) -> list[Node]:

@@ -171,15 +171,13 @@ class QueueStep(Struct, frozen=True, kw_only=True, gc=False):
     run: Run
     pod: int
     key: str
-    """The pod's `namespace/name`."""
+    """`namespace/name`."""
     decision: Decision | None
     """None if kschedx cannot decide."""
     undecided: str = ""
     """What kschedx would need to decide."""
     node: ClusterRow | None = None
-    """The node to which the pod is assigned."""
     nominated: ClusterRow | None = None
-    """The node on which preemption makes room."""
     tied: tuple[ClusterRow, ...] = ()
     """The nodes among which kube-scheduler would pick one for preemption."""
     victims: tuple[int, ...] = ()
@@ -317,7 +315,6 @@ class Queue:
         self.recreated: dict[int, int] = {}
         """Pods that were preempted and recreated, to the step of their preemptor."""
         self.gated: dict[int, None] = {}
-        """Pods with scheduling gates, which no scheduler looks at yet."""
         self.of_others: dict[int, None] = {}
         """Pods that are pending for a scheduler which the configuration does not have."""
         self._trial: Trial | None = None

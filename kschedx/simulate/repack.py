@@ -28,7 +28,7 @@ RESOURCES = ("cpu", "memory", PODS)
 
 
 MOST_KINDS = 200
-"""The number of equivalence classes of pods that fragmentation considers, the most frequent first."""
+"""Equivalence classes of pods that fragmentation considers, the most frequent first."""
 
 
 class Repacked(Struct, frozen=True, kw_only=True):

@@ -37,8 +37,6 @@ from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot, SourceDocument
 
-# The usage of nodes.
-
 PODS = "pods"
 
 
@@ -198,11 +196,11 @@ class KueueResult(Document, frozen=True):
     """What Kueue does with its Workloads, each `namespace/name`."""
 
     admitted: tuple[str, ...]
-    """Admitted Workloads, in Kueue's order."""
+    """In Kueue's order."""
     evicted: Mapping[str, str]
-    """Evicted Workloads to Kueue's message."""
+    """Workloads to Kueue's message."""
     pending: Mapping[str, str]
-    """Pending Workloads to Kueue's message; empty if Kueue writes none."""
+    """Workloads to Kueue's message; empty if Kueue writes none."""
     refused: Mapping[str, str]
     """Admitted Workloads to why the API server refuses their pods."""
 
@@ -264,15 +262,12 @@ class Simulation(Shown):
         """None for a cluster without Kueue's Workloads."""
         self.rolled_out: tuple[Rollout, ...] = tuple(simulator.manager.rollouts)
         self.refused = dict(simulator.manager.refused)
-        """Replicas that the API server refuses."""
         self.open_counts = dict(simulator.manager.open_counts)
-        """Custom resources that may have more pods than are here, or pods that need more, and why."""
         self.choices = tuple(simulator.manager.choices)
         """Random choices of controllers, of which no alternative was tried."""
         self.steps: tuple[QueueStep, ...] = tuple(simulator.queue.steps)
         self.drained: tuple[DrainResult, ...] = tuple(simulator.drained)
         self.scenes = simulator.scenes
-        """Drained nodes whose pods fit no other node, to the cluster at that moment."""
         self.simulator = simulator
         self.run = simulator.run
 

@@ -38,11 +38,10 @@ class SimulationOptions(Struct, frozen=True, kw_only=True):
     seed: int | None = None
     """The seed with which ties are broken at random; if it is None, ties are broken by name."""
     pick: Pick | None = None
-    """A function that breaks ties instead."""
+    """Breaks ties instead."""
     force: bool = False
     """Whether a drain deletes pods that no controller recreates."""
     delete_emptydir_data: bool = False
-    """Whether a drain evicts pods with data in an emptyDir."""
 
 
 class Mark(Struct, frozen=True, kw_only=True):

@@ -192,7 +192,6 @@ class WorkloadLossDocument(Document, frozen=True):
     ready: int
     """Ready pods before the failure."""
     lost: int
-    """Pods that lose their nodes."""
     left: int
     """Pods that keep their nodes."""
     after: int
@@ -264,7 +263,7 @@ class FailureDocument(Document, frozen=True):
     lost: int
     counts: Mapping[str, int] = field(name="pods")
     workloads: tuple[WorkloadLossDocument, ...]
-    """Workloads that lose pods, the worst first."""
+    """Those that lose pods, the worst first."""
     volumes: tuple[str, ...]
     """PersistentVolumes of pods that stay pending, which only lost nodes reach."""
     freed_by_deletion: int = field(name="freedByNodeDeletion")

@@ -15,7 +15,7 @@ from kschedx.simulate.simulator import SimulationOptions
 from kschedx.snapshot.columns import ClusterRow, ClusterRows
 
 MOST_WAYS = 64
-"""The largest number of ways that are all tried; if there are more, a random sample is."""
+"""If there are more, a random sample is tried."""
 LOTS = 8
 
 
@@ -29,7 +29,6 @@ class OtherOutcomes(Struct, frozen=True, kw_only=True):
     placed: Mapping[int, int]
     """Numbers of placed pods to how many of those outcomes have it."""
     tried: int
-    """The number of tried ways."""
     is_all: bool
     """Whether there is no other way."""
 

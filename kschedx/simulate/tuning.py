@@ -169,7 +169,6 @@ class Tuning(Shown, Struct, frozen=True, kw_only=True):
 
     snapshot: Snapshot
     before: Setup
-    """The current setup."""
     after: Setup
     """The setup with the best profile."""
     goal: Goal
@@ -473,13 +472,13 @@ class TrialDocument(Document, frozen=True, omit_defaults=True):
     nodes: int
     """Nodes in use."""
     fragmentation: str
-    """Percent of the free capacity on nodes on which a pod identical to one of the cluster does not fit."""
+    """Percent, as in `Trial`."""
     spread: str
-    """Standard deviation of the nodes' requested cpu or memory, in percentage points."""
+    """In percentage points, as in `Trial`."""
     moves: int
     unplaced: int
     cost: str = ""
-    """The price of the nodes in use, per hour; absent if a price is unknown."""
+    """Per hour; absent if a price is unknown."""
 
 
 class TuningDocument(Document, frozen=True):
@@ -490,7 +489,6 @@ class TuningDocument(Document, frozen=True):
     """Whether a profile reaches the goal better than the current one."""
     seed: int
     candidates: int
-    """The number of candidates that were tried."""
     left_out: int
     """The number of candidates for which there was no time."""
     pods: int

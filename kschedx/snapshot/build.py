@@ -36,8 +36,6 @@ from kschedx.snapshot.wire import (
     SlimObjectMeta,
 )
 
-# The input of a snapshot: batches of JSON objects and their origin.
-
 _B = TypeVar("_B")
 
 
@@ -118,7 +116,6 @@ class SnapshotBuilder:
         self.kinds: Counter[str] = Counter()
         self._texts: list[bytes] | None = [] if whole else None
         self.headers: list[SnapshotHeader] = []
-        """The headers of snapshots among the files."""
         self._pods = PodColumns()
         self._nodes: list[types.Node] = []
         self._images = NodeImages()

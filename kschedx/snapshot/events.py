@@ -36,7 +36,6 @@ _REPEATS_STATUS = "Error: "
 _UNMADE = {"PersistentVolumeClaim": OF_CLAIMS, "CronJob": OF_CRON_JOBS, "Pod": frozenset({SYNC_ERROR})}
 """Kind to the reasons why its dependents are not created."""
 REASONS = frozenset({FAILED_SCHEDULING, FAILED_CREATE, *OF_AUTOSCALER, *BY_KUBELET}.union(*_UNMADE.values()))
-"""All reasons that are read."""
 GROUPS = frozenset({"", "events.k8s.io"})
 """Every event is served in both groups, with different field names."""
 

@@ -134,7 +134,6 @@ class _Tallied(_Numbered):
     pods: IntArray
     """Rows of the pods with a weight, running or not."""
     weights: IntArray
-    """The weights of `pods`."""
 
 
 class _GroupCycle(Struct):

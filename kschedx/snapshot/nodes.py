@@ -32,8 +32,6 @@ from kschedx.snapshot.columns import (
 )
 from kschedx.snapshot.pods import NodeRule, PodTable, RequestTable, ResourceNames
 
-# The images that nodes report, by name.
-
 
 class ImageState(Struct, frozen=True, kw_only=True):
     """An image on some nodes."""
@@ -109,8 +107,6 @@ def _decoded(images: bytes) -> tuple[ContainerImage, ...]:
     except InputError as error:
         raise error.at(Place(field="status.images")) from None
 
-
-# The immutable part of a cluster's nodes, as columns.
 
 _LABEL_KEYS = Memo[frozenset[str]]()
 
@@ -266,7 +262,7 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
     nonzero_requested: IntArray
     """(node, 2) cpu and memory with defaults for pods without requests; scores read these."""
     pod_count: IntArray
-    """(node,) number of pods."""
+    """(node,)"""
     is_whole: bool = False
     """Whether it has every node of the cluster and shares the cluster's columns, which are always current."""
     gone: BoolArray | None = None

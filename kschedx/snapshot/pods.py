@@ -29,8 +29,6 @@ from kschedx.snapshot.columns import (
     rows_by_group,
 )
 
-# Resource lists as rows of a matrix.
-
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 """The first columns of every resource matrix. cpu is in milli-units, everything else in units."""
 
@@ -58,8 +56,6 @@ class ResourceNames:
                 row[column] = amount
         return row
 
-
-# Every pod of the cluster, one row each.
 
 _ENCODER = msgspec.json.Encoder()
 

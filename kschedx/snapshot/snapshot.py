@@ -45,8 +45,6 @@ from kschedx.snapshot.pod_groups import groups_by_key
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.storage import Storage
 
-# The source of a snapshot, and what may be missing in it.
-
 
 class Missing(StrEnum):
     """Why a snapshot lacks the cluster's objects of a kind."""
@@ -79,15 +77,14 @@ class Source(Struct, frozen=True, kw_only=True):
     lacks: Mapping[str, str] = field(default_factory=dict)
     """Kinds of which these dumps lack objects, with the missing ones."""
     server_version: str = ""
-    """The API server's version (`v1.36.2`), if known."""
+    """`v1.36.2`; empty if unknown."""
     taken: str = ""
     """When the cluster was read, as RFC 3339, if known."""
     complete: frozenset[str] = frozenset()
     """Kinds of which every object is known to be in the snapshot."""
     namespaces: tuple[str, ...] = ()
-    """The namespaces that were read; empty for all."""
+    """Empty for all."""
     anonymized: bool = False
-    """Whether names are replaced."""
     is_slim: bool = False
     """Whether kschedx wrote it, with only the fields that scheduling reads."""
     left_out: tuple[str, ...] = ()
@@ -226,9 +223,6 @@ class Manifests:
         return found
 
 
-# The contents of a cluster that scheduling reads.
-
-
 class Contents(Struct, frozen=True, kw_only=True):
     """The contents of a cluster that scheduling reads."""
 
@@ -251,7 +245,7 @@ class Contents(Struct, frozen=True, kw_only=True):
     namespace_annotations: Mapping[str, Labels] = field(default_factory=dict)
     """Namespace to its annotations that admission reads."""
     limit_ranges: Mapping[str, Sequence[LimitRange]] = field(default_factory=dict)
-    """Namespace to its LimitRanges, with defaults."""
+    """By namespace, with defaults."""
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
     failed_scheduling: Mapping[str, FailedScheduling] = field(default_factory=dict)
     """`namespace/name` of a pending pod to kube-scheduler's newest event, if events were read."""
@@ -305,9 +299,6 @@ def _by_namespace(limit_ranges: Sequence[LimitRange]) -> dict[str, list[LimitRan
     for one in sorted(limit_ranges, key=lambda one: one.metadata.name):
         found.setdefault(one.metadata.namespace, []).append(one)
     return found
-
-
-# A cluster at one moment, and copies with a change.
 
 
 class Snapshot(Contents, frozen=True, kw_only=True, dict=True):

@@ -213,7 +213,6 @@ def count_lines(path: Path, end: int) -> int:
 T = TypeVar("T")
 
 RAWS = msgspec.json.Decoder(list[msgspec.Raw])
-"""Reads a batch without decoding its objects."""
 
 
 class Origin(Protocol):

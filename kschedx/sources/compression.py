@@ -71,7 +71,7 @@ SUFFIXES = (".gz", ".zst", ".xz", ".bz2")
 _FEED = 1 << 10
 """Bytes that are unpacked at once if the size of the result cannot be limited: zstd turns them into at most 32 MB."""
 _MEMORY = 256 << 20
-"""The maximum memory of an xz stream, in bytes."""
+"""Bytes of an xz stream."""
 
 
 class SizeBudget:

@@ -33,7 +33,6 @@ class Written(Struct, frozen=True, kw_only=True):
     document: Json
     place: Place
     config_map: str = ""
-    """The name of the ConfigMap that holds it."""
     key: str = ""
     below: str = ""
     """The field of its document that holds it; empty if it is the document."""

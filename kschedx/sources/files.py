@@ -24,7 +24,7 @@ from kschedx.sources.tree import SUFFIXES, Folder, Tar, Tree, Zip, is_output, is
 
 STDIN = "-"
 _MOST_KEPT = 512 << 20
-"""The maximum size in bytes of an archive from a pipe, which is kept because it is read twice."""
+"""Bytes of an archive from a pipe, which is kept because it is read twice."""
 
 
 def raise_it(error: InputError) -> None:
@@ -172,7 +172,7 @@ def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: SizeBudget 
 
 
 _MOST_COMPARED = 64 << 20
-"""The maximum size in bytes of a file that is compared with another."""
+"""Bytes of a file that is compared with another."""
 
 
 def _twins(folder: str, names: Collection[str]) -> dict[str, str]:

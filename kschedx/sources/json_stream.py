@@ -122,8 +122,6 @@ class JsonText:
         return line
 
 
-# Sequences of JSON documents of any size.
-#
 # A list of hundreds of megabytes is never in memory as a whole. It is cut where one item ends and the next begins,
 # usually without parsing: a line end never occurs inside a JSON string. So `},`, the line end, the indentation of the
 # first item, and `{` are outside of strings. If that text also occurs deeper inside an item, a cut there leaves
@@ -134,9 +132,9 @@ CHUNK = 1 << 20
 SMALL = 1 << 20
 """Bytes; a smaller document is read at once, and the place of every object is known."""
 MAX_ITEM = 32 << 20
-"""The maximum size of a list's item in bytes; an API server stores objects of less than 2 MB."""
+"""Bytes of a list's item; an API server stores objects of less than 2 MB."""
 MAX_WHOLE = 128 << 20
-"""The maximum size in bytes of a document that cannot be cut; reading one takes four times as much memory."""
+"""Bytes of a document that cannot be cut; reading one takes four times as much memory."""
 
 _LISTS = "lists can be of any size, as `kubectl get -o json` and `kschedx snapshot` write them"
 
@@ -158,7 +156,6 @@ class _ListHead(Struct, frozen=True, kw_only=True):
     nested_list: bytes = b""
     """A text that occurs in every item that is a list itself."""
     header: SnapshotHeader | None = None
-    """Its header, if it is a snapshot."""
 
 
 class JsonStream:

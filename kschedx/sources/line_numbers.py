@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 MAX_TEXT = 8 << 20
-"""The maximum size in bytes of a text that is read again for a line."""
+"""Bytes of a text that is read again for a line."""
 
 
 def with_line(error: InputError, place: Place, text: bytes | None = None, *, below: str = "") -> InputError:

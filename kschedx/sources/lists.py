@@ -92,7 +92,7 @@ def _name(key: str) -> str:
 # Nested lists: `kind: List`, and typed ones (`PodList`), whose items do not repeat their kind.
 
 MAX_NESTING = 20
-"""The maximum depth of nested lists; real ones have at most two levels."""
+"""Real lists have at most two levels."""
 
 
 class Peek(Struct, rename="camel"):
@@ -128,7 +128,6 @@ class Flat(Struct, frozen=True, kw_only=True):
     indexes: tuple[int | None, ...]
     """Each object's position in the outermost list; None for a document that is no list."""
     header: SnapshotHeader | None = None
-    """The document's header, if it is a snapshot."""
 
 
 def is_plain_object(text: bytes | memoryview) -> bool:

@@ -91,13 +91,11 @@ def variables_hint(found: str) -> str:
     return FILL_IN if _VARIABLE.search(found) and FILL_IN not in found else ""
 
 
-# The text of one file: its format, and the objects in it.
-
 Refuse: TypeAlias = Callable[[InputError], None]
 HEAD = 64 << 10
-"""The number of bytes by which a file is recognized."""
+"""Bytes by which a file is recognized."""
 MAX_TEXT = 512 << 20
-"""The maximum size in bytes of a text that is read as a whole: YAML, and text that only begins like JSON."""
+"""Bytes of a text that is read as a whole: YAML, and text that only begins like JSON."""
 _SAYS_ITS_KIND = re.compile(rb'\{\s*"(?:kind|apiVersion)"')
 _JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[?\s*+(?:\{\s*+[\"}]|\])")
 

@@ -144,8 +144,6 @@ def _short_float(value: float) -> str:
     return f"{float(text):.{max(precision - power, 0)}f}" if -4 <= power < 6 else text
 
 
-# YAML as kubectl reads it, with line numbers for errors.
-#
 # pyyaml (libyaml) parses the structure, and `resolve` the scalars. If go-yaml v2 and the YAML specification differ,
 # this follows go-yaml: a merge key (`<<`) takes effect at its position, so it overrides the keys before it, but not
 # those after it. Unlike in kubectl, which takes the last one, a duplicate key is an error.
@@ -154,10 +152,9 @@ Value = Scalar | list["Value"] | dict[str, "Value"]
 
 MAX_DEPTH = 200
 MAX_DOCUMENT = 8 << 20
-"""The maximum size in bytes: libyaml reads a megabyte per second, and an API server stores objects of less than 2
-MB."""
+"""Bytes: libyaml reads a megabyte per second, and an API server stores objects of less than 2 MB."""
 MAX_REPEATED = 32 << 20
-"""The maximum number of characters that aliases expand to."""
+"""Characters that aliases expand to."""
 
 # the lookbehind comes last, so that the search for the dashes is fast
 _SEPARATOR = re.compile(rb"---(?<![^\n]---)(?:[ \t]*+\n---)*+(.*)")
@@ -172,7 +169,7 @@ class Text(Struct, frozen=True, kw_only=True):
 
     text: bytes
     number: int
-    """The number among the documents that are not empty, from 1."""
+    """Among the documents that are not empty, from 1."""
     line: int
     """The line of the file at which the text begins."""
 
@@ -279,7 +276,7 @@ class _Open:
 class _Anchor(Struct, frozen=True, kw_only=True):
     value: Value
     nodes: int
-    """The number of nodes in it; 0 while it is open."""
+    """0 while it is open."""
     length: int
     """The number of characters in its scalars."""
 

@@ -26,8 +26,7 @@ from kschedx.sources.yaml import MAX_DOCUMENT, Text, Value, load, resolve, split
 # is exact and many times slower. Tests verify that both agree.
 
 MAX_KNOWN = 50_000
-"""The number of cached entries per generation: entries of the previous generation move to the current one if they are
-read again."""
+"""Per generation: entries of the previous generation move to the current one if they are read again."""
 MAX_DEPTH = 50
 MAX_INDENT = 400
 _MAX_BRACKETS = 100

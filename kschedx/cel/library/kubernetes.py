@@ -240,8 +240,6 @@ FORMAT_FUNCTIONS = (
 )
 
 
-# Kubernetes' own libraries: quantities, versions, URLs and regular expressions.
-#
 # Upstream: apiserver/pkg/cel/library.
 
 _NANO = 10**9

@@ -52,7 +52,7 @@ from kschedx.cel.values import (
 
 MIN_INT, MAX_INT, MAX_UINT = -(2**63), 2**63 - 1, 2**64 - 1
 _CHARACTERS_A_STEP = 16
-"""Characters per step for a string that is built or copied."""
+"""For a string that is built or copied."""
 
 
 def in_range(value: int, kind: type) -> Value:
@@ -157,7 +157,7 @@ _UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10
 _PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _RFC_3339 = re.compile(r"(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:[.,](\d+))?(Z|[+-]\d{2}:\d{2})", re.ASCII)
 _LONGEST_NUMBER = 30
-"""The number of digits beyond which Go cannot represent a duration."""
+"""Digits beyond which Go cannot represent a duration."""
 
 
 def duration_from_text(text: str) -> Duration | None:
@@ -372,7 +372,7 @@ def in_timestamp_range(nanoseconds: int) -> Value:
     return Fault("timestamp overflow")
 
 
-# The standard library: operators, conversions, sizes, and strings. Upstream: cel-go's common/stdlib/standard.go.
+# Upstream: cel-go's common/stdlib/standard.go.
 
 _A, _B = parameter("A"), parameter("B")
 _LIST, _MAP = list_of(_A), map_of(_A, _B)

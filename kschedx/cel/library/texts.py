@@ -34,7 +34,7 @@ from kschedx.kube.field_errors import quoted
 _DIGITS = 6
 """The default number of decimals."""
 _MOST_DIGITS = 1_000_000
-"""The limit above which Go's output differs and would be very long."""
+"""Above it, Go's output differs and would be very long."""
 _CLAUSE = re.compile(r"%(?:(%)|(\.([0-9]*))?(.)?)", re.ASCII | re.DOTALL)
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
@@ -78,7 +78,7 @@ _TAKES = {
 class _Clause(NamedTuple):
     verb: str
     precision: int
-    """The number of decimals; -1 for the default."""
+    """-1 for the default."""
 
 
 _End = Fault("unexpected end of string")

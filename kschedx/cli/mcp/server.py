@@ -100,7 +100,7 @@ def _files_in(folder: Path) -> list[str]:
 
 
 MOST_FILES = 100
-"""The most files of a folder in the list of clusters."""
+"""Per folder, in the list of clusters."""
 
 
 # The tools over the Model Context Protocol, with its Python SDK: standard input and output, or HTTP on the loopback.
@@ -119,7 +119,7 @@ class _Bounds(Struct, frozen=True):
     """Characters of the screen, which an answer contains twice: clients read either its text or its structured
     content."""
     notes: int
-    """Characters of the notes."""
+    """Characters."""
     whole: int
     """Bytes of the answer as JSON; the document gets what the screen and the notes leave."""
 

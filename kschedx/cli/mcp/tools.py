@@ -28,15 +28,15 @@ from kschedx.errors import InputError, nearest
 from kschedx.inquiry.target import FILE_ENDINGS
 
 FEWEST = 3
-"""The fewest entries left in a map or list that is cut."""
+"""Entries left in a map or list that is cut."""
 MOST_FIELDS = 40
-"""The most fields of an object."""
+"""Per object."""
 LEAST = 100
-"""The least bytes of an entry, assumed for a document that is too large."""
+"""Bytes of an entry, assumed for a document that is too large."""
 SUMMARY = "summary"
 """The detail without a document."""
 MOST = 60_000
-"""The most bytes of a document in any answer."""
+"""Bytes of a document in any answer."""
 
 
 class LeftOut(Struct, frozen=True, kw_only=True):

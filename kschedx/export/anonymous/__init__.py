@@ -67,8 +67,6 @@ _ENCODER = msgspec.json.Encoder()
 _PODS = msgspec.json.Decoder(_Pod)
 
 
-# A cluster with its names, labels, and images replaced, in which kube-scheduler decides the same.
-#
 # A name is replaced word by word, and everywhere in the same way. So the claim `web-0-data` still belongs to the pod
 # `web-0` and its volume `data`, the image `team/app` is still on the same nodes, and two zones of a region still share
 # a prefix. Words of Kubernetes' own vocabulary stay (`vocabulary`), and names keep their order (`tokens`). Values that
@@ -76,7 +74,6 @@ _PODS = msgspec.json.Decoder(_Pod)
 
 _SHOWN = 3
 SOURCE = "an anonymized cluster"
-"""The source in the header of an anonymized cluster."""
 
 
 class Anonymous:

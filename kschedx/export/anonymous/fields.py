@@ -309,7 +309,7 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     **dict.fromkeys(MAINTENANCE_ANNOTATIONS, _message),
     **dict.fromkeys((scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY, scheduler_plugins.TOLERATION_SECONDS), _number),
 }
-"""The annotations that are read; all others are omitted."""
+"""All others are omitted."""
 
 
 # --- kinds
@@ -336,9 +336,8 @@ def _records() -> dict[str, Record]:
 
 
 RECORDS: Mapping[str, Record] = _records()
-"""The fields of a kind's objects, by kind."""
+"""By kind."""
 POD: Mapping[str, Record] = {key: part for key, part in RECORDS["Pod"].fields.items() if isinstance(part, Record)}
-"""The parts of a pod."""
 
 _API_VERSION = re.compile(r"|v[0-9]+(?:(?:alpha|beta)[0-9]+)?")
 

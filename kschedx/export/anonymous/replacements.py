@@ -14,8 +14,6 @@ from kschedx.export.anonymous.vocabulary import VOCABULARY, WORD
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.storage import CSI_PREFIX, csi_limit_key
 
-# The first pass over a cluster: it collects everything that is replaced.
-
 
 class Collected:
     """An implementation of `changes.Names` that records what it is called with."""
@@ -24,11 +22,10 @@ class Collected:
         self.names: dict[str, int] = {}
         """The maximum length in bytes by name; the smallest if a name occurs in several places."""
         self.values: defaultdict[str, set[str]] = defaultdict(set)
-        """Values by key of a label or taint."""
+        """By key of a label or taint."""
         self.compared_keys: set[str] = set()
         self.ordinals: set[str] = set()
         self.kept: set[str] = set()
-        """Words that stay."""
         self.uids: set[str] = set()
         self.ips: set[str] = set()
         self.messages: set[str] = set()
@@ -114,8 +111,6 @@ def _between(low: str, high: str) -> str:
     )
     return next((prefix for prefix in prefixes if prefix >= low and prefix + _LAST < high), low + _NO_ROOM)
 
-
-# The second pass over a cluster: it replaces names.
 
 INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _EC2 = re.compile(

@@ -17,8 +17,6 @@ from kschedx.kube.other_schedulers import QUEUES_FILE
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import Operator
 
-# How a value is anonymized: which parts of it are names.
-
 DNS_SUBDOMAIN = 253
 DNS_LABEL = 63
 LABEL_VALUE = 63
@@ -517,14 +515,13 @@ _BY_KEY: Mapping[str, _Change] = {
     "label": label_key,
     "urlPrefix": lambda _, __: "https://extender.invalid",
 }
-"""Replacements for strings, by their key."""
 _IN_LIST: Mapping[str, _Change] = {
     "labels": label_key,
     "matchLabelKeys": label_key,
     "ignoredResources": _resource,
     "ignoredResourceGroups": lambda written, names: names.name(written),
 }
-"""Replacements for the strings in a list, by the key of the list."""
+"""By the key of the list."""
 _OF_RESOURCES = ("resources", "managedResources")
 
 

@@ -53,7 +53,7 @@ yunikorn.apache.org/queue yunikorn.apache.org/app-id queue applicationId spark-a
 yunikorn-configs queues.yaml vcore
 UnschedulableOnNodePool OverLimit NonPreemptibleOverQuota Available Succeeded Failed Expired Running Aborted
 """
-"""States, and keys of labels and annotations, of other schedulers."""
+"""States, and keys of labels and annotations."""
 
 _TAINTS = """
 node.kubernetes.io/not-ready node.kubernetes.io/unreachable node.kubernetes.io/unschedulable
@@ -197,7 +197,7 @@ WhenEmpty WhenUnderutilized WhenEmptyOrUnderutilized Underutilized Empty Drifted
 ValidationSucceeded NodeClassReady NodeRegistrationHealthy Launched Registered Initialized Consolidatable
 InstanceTerminating Drained VolumesDetached Unconsolidatable DisruptionBlocked
 """
-"""Karpenter's labels, conditions, and values of enumerations."""
+"""Labels, conditions, and values of enumerations."""
 
 _KARPENTER_MESSAGES = """
 Failed to schedule pod, did not tolerate taint (taint=) all available instance types exceed limits for nodepool

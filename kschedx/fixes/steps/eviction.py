@@ -135,7 +135,7 @@ class MovePods(Step, frozen=True, kw_only=True):
     _cost = Cost.MOVE
     _group = Group.CAPACITY
     moves: tuple[Move, ...]
-    """Moves, grouped by node. The last group makes the room; those before it make room for the moved pods."""
+    """Grouped by node. The last group makes the room; those before it make room for the moved pods."""
 
     def by_node(self) -> dict[str, list[Move]]:
         found: dict[str, list[Move]] = {}

@@ -226,7 +226,7 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
     is_unhealthy: bool = False
     """Whether the node's capacity includes the devices, so that they are unhealthy."""
     plugin: DevicePluginDown | None = None
-    """The cause that keeps the device plugin from running there, if known."""
+    """None if the cause is unknown."""
 
     @property
     def title(self) -> str:
@@ -288,9 +288,8 @@ class AddNode(Step, frozen=True, kw_only=True):
     node: Node
     like: str = ""
     slices: tuple[ResourceSlice, ...] = ()
-    """The devices of the node."""
     attributes: tuple[str, ...] = ()
-    """Attributes of these devices, `name=value`, that claims select and no other device has."""
+    """Attributes of the node's devices, `name=value`, that claims select and no other device has."""
     csi_node: CSINode | None = None
     taken: tuple[ResourceAmount, ...] = ()
     """Requests of DaemonSets there before the pod runs; `pods` is the number of their pods."""

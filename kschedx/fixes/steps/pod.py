@@ -303,7 +303,6 @@ class RaisePriority(PodStep, frozen=True, kw_only=True):
 
 class LowerRequests(PodStep, frozen=True, kw_only=True):
     requests: tuple[edit.ContainerRequest, ...]
-    """The lowered requests, container by container."""
     amounts: tuple[ResourceAmount, ...]
     """The requests of the whole pod after the change."""
     is_most: bool = True

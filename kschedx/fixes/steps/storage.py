@@ -223,7 +223,6 @@ class CreateDeviceClaim(Step, frozen=True, kw_only=True):
     new_template: ResourceClaimTemplate | None = None
     """That template, if it does not exist: you only have to create it."""
     wrong_template: str = ""
-    """The wrong template name in the pod."""
     status: PodResourceClaimStatus | None = None
     """The entry that kube-controller-manager writes to the pod's status."""
 

@@ -12,11 +12,11 @@ from kschedx.render.view import Tone
 from kschedx.render.wording import count, listed
 
 MOST_ROWS = 20
-"""The maximum number of rows of a table, because a comment has to stay readable."""
+"""Rows of a table, because a comment has to stay readable."""
 MOST_MEMBERS = 4
-"""The maximum number of pods of a row."""
+"""Pods of a row."""
 MOST_CHARACTERS = 60_000
-"""The maximum number of characters; a GitHub comment holds 65,536."""
+"""A GitHub comment holds 65,536."""
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
 

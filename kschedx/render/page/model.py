@@ -20,13 +20,13 @@ from kschedx.render.wording import Fact, visible
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_NODES = 20
-"""The maximum number of nodes of a fix."""
+"""Nodes of a fix."""
 MOST_MEMBERS = 12_000
-"""The maximum number of members of all rows together. If there are more, all rows have the same limit."""
+"""Members of all rows together. If there are more, all rows have the same limit."""
 MOST_CHARACTERS = 1_200_000
-"""The maximum number of characters of one table's rows. Later rows are counted, so that a page stays below 3 MB."""
+"""Characters of one table's rows. Later rows are counted, so that a page stays below 3 MB."""
 SCREEN_WIDTH = 100
-"""The width in columns of the screen that a page holds as text."""
+"""Columns of the screen that a page holds as text."""
 
 
 class Line(Struct, frozen=True, kw_only=True, array_like=True):
@@ -109,7 +109,6 @@ class Table(Struct, frozen=True, kw_only=True, tag="table", tag_field="kind"):
     columns: tuple[Column, ...]
     rows: tuple[tuple[str | int, ...], ...]
     left_out: int = 0
-    """The number of rows that do not fit on a page."""
 
 
 class Usage(Struct, frozen=True, kw_only=True, tag="usage", tag_field="kind"):
@@ -189,7 +188,6 @@ class Items(Struct, frozen=True, kw_only=True, tag="items", tag_field="kind"):
     details: tuple[Detail, ...]
     detail_of: tuple[int, ...]
     left_out: int
-    """The number of rows that do not fit on a page."""
 
 
 class Detail(Struct, frozen=True, kw_only=True):
@@ -201,7 +199,7 @@ class Detail(Struct, frozen=True, kw_only=True):
     no_fix: str = ""
     members: tuple[str, ...] = ()
     left_out: int = 0
-    """The number of members that do not fit on a page."""
+    """Members that do not fit on a page."""
 
 
 class PageFix(Struct, frozen=True, kw_only=True):

@@ -14,7 +14,6 @@ MOST_ROWS = 12
 MOST_FIXES = 3
 MOST_FACTS = 4
 COLUMNS = 92
-"""The number of characters of a line."""
 LINE, CHARACTER, MARGIN = 22, 8, 20
 FONT = "13px ui-monospace, Menlo, Consolas, monospace"
 

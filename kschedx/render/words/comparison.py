@@ -23,8 +23,7 @@ from kschedx.render.wording import count, listed
 
 ARROW = "→"
 MOST_NAME = 24
-"""The maximum length of a column's name; the end of a longer one is shown, because a file's name is at the end of its
-path."""
+"""Of a longer column name, the end is shown, because a file's name is at the end of its path."""
 
 _POINTS = frozenset({*POINTS, "predicates", "predicatesNeverRun", "priorities"})
 

@@ -68,8 +68,6 @@ def _verdict(one: findings.RequirementMatch) -> str:
     return f'✗ the node has "{one.actual}"{"" if is_number else ", not an integer"}'
 
 
-# A node's own properties in words.
-
 SHOWN_LABEL_VALUES = 3
 
 
@@ -192,8 +190,6 @@ def label_hint_text(hint: LabelHint) -> str:
     in_use = listed([f"{value} ({number:,})" for value, number in hint.in_use], SHOWN_LABEL_VALUES)
     return f"no node has {hint.key}{asked}; in use: {in_use}"
 
-
-# Topology spread constraints and pod affinity in words.
 
 SHOWN = 5
 

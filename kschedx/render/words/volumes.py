@@ -76,8 +76,6 @@ def _volume_not_found(finding: findings.VolumeNotFound) -> Words:
     return Words(headline=f"claim {finding.claim} is bound to volume {finding.persistent_volume}, which does not exist")
 
 
-# Volumes in words.
-
 NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
 SHOWN = 4
 _LOST = {

@@ -125,7 +125,7 @@ class _Entry(Struct, frozen=True, kw_only=True):
     namespace: str
     """Empty for cluster-scoped objects, and for a list of all namespaces."""
     name: str
-    """The name of the only object; empty for a list."""
+    """Empty for a list."""
 
 
 def find_must_gather(names: Sequence[str]) -> Iterator[Form]:

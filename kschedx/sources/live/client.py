@@ -26,18 +26,18 @@ from kschedx.sources.live.kubeconfig import KubeconfigUser, Named
 T = TypeVar("T")
 
 MAX_PAGE = 64 << 20
-"""The maximum size of a response in bytes; five hundred pods have ten million."""
+"""Bytes of a response; five hundred pods have ten million."""
 GRACE = 2.0
 """Seconds by which a request may be late before it is abandoned."""
 FOREVER = 24 * 3600.0
-"""The timeout in seconds of a request without one."""
+"""Seconds; for a request without a timeout."""
 
 _JSON = "application/json"
 _READ = 1 << 20
 _SHOWN = 300
-"""The number of characters of a server's message that are shown."""
+"""Characters of a server's message."""
 _TRIES = 10
-"""The maximum number of attempts if a server asks for a retry."""
+"""Attempts if a server asks for a retry."""
 
 
 class RefusedError(InputError):

@@ -106,12 +106,10 @@ def _plurals(version: _Version) -> frozenset[str] | None:
     return frozenset(one.resource for one in version.resources)
 
 
-# Reads all kinds of a live cluster that scheduling reads, several at a time.
-
 THREADS = 4
-"""The number of lists that are read at the same time."""
+"""Lists that are read at the same time."""
 WAITING = 4
-"""The maximum number of pages that are queued for decoding."""
+"""Pages that are queued for decoding."""
 TICK = 0.2
 """Seconds between two checks of the time."""
 

@@ -122,11 +122,10 @@ def pool_through(proxy: str, place: Place, settings: Mapping[str, Any]) -> urlli
     )
 
 
-# Connections for a kubeconfig's cluster and user: certificates, tokens, and login plugins. A secret is sent only to its
-# server, over an encrypted connection, and no error shows it. Upstream: k8s.io/client-go/tools/clientcmd and rest.
+# A secret is sent only to its server, over an encrypted connection, and no error shows it. Upstream:
+# k8s.io/client-go/tools/clientcmd and rest.
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""The folder of a pod's own credentials."""
 LOGIN_TIMEOUT = 60.0
 """Seconds that a login plugin or an identity provider may take."""
 _TOKEN_LASTS = 60.0

@@ -18,7 +18,7 @@ from kschedx.errors import InputError, Place, nearest
 from kschedx.kube.decoding import decode
 
 LARGEST = 10 << 20
-"""The maximum size of a kubeconfig in bytes."""
+"""Bytes."""
 
 
 # --- entries with Kubernetes' types (k8s.io/client-go/tools/clientcmd/api/v1)

@@ -21,18 +21,17 @@ from kschedx.sources.live.client import ApiServer, RefusedError, TooLargeError
 T = TypeVar("T")
 
 LIMIT = 500
-"""The number of objects per page, as in kubectl."""
+"""Objects per page, as in kubectl."""
 SMALL_LIMIT = 25
-"""The number of objects per page if a page of LIMIT is too large."""
+"""Objects per page if a page of LIMIT is too large."""
 PIECE = 400 << 10
-"""The size of a piece in bytes: a hundred pods."""
+"""Bytes: a hundred pods."""
 MAX_RESTARTS = 5
 """How often a list is read again if it expires midway."""
 MAX_PAGES = 10_000
-"""The maximum number of pages of one list: a server that returns more may never end."""
+"""Pages of one list: a server that returns more may never end."""
 MAX_SHORT = 100
-"""The maximum number of consecutive pages that are nearly empty but not the last: a server fills a page before it
-begins another."""
+"""Consecutive pages that are nearly empty but not the last: a server fills a page before it begins another."""
 SHORT = 2500
 """A page with fewer bytes is nearly empty: SMALL_LIMIT objects need more."""
 MAX_SECONDS = 900.0
@@ -64,7 +63,7 @@ class PageOrigin(Struct, frozen=True, kw_only=True):
     server: str
     path: str
     number: int
-    """The number of the page, from 1."""
+    """From 1."""
     first: int = 0
     """The position of the first object in the page."""
 

@@ -34,7 +34,7 @@ GROUP = "client.authentication.k8s.io"
 _VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
 _MODES = ("", "Never", "IfAvailable", "Always")
 LONGEST = 1 << 20
-"""The maximum size of an ExecCredential in bytes."""
+"""Bytes of an ExecCredential."""
 
 
 class Credential(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -229,7 +229,7 @@ def _decoded(printed: bytes, plugin: ExecPlugin, name: str, place: Place) -> Cre
 _EARLY = 10.0
 """Seconds before its expiry from which a token is no longer used."""
 _LONGEST = 1 << 20
-"""The maximum size of a response in bytes."""
+"""Bytes of a response."""
 
 
 class _Claims(Struct, frozen=True):
