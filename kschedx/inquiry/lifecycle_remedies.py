@@ -21,7 +21,6 @@ from kschedx.explain.subject import Subject
 from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import Change, FixCertainty
 from kschedx.fixes.changes import pointer
-from kschedx.fixes.node_requirements import OUT_OF_SERVICE
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.phrases import FAILURES, NO_DRIVER, PULLS, REJECTIONS, STARTS
 from kschedx.fixes.steps import TakeOldFirst
@@ -35,7 +34,7 @@ from kschedx.kube.documents import Target
 from kschedx.kube.kueue import QUEUE_LABEL
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.storage import own_claims
-from kschedx.kube.types import Pod
+from kschedx.kube.types import OUT_OF_SERVICE, Pod
 from kschedx.render.states import (
     BeingDeleted,
     ComponentDown,

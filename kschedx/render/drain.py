@@ -8,15 +8,24 @@ from typing import assert_never
 from rich.text import Text
 
 from kschedx.controllers.disruption_budgets import ALWAYS
-from kschedx.fixes.stalled_drain import BudgetStep, DrainFix, EvictUnhealthy, MoreReplicas, SmallerBudget, WithoutBudget
+from kschedx.fixes.stalled_drain import (
+    BudgetStep,
+    DrainFix,
+    EvictUnhealthy,
+    MoreReplicas,
+    OutOfService,
+    SmallerBudget,
+    WithoutBudget,
+)
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.kube.documents import Document
 from kschedx.kube.escaping import shell_command
+from kschedx.kube.types import OUT_OF_SERVICE
 from kschedx.render.fixes import fix_lines, story_fix_lines, story_reason
 from kschedx.render.terminal import BLANK, DIM, SEPARATOR, line, more, paragraph, title_lines
 from kschedx.render.view import Fix, Tone
 from kschedx.render.wording import Fact, count, listed
-from kschedx.simulate.drain import REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
+from kschedx.simulate.drain import LEAVES, REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
 from kschedx.simulate.simulation import Simulation
 
 
@@ -56,6 +65,8 @@ def _remedy_step_text(step: BudgetStep) -> str:
             return _budget_change(step)
         case EvictUnhealthy():
             return f"set unhealthyPodEvictionPolicy of PDB {step.namespace}/{step.name} to {ALWAYS}"
+        case OutOfService(node=node):
+            return f"taint {node} out of service if it is shut down, else repair its kubelet"
         case WithoutBudget():
             return f"delete PDB {step.namespace}/{step.name}, since another PDB covers the same pod"
         case _:
@@ -82,6 +93,8 @@ def _remedy_command(step: BudgetStep) -> str:
             return _patch_command(step, step.fields)
         case EvictUnhealthy():
             return _patch_command(step, {"unhealthyPodEvictionPolicy": ALWAYS})
+        case OutOfService(node=node):
+            return shell_command("kubectl taint node {} {}=nodeshutdown:NoExecute", node, OUT_OF_SERVICE)
         case WithoutBudget():
             return shell_command("kubectl delete pdb {} -n {}", step.name, step.namespace)
         case _:
@@ -170,6 +183,12 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None) -> Iter
         for told, pods in refused.items():
             yield Fact(label="refused", items=(f"{told}: {listed(pods, 3)}",))
         return
+    if drained.is_unconfirmed:
+        its = [one.pod for one in drained.of(*LEAVES)]
+        told = f"{listed(its, 3)}: the kubelet of {drained.node} does not answer, so no deletion is confirmed"
+        yield Fact(label="blocked", items=(told,))
+        if kept := [one.pod for one in drained.of(DrainOutcome.TERMINATING)]:
+            yield Fact(label="", items=(f"{listed(kept, 3)}: recreated only once it is gone",))
     stopped: dict[tuple[DrainOutcome, str], list[str]] = {}
     for one in drained.of(*STAYS):
         stopped.setdefault((one.fate, one.budget), []).append(one.pod)
@@ -282,6 +301,8 @@ def _shared(one: DrainResult) -> str:
         fate = one.of(*REFUSES)[0].fate
         return "pods need --force" if fate is DrainOutcome.NEEDS_FORCE else "pods need --delete-emptydir-data"
     stopped = one.of(*STAYS)
+    if one.is_unconfirmed:
+        return "the kubelet does not answer"
     if stopped:
         return f"PDB {stopped[0].budget}" if stopped[0].fate is DrainOutcome.BUDGET else "pods with several PDBs"
     return "pods fit no other node"
@@ -292,6 +313,8 @@ def _first_cause(drained: DrainResult) -> str:
     if drained.is_refused:
         return f": {drained.of(*REFUSES)[0].pod}"
     stopped = drained.of(*STAYS)
+    if drained.is_unconfirmed:
+        return ": the kubelet does not answer"
     if stopped:
         return f": {stopped[0].budget}"
     return f": {drained.pending[0].pod}" if drained.pending else ""
@@ -303,9 +326,12 @@ def verdict(drained: DrainResult) -> str:
     blocked, pending = drained.of(*STAYS), drained.pending
     if drained.is_refused:
         return "kubectl drain refuses and evicts nothing"
-    if not evicted and not deleted and not blocked:
-        return "nothing to evict"
     parts = []
+    if drained.is_unconfirmed:
+        stay = drained.of(*LEAVES)
+        parts.append(f"the drain does not end: {count(len(stay), 'pod')} {_stays(stay)} Terminating")
+    elif not evicted and not deleted and not blocked:
+        return "nothing to evict"
     if blocked:
         parts.append(f"PodDisruptionBudgets block the eviction of {count(len(blocked), 'pod')}")
     if pending:
@@ -318,6 +344,10 @@ def verdict(drained: DrainResult) -> str:
     if deleted:
         parts.append(f"{count(len(deleted), 'pod')} deleted and not recreated")
     return ("can be drained, " if drained.is_done else "") + ", ".join(parts)
+
+
+def _stays(pods: Sequence[DrainedPod]) -> str:
+    return "stays" if len(pods) == 1 else "stay"
 
 
 def _stopped(budget: str, drained: DrainResult) -> str:

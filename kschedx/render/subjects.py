@@ -162,10 +162,14 @@ def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, w
     fitting = [one for one in verdicts if one.fits]
     waiting = count(len(verdicts), "pending pod")
     would = f"fits {len(fitting):,} of {waiting}" if verdicts else "no pod is pending"
-    tone = Tone.GOOD if fitting or not verdicts else Tone.BAD
+    unready = next((one for one in answer.node.status.conditions if one.type == "Ready" and one.status != "True"), None)
+    tone = Tone.GOOD if (fitting or not verdicts) and unready is None else Tone.BAD
     stuck = f"{len(answer.states):,} not running, " if answer.states else ""
-    told = f"node {answer.name}: {answer.pods:,} of {answer.most_pods:,} pods, {stuck}{would}"
+    state = f"node {answer.name}" if unready is None else f"node {answer.name} is not ready"
+    told = f"{state}: {answer.pods:,} of {answer.most_pods:,} pods, {stuck}{would}"
     lines = title_lines(told, tone, width)
+    if unready is not None:
+        lines += paragraph(f"Ready={unready.status}: {unready.message or unready.reason}", width, first="  ")
     keeps = _keeps_out(answer)
     if keeps:
         lines += paragraph(" · ".join(keeps), width, first="  ")
