@@ -97,7 +97,7 @@ def _answer(clusters: Clusters, setup: Setup, one: Pod | Written, title: str, wa
     """Return how many more fit, or the answer of `why` if no number answers the question."""
     from msgspec.structs import replace
 
-    from kschedx.errors import NotAdmittedError
+    from kschedx.errors import NotAdmittedError, NotReadError
     from kschedx.explain.missing_kinds import depends_on_unread
     from kschedx.explain.subject import stored
     from kschedx.inquiry.ask import UNCOUNTED, Inquiry, state_of_more
@@ -117,7 +117,7 @@ def _answer(clusters: Clusters, setup: Setup, one: Pod | Written, title: str, wa
         return inquiry.answer(one, admit, [one])
     try:
         subject = admit(clusters.applied)
-    except NotAdmittedError:
+    except (NotAdmittedError, NotReadError):
         return inquiry.answer(one, admit, [one])
     snapshot, pod = subject.snapshot, subject.pod
     if depends_on_unread(snapshot, pod) or no_scheduler(snapshot, pod, setup) is not None:

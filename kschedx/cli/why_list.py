@@ -15,7 +15,7 @@ from kschedx.cli.options import namespace_of_many
 from kschedx.cli.output import Answer, ExitCode, Format, Report
 from kschedx.cli.question import Question, shard_of
 from kschedx.cli.why_pod import Wanted, inquiry_of, place_of, subject_of, typed_change
-from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
+from kschedx.errors import ConfigError, NotAdmittedError, NotReadError, Place, UndecidableError
 from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, cause_of, decisive, rows_in_queue_order
 from kschedx.explain.cycle_notes import bound_by_hand
 from kschedx.explain.diagnosis import Diagnosis
@@ -425,7 +425,7 @@ def _alone(question: Question, wanted: Wanted, inquiry: Inquiry, one: Pod | Writ
         return (stopped,)
     try:
         subject = subject_of(question, snapshot, setup, one, wanted)
-    except NotAdmittedError as error:
+    except (NotAdmittedError, NotReadError) as error:
         return (_refused(wanted, inquiry, one, error),)
     if isinstance(one, Written) and one.is_daemon:
         return tuple(_of_daemon_set(wanted, inquiry, subject, one))
@@ -484,7 +484,7 @@ def _together(
             continue
         try:
             taken = gather(gathering, subject_of(question, gathering.snapshot, setup, one, wanted), one)
-        except NotAdmittedError as error:
+        except (NotAdmittedError, NotReadError) as error:
             items[number] = (_refused(wanted, inquiry, one, error),)
             continue
         if isinstance(taken, BoundPods):
@@ -581,7 +581,7 @@ def _stopped(question: Question, wanted: Wanted, inquiry: Inquiry, one: Pod | Wr
     )
 
 
-def _refused(wanted: Wanted, inquiry: Inquiry, one: Pod | Written, error: NotAdmittedError) -> Item:
+def _refused(wanted: Wanted, inquiry: Inquiry, one: Pod | Written, error: NotAdmittedError | NotReadError) -> Item:
     from kschedx.kube.types import Pod
 
     if isinstance(one, Pod):  # it is in the cluster, so it is not admitted again

@@ -31,7 +31,7 @@ from kschedx.controllers.update_strategy import (
     strategy_of,
 )
 from kschedx.controllers.workloads import Manifest, Owners, Workload
-from kschedx.errors import InputError, NotAdmittedError, Place
+from kschedx.errors import InputError, NotAdmittedError, NotReadError, Place
 from kschedx.explain.admission import Ledger, counted, enforcing
 from kschedx.explain.setup import Setup
 from kschedx.kube.decoding import map_at
@@ -178,6 +178,8 @@ class Manager:
         self.refused: dict[Workload, RefusedReplicas] = {}
         self.open_counts: dict[Workload, str] = {}
         """Custom resources that may have more pods than are here, or pods that need more, and why."""
+        self.unread: dict[Workload, NotReadError] = {}
+        """Workloads whose pods cannot be created without a kind that was not read."""
         self.refused_claims: dict[str, tuple[str, str]] = {}
         """Pods that are pending because the API server refuses a claim; the value is the claim and the reason."""
         self.choices: dict[str, None] = {}
@@ -327,6 +329,19 @@ class Manager:
         else:
             cluster, made = self._more_of(managed, manifest, ())(snapshot, count)
         managed.created += self._cluster.create(cluster, made)
+
+    def resume(self, assigned: Iterable[int]) -> None:
+        """Continue what the controllers of newly assigned pods had begun: rollouts, and StatefulSets that wait for an
+        earlier ordinal."""
+        for workload in dict.fromkeys(self.owners.of_each(self._cluster.pods, [*assigned])):
+            if workload in self._managed or workload in self._held:
+                continue
+            manifest = workloads.manifest_of(self._cluster.snapshot, workload)
+            if manifest is None or workload.kind not in ("Deployment", "StatefulSet", "DaemonSet"):
+                continue
+            is_short = len(self.members(workload)) < workloads.wanted_replicas(manifest)
+            if not self._manage(workload, manifest).outdated and not (workload.kind == "StatefulSet" and is_short):
+                del self._managed[workload]
 
     # --- syncs
 
@@ -638,6 +653,9 @@ class Manager:
             cluster, made = make(snapshot)
         except NotAdmittedError as error:
             self._refuse(managed, count, error.message)
+            return False
+        except NotReadError as error:
+            self.unread[managed.workload] = error
             return False
         found = self._admitted(cluster, made, snapshot)
         if found.refused:

@@ -27,7 +27,6 @@ from kschedx.kube.workloads import (
     claims_for,
     current_replica_set,
     deployment_of,
-    has_same_template,
     made_of,
     owned_replica_sets,
     pod_from_workload,
@@ -299,12 +298,10 @@ def with_replicas(manifest: Manifest, replicas: int) -> Manifest:
     return {**manifest, "spec": {**map_at(manifest, "spec"), name: replicas}}
 
 
-def has_new_template(snapshot: Snapshot, manifest: Manifest) -> bool:
-    """Whether the cluster's pods of this workload, if any, have another template than the manifest."""
+def has_new_spec(snapshot: Snapshot, manifest: Manifest) -> bool:
+    """Whether the cluster has the workload with another spec."""
     before = stored_manifest(snapshot, workload_of(manifest))
-    if before is None:
-        return False
-    return not has_same_template(before, manifest)
+    return before is not None and map_at(before, "spec") != map_at(manifest, "spec")
 
 
 def new_pods(

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.workloads import SCALED, wanted_replicas
-from kschedx.errors import KschedxError, NotAdmittedError
+from kschedx.errors import KschedxError, NotAdmittedError, NotReadError
 from kschedx.explain.admission import without_pods
 from kschedx.explain.notes import Note, note
 from kschedx.explain.setup import Setup
@@ -99,7 +99,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             if not isinstance(found, Written):
                 return made
             return self._with_refusal_fixes(found, replace(made, before=self.clusters.before))
-        except NotAdmittedError as error:
+        except (NotAdmittedError, NotReadError) as error:
             if isinstance(found, Pod):
                 raise
             return self.refused(found, error)
@@ -116,9 +116,9 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         """Return whether the workload creates no pods, for a reason of its own."""
         return found.workload is not None and workload_lifecycle(self.clusters.before, found.workload) is not None
 
-    def refused(self, found: Written, error: NotAdmittedError, count: int | None = None) -> Explanation:
-        """Return the answer about a pod that the API server refuses, or that its controller could not create. `count`
-        is the number of refused pods, by default all missing ones."""
+    def refused(self, found: Written, error: NotAdmittedError | NotReadError, count: int | None = None) -> Explanation:
+        """Return the answer of `WithoutDecision.refused`. `count` is the number of refused pods, by default all missing
+        ones."""
         return self._without_decision(found).refused(error, count)
 
     def _without_decision(self, found: Written) -> WithoutDecision:
@@ -139,7 +139,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         is_alone = self.is_alone or len(queue) == 1
         if self.is_alone or (is_alone and workload is None):
             return explain(admit(clusters.applied), setup, self.autoscaling, self.provisioning)
-        from kschedx.controllers.workloads import has_new_template, has_replicas
+        from kschedx.controllers.workloads import has_new_spec, has_replicas
         from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions  # a single pod needs no queue
 
         is_counted = not isinstance(found, Pod) and found.count is not None
@@ -147,7 +147,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             return explain(admit(clusters.applied), setup, self.autoscaling, self.provisioning)
         is_changed = False
         if not isinstance(found, Pod) and found.document is None and workload is not None:
-            is_changed = has_new_template(clusters.read, workload)
+            is_changed = has_new_spec(clusters.read, workload)
         gathering = ManifestQuestions(clusters.read if is_changed else clusters.before, clusters.applied, setup)
         own = gather_queue(gathering, setup, queue, found, admit, is_tried=self.is_written)
         if isinstance(own, BoundPods):
@@ -287,7 +287,7 @@ def gather_beside(gathering: ManifestQuestions, setup: Setup, one: Found) -> Non
         return
     try:
         gather(gathering, one.admitted(gathering.snapshot, setup), one)
-    except NotAdmittedError:
+    except (NotAdmittedError, NotReadError):
         return
 
 

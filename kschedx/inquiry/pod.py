@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER, default_pod
 from kschedx.apiserver.security_context import KubeletFields
 from kschedx.controllers.workloads import Owners, wanted_replicas, workload_of
-from kschedx.errors import InputError, NotAdmittedError, NotChangedError, UndecidableError, nearest
+from kschedx.errors import InputError, NotAdmittedError, NotChangedError, NotReadError, UndecidableError, nearest
 from kschedx.explain.admission import has_siblings, security_warning, warned
 from kschedx.explain.cycle_notes import amount_notes
 from kschedx.explain.events import AFTER_THE_CHOICE, parse, recorded
@@ -45,6 +45,7 @@ from kschedx.render.states import (
     NoScheduler,
     NotBound,
     NotChanged,
+    NotRead,
     Refused,
     row_of,
 )
@@ -203,12 +204,17 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             return unscheduled(self._unadmitted, self.setup, lifecycle, fixes)
         return replace(answer, lifecycle=lifecycle, remedies=fixes)
 
-    def refused(self, error: NotAdmittedError, count: int | None = None) -> Explanation:
-        """Return the answer about a pod that the API server refuses, or that its controller could not create."""
+    def refused(self, error: NotAdmittedError | NotReadError, count: int | None = None) -> Explanation:
+        """Return the answer about a pod that the API server refuses, that its controller could not create, or whose
+        admission depends on a kind that was not read."""
         subject, maker = self._unadmitted, self.found.workload
         workload = None if maker is None else workload_of(maker)
+        named = subject.pod.key if workload is None else workload.reference
+        if isinstance(error, NotReadError):
+            facts = NotRead(subject=named, unknown=error.unknown, because=error.because, command=error.command)
+            return unscheduled(subject, self.setup, facts)
         lifecycle = refused(
-            subject.pod.key if workload is None else workload.reference,
+            named,
             error.message,
             source=str(error.place) if error.place.source or error.place.field or error.hint else "",
             hint=error.hint,

@@ -27,6 +27,7 @@ from kschedx.render.states import (
     NoJobStarted,
     NoScheduler,
     NotBound,
+    NotRead,
     NotScaled,
     OfEndedJob,
     OnLostNode,
@@ -167,6 +168,9 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield from _stall(lifecycle)
         case UnknownPods() | PodsLeftOut():
             yield _open_pods(lifecycle)
+        case NotRead(because=because, command=command):
+            yield because
+            yield from filter(None, (command,))
         case NotBound(report=report, provisioner=provisioner):
             if report:
                 yield f"{provisioner or 'the storage driver'} reports: {report}"

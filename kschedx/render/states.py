@@ -418,6 +418,17 @@ class PodsLeftOut(Facts, frozen=True, kw_only=True):
     pods: int
 
 
+class NotRead(Facts, frozen=True, kw_only=True):
+    """A pod that depends on a kind that was not read."""
+
+    unknown: str
+    """`the priority of high`."""
+    because: str
+    """`the dump holds no priorityclasses`."""
+    command: str = ""
+    """The command that makes it known."""
+
+
 class NoScheduler(Facts, frozen=True, kw_only=True):
     scheduler: str
     profiles: tuple[str, ...]
@@ -543,6 +554,7 @@ Lifecycle: TypeAlias = (
     | NoJobStarted
     | UnknownPods
     | PodsLeftOut
+    | NotRead
     | NoScheduler
     | Contradicted
     | NotBound
@@ -695,6 +707,10 @@ STATES: tuple[StateRow, ...] = (
     _row(
         "PodsLeftOut", _OPEN, "undecided", "{s.subject} is undecided: the dump does not hold its pods",
         PodsLeftOut(subject=_DEPLOYMENT, pods=3),
+    ),
+    _row(
+        "NotRead", _OPEN, "undecided", "{s.subject} is undecided: {s.unknown} is not known",
+        NotRead(subject=_POD, unknown="the priority of high", because="the dump holds no priorityclasses"),
     ),
     _row(
         "NoScheduler", _OPEN, "undecided", "{s.subject}: {s.known}",

@@ -334,13 +334,16 @@ class Simulation(Shown):
         return tuple(one for one in self._states() if one.lifecycle is not None)
 
     def _states(self) -> Iterator[Explanation]:
-        after = self.after
+        after, unread = self.after, self.simulator.manager.unread
         for workload, written in self._changed_workloads.items():
             manifest = written or manifest_of(after, workload)
-            if manifest is None or workload_lifecycle(after, manifest) is None:
+            if manifest is None or (workload not in unread and workload_lifecycle(after, manifest) is None):
                 continue
-            found = written_from(after, dict(manifest))
+            found = Written(manifest=dict(manifest)) if workload.kind == "Pod" else written_from(after, dict(manifest))
             asked = WithoutDecision(found=found, before=after, snapshot=after, setup=self.setup)
+            if workload in unread:
+                yield asked.refused(unread[workload])
+                continue
             stopped = asked.stopped(partial(found.admitted, setup=self.setup))
             if stopped is not None:
                 yield stopped
