@@ -133,11 +133,13 @@ def _answer(clusters: Clusters, setup: Setup, one: Pod | Written, title: str, wa
 
 def _title(one: Pod | Written, target: str, count: int) -> str:
     from kschedx.controllers.workloads import workload_of
+    from kschedx.kube.decoding import map_at
     from kschedx.kube.types import Pod
 
     if isinstance(one, Pod) or count == 1:
         return target
-    return workload_of(one.workload or one.manifest).reference
+    name = str(map_at(one.manifest, "metadata").get("name")).removesuffix("-new")
+    return workload_of(one.workload or one.manifest).reference + (f" ({name})" if one.is_one_of_several else "")
 
 
 def _targets(

@@ -38,7 +38,14 @@ from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Document
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import Pod
-from kschedx.kube.workloads import REVISION_HASH, has_same_template, made_of, says
+from kschedx.kube.workloads import (
+    GENERATION_OF_TEMPLATE,
+    REVISION_HASH,
+    TEMPLATE_GENERATION,
+    has_same_template,
+    made_of,
+    says,
+)
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -46,9 +53,6 @@ FEW_PODS = 10_000
 """The number of pods that may be created even if the nodes do not allow them."""
 OF_CONTROLLERS = ("StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController")
 """The kinds of workloads whose evicted pods `Manager.recreate` may take over."""
-TEMPLATE_GENERATION = "pod-template-generation"
-"""The label of a DaemonSet's pod with the number of its template; below it, the DaemonSet's annotation."""
-GENERATION_OF_TEMPLATE = "deprecated.daemonset.template.generation"
 
 
 class Cluster(Protocol):
@@ -272,7 +276,8 @@ class Manager:
         if workload.kind == "Deployment" and known is not None and not is_new:
             managed.scaled_from = deployment_spec(known, workloads.wanted_replicas(known))
         if not is_new and managed.rollout is not None:
-            managed.rollout.strategy = strategy_of(manifest, wanted, known)
+            managed.rollout = None
+            self._begin(managed, strategy_of(manifest, wanted, known))
         if is_new and rows:
             self._begin(managed, strategy_of(manifest, max(wanted, 0), known))
 

@@ -98,6 +98,16 @@ def is_controlled(owners: Iterable[OwnerReference]) -> bool:
     return any(owner.controller and owner.kind != "Node" for owner in owners)
 
 
+def is_recreated(pods: PodTable, row: int) -> bool:
+    """Whether a controller creates another pod once this one is gone. Except for pods with names or nodes of their own,
+    it does so as soon as the pod is terminating."""
+    owners = pods.owners[row]
+    is_replaced = bool(pods.deletion_timestamps[row]) and not any(
+        one.kind in ("StatefulSet", "DaemonSet") for one in owners
+    )
+    return is_controlled(owners) and not is_replaced
+
+
 def is_of_daemon_set(owners: Iterable[OwnerReference]) -> bool:
     """Whether the controller is a DaemonSet of Kubernetes itself, not a kind of that name in another API group."""
     return any(
@@ -464,7 +474,8 @@ def workload_of(manifest: Manifest) -> Workload:
     """Return the workload of a manifest with a namespace."""
     metadata = map_at(manifest, "metadata")
     namespace = str(metadata.get("namespace") or "default")
-    return Workload(str(manifest.get("kind")), namespace, str(metadata.get("name") or ""))
+    name = metadata.get("name") or metadata.get("generateName") or ""
+    return Workload(str(manifest.get("kind")), namespace, str(name))
 
 
 def title(manifest: Manifest) -> str:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import SCALED, wanted_replicas
+from kschedx.controllers.workloads import SCALED, Owners, wanted_replicas, workload_of
 from kschedx.errors import KschedxError, NotAdmittedError, NotReadError
 from kschedx.explain.admission import without_pods
 from kschedx.explain.notes import Note, note
@@ -36,12 +36,14 @@ from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.render.states import (
     BeingDeleted,
     ComponentDown,
+    Contradicted,
     Failed,
     Finished,
     KeptBySidecar,
     Lifecycle,
     ManagedElsewhere,
     NamespaceTerminating,
+    NotBound,
     OfEndedJob,
     OnLostNode,
     PodsLeftOut,
@@ -172,11 +174,22 @@ def state_of_more(
     """Return the state of more pods identical to this one: that of their workload, or the one that the pod shares with
     them. For a member of a gang with too few pods, return its whole answer."""
     if workload is not None:
-        return state_of(before, workload, is_stored=key_of(workload) in before.workloads)
+        known = state_of(before, workload, is_stored=key_of(workload) in before.workloads)
+        return known or _contradiction_of(before, workload, setup)
     made = explain(subject, setup)
     if made.gang is not None and made.gang.is_short:
         return made
     return None if isinstance(made.lifecycle, _OF_ONE_POD) else made.lifecycle
+
+
+def _contradiction_of(snapshot: Snapshot, manifest: Mapping[str, object], setup: Setup) -> Lifecycle | None:
+    """Return what the cluster reports against a node for a pending pod of a stored workload; None if nothing."""
+    rows = Owners(snapshot).members(snapshot.pods, workload_of(manifest))
+    waiting = next((row for row in rows if not snapshot.pods.node_names[row]), None)
+    if waiting is None:
+        return None
+    found = explain(stored(snapshot, snapshot.pods[waiting]), setup).lifecycle
+    return found if isinstance(found, Contradicted | NotBound) else None
 
 
 def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tuple[Written, Explanation]]:

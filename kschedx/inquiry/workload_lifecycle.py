@@ -22,6 +22,7 @@ from kschedx.controllers.workloads import (
 )
 from kschedx.errors import nearest
 from kschedx.explain.notes import Note, runs_already
+from kschedx.explain.root_causes import newer_template
 from kschedx.inquiry.pod_lifecycle import (
     JOB_ENDS,
     JOB_FAILURES,
@@ -481,7 +482,8 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
 
 def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
     job, subject = _converted(manifest, JobController), workload.reference
-    for condition in job.status.conditions:
+    conditions = sorted(job.status.conditions, key=lambda one: one.type in ("SuccessCriteriaMet", "FailureTarget"))
+    for condition in conditions:
         if condition.type in JOB_ENDS and condition.status == "True":
             if condition.type in JOB_FAILURES:
                 pods = snapshot.pods
@@ -563,8 +565,8 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
     """Return the pod that keeps a workload from being complete, although all of its pods have nodes: one that cannot
     start or terminate.
 
-    For a DaemonSet, it may be a pending pod that waits for the old pod on its node. Return None if pods are missing or
-    unscheduled, or if all of them run.
+    For a DaemonSet, it may be a pending pod that waits for the old pod on its node, or that is itself an old one.
+    Return None if pods are missing or unscheduled, or if all of them run.
     """
     workload = workload_of(manifest)
     if workload.kind in ("CronJob", "Job"):
@@ -576,6 +578,9 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
     rows, pods = _rows(snapshot, workload), snapshot.pods
     if workload.kind == "DaemonSet" and (row := _beside_its_predecessor(pods, rows)) is not None:
         return pods[row]
+    for row in rows if workload.kind == "DaemonSet" else ():
+        if not pods.node_names[row] and newer_template(snapshot, pods[row]) is not None:
+            return pods[row]
     if len(rows) < wanted or any(not pods.node_names[row] for row in rows):
         return None
     found = [(pod, state) for row in rows if (state := pod_lifecycle(snapshot, pod := pods[row])) is not None]

@@ -58,6 +58,9 @@ ALWAYS_STORED = "dnsPolicy"
 
 REVISION_HASH = "controller-revision-hash"
 """The label that distinguishes the pods of a StatefulSet's or DaemonSet's templates."""
+TEMPLATE_GENERATION = "pod-template-generation"
+"""The label of a DaemonSet's pod with the number of its template; below it, the DaemonSet's annotation."""
+GENERATION_OF_TEMPLATE = "deprecated.daemonset.template.generation"
 REVISION = "deployment.kubernetes.io/revision"
 """A ReplicaSet's annotation: the revision of its template in the Deployment."""
 

@@ -25,6 +25,7 @@ from tests.inquiry.test_lifecycle import (
     SINCE,
     SMALL,
     USING,
+    owned,
     replica,
     reports,
     workload,
@@ -71,6 +72,14 @@ DECIDED: list[tuple[str, str, list[Manifest]]] = [
     ("WaitingForGang", "pod/w-a", [GROUP, *MEMBERS]),
     ("WaitingForGang", "pod/w-a", [GROUP, *HALVES]),
     ("Contradicted", "pod/x", [pod("x", status={"phase": "Pending", "conditions": [UNFIT]})]),
+    (
+        "Contradicted",
+        "rs/web",
+        [
+            workload("ReplicaSet", replicas=1),
+            pod("web-x", metadata=owned("ReplicaSet", "web"), status={"phase": "Pending", "conditions": [UNFIT]}),
+        ],
+    ),
     (
         "NotBound",
         "pod/x",

@@ -742,12 +742,37 @@ def test_a_pod_of_an_older_revision_is_not_replaced_while_it_fails(tmp_path: Pat
     assert "newer revision" not in why(tmp_path, "sts/web", newer, stuck).out
 
 
-def test_a_pending_pod_of_an_older_revision_is_deleted(tmp_path: Path) -> None:
-    newer: Manifest = {**workload("StatefulSet", replicas=1), "status": {"updateRevision": "web-2"}}
-    metadata = {**owned("StatefulSet", "web"), "labels": {"controller-revision-hash": "web-1"}}
-    ran = why(tmp_path, "pod/web-0", newer, pod("web-0", metadata=metadata, nodeSelector={"a": "b"}))
-    assert "StatefulSet web has a newer revision" in ran.out.splitlines()[2]
-    assert "fix       delete default/web-0, which StatefulSet web creates with its newer revision" in ran.out
+DELETED = "delete default/web-0, which {} web creates with its newer revision"
+LOWERED = "lower partition of StatefulSet web from 1 to 0"
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "fix"),
+    [
+        ("StatefulSet", {}, DELETED),
+        ("StatefulSet", {"podManagementPolicy": "Parallel"}, ""),
+        ("StatefulSet", {"podManagementPolicy": "Parallel", "updateStrategy": {"type": "OnDelete"}}, DELETED),
+        ("StatefulSet", {"updateStrategy": {"rollingUpdate": {"partition": 1}}}, f"{LOWERED}, then delete pod web-0"),
+        ("DaemonSet", {"updateStrategy": {"type": "OnDelete"}}, DELETED),
+        ("DaemonSet", {}, ""),
+    ],
+)
+def test_a_pending_pod_of_an_older_revision(tmp_path: Path, kind: str, spec: Manifest, fix: str) -> None:
+    generation = {"annotations": {"deprecated.daemonset.template.generation": "2"}}
+    newer: Manifest = {**workload(kind, metadata=generation, **spec), "status": {"updateRevision": "web-2"}}
+    older = {"controller-revision-hash": "web-1", "pod-template-generation": "1"}
+    stuck = pod("web-0", metadata={**owned(kind, "web"), "labels": older}, nodeSelector={"a": "b"})
+    if kind == "DaemonSet":
+        field = {"key": "metadata.name", "operator": "In", "values": ["n"]}
+        node_terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+        at(stuck, "spec")["affinity"] = {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": node_terms},
+        }
+    ran = why(tmp_path, "pod/web-0", newer, stuck)
+    assert ("has a newer revision" in ran.out) is bool(fix)
+    assert f"fix       {fix.format(kind)}" in ran.out
+    shared = kschedx("simulate", "-s", "cluster.json", cwd=tmp_path)
+    assert f"fix  {fix.format(kind)}" in " ".join(shared.out.split("\n"))
 
 
 def test_a_pod_that_follows_a_pending_one_names_it(tmp_path: Path) -> None:
