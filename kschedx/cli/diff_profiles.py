@@ -13,15 +13,12 @@ from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question, shard_of
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kschedx.cli.connection import Reached
     from kschedx.explain.difference import Summary
     from kschedx.explain.profile_changes import Change, Pair
     from kschedx.explain.setup import Setup
     from kschedx.inquiry.manifests import Manifests, Written
     from kschedx.kube.types import Pod
-    from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -329,26 +326,20 @@ def _with_nodes(pair: Pair, rows: list[int], summary: Summary, jobs: int, wanted
 
 
 def _report(
-    before: Setup, after: Setup, found: tuple[Change, ...], summary: Summary | None, snapshot: Snapshot | None = None
+    before: Setup, after: Setup, changes: tuple[Change, ...], summary: Summary | None, snapshot: Snapshot | None = None
 ) -> Report:
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.comparison import comparison_lines
-
-        return comparison_lines(before, after, found, summary, width=width, everything=wide)
-
-    def document() -> dict[str, object]:
-        from kschedx.inquiry.profile_difference import difference_document
-
-        return difference_document(before, after, found, summary)
+    from kschedx.cli.checks import of_summary
+    from kschedx.inquiry.profile_difference import difference_document
+    from kschedx.render.comparison import comparison_lines
 
     def page(_: bool) -> Page:
         from kschedx.render.page.reports import comparison_page
 
-        return comparison_page(before, after, found, summary, snapshot)
+        return comparison_page(before, after, changes, summary, snapshot)
 
-    def checks() -> list[Check]:
-        from kschedx.cli.checks import of_summary
-
-        return [] if summary is None else [*of_summary(summary)]
-
-    return Report(screen=screen, document=document, page=page, checks=checks)
+    return Report(
+        screen=lambda width, wide: comparison_lines(before, after, changes, summary, width=width, everything=wide),
+        document=lambda: difference_document(before, after, changes, summary),
+        page=page,
+        checks=lambda: [] if summary is None else [*of_summary(summary)],
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,8 +15,6 @@ from kschedx.cli.question import Question
 from kschedx.kube.documents import API_VERSION
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kschedx.errors import Place
     from kschedx.explain.setup import Setup
     from kschedx.explain.subject import Subject
@@ -168,15 +166,10 @@ def _report(answer: Fit | Explanation, place: Place) -> Report:
 def _several(reports: Sequence[Report]) -> Report:
     """Combine the reports, one below the other."""
 
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.terminal import BLANK
+    from kschedx.render.terminal import BLANK
 
-        return [line for one in reports for line in (BLANK, *one.screen(width, wide))][1:]
-
-    def document() -> Mapping[str, object]:
-        return {"apiVersion": API_VERSION, "kind": "FitList", "items": [one.document() for one in reports]}
-
-    def names() -> Iterable[str]:
-        return chain.from_iterable(one.names() for one in reports if one.names is not None)
-
-    return Report(screen=screen, document=document, names=names)
+    return Report(
+        screen=lambda width, wide: [line for report in reports for line in (BLANK, *report.screen(width, wide))][1:],
+        document=lambda: {"apiVersion": API_VERSION, "kind": "FitList", "items": [one.document() for one in reports]},
+        names=lambda: chain.from_iterable(report.names() for report in reports if report.names is not None),
+    )

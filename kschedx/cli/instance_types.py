@@ -9,9 +9,7 @@ import typer
 from kschedx.cli.output import Answer, ExitCode, Format, Report, option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from rich.text import Text
+    from collections.abc import Callable
 
     from kschedx.karpenter.catalogue import InstanceTypes
     from kschedx.snapshot.snapshot import Snapshot
@@ -39,20 +37,16 @@ def instance_types(
     ] = None,
 ) -> Answer:
     """The command; its help is HELP."""
+    from msgspec import to_builtins
+
+    from kschedx.render.karpenter import catalogue_lines
+
     catalogue = read(file)
-
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.karpenter import catalogue_lines
-
-        return catalogue_lines(catalogue)
-
-    def document() -> Mapping[str, object]:
-        import msgspec
-
-        made: dict[str, object] = msgspec.to_builtins(catalogue)
-        return made
-
-    report = Report(screen=screen, document=document, names=lambda: [one.name for one in catalogue.instance_types])
+    report = Report(
+        screen=lambda *_: catalogue_lines(catalogue),
+        document=lambda: to_builtins(catalogue),
+        names=lambda: [instance_type.name for instance_type in catalogue.instance_types],
+    )
     return Answer(report, ExitCode.SCHEDULABLE)
 
 

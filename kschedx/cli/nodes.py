@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,10 +14,7 @@ from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kschedx.inquiry.nodes import NodeRow, PriceOf
-    from kschedx.render.page.model import Page
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Show all nodes: what their pods request, what is free, and the largest pod that still fits.
@@ -139,20 +136,11 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
 
 def _report(snapshot: Snapshot, rows: tuple[NodeRow, ...], sort: str) -> Report:
     from kschedx.inquiry.nodes import nodes_document
-
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.nodes import nodes_lines
-
-        return nodes_lines(rows, width, wide=wide, sort=sort)
-
-    def page(_: bool) -> Page:
-        from kschedx.render.nodes import nodes_page
-
-        return nodes_page(rows, snapshot)
+    from kschedx.render.nodes import nodes_lines, nodes_page
 
     return Report(
-        screen=screen,
+        screen=lambda width, wide: nodes_lines(rows, width, wide=wide, sort=sort),
         document=lambda: nodes_document(rows),
         names=lambda: [f"node/{row.name}" for row in rows],
-        page=page,
+        page=lambda _: nodes_page(rows, snapshot),
     )
