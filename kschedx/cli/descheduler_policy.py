@@ -11,6 +11,7 @@ from kschedx.cli.help import Command
 from kschedx.cli.options import DECIDES, EVICTIONS, NOW
 from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question, asks
+from kschedx.errors import require_one_of
 
 HELP = """Advise a DeschedulerPolicy for the descheduler (0.36).
 
@@ -81,7 +82,6 @@ def advise(
     """The command; its help is ADVISE."""
     from kschedx.descheduler.advice import Goal
     from kschedx.descheduler.advice import advise as advised
-    from kschedx.errors import require_one_of
     from kschedx.render.descheduler_policy import advice_lines, advice_page
     from kschedx.render.manifests import to_yaml
 

@@ -12,6 +12,7 @@ from kschedx.cli.options import DECIDES, OUT, Part
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
+from kschedx.errors import InputError
 from kschedx.kube.documents import to_json
 
 if TYPE_CHECKING:
@@ -70,7 +71,6 @@ def drain(
 ) -> Answer:
     """The command; its help is HELP."""
     from kschedx.cli.files import check_name, write_snapshot
-    from kschedx.errors import InputError
     from kschedx.fixes.stalled_drain import drain_fixes
     from kschedx.inquiry.target import node_names
     from kschedx.simulate.simulator import SimulationOptions

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import to_builtins
 
 from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.errors import InputError, Place
+from kschedx.kube.names import INSTANCE_TYPE_LABELS, ZONE_LABELS, first_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,8 +40,6 @@ def instance_types(
     ] = None,
 ) -> Answer:
     """The command; its help is HELP."""
-    from msgspec import to_builtins
-
     from kschedx.render.karpenter import catalogue_lines
 
     catalogue = read(file)
@@ -53,7 +54,6 @@ def instance_types(
 def read(path: str) -> InstanceTypes:
     """Return the catalog of a file, in any of the forms. Raises `InputError` with the line."""
     from kschedx.cli.files import one_document
-    from kschedx.errors import InputError, Place
     from kschedx.karpenter.catalogue import any_catalogue
     from kschedx.sources.line_numbers import with_line
 
@@ -69,7 +69,6 @@ def prices_by_node(path: str | None, snapshot: Snapshot) -> Callable[[str], floa
     """Return a function from a node's name to its price per hour, by its labels; None for all without a catalog. Raises
     `InputError`."""
     from kschedx.kube.autoscalers import CAPACITY_TYPE
-    from kschedx.kube.names import INSTANCE_TYPE_LABELS, ZONE_LABELS, first_label
 
     prices = {} if path is None else prices_of(path)
 

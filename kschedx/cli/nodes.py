@@ -11,7 +11,11 @@ import typer
 from kschedx.cli.options import INTERVAL, READS, Part
 from kschedx.cli.output import ALL, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
-from kschedx.cli.streams import print_note
+from kschedx.cli.streams import print_note, reader_left
+from kschedx.errors import InputError, KschedxError
+from kschedx.kube.selectors import parse_label_query
+from kschedx.progress import silence
+from kschedx.render.wording import visible
 
 if TYPE_CHECKING:
     from kschedx.inquiry.nodes import NodeRow, PriceOf
@@ -62,9 +66,7 @@ def nodes(
     question: Question,
 ) -> Answer | int:
     """The command; its help is HELP."""
-    from kschedx.errors import InputError
     from kschedx.inquiry.nodes import Sort, node_rows, sorted_rows
-    from kschedx.kube.selectors import parse_label_query
 
     labels = None if selector is None else parse_label_query(selector)
     price_of = None if instance_types is None else _prices(instance_types)
@@ -98,12 +100,8 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
     from rich.live import Live
     from rich.text import Text
 
-    from kschedx.cli.streams import reader_left
-    from kschedx.errors import KschedxError
-    from kschedx.progress import silence
     from kschedx.render import terminal
     from kschedx.render.nodes import nodes_lines
-    from kschedx.render.wording import visible
 
     out = terminal.console()
     rows = look()[1]

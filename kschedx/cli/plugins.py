@@ -7,6 +7,7 @@ from typing import Annotated
 from kschedx.cli.options import Part
 from kschedx.cli.output import Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
+from kschedx.kube.documents import document
 
 HELP = """List the plugins that a configuration may name: of Kubernetes, of other projects, and of installed packages.
 
@@ -30,7 +31,6 @@ def plugins(
 ) -> Answer:
     """The command; its help is HELP."""
     from kschedx.framework.registry import known_plugins
-    from kschedx.kube.documents import document
     from kschedx.releases import resolve
     from kschedx.render.catalogue import plugins_lines
     from kschedx.schemas.listings import PluginListDocument

@@ -12,6 +12,9 @@ from kschedx.cli.help import Command
 from kschedx.cli.options import DECIDES, Part
 from kschedx.cli.output import SHARED, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question, asks
+from kschedx.errors import require_one_of
+from kschedx.kube import documents
+from kschedx.kube.documents import document
 
 if TYPE_CHECKING:
     from kschedx.framework.config import Profile
@@ -130,7 +133,6 @@ def show(
 
 
 def _profile_document(name: str, release: Release, **fields: object) -> dict[str, object]:
-    from kschedx.kube import documents
     from kschedx.schemas.listings import ProfileListing
 
     return documents.document("Profile", ProfileListing, name=name, kubernetes_version=release.version, **fields)
@@ -162,7 +164,6 @@ def check(
     from kschedx.cli.checks import of_advice
     from kschedx.cli.named_profiles import placed, version_of, with_zero_weights
     from kschedx.framework.config.advice import Advice
-    from kschedx.kube.documents import document
     from kschedx.releases import resolve
     from kschedx.render.catalogue import advice_lines
     from kschedx.schedulers import advice_on
@@ -219,7 +220,6 @@ def tune(
     """The command; its help is TUNE."""
     from kschedx.cli.instance_types import prices_by_node
     from kschedx.cli.parallel import FEW, results
-    from kschedx.errors import require_one_of
     from kschedx.render.manifests import to_yaml
     from kschedx.simulate.tuning import Goal, Trial, Work, base_of
     from kschedx.simulate.tuning import tune as tuned

@@ -12,6 +12,7 @@ from kschedx.cli.options import DECIDES
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.kube.documents import to_json
+from kschedx.progress import Phase, counted
 
 if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
@@ -58,7 +59,6 @@ def scale_down(
     from kschedx.autoscaler.scale_down import ScaleDown, scale_down_document
     from kschedx.inquiry.target import node_names
     from kschedx.karpenter.disruption import disruptions
-    from kschedx.progress import Phase, counted
     from kschedx.render.scale_down import scale_down_screen, scale_down_view
     from kschedx.render.view import Tone
 

@@ -11,7 +11,9 @@ from kschedx.cli import connection
 from kschedx.cli.options import DECIDES, OUT, Part
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, tell_open_counts
+from kschedx.errors import InputError
 from kschedx.kube.documents import part_of, to_json
+from kschedx.render.states import decision_name, row_named
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -100,7 +102,6 @@ def simulate(
 ) -> Answer:
     """The command; its help is HELP."""
     from kschedx.cli.files import check_name, write_snapshot
-    from kschedx.errors import InputError
     from kschedx.inquiry.manifests import objects_of
     from kschedx.simulate.goal import parse_goal
     from kschedx.simulate.simulator import SimulationOptions
@@ -146,7 +147,6 @@ def simulate(
     tell_open_counts(simulation)
     other = other_outcomes(simulation, options, run) if ties else None
     from kschedx.render.simulation import ties_text
-    from kschedx.render.states import decision_name, row_named
 
     told = None if other is None else ties_text(other, simulation.choices)
     if out is not None:
@@ -157,7 +157,6 @@ def simulate(
 
 def _provisioned(snapshot: Snapshot, question: Question, *, is_alone: bool) -> Provisioned | None:
     """Return what Karpenter adds. Raises `InputError` if the cluster has neither Karpenter nor cluster-autoscaler."""
-    from kschedx.errors import InputError
     from kschedx.karpenter.cluster import Karpenter
     from kschedx.karpenter.cluster import KarpenterOptions as Provisioning
     from kschedx.karpenter.growth import grow_by_karpenter
