@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kschedx.doctor.diagnosis import Diagnosis
 from kschedx.doctor.findings import MissingKind
@@ -50,8 +50,7 @@ from kschedx.render.page.model import (
     page_of,
 )
 from kschedx.render.pending import (
-    EACH_ALONE,
-    are_several,
+    PodAnswers,
     cause_facts,
     cause_title,
     cause_tone,
@@ -108,24 +107,17 @@ MOST_STORIES = 40
 # --- pending pods
 
 
-def pending_view(
-    answers: Sequence[PodAnswer],
-    fix_of: Callable[[CauseGroup], Fix | None],
-    notes: Sequence[str],
-    *,
-    competing: bool = False,
-    nothing: str = "",
-) -> View:
+def pending_view(pods: PodAnswers) -> View:
     """Return a view with a row for each cause, largest group first; identical pods share a row."""
     return View(
         command="kschedx why",
-        headline=pending_sentence(answers) if answers else nothing,
-        tone=pending_tone(answers),
-        items=tuple(_cause(group, fix_of(group)) for group in groups(answers)),
+        headline=pending_sentence(pods.answers) if pods.answers else pods.nothing,
+        tone=pending_tone(pods.answers),
+        items=tuple(_cause(group, pods.fix_of(group)) for group in groups(pods.answers)),
         list_title="Causes",
         list_noun="cause",
         list_columns=(("of", False), ("pods", True), ("namespaces", True), ("highest priority", True)),
-        notes=(*notes, *((EACH_ALONE,) if competing and are_several(answers) else ())),
+        notes=pods.all_notes,
     )
 
 
@@ -155,26 +147,8 @@ def _member(answer: PodAnswer) -> str:
     return f"{answer.pod} → {', '.join(answer.nodes[:4])}" if answer.nodes else answer.pod
 
 
-def pending_page(
-    answers: Sequence[PodAnswer],
-    fix_of: Callable[[CauseGroup], Fix | None],
-    notes: Sequence[str],
-    snapshot: Snapshot | None,
-    *,
-    competing: bool = False,
-    nothing: str = "",
-) -> Page:
-    told: dict[int, Fix | None] = {}
-
-    def once(group: CauseGroup) -> Fix | None:
-        key = id(group.first)
-        if key not in told:
-            told[key] = fix_of(group)
-        return told[key]
-
-    lines = pending_lines(answers, once, width=SCREEN_WIDTH, notes=notes, competing=competing, nothing=nothing)
-    view = pending_view(answers, once, notes, competing=competing, nothing=nothing)
-    return page_of(view, lines, snapshot=snapshot)
+def pending_page(pods: PodAnswers, snapshot: Snapshot | None) -> Page:
+    return page_of(pending_view(pods), pending_lines(pods, width=SCREEN_WIDTH), snapshot=snapshot)
 
 
 # --- simulations
