@@ -182,33 +182,33 @@ class ManyPods(Struct, dict=True):
             )
         return answer, found
 
-    def _of_lifecycle(self, undecided: PodAnswer, found: Explanation, lifecycle: Lifecycle) -> PodAnswer:
+    def _of_lifecycle(self, undecided: PodAnswer, explanation: Explanation, lifecycle: Lifecycle) -> PodAnswer:
         """Return the answer about a pod that kube-scheduler does not decide."""
         if isinstance(lifecycle, Refused):
             said = f"{lifecycle.message} ({lifecycle.hint})" if lifecycle.hint else lifecycle.message
-            return replace(undecided, outcome=found.overall, message=said, state=found.state.name)
+            return replace(undecided, outcome=explanation.overall, message=said, state=explanation.state.name)
         reads = headline_of_state(replace(lifecycle, subject="")).lstrip(": ").removeprefix("is ")
         why = next(causes(lifecycle), "")
         node = lifecycle.node if isinstance(lifecycle, WaitingForKubelet) else ""
-        is_open = found.overall is Outcome.UNDECIDED
+        is_open = explanation.overall is Outcome.UNDECIDED
         return replace(
             undecided,
-            outcome=found.overall,
+            outcome=explanation.overall,
             nodes=(node,) if node else (),
             message=reads if is_open else why,
-            cause=(found.state.name, reads),
+            cause=(explanation.state.name, reads),
             headlines=() if is_open else (reads,),
-            state=found.state.name,
+            state=explanation.state.name,
         )
 
-    def _of_gang(self, item: Item, found: Explanation) -> PodAnswer:
+    def _of_gang(self, item: Item, explanation: Explanation) -> PodAnswer:
         """Return the answer about a pod that fits alone, but not with its group."""
-        group = found.holding.group
-        named = group.name if group is not None else found.cycle.pod.metadata.labels.get(POD_GROUP_LABEL, "")
+        group = explanation.holding.group
+        named = group.name if group is not None else explanation.cycle.pod.metadata.labels.get(POD_GROUP_LABEL, "")
         headline = f"fits alone, but not with its group {named}"
         if group is not None and group.lacks_room:
             headline = gang_text(group).removeprefix("is unschedulable: ")
-        message = item.waits or (found.message if group is None else group.message)
+        message = item.waits or (explanation.message if group is None else group.message)
         undecided = replace(self._undecided(item), outcome=Outcome.UNSCHEDULABLE, taken=None, message=message)
         undecided = replace(undecided, state="WaitingForGang")
         return replace(undecided, cause=("group", named), headlines=(headline,))
@@ -216,10 +216,10 @@ class ManyPods(Struct, dict=True):
     def answer(self, index: int) -> tuple[PodAnswer, ...]:
         """Return the answers about one item, one for each of its pods."""
         item = self.items[index]
-        is_placed = bool(item.replicas) and all(one.node for one in item.replicas)
+        is_placed = bool(item.replicas) and all(replica.node for replica in item.replicas)
         if is_placed and item.open_count:
             story = replace(self._undecided(item), message=item.open_count)
-            return tuple(replace(story, pod=one.pod) for one in item.replicas)
+            return tuple(replace(story, pod=replica.pod) for replica in item.replicas)
         if item.node or is_placed:
             return self._each(item, replace(self._undecided(item), outcome=Outcome.SCHEDULED, nodes=(item.node,)))
         return self._each(item, self.look(index)[0])
@@ -230,10 +230,10 @@ class ManyPods(Struct, dict=True):
             return (story,)
         placed = replace(self._undecided(item), outcome=Outcome.SCHEDULED, taken=None)
         return tuple(
-            replace(placed, pod=one.pod, nodes=(one.node,))
-            if one.node
-            else replace(story, pod=one.pod, taken=one.taken)
-            for one in item.replicas
+            replace(placed, pod=replica.pod, nodes=(replica.node,))
+            if replica.node
+            else replace(story, pod=replica.pod, taken=replica.taken)
+            for replica in item.replicas
         )
 
     def _undecided(self, item: Item) -> PodAnswer:
@@ -294,7 +294,7 @@ class ManyPods(Struct, dict=True):
                     yield found.to_dict()
                 else:
                     told = undecided if answer.outcome is None else refused
-                    fixes = [to_json(one.document()) for one in found.fixes] if found is not None else []
+                    fixes = [to_json(fix.document()) for fix in found.fixes] if found is not None else []
                     told.append({"pod": answer.pod, "reason": answer.message, **({"fixes": fixes} if fixes else {})})
 
         yield "apiVersion", API_VERSION
@@ -752,6 +752,6 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
     report = Report(
         screen=screen,
         document=lambda: report_document(answer, verdicts),
-        names=lambda: [one.pod for one in verdicts if one.fits],
+        names=lambda: [verdict.pod for verdict in verdicts if verdict.fits],
     )
     return Answer(report, ExitCode.SCHEDULABLE)

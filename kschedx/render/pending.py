@@ -106,7 +106,7 @@ def evicted_note(evicted: Sequence[str]) -> tuple[str, ...]:
 
 def wanted_labels(findings: Sequence[Finding]) -> str:
     """Return the requirements of findings about node labels, because their headlines name no labels."""
-    of_labels = (describe(one) for one in findings if isinstance(one, NodeAffinityMismatch))
+    of_labels = (describe(finding) for finding in findings if isinstance(finding, NodeAffinityMismatch))
     return "; ".join(SEPARATOR.join(fact.items) for words in of_labels for fact in words.facts)
 
 

@@ -351,17 +351,17 @@ def _told(before: NodeUse | None, after: NodeUse | None, resource: str) -> str:
 # --- how many fit
 
 
-def fit_view(found: Fit) -> View:
+def fit_view(fit: Fit) -> View:
     """Return a view with a row for each node that fits more of the pods."""
-    stopped = found.stopped
+    stopped = fit.stopped
     return View(
         command="kschedx fit",
-        subject=found.title,
-        headline=fit_headline(found),
-        tone=fit_tone(found),
-        details=tuple(fit_details(found)),
-        fixes=fit_fixes(found),
-        event=stopped.message if stopped is not None else found.refusal,
+        subject=fit.title,
+        headline=fit_headline(fit),
+        tone=fit_tone(fit),
+        details=tuple(fit_details(fit)),
+        fixes=fit_fixes(fit),
+        event=stopped.message if stopped is not None else fit.refusal,
         items=tuple(
             Item(
                 title=name,
@@ -369,12 +369,12 @@ def fit_view(found: Fit) -> View:
                 values=(
                     number,
                     *(
-                        f"{found.usage_before[name].percent(one)} → {found.usage_after[name].percent(one)}%"
+                        f"{fit.usage_before[name].percent(one)} → {fit.usage_after[name].percent(one)}%"
                         for one in ("cpu", "memory", "pods")
                     ),
                 ),
             )
-            for name, number in found.nodes.items()
+            for name, number in fit.nodes.items()
         ),
         list_title="Nodes",
         list_noun="node",
@@ -382,8 +382,8 @@ def fit_view(found: Fit) -> View:
     )
 
 
-def fit_page(found: Fit) -> Page:
-    return page_of(fit_view(found), fit_lines(found, width=SCREEN_WIDTH), snapshot=found.snapshot)
+def fit_page(fit: Fit) -> Page:
+    return page_of(fit_view(fit), fit_lines(fit, width=SCREEN_WIDTH), snapshot=fit.snapshot)
 
 
 # --- profiles
@@ -431,9 +431,9 @@ def _changed(group: DifferenceGroup) -> Iterator[Item]:
     title = difference_title(group).partition(": ")
     kind = effect_words(group.effect, 2) + (f": {title[2]}" if title[2] else "")
     pods: dict[tuple[tuple[str, str], tuple[str, ...]], list[str]] = {}
-    for one in group.differences:
-        pods.setdefault((side_texts(one), pod_lines(one)[1]), []).append(one.pod)
-    for (sides, facts), names in sorted(pods.items(), key=lambda one: -len(one[1])):
+    for difference in group.differences:
+        pods.setdefault((side_texts(difference), pod_lines(difference)[1]), []).append(difference.pod)
+    for (sides, facts), names in sorted(pods.items(), key=lambda item: -len(item[1])):
         yield Item(
             title=listed(names, 1),
             kind=kind,
@@ -504,12 +504,12 @@ def _has_label(snapshot: Snapshot, key: str) -> bool:
     return any(key in node.metadata.labels for node in snapshot.cluster.nodes)
 
 
-def _in_use(found: Repacking, pool_of: Mapping[str, str], pool: str) -> tuple[str, str]:
+def _in_use(repacking: Repacking, pool_of: Mapping[str, str], pool: str) -> tuple[str, str]:
     """Return `3 of 4 nodes in use` for either profile; empty for pods that stay pending."""
     if pool == pool_of[""]:
         return "", ""
     members = {name for name, own in pool_of.items() if own == pool}
-    used = (len(members.difference(side.unused)) for side in (found.before, found.after))
+    used = (len(members.difference(side.unused)) for side in (repacking.before, repacking.after))
     before, after = (f"{number:,} of {count(len(members), 'node')} in use" for number in used)
     return before, after
 
