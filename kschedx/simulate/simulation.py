@@ -21,10 +21,11 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, unknown_pods, written_from
 from kschedx.inquiry.pod import WithoutDecision, cycle_of, explain, objection, unscheduled
 from kschedx.inquiry.pod_lifecycle import scheduler_down
-from kschedx.inquiry.workload_lifecycle import workload_lifecycle
+from kschedx.inquiry.workload_lifecycle import rejected_pods, workload_lifecycle
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import MAKING_PODS
+from kschedx.render.states import RejectedByKubelet
 from kschedx.results import Shown
 from kschedx.simulate.apply import ChangeEffect, ChangeEffectDocument, Displaced
 from kschedx.simulate.changes import Change
@@ -335,9 +336,12 @@ class Simulation(Shown):
 
     def _states(self) -> Iterator[Explanation]:
         after = self.after
-        for workload, written in self._changed_workloads.items():
+        stopped_before = self._rejected_workloads()
+        for workload, written in {**stopped_before, **self._changed_workloads}.items():
             manifest = written or manifest_of(after, workload)
-            if manifest is None or workload_lifecycle(after, manifest) is None:
+            if manifest is None or (state := workload_lifecycle(after, manifest)) is None:
+                continue
+            if workload not in self._changed_workloads and not isinstance(state, RejectedByKubelet):
                 continue
             found = written_from(after, dict(manifest))
             asked = WithoutDecision(found=found, before=after, snapshot=after, setup=self.setup)
@@ -358,10 +362,15 @@ class Simulation(Shown):
             yield explain(stored(after, pod), self.setup)
         yield from self._disputed()
 
+    def _rejected_workloads(self) -> Mapping[Workload, None]:
+        """Return the workloads of pods that kubelets rejected; none after changes, which may be made for them."""
+        before, rows = self.before, [row for its in rejected_pods(self.before).values() for row in its]
+        return {} if self.changes else dict.fromkeys(Owners(before).of_each(before.pods, rows) if rows else ())
+
     def _disputed(self) -> Iterator[Explanation]:
         """Yield the report about the first pending pod if no kube-scheduler runs that could decide about it, and about
-        the first pod for which the cluster contradicts the simulation. Contradictions that changes explain are left
-        out."""
+        the first pod for which the cluster contradicts the simulation: its events, or the kubelet that rejected its
+        predecessors. Contradictions that changes explain are left out."""
         before = self.before
         waiting = (before.pods[row] for row in before.pods.pending)
         untold = next((one for one in waiting if not one.status.conditions), None)
@@ -371,7 +380,8 @@ class Simulation(Shown):
             return
         rows = (before.pods.rows.get(key) for key in self.placed)
         stored_pods = (before.pods[row] for row in rows if row is not None)
-        disputed = next((one for one in stored_pods if objection(before, one, self.setup)), None)
+        placed = ((one, self.placed[one.key]) for one in stored_pods)
+        disputed = next((one for one, node in placed if objection(before, one, self.setup, node)), None)
         if disputed is not None:
             yield explain(stored(before, disputed), self.setup)
 
