@@ -174,22 +174,21 @@ def state_of_more(
     """Return the state of more pods identical to this one: that of their workload, or the one that the pod shares with
     them. For a member of a gang with too few pods, return its whole answer."""
     if workload is not None:
-        known = state_of(before, workload, is_stored=key_of(workload) in before.workloads)
-        return known or _contradiction_of(before, workload, setup)
+        own = state_of(before, workload, is_stored=key_of(workload) in before.workloads)
+        return own or _state_of_next(before, setup, workload)
     made = explain(subject, setup)
     if made.gang is not None and made.gang.is_short:
         return made
     return None if isinstance(made.lifecycle, _OF_ONE_POD) else made.lifecycle
 
 
-def _contradiction_of(snapshot: Snapshot, manifest: Mapping[str, object], setup: Setup) -> Lifecycle | None:
-    """Return what the cluster reports against a node for a pending pod of a stored workload; None if nothing."""
-    rows = Owners(snapshot).members(snapshot.pods, workload_of(manifest))
-    waiting = next((row for row in rows if not snapshot.pods.node_names[row]), None)
-    if waiting is None:
-        return None
-    found = explain(stored(snapshot, snapshot.pods[waiting]), setup).lifecycle
-    return found if isinstance(found, Contradicted | NotBound) else None
+def _state_of_next(before: Snapshot, setup: Setup, workload: Mapping[str, object]) -> Lifecycle | None:
+    """Return the state of a workload's first pending pod if kubelets reject such pods, or if the cluster reports that
+    it fits no node."""
+    rows = Owners(before).members(before.pods, workload_of(workload))
+    pending = next((before.pods[row] for row in rows if not before.pods.node_names[row]), None)
+    state = None if pending is None else explain(stored(before, pending), setup).lifecycle
+    return state if isinstance(state, Contradicted | NotBound | RejectedByKubelet) else None
 
 
 def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tuple[Written, Explanation]]:
@@ -219,7 +218,8 @@ def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tup
             continue
         state = made.lifecycle
         is_queued = isinstance(state, Suspended) and bool(state.queue)
-        if is_queued or isinstance(state, _WITHOUT_PODS):
+        is_pending = isinstance(state, RejectedByKubelet) and bool(state.owner)
+        if is_queued or (isinstance(state, _WITHOUT_PODS) and not is_pending):
             yield found, made
 
 
