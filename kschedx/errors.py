@@ -114,6 +114,16 @@ class UndecidableError(KschedxError):
     """kschedx cannot decide without guessing: exit code 3. The message names what it would need."""
 
 
+class NotReadError(UndecidableError):
+    """A kind was not read, and a pod depends on its objects."""
+
+    def __init__(self, pod: str, unknown: str, because: str, command: str = "") -> None:
+        """`unknown` is what the kind would tell: `the priority of high`. `command` makes it known."""
+        self.unknown, self.because, self.command = unknown, because, command
+        about = f"pod {pod}: " if pod else ""
+        super().__init__(f"{about}{unknown} is not known: {because}" + (f" ({command})" if command else ""))
+
+
 def join_fields(parent: str, child: str) -> str:
     """Return the joined field path: `spec` and `containers[0]` become `spec.containers[0]`. An index or key is joined
     without a dot."""

@@ -31,14 +31,21 @@ from kschedx.controllers.update_strategy import (
     strategy_of,
 )
 from kschedx.controllers.workloads import Manifest, Owners, Workload
-from kschedx.errors import InputError, NotAdmittedError, Place
+from kschedx.errors import InputError, NotAdmittedError, NotReadError, Place
 from kschedx.explain.admission import Ledger, counted, enforcing
 from kschedx.explain.setup import Setup
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Document
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import Pod
-from kschedx.kube.workloads import REVISION_HASH, has_same_template, made_of, says
+from kschedx.kube.workloads import (
+    GENERATION_OF_TEMPLATE,
+    REVISION_HASH,
+    TEMPLATE_GENERATION,
+    has_same_template,
+    made_of,
+    says,
+)
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -46,9 +53,6 @@ FEW_PODS = 10_000
 """The number of pods that may be created even if the nodes do not allow them."""
 OF_CONTROLLERS = ("StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController")
 """The kinds of workloads whose evicted pods `Manager.recreate` may take over."""
-TEMPLATE_GENERATION = "pod-template-generation"
-"""The label of a DaemonSet's pod with the number of its template; below it, the DaemonSet's annotation."""
-GENERATION_OF_TEMPLATE = "deprecated.daemonset.template.generation"
 
 
 class Cluster(Protocol):
@@ -178,6 +182,8 @@ class Manager:
         self.refused: dict[Workload, RefusedReplicas] = {}
         self.open_counts: dict[Workload, str] = {}
         """Custom resources that may have more pods than are here, or pods that need more, and why."""
+        self.unread: dict[Workload, NotReadError] = {}
+        """Workloads whose pods cannot be created without a kind that was not read."""
         self.refused_claims: dict[str, tuple[str, str]] = {}
         """Pods that are pending because the API server refuses a claim; the value is the claim and the reason."""
         self.choices: dict[str, None] = {}
@@ -270,7 +276,8 @@ class Manager:
         if workload.kind == "Deployment" and known is not None and not is_new:
             managed.scaled_from = deployment_spec(known, workloads.wanted_replicas(known))
         if not is_new and managed.rollout is not None:
-            managed.rollout.strategy = strategy_of(manifest, wanted, known)
+            managed.rollout = None
+            self._begin(managed, strategy_of(manifest, wanted, known))
         if is_new and rows:
             self._begin(managed, strategy_of(manifest, max(wanted, 0), known))
 
@@ -327,6 +334,19 @@ class Manager:
         else:
             cluster, made = self._more_of(managed, manifest, ())(snapshot, count)
         managed.created += self._cluster.create(cluster, made)
+
+    def resume(self, assigned: Iterable[int]) -> None:
+        """Continue what the controllers of newly assigned pods had begun: rollouts, and StatefulSets that wait for an
+        earlier ordinal."""
+        for workload in dict.fromkeys(self.owners.of_each(self._cluster.pods, [*assigned])):
+            if workload in self._managed or workload in self._held:
+                continue
+            manifest = workloads.manifest_of(self._cluster.snapshot, workload)
+            if manifest is None or workload.kind not in ("Deployment", "StatefulSet", "DaemonSet"):
+                continue
+            is_short = len(self.members(workload)) < workloads.wanted_replicas(manifest)
+            if not self._manage(workload, manifest).outdated and not (workload.kind == "StatefulSet" and is_short):
+                del self._managed[workload]
 
     # --- syncs
 
@@ -638,6 +658,9 @@ class Manager:
             cluster, made = make(snapshot)
         except NotAdmittedError as error:
             self._refuse(managed, count, error.message)
+            return False
+        except NotReadError as error:
+            self.unread[managed.workload] = error
             return False
         found = self._admitted(cluster, made, snapshot)
         if found.refused:

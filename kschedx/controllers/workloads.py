@@ -27,7 +27,6 @@ from kschedx.kube.workloads import (
     claims_for,
     current_replica_set,
     deployment_of,
-    has_same_template,
     made_of,
     owned_replica_sets,
     pod_from_workload,
@@ -97,6 +96,16 @@ def evict(run: Run, row: int, *, waits: bool) -> None:
 def is_controlled(owners: Iterable[OwnerReference]) -> bool:
     """Whether a controller recreates the pod when it is deleted; a static pod has none."""
     return any(owner.controller and owner.kind != "Node" for owner in owners)
+
+
+def is_recreated(pods: PodTable, row: int) -> bool:
+    """Whether a controller creates another pod once this one is gone. Except for pods with names or nodes of their own,
+    it does so as soon as the pod is terminating."""
+    owners = pods.owners[row]
+    is_replaced = bool(pods.deletion_timestamps[row]) and not any(
+        one.kind in ("StatefulSet", "DaemonSet") for one in owners
+    )
+    return is_controlled(owners) and not is_replaced
 
 
 def is_of_daemon_set(owners: Iterable[OwnerReference]) -> bool:
@@ -299,12 +308,10 @@ def with_replicas(manifest: Manifest, replicas: int) -> Manifest:
     return {**manifest, "spec": {**map_at(manifest, "spec"), name: replicas}}
 
 
-def has_new_template(snapshot: Snapshot, manifest: Manifest) -> bool:
-    """Whether the cluster's pods of this workload, if any, have another template than the manifest."""
+def has_new_spec(snapshot: Snapshot, manifest: Manifest) -> bool:
+    """Whether the cluster has the workload with another spec."""
     before = stored_manifest(snapshot, workload_of(manifest))
-    if before is None:
-        return False
-    return not has_same_template(before, manifest)
+    return before is not None and map_at(before, "spec") != map_at(manifest, "spec")
 
 
 def new_pods(
@@ -467,7 +474,8 @@ def workload_of(manifest: Manifest) -> Workload:
     """Return the workload of a manifest with a namespace."""
     metadata = map_at(manifest, "metadata")
     namespace = str(metadata.get("namespace") or "default")
-    return Workload(str(manifest.get("kind")), namespace, str(metadata.get("name") or ""))
+    name = metadata.get("name") or metadata.get("generateName") or ""
+    return Workload(str(manifest.get("kind")), namespace, str(name))
 
 
 def title(manifest: Manifest) -> str:

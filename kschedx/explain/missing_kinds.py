@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES
-from kschedx.errors import InputError, UndecidableError
+from kschedx.errors import InputError, NotReadError
 from kschedx.explain.events import recorded, rejects_nodes
 from kschedx.explain.notes import Note, note
 from kschedx.framework.args import LIST_DEFAULTING, PodTopologySpreadArgs
@@ -39,14 +39,14 @@ ADDED = "missing.yaml"
 
 
 def require_nodes_and_pods(snapshot: Snapshot) -> None:
-    """Raise `UndecidableError` for a snapshot without nodes or pods."""
+    """Raise `NotReadError` for a snapshot without nodes or pods."""
     for kind in ("Node", "Pod"):
         if kind in snapshot.source.missing:
             refuse(snapshot, kind, KINDS[kind].leaves)
 
 
 def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] = ()) -> None:
-    """Raise `UndecidableError` if the API server would read a missing kind to admit a new pod. `plugins` are enabled
+    """Raise `NotReadError` if the API server would read a missing kind to admit a new pod. `plugins` are enabled
     besides the default ones."""
     forbidden = _forbidden(snapshot)
     spec = pod.spec
@@ -76,33 +76,29 @@ def _is_not_dumped(snapshot: Snapshot, kind: str) -> bool:
 
 
 def _refuse_dump(kind: str, leaves: str, pod: Pod) -> NoReturn:
-    """Raise the `UndecidableError` for a kind without objects in a dump."""
-    raise UndecidableError(
-        f"pod {pod.key}: {leaves} is not known: the dump holds no {KINDS[kind].plural} "
-        f"({get_command([kind], ADDED)}, and add -s {ADDED})"
-    )
+    """Raise the `NotReadError` for a kind without objects in a dump."""
+    because = f"the dump holds no {KINDS[kind].plural}"
+    raise NotReadError(pod.key, leaves, because, f"{get_command([kind], ADDED)}, and add -s {ADDED}")
 
 
 def require_for_decision(cycle: Cycle) -> None:
-    """Raise `UndecidableError` if a kind that may not be listed could change the cycle's result."""
+    """Raise `NotReadError` if a kind that may not be listed could change the cycle's result."""
     for kind in _forbidden(cycle.snapshot):
         if _matters(kind, cycle):
             refuse(cycle.snapshot, kind, KINDS[kind].leaves, cycle.pod)
 
 
 def refuse(snapshot: Snapshot, kind: str, leaves: str, pod: Pod | None = None) -> NoReturn:
-    """Raise the `UndecidableError` with the kind and the command that reads it."""
+    """Raise the `NotReadError` with the kind and the command that reads it."""
     name = KINDS[kind].resource
-    about = f"pod {pod.key}: " if pod else ""
+    about = pod.key if pod else ""
     if snapshot.source.missing[kind] is Missing.ABSENT:
-        raise UndecidableError(f"{about}{leaves} is not known: the API server serves no {name}")
+        raise NotReadError(about, leaves, f"the API server serves no {name}")
     others = [KINDS[other].resource for other in _forbidden(snapshot) if other != kind]
     role = "kschedx" if others else f"kschedx-{kind.lower()}"
     besides = f", and so is listing {len(others)} more kind{'s' if len(others) > 1 else ''}" if others else ""
-    raise UndecidableError(
-        f"{about}{leaves} is not known: listing {name} is forbidden{besides} (kubectl create clusterrole {role} "
-        f"--verb=get,list --resource={','.join((name, *others))}, bound to you, allows it)"
-    )
+    allow = f"kubectl create clusterrole {role} --verb=get,list --resource={','.join((name, *others))}"
+    raise NotReadError(about, leaves, f"listing {name} is forbidden{besides}", f"{allow}, bound to you, allows it")
 
 
 def get_command(kinds: Collection[str], file: str) -> str:

@@ -39,8 +39,8 @@ from kschedx.kube.resources import RequestOptions, container_requests
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import CSINode, OfStatefulSet, PersistentVolumeClaim, own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
-from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, Node, Pod, PodAffinity
-from kschedx.kube.workloads import REVISION_HASH, pinned_to
+from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, Node, ObjectMeta, Pod, PodAffinity
+from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION_HASH, TEMPLATE_GENERATION, pinned_to
 from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
 from kschedx.render.wording import count, listed
 from kschedx.snapshot.columns import ClusterRow
@@ -169,22 +169,64 @@ def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
     return tuple(dict.fromkeys((*causes, *_reported(cycle))))
 
 
-def newer_revision(snapshot: Snapshot, pod: Pod) -> str:
-    """Return `StatefulSet web` if it has a newer revision, which it applies to the pod only after the pod is ready
-    (pkg/controller/statefulset/stateful_set_control.go)."""
+class _Updated(OfStatefulSet, frozen=True, kw_only=True):
+    """A StatefulSet or DaemonSet with its update strategy."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class NewerTemplate(Struct, frozen=True, kw_only=True):
+    """The controller of a pod, which has a newer template and keeps the pod."""
+
+    kind: str
+    name: str
+    why: str
+    """`replaces this pod only once it is ready (OrderedReady)`."""
+    is_deleted: bool = True
+    """Whether the pod has to be deleted for the newer template."""
+    partition: int = 0
+    """The partition that keeps the pod at its revision; 0 if none does."""
+
+    @property
+    def owner(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+def newer_template(snapshot: Snapshot, pod: Pod) -> NewerTemplate | None:
+    """Return the controller that does not replace a pending pod of an older template
+    (pkg/controller/statefulset/stateful_set_control.go, pkg/controller/daemon/update.go)."""
     owner = pod.metadata.controller
-    if owner is None or owner.kind != "StatefulSet":
-        return ""
+    if owner is None or owner.kind not in ("StatefulSet", "DaemonSet"):
+        return None
     raw = snapshot.workloads.get((owner.kind, pod.metadata.namespace, owner.name))
-    revision = pod.metadata.labels.get(REVISION_HASH)
-    if raw is None or not revision:
-        return ""
-    found = msgspec.json.decode(raw, type=OfStatefulSet)
-    ordinal = pod.metadata.name.rpartition("-")[2]
-    keeps_its_own = ordinal.isdecimal() and int(ordinal) < found.spec.update_strategy.rolling_update.partition
-    if found.spec.pod_management_policy == "Parallel" or keeps_its_own:
-        return ""
-    return f"StatefulSet {owner.name}" if found.status.update_revision not in ("", revision) else ""
+    if raw is None:
+        return None
+    labels, found = pod.metadata.labels, msgspec.json.decode(raw, type=_Updated)
+    strategy = found.spec.update_strategy
+    if owner.kind == "DaemonSet":
+        key, newest = TEMPLATE_GENERATION, found.metadata.annotations.get(GENERATION_OF_TEMPLATE, "")
+    else:
+        key, newest = REVISION_HASH, found.status.update_revision
+    if not newest or labels.get(key, newest) == newest:
+        return None
+    if strategy.type == "OnDelete":
+        return NewerTemplate(
+            kind=owner.kind, name=owner.name, why="replaces this pod only once it is deleted (OnDelete)"
+        )
+    if owner.kind == "DaemonSet":
+        return None
+    ordinal, is_ordered = pod.metadata.name.rpartition("-")[2], found.spec.pod_management_policy != "Parallel"
+    if ordinal.isdecimal() and int(ordinal) < (partition := strategy.rolling_update.partition):
+        why = f"keeps this pod at its own: partition is {partition}"
+        return NewerTemplate(kind=owner.kind, name=owner.name, why=why, is_deleted=is_ordered, partition=partition)
+    why = "replaces this pod only once it is ready (OrderedReady)"
+    return NewerTemplate(kind=owner.kind, name=owner.name, why=why) if is_ordered else None
+
+
+def newer_revision(snapshot: Snapshot, pod: Pod) -> str:
+    """Return `StatefulSet web` if the deletion of its pod is enough for its newer revision."""
+    found = newer_template(snapshot, pod)
+    return found.owner if found is not None and found.kind == "StatefulSet" and not found.partition else ""
 
 
 VIRTUAL_NODES = (
@@ -248,9 +290,8 @@ def _unpublished_capacity(cycle: Cycle, findings: Iterable[Finding]) -> Iterator
 
 def _outdated(cycle: Cycle) -> Iterator[RootCause]:
     is_stored = cycle.pod.key in cycle.snapshot.pods.rows
-    if is_stored and (owner := newer_revision(cycle.snapshot, cycle.pod)):
-        text = f"{owner} has a newer revision, and replaces this pod only once it is ready (OrderedReady)"
-        yield RootCause(text=text)
+    if is_stored and (found := newer_template(cycle.snapshot, cycle.pod)) is not None:
+        yield RootCause(text=f"{found.owner} has a newer revision, and {found.why}")
 
 
 def _and_more(others: int) -> str:

@@ -25,7 +25,6 @@ from kschedx.fixes.node_requirements import (
     NEW_NAMES,
     NODE_NAME_FIELD,
     OF_CONTROL_PLANE,
-    OUT_OF_SERVICE,
     are_all_of_control_plane,
     contradiction,
     faults_of,
@@ -43,7 +42,7 @@ from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.storage import ZONE
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, tolerates
-from kschedx.kube.types import PodSpec, Taint, Toleration
+from kschedx.kube.types import OUT_OF_SERVICE, PodSpec, Taint, Toleration
 from kschedx.kube.typos import meant_by
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot

@@ -18,7 +18,7 @@ from kschedx.framework.config import Profile
 from kschedx.kube.autoscalers import NODE_POOL, NodePool
 from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, claim_name
-from kschedx.kube.types import Node, NodeAffinity, Pod, Taint
+from kschedx.kube.types import OUT_OF_SERVICE, Node, NodeAffinity, Pod, Taint
 from kschedx.kube.typos import meant_by
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -296,8 +296,6 @@ KEPT = (
 """Taints of nodes that are unhealthy, about to be removed, or reserved for the control plane, the provider's own pods,
 or a single pod. Neither tolerating nor removing them is a fix."""
 
-OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
-"""The taint that you set on a node that is down, and remove by hand."""
 ABOUT_TO_GO = (
     "ToBeDeletedByClusterAutoscaler",
     "DeletionCandidateOfClusterAutoscaler",

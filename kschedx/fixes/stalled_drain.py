@@ -14,6 +14,7 @@ from kschedx.controllers import workloads
 from kschedx.controllers.disruption_budgets import ALWAYS, BudgetStatus
 from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import InputError
+from kschedx.kube.types import OUT_OF_SERVICE
 from kschedx.simulate.changes import Change, ChangeVerb
 from kschedx.simulate.drain import STAYS, DrainedPod, DrainOutcome, DrainResult
 from kschedx.simulate.simulation import Simulation
@@ -80,11 +81,21 @@ class EvictUnhealthy(Struct, frozen=True, kw_only=True):
         return (Change(verb=ChangeVerb.SET, text=f"{self.namespace}/pdb/{self.name}:{field}"),)
 
 
-BudgetStep: TypeAlias = MoreReplicas | SmallerBudget | EvictUnhealthy | WithoutBudget
+class OutOfService(Struct, frozen=True, kw_only=True):
+    """The taint that confirms the deletions on a node whose kubelet does not answer."""
+
+    node: str
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        return (Change(verb=ChangeVerb.TAINT, text=f"{self.node}:{OUT_OF_SERVICE}=nodeshutdown:NoExecute"),)
+
+
+BudgetStep: TypeAlias = MoreReplicas | SmallerBudget | EvictUnhealthy | WithoutBudget | OutOfService
 
 
 class DrainFix(Struct, frozen=True, kw_only=True):
-    """Steps after which no budget stops the drain."""
+    """Steps after which the drain ends."""
 
     steps: tuple[BudgetStep, ...]
     done: int
@@ -93,10 +104,14 @@ class DrainFix(Struct, frozen=True, kw_only=True):
 
 
 def drain_fixes(simulation: Simulation, again: Again) -> tuple[DrainFix, ...]:
-    """Return fixes for drains that budgets stop, those after which the most nodes can be drained first. Empty if
-    nothing that was tried suffices."""
+    """Return fixes for drains that budgets or lost nodes stop, those after which the most nodes can be drained first.
+    Empty if nothing that was tried suffices."""
     drained = simulation.drained
     stopped = {pod.budget: pod for one in drained for pod in one.of(*STAYS)}
+    silent = tuple(OutOfService(node=one.node) for one in drained if one.is_unconfirmed)
+    if silent and not stopped and len(drained) <= MOST_DRAINED_NODES:
+        done = sum(one.is_done for one in _tried(again, silent))
+        return (DrainFix(steps=silent, done=done, of=len(drained)),) if done else ()
     if not stopped or len(stopped) > MOST_BUDGETS or len(drained) > MOST_DRAINED_NODES:
         return ()
     held = {name: standing for one in drained for name, standing in one.held.items()}

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import SCALED, wanted_replicas
-from kschedx.errors import KschedxError, NotAdmittedError
+from kschedx.controllers.workloads import SCALED, Owners, wanted_replicas, workload_of
+from kschedx.errors import KschedxError, NotAdmittedError, NotReadError
 from kschedx.explain.admission import without_pods
 from kschedx.explain.notes import Note, note
 from kschedx.explain.setup import Setup
@@ -36,12 +36,14 @@ from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.render.states import (
     BeingDeleted,
     ComponentDown,
+    Contradicted,
     Failed,
     Finished,
     KeptBySidecar,
     Lifecycle,
     ManagedElsewhere,
     NamespaceTerminating,
+    NotBound,
     OfEndedJob,
     OnLostNode,
     PodsLeftOut,
@@ -99,7 +101,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             if not isinstance(found, Written):
                 return made
             return self._with_refusal_fixes(found, replace(made, before=self.clusters.before))
-        except NotAdmittedError as error:
+        except (NotAdmittedError, NotReadError) as error:
             if isinstance(found, Pod):
                 raise
             return self.refused(found, error)
@@ -116,9 +118,9 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         """Return whether the workload creates no pods, for a reason of its own."""
         return found.workload is not None and workload_lifecycle(self.clusters.before, found.workload) is not None
 
-    def refused(self, found: Written, error: NotAdmittedError, count: int | None = None) -> Explanation:
-        """Return the answer about a pod that the API server refuses, or that its controller could not create. `count`
-        is the number of refused pods, by default all missing ones."""
+    def refused(self, found: Written, error: NotAdmittedError | NotReadError, count: int | None = None) -> Explanation:
+        """Return the answer of `WithoutDecision.refused`. `count` is the number of refused pods, by default all missing
+        ones."""
         return self._without_decision(found).refused(error, count)
 
     def _without_decision(self, found: Written) -> WithoutDecision:
@@ -139,7 +141,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         is_alone = self.is_alone or len(queue) == 1
         if self.is_alone or (is_alone and workload is None):
             return explain(admit(clusters.applied), setup, self.autoscaling, self.provisioning)
-        from kschedx.controllers.workloads import has_new_template, has_replicas
+        from kschedx.controllers.workloads import has_new_spec, has_replicas
         from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions  # a single pod needs no queue
 
         is_counted = not isinstance(found, Pod) and found.count is not None
@@ -147,7 +149,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             return explain(admit(clusters.applied), setup, self.autoscaling, self.provisioning)
         is_changed = False
         if not isinstance(found, Pod) and found.document is None and workload is not None:
-            is_changed = has_new_template(clusters.read, workload)
+            is_changed = has_new_spec(clusters.read, workload)
         gathering = ManifestQuestions(clusters.read if is_changed else clusters.before, clusters.applied, setup)
         own = gather_queue(gathering, setup, queue, found, admit, is_tried=self.is_written)
         if isinstance(own, BoundPods):
@@ -172,11 +174,21 @@ def state_of_more(
     """Return the state of more pods identical to this one: that of their workload, or the one that the pod shares with
     them. For a member of a gang with too few pods, return its whole answer."""
     if workload is not None:
-        return state_of(before, workload, is_stored=key_of(workload) in before.workloads)
+        own = state_of(before, workload, is_stored=key_of(workload) in before.workloads)
+        return own or _state_of_next(before, setup, workload)
     made = explain(subject, setup)
     if made.gang is not None and made.gang.is_short:
         return made
     return None if isinstance(made.lifecycle, _OF_ONE_POD) else made.lifecycle
+
+
+def _state_of_next(before: Snapshot, setup: Setup, workload: Mapping[str, object]) -> Lifecycle | None:
+    """Return the state of a workload's first pending pod if kubelets reject such pods, or if the cluster reports that
+    it fits no node."""
+    rows = Owners(before).members(before.pods, workload_of(workload))
+    pending = next((before.pods[row] for row in rows if not before.pods.node_names[row]), None)
+    state = None if pending is None else explain(stored(before, pending), setup).lifecycle
+    return state if isinstance(state, Contradicted | NotBound | RejectedByKubelet) else None
 
 
 def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tuple[Written, Explanation]]:
@@ -206,7 +218,8 @@ def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tup
             continue
         state = made.lifecycle
         is_queued = isinstance(state, Suspended) and bool(state.queue)
-        if is_queued or isinstance(state, _WITHOUT_PODS):
+        is_pending = isinstance(state, RejectedByKubelet) and bool(state.owner)
+        if is_queued or (isinstance(state, _WITHOUT_PODS) and not is_pending):
             yield found, made
 
 
@@ -287,7 +300,7 @@ def gather_beside(gathering: ManifestQuestions, setup: Setup, one: Found) -> Non
         return
     try:
         gather(gathering, one.admitted(gathering.snapshot, setup), one)
-    except NotAdmittedError:
+    except (NotAdmittedError, NotReadError):
         return
 
 

@@ -141,7 +141,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     remedies: Callable[[], tuple[Fix, ...]] | None = None
     """Return the fixes of a `lifecycle`, or of replicas that the API server refuses while others fit."""
     setup: Setup | None = None
-    """With a setup, fixes are tried on the whole cluster; without it, on the pod alone."""
+    """With a setup, fixes may create pods, and are tried on the whole cluster unless `is_tried_alone`."""
+    is_tried_alone: bool = False
+    """Whether fixes are tried on the pod alone."""
     before: Snapshot | None = None
     """The cluster without the manifests in question; None if there are none."""
 
@@ -276,11 +278,11 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         pod = self.cycle.pod
         owner = template_owner(self.cycle.snapshot, pod)
         is_stored = pod.key in self.cycle.snapshot.pods.rows
-        if is_stored and (recreated := self._newer_revision(pod)) is not None:
+        if is_stored and (recreated := self._with_newer_template(pod)) is not None:
             return (recreated,)
         tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
         found = tuple(self._for_group(Fix.of(one, owner, pod, is_stored=is_stored)) for one in tried)
-        before = self.before or (None if self.setup is None else self.setup.snapshot)
+        before = self.before or (None if self.setup is None or self.is_tried_alone else self.setup.snapshot)
         found = tuple(one.with_claims_of(owner, pod, before, self.cycle.snapshot) for one in found)
         by_hand = all(one.adds_node for one in found)
         room = self._room(owner) or (self._room(owner, with_changes_of_pod=True) if by_hand else ())
@@ -330,11 +332,12 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         replicas = msgspec.json.decode(raw)["spec"].get("replicas") if raw else None
         return replicas + 1 if isinstance(replicas, int) else 0
 
-    def _newer_revision(self, pod: Pod) -> Fix | None:
-        """Return the fix to delete a pod whose StatefulSet has a newer template; None if that does not help."""
+    def _with_newer_template(self, pod: Pod) -> Fix | None:
+        """Return the fix that gives a pod the newer template of its controller; None if that does not help."""
+        from kschedx.controllers.daemon_set import home_node, pods_for
         from kschedx.controllers.workloads import Workload, manifest_of, ordinal_of, pods_of_ordinals
         from kschedx.errors import InputError, UndecidableError
-        from kschedx.explain.root_causes import newer_revision
+        from kschedx.explain.root_causes import newer_template
         from kschedx.fixes import FixCertainty
         from kschedx.fixes.changes import Change
         from kschedx.inquiry.fix import Fix
@@ -342,29 +345,45 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.kube.escaping import shell_command
 
         snapshot, metadata = self.cycle.snapshot, pod.metadata
-        owner = newer_revision(snapshot, pod)
-        name = "" if metadata.controller is None else metadata.controller.name
-        manifest = manifest_of(snapshot, Workload("StatefulSet", metadata.namespace, name)) if owner else None
-        if manifest is None or self.setup is None:
+        found = newer_template(snapshot, pod)
+        if found is None or self.setup is None:
             return None
-        without = snapshot.without_pods([snapshot.pods.rows[pod.key]])
+        manifest = manifest_of(snapshot, Workload(found.kind, metadata.namespace, found.name)) or {}
+        row = snapshot.pods.rows[pod.key]
+        without = snapshot.without_pods([row])
         try:
-            without, [again] = pods_of_ordinals(without, self.setup, manifest, [ordinal_of(metadata.name)])
-            then = self.scheduler.on(without).schedule(again, self.cycle.profile)
+            if found.kind == "StatefulSet":
+                without, made = pods_of_ordinals(without, self.setup, manifest, [ordinal_of(metadata.name)])
+            else:
+                without, made = pods_for(without, self.setup, manifest, {home_node(snapshot.pods, row)}.__contains__)
+            then = [self.scheduler.on(without).schedule(one, self.cycle.profile) for one in made]
         except (InputError, UndecidableError):
             return None
-        if then.outcome is not Outcome.SCHEDULED:
+        if not then or then[0].outcome is not Outcome.SCHEDULED:
             return None
-        target = Target(api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name)
-        change = Change(target=target, delete=True)
+        name, namespace = metadata.name, metadata.namespace
+        deletion = Change(target=Target("v1", "Pod", name, namespace), delete=True)
+        title, changes = f"delete {pod.key}, which {found.owner} creates with its newer revision", [deletion]
+        commands = [shell_command("kubectl delete pod {} -n {}", name, namespace)]
+        if found.partition:
+            rolling = {"rollingUpdate": {"partition": (least := ordinal_of(name))}}
+            target = Target("apps/v1", found.kind, found.name, namespace)
+            path = "/spec/updateStrategy/rollingUpdate/partition"
+            lower = Change(target=target, patch=(({"op": "add", "path": path, "value": least}),))
+            changes, then_deleted = [lower, *changes[: found.is_deleted]], f", then delete pod {name}"
+            title = f"lower partition of {found.owner} from {found.partition} to {least}"
+            title += then_deleted if found.is_deleted else ""
+            spec = {"spec": {"updateStrategy": rolling}}
+            patch = shell_command("kubectl patch sts {} -n {} --type merge -p {}", found.name, namespace, spec)
+            commands = [patch, *commands[: found.is_deleted]]
         return Fix(
-            title=f"delete {pod.key}, which {owner} creates with its newer revision",
+            title=title,
             certainty=FixCertainty.VERIFIED,
-            changes=(change,),
-            feasible_nodes=tuple(then.all_nodes.cluster.names[row] for row in then.choice),
+            changes=tuple(changes),
+            feasible_nodes=tuple(then[0].all_nodes.cluster.names[row] for row in then[0].choice),
             steps=(),
-            commands=(shell_command("kubectl delete pod {} -n {}", metadata.name, metadata.namespace),),
-            apply=(change,),
+            commands=tuple(commands),
+            apply=tuple(changes),
         )
 
     def _missing_members(self) -> Iterator[Fix]:
@@ -558,7 +577,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.fixes.ranking import TrialOutcome
         from kschedx.inquiry.fix import Fix
 
-        if self.setup is None or self.gang is not None:
+        if self.setup is None or self.is_tried_alone or self.gang is not None:
             return lambda fix: TrialOutcome()
         pod, trial = self.cycle.pod, ClusterTrial(self.cycle.snapshot, self.setup, self.cycle.pod)
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER, default_pod
 from kschedx.apiserver.security_context import KubeletFields
 from kschedx.controllers.workloads import Owners, wanted_replicas, workload_of
-from kschedx.errors import InputError, NotAdmittedError, NotChangedError, UndecidableError, nearest
+from kschedx.errors import InputError, NotAdmittedError, NotChangedError, NotReadError, UndecidableError, nearest
 from kschedx.explain.admission import has_siblings, security_warning, warned
 from kschedx.explain.cycle_notes import amount_notes
 from kschedx.explain.events import AFTER_THE_CHOICE, parse, recorded
@@ -31,7 +31,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written
 from kschedx.inquiry.pod_lifecycle import component_down, namespace_lifecycle, pod_lifecycle, scheduler_down
 from kschedx.inquiry.target import new_pod
-from kschedx.inquiry.workload_lifecycle import refused, state_of, unready_reason
+from kschedx.inquiry.workload_lifecycle import next_rejected, refused, state_of, unready_reason
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.decoding import decode, encoded
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
@@ -45,7 +45,9 @@ from kschedx.render.states import (
     NoScheduler,
     NotBound,
     NotChanged,
+    NotRead,
     Refused,
+    RejectedByKubelet,
     row_of,
 )
 from kschedx.render.words.pod import could_reject
@@ -203,12 +205,17 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             return unscheduled(self._unadmitted, self.setup, lifecycle, fixes)
         return replace(answer, lifecycle=lifecycle, remedies=fixes)
 
-    def refused(self, error: NotAdmittedError, count: int | None = None) -> Explanation:
-        """Return the answer about a pod that the API server refuses, or that its controller could not create."""
+    def refused(self, error: NotAdmittedError | NotReadError, count: int | None = None) -> Explanation:
+        """Return the answer about a pod that the API server refuses, that its controller could not create, or whose
+        admission depends on a kind that was not read."""
         subject, maker = self._unadmitted, self.found.workload
         workload = None if maker is None else workload_of(maker)
+        named = subject.pod.key if workload is None else workload.reference
+        if isinstance(error, NotReadError):
+            facts = NotRead(subject=named, unknown=error.unknown, because=error.because, command=error.command)
+            return unscheduled(subject, self.setup, facts)
         lifecycle = refused(
-            subject.pod.key if workload is None else workload.reference,
+            named,
             error.message,
             source=str(error.place) if error.place.source or error.place.field or error.hint else "",
             hint=error.hint,
@@ -414,7 +421,9 @@ def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> NoScheduler | No
     return NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
 
 
-def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted | NotBound | ComponentDown | None:
+def contradiction(
+    cycle: Cycle, subject: Subject, setup: Setup
+) -> Contradicted | NotBound | ComponentDown | RejectedByKubelet | None:
     """Return what the cluster's own components report about a pod of a dump that fits here. It is None if they agree,
     or if time, a chosen profile, or a change explains the difference."""
     pod, snapshot = cycle.pod, subject.snapshot
@@ -429,9 +438,11 @@ def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted 
         return down
     if any(one.id in (AFTER_CHANGES, TRIED) for one in changes):
         return None
+    nodes, pods = tuple(cycle.all_nodes.cluster.names[row] for row in cycle.choice), snapshot.pods
+    if (rejected := next_rejected(snapshot, pod, nodes)) is not None:
+        return rejected
     if (theirs := _objection(snapshot, pod, setup)) is None:
         return None
-    nodes, pods = tuple(cycle.all_nodes.cluster.names[row] for row in cycle.choice), snapshot.pods
     is_finished = pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
     ended = np.flatnonzero(is_finished & pods.node_names.where(lambda name: name in nodes))
     return Contradicted(
@@ -478,8 +489,11 @@ def _is_outdated(snapshot: Snapshot, since: str) -> bool:
         return False
 
 
-def objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:
-    """Return the cluster's message that a pod which fits here has no node; empty if there is none."""
+def objection(snapshot: Snapshot, pod: Pod, setup: Setup, node: str) -> str:
+    """Return the cluster's message that a pod which fits this node has no node, or that its kubelet rejects such pods;
+    empty if there is none."""
+    if (rejected := next_rejected(snapshot, pod, (node,))) is not None:
+        return rejected.message or rejected.reason
     if (unbound := _not_bound(snapshot, pod)) is not None:
         return unbound.message or unbound.report
     theirs = _objection(snapshot, pod, setup)

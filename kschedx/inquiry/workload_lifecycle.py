@@ -16,12 +16,14 @@ from kschedx.controllers.workloads import (
     Owners,
     Workload,
     first_ordinal,
+    manifest_of,
     ordinal_of,
     wanted_replicas,
     workload_of,
 )
-from kschedx.errors import nearest
+from kschedx.errors import InputError, nearest
 from kschedx.explain.notes import Note, runs_already
+from kschedx.explain.root_causes import newer_template
 from kschedx.inquiry.pod_lifecycle import (
     JOB_ENDS,
     JOB_FAILURES,
@@ -37,6 +39,7 @@ from kschedx.kube import kueue
 from kschedx.kube.autoscalers import PAUSED_REPLICAS, HorizontalPodAutoscaler, ScaledObject, ScaleTarget
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import map_at
+from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.storage import OfStatefulSet
 from kschedx.kube.types import (
     ControllerCondition,
@@ -175,6 +178,16 @@ def rejected_pods(snapshot: Snapshot) -> Mapping[tuple[str, str, str], Sequence[
     return found
 
 
+def rejected_workloads(snapshot: Snapshot) -> dict[Workload, Manifest]:
+    """Return the workloads that lack pods because kubelets reject them."""
+    rows = [row for its in rejected_pods(snapshot).values() for row in its]
+    owners = dict.fromkeys(Owners(snapshot).of_each(snapshot.pods, rows) if rows else ())
+    found = {one: manifest for one in owners if (manifest := manifest_of(snapshot, one)) is not None}
+    return {
+        one: made for one, made in found.items() if isinstance(workload_lifecycle(snapshot, made), RejectedByKubelet)
+    }
+
+
 def _rejected(snapshot: Snapshot, workload: Workload) -> RejectedByKubelet | None:
     """Return the state of a Job without an active pod, or of a workload with a ReplicaSet that lacks pods, if kubelets
     failed some of its pods."""
@@ -189,15 +202,53 @@ def _rejected(snapshot: Snapshot, workload: Workload) -> RejectedByKubelet | Non
         rows, wanted = by_owner.get(key, ()), msgspec.json.decode(raw, type=ReplicasController).spec.replicas
         active = [row for row in _rows(snapshot, workload) if _owned_by(snapshot, row, key[2])] if rows else []
         if rows and len(active) < (1 if wanted is None else wanted):
-            last = max((snapshot.pods[row] for row in rows), key=lambda pod: pod.metadata.creation_timestamp or "")
-            return RejectedByKubelet(
-                subject=workload.reference,
-                reason=last.status.reason,
-                message=last.status.message,
-                nodes=tuple(sorted({snapshot.pods.node_names[row] for row in rows})),
-                pods=len(rows),
-            )
+            return _rejection(snapshot, rows, workload.reference)
     return None
+
+
+def _rejection(snapshot: Snapshot, rows: Sequence[int], subject: str, owner: str = "") -> RejectedByKubelet:
+    """Return the state with the reason of the newest of these rejected pods."""
+    last = max((snapshot.pods[row] for row in rows), key=lambda pod: pod.metadata.creation_timestamp or "")
+    return RejectedByKubelet(
+        subject=subject,
+        reason=last.status.reason,
+        message=last.status.message,
+        nodes=tuple(sorted({snapshot.pods.node_names[row] for row in rows})),
+        pods=len(rows),
+        owner=owner,
+    )
+
+
+_RECENT = 3600 * 10**9
+"""Nanoseconds within which a controller has replaced a pod that failed, whatever its back-off."""
+
+
+def _is_longer(since: str, until: str) -> bool:
+    try:
+        return bool(since and until) and nanoseconds(until) - nanoseconds(since) > _RECENT
+    except InputError:  # a time in a format that no API server writes
+        return False
+
+
+def next_rejected(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> RejectedByKubelet | None:
+    """Return the state of a pending pod if it replaces pods that the kubelets of all these nodes failed. A pod of the
+    same controller that started there later shows that the cause is gone."""
+    owner = pod.metadata.controller
+    if owner is None or not nodes:
+        return None
+    pods, own = snapshot.pods, (owner.kind, pod.metadata.namespace, owner.name)
+    on = {node: [row for row in rejected_pods(snapshot).get(own, ()) if pods.node_names[row] == node] for node in nodes}
+    if not all(on.values()):
+        return None
+    rows = [row for each in on.values() for row in each]
+    last = max(pods.creation_timestamps[row] or "" for row in rows)
+    siblings = pods.owners.where(lambda owners: owner in owners) & pods.phases.where(lambda phase: phase != "Failed")
+    siblings &= pods.node_names.where(on.__contains__)
+    if any((pods.creation_timestamps[row] or "") > last for row in siblings.nonzero()[0].tolist()):
+        return None
+    if _is_longer(last, pod.metadata.creation_timestamp or ""):
+        return None
+    return _rejection(snapshot, rows, pod.key, f"{owner.kind} {owner.name}")
 
 
 def _scaled_to_zero(snapshot: Snapshot, workload: Workload) -> ScaledToZero:
@@ -481,7 +532,8 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
 
 def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
     job, subject = _converted(manifest, JobController), workload.reference
-    for condition in job.status.conditions:
+    conditions = sorted(job.status.conditions, key=lambda one: one.type in ("SuccessCriteriaMet", "FailureTarget"))
+    for condition in conditions:
         if condition.type in JOB_ENDS and condition.status == "True":
             if condition.type in JOB_FAILURES:
                 pods = snapshot.pods
@@ -563,8 +615,8 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
     """Return the pod that keeps a workload from being complete, although all of its pods have nodes: one that cannot
     start or terminate.
 
-    For a DaemonSet, it may be a pending pod that waits for the old pod on its node. Return None if pods are missing or
-    unscheduled, or if all of them run.
+    For a DaemonSet, it may be a pending pod that waits for the old pod on its node, or that is itself an old one.
+    Return None if pods are missing or unscheduled, or if all of them run.
     """
     workload = workload_of(manifest)
     if workload.kind in ("CronJob", "Job"):
@@ -576,6 +628,9 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
     rows, pods = _rows(snapshot, workload), snapshot.pods
     if workload.kind == "DaemonSet" and (row := _beside_its_predecessor(pods, rows)) is not None:
         return pods[row]
+    for row in rows if workload.kind == "DaemonSet" else ():
+        if not pods.node_names[row] and newer_template(snapshot, pods[row]) is not None:
+            return pods[row]
     if len(rows) < wanted or any(not pods.node_names[row] for row in rows):
         return None
     found = [(pod, state) for row in rows if (state := pod_lifecycle(snapshot, pod := pods[row])) is not None]

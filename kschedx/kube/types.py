@@ -478,7 +478,10 @@ class NodeStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     node_info: NodeSystemInfo = NodeSystemInfo()
 
 
-LOST_TAINTS = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+UNREACHABLE = "node.kubernetes.io/unreachable"
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+"""The taint that you set on a node that is down, and remove by hand."""
+LOST_TAINTS = frozenset({"node.kubernetes.io/not-ready", UNREACHABLE})
 """The taints that the node lifecycle controller adds to a node that is not ready or whose kubelet does not respond."""
 
 
@@ -497,6 +500,13 @@ class Node(Struct, frozen=True, kw_only=True):
         if any(taint.key in LOST_TAINTS for taint in self.spec.taints):
             return True
         return any(one.type == "Ready" and one.status in ("False", "Unknown") for one in self.status.conditions)
+
+    @property
+    def confirms_deletions(self) -> bool:
+        """Whether its pods are gone once they are deleted: the kubelet responds, or the node is out of service."""
+        taints = {taint.key for taint in self.spec.taints}
+        is_unknown = any(one.type == "Ready" and one.status == "Unknown" for one in self.status.conditions)
+        return OUT_OF_SERVICE in taints or not (UNREACHABLE in taints or is_unknown)
 
 
 # --- other kinds of core/v1, apps/v1, policy/v1, and scheduling.k8s.io

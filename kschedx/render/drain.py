@@ -8,32 +8,41 @@ from typing import assert_never
 from rich.text import Text
 
 from kschedx.controllers.disruption_budgets import ALWAYS
-from kschedx.fixes.stalled_drain import BudgetStep, DrainFix, EvictUnhealthy, MoreReplicas, SmallerBudget, WithoutBudget
+from kschedx.fixes.stalled_drain import (
+    BudgetStep,
+    DrainFix,
+    EvictUnhealthy,
+    MoreReplicas,
+    OutOfService,
+    SmallerBudget,
+    WithoutBudget,
+)
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.kube.documents import Document
 from kschedx.kube.escaping import shell_command
+from kschedx.kube.types import OUT_OF_SERVICE
 from kschedx.render.fixes import fix_lines, story_fix_lines, story_reason
 from kschedx.render.terminal import BLANK, DIM, SEPARATOR, line, more, paragraph, title_lines
 from kschedx.render.view import Fix, Tone
 from kschedx.render.wording import Fact, count, listed
-from kschedx.simulate.drain import REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
+from kschedx.simulate.drain import LEAVES, REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
 from kschedx.simulate.simulation import Simulation
 
 
-def drain_remedy_title(found: DrainFix) -> str:
+def drain_remedy_title(fix: DrainFix) -> str:
     """`scale shop/deploy/web to 4 · all 3 nodes can be drained`."""
-    if found.of == 1:
+    if fix.of == 1:
         seen = "the node can be drained"
-    elif found.done == found.of:
-        seen = f"all {count(found.of, 'node')} can be drained"
+    elif fix.done == fix.of:
+        seen = f"all {count(fix.of, 'node')} can be drained"
     else:
-        seen = f"{found.done:,} of {count(found.of, 'node')} can be drained"
-    return f"{', '.join(map(_remedy_step_text, found.steps))} · {seen}"
+        seen = f"{fix.done:,} of {count(fix.of, 'node')} can be drained"
+    return f"{', '.join(map(_remedy_step_text, fix.steps))} · {seen}"
 
 
-def drain_remedy_commands(found: DrainFix) -> tuple[str, ...]:
+def drain_remedy_commands(fix: DrainFix) -> tuple[str, ...]:
     """Return the fix as kubectl commands."""
-    return tuple(_remedy_command(one) for one in found.steps if not (isinstance(one, SmallerBudget) and one.manager))
+    return tuple(_remedy_command(one) for one in fix.steps if not (isinstance(one, SmallerBudget) and one.manager))
 
 
 class BudgetFixDocument(Document, frozen=True):
@@ -43,9 +52,9 @@ class BudgetFixDocument(Document, frozen=True):
     of: int
 
 
-def drain_remedy_document(found: DrainFix) -> BudgetFixDocument:
-    title = ", ".join(map(_remedy_step_text, found.steps))
-    return BudgetFixDocument(title, tuple(drain_remedy_commands(found)), found.done, found.of)
+def drain_remedy_document(fix: DrainFix) -> BudgetFixDocument:
+    title = ", ".join(map(_remedy_step_text, fix.steps))
+    return BudgetFixDocument(title, tuple(drain_remedy_commands(fix)), fix.done, fix.of)
 
 
 def _remedy_step_text(step: BudgetStep) -> str:
@@ -56,6 +65,8 @@ def _remedy_step_text(step: BudgetStep) -> str:
             return _budget_change(step)
         case EvictUnhealthy():
             return f"set unhealthyPodEvictionPolicy of PDB {step.namespace}/{step.name} to {ALWAYS}"
+        case OutOfService(node=node):
+            return f"taint {node} out of service if it is shut down, else repair its kubelet"
         case WithoutBudget():
             return f"delete PDB {step.namespace}/{step.name}, since another PDB covers the same pod"
         case _:
@@ -82,6 +93,8 @@ def _remedy_command(step: BudgetStep) -> str:
             return _patch_command(step, step.fields)
         case EvictUnhealthy():
             return _patch_command(step, {"unhealthyPodEvictionPolicy": ALWAYS})
+        case OutOfService(node=node):
+            return shell_command("kubectl taint node {} {}=nodeshutdown:NoExecute", node, OUT_OF_SERVICE)
         case WithoutBudget():
             return shell_command("kubectl delete pdb {} -n {}", step.name, step.namespace)
         case _:
@@ -124,12 +137,12 @@ def several_lines(
     drained = simulation.drained
     fixes = fix_lines(tuple(map(drain_fix, lets_go)), "", width)
 
-    def story(one: DrainResult) -> list[Text]:
+    def story(result: DrainResult) -> list[Text]:
         its = fixes if len(drained) == 1 else ()
-        lines = drain_lines(one, width, most, stranded_story(simulation, one), its)
-        if one.is_refused and one.node in forced:
-            then = forced[one.node]
-            lines += paragraph(f"with {_flags(one, then)}: {verdict(then)}", width, first="  ", indent=4)
+        lines = drain_lines(result, width, most, stranded_story(simulation, result), its)
+        if result.is_refused and result.node in forced:
+            then = forced[result.node]
+            lines += paragraph(f"with {_flags(result, then)}: {verdict(then)}", width, first="  ", indent=4)
         return lines
 
     if len(drained) == 1:
@@ -148,10 +161,10 @@ def several_lines(
     return lines + more(len(good) - nodes, "node", " that can")
 
 
-def drain_fix(found: DrainFix) -> Fix:
+def drain_fix(fix: DrainFix) -> Fix:
     """Return the fix that unblocks drains."""
-    title, _, seen = drain_remedy_title(found).partition(SEPARATOR)
-    return Fix(title=title, seen=seen, commands=drain_remedy_commands(found))
+    title, _, seen = drain_remedy_title(fix).partition(SEPARATOR)
+    return Fix(title=title, seen=seen, commands=drain_remedy_commands(fix))
 
 
 def drains_headline(drained: Sequence[DrainResult]) -> str:
@@ -170,6 +183,12 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None) -> Iter
         for told, pods in refused.items():
             yield Fact(label="refused", items=(f"{told}: {listed(pods, 3)}",))
         return
+    if drained.is_unconfirmed:
+        its = [one.pod for one in drained.of(*LEAVES)]
+        told = f"{listed(its, 3)}: the kubelet of {drained.node} does not answer, so no deletion is confirmed"
+        yield Fact(label="blocked", items=(told,))
+        if kept := [one.pod for one in drained.of(DrainOutcome.TERMINATING)]:
+            yield Fact(label="", items=(f"{listed(kept, 3)}: recreated only once it is gone",))
     stopped: dict[tuple[DrainOutcome, str], list[str]] = {}
     for one in drained.of(*STAYS):
         stopped.setdefault((one.fate, one.budget), []).append(one.pod)
@@ -237,16 +256,16 @@ def each_lines(
     if refused:
         flags = dict.fromkeys(flag for one, then in refused for flag in _flags(one, then).split())
         could = len(good) + sum(then.is_done for _, then in refused)
-        told = f"with {' '.join(sorted(flags, reverse=True))}: {could:,} of {count(len(drained), 'node')}"
-        lines += paragraph(told, width, first="  ")
+        text = f"with {' '.join(sorted(flags, reverse=True))}: {could:,} of {count(len(drained), 'node')}"
+        lines += paragraph(text, width, first="  ")
     if wide or len(bad) <= MOST_NODES:
         for one in bad:
             lines += paragraph(f"{one.node}: {verdict(one)}{'' if wide else _first_cause(one)}", width, first="✗ ")
             for fact in drain_facts(one) if wide else ():
                 lines += paragraph(fact.items[0], width, first="  ")
             if wide and one.node in forced:
-                told = f"with {_flags(one, forced[one.node])}: {verdict(forced[one.node])}"
-                lines += paragraph(told, width, first="  ", indent=4)
+                text = f"with {_flags(one, forced[one.node])}: {verdict(forced[one.node])}"
+                lines += paragraph(text, width, first="  ", indent=4)
     else:
         lines += _by_cause(bad, width)
     for one in good if wide else ():
@@ -276,12 +295,14 @@ def _by_cause(bad: Sequence[DrainResult], width: int) -> list[Text]:
     return lines
 
 
-def _shared(one: DrainResult) -> str:
+def _shared(result: DrainResult) -> str:
     """Return the cause in words that other nodes may share."""
-    if one.is_refused:
-        fate = one.of(*REFUSES)[0].fate
+    if result.is_refused:
+        fate = result.of(*REFUSES)[0].fate
         return "pods need --force" if fate is DrainOutcome.NEEDS_FORCE else "pods need --delete-emptydir-data"
-    stopped = one.of(*STAYS)
+    if result.is_unconfirmed:
+        return "the kubelet does not answer"
+    stopped = result.of(*STAYS)
     if stopped:
         return f"PDB {stopped[0].budget}" if stopped[0].fate is DrainOutcome.BUDGET else "pods with several PDBs"
     return "pods fit no other node"
@@ -292,6 +313,8 @@ def _first_cause(drained: DrainResult) -> str:
     if drained.is_refused:
         return f": {drained.of(*REFUSES)[0].pod}"
     stopped = drained.of(*STAYS)
+    if drained.is_unconfirmed:
+        return ": the kubelet does not answer"
     if stopped:
         return f": {stopped[0].budget}"
     return f": {drained.pending[0].pod}" if drained.pending else ""
@@ -303,9 +326,12 @@ def verdict(drained: DrainResult) -> str:
     blocked, pending = drained.of(*STAYS), drained.pending
     if drained.is_refused:
         return "kubectl drain refuses and evicts nothing"
-    if not evicted and not deleted and not blocked:
-        return "nothing to evict"
     parts = []
+    if drained.is_unconfirmed:
+        stay = drained.of(*LEAVES)
+        parts.append(f"the drain does not end: {count(len(stay), 'pod')} {_stays(stay)} Terminating")
+    elif not evicted and not deleted and not blocked:
+        return "nothing to evict"
     if blocked:
         parts.append(f"PodDisruptionBudgets block the eviction of {count(len(blocked), 'pod')}")
     if pending:
@@ -318,6 +344,10 @@ def verdict(drained: DrainResult) -> str:
     if deleted:
         parts.append(f"{count(len(deleted), 'pod')} deleted and not recreated")
     return ("can be drained, " if drained.is_done else "") + ", ".join(parts)
+
+
+def _stays(pods: Sequence[DrainedPod]) -> str:
+    return "stays" if len(pods) == 1 else "stay"
 
 
 def _stopped(budget: str, drained: DrainResult) -> str:

@@ -92,7 +92,7 @@ class Failed(Facts, frozen=True, kw_only=True):
 
 
 class RejectedByKubelet(Facts, frozen=True, kw_only=True):
-    """A workload that lacks pods, because kubelets reject the ones that kube-scheduler assigns to their nodes."""
+    """A workload whose pods kubelets reject after kube-scheduler assigns them, or the next of these pods."""
 
     reason: str
     """`TopologyAffinityError`."""
@@ -100,12 +100,14 @@ class RejectedByKubelet(Facts, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
     pods: int
     """Pods that failed for this reason."""
+    owner: str = ""  # the controller of the next pod
 
     @property
-    def told(self) -> str:
-        kubelets = "kubelet" if len(self.nodes) == 1 else "kubelets"
-        verb = "rejects" if len(self.nodes) == 1 else "reject"
-        return f"the {kubelets} of {listed(self.nodes, 3, conjunction='and')} {verb} them: {self.reason}"
+    def effect(self) -> str:
+        kubelets, verb = ("kubelet", "rejects") if len(self.nodes) == 1 else ("kubelets", "reject")
+        where = listed(self.nodes, 3, conjunction="and")
+        lacks = f"lacks pods: the {kubelets} of {where} {verb} them: {self.reason}"
+        return f"fits {where}, whose {kubelets} {verb} pods of {self.owner}: {self.reason}" if self.owner else lacks
 
 
 class OfEndedJob(Facts, frozen=True, kw_only=True):
@@ -418,6 +420,17 @@ class PodsLeftOut(Facts, frozen=True, kw_only=True):
     pods: int
 
 
+class NotRead(Facts, frozen=True, kw_only=True):
+    """A pod that depends on a kind that was not read."""
+
+    unknown: str
+    """`the priority of high`."""
+    because: str
+    """`the dump holds no priorityclasses`."""
+    command: str = ""
+    """The command that makes it known."""
+
+
 class NoScheduler(Facts, frozen=True, kw_only=True):
     scheduler: str
     profiles: tuple[str, ...]
@@ -543,6 +556,7 @@ Lifecycle: TypeAlias = (
     | NoJobStarted
     | UnknownPods
     | PodsLeftOut
+    | NotRead
     | NoScheduler
     | Contradicted
     | NotBound
@@ -599,7 +613,7 @@ STATES: tuple[StateRow, ...] = (
         Failed(subject=_POD, reason="OutOfcpu", node="w0"),
     ),
     _row(
-        "RejectedByKubelet", _NOT, "rejected by a kubelet", "{s.subject} lacks pods: {s.told}",
+        "RejectedByKubelet", _NOT, "rejected by a kubelet", "{s.subject} {s.effect}",
         RejectedByKubelet(
             subject=_DEPLOYMENT, reason="TopologyAffinityError", message="", nodes=("w0",), pods=5
         ),
@@ -695,6 +709,10 @@ STATES: tuple[StateRow, ...] = (
     _row(
         "PodsLeftOut", _OPEN, "undecided", "{s.subject} is undecided: the dump does not hold its pods",
         PodsLeftOut(subject=_DEPLOYMENT, pods=3),
+    ),
+    _row(
+        "NotRead", _OPEN, "undecided", "{s.subject} is undecided: {s.unknown} is not known",
+        NotRead(subject=_POD, unknown="the priority of high", because="the dump holds no priorityclasses"),
     ),
     _row(
         "NoScheduler", _OPEN, "undecided", "{s.subject}: {s.known}",

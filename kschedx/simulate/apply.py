@@ -13,7 +13,7 @@ from kschedx.apiserver.workload_validation import require_same_workload
 from kschedx.controllers import workloads
 from kschedx.controllers.daemon_set import compares_taints, daemons_on, react_to_nodes
 from kschedx.controllers.workloads import Workload, is_controlled, stays_with_node
-from kschedx.errors import InputError, NotAdmittedError, NotChangedError, Place, nearest
+from kschedx.errors import InputError, NotAdmittedError, NotChangedError, NotReadError, Place, nearest
 from kschedx.explain.admission import Ledger, counted
 from kschedx.explain.subject import admitted
 from kschedx.inquiry.workload_lifecycle import creates_no_pods, replica_sets_of, rescaled
@@ -445,6 +445,10 @@ class ClusterChanges:
         except NotAdmittedError as error:
             self.refused.append((manifest, error))
             return
+        except NotReadError as error:
+            self._manager.unread[workload] = error
+            self.workloads[workload] = manifest
+            return
         self._simulator.create(subject.snapshot, [subject.pod])
         self._count([subject.pod], came=True)
 
@@ -529,7 +533,11 @@ class ClusterChanges:
         if not pods and custom_kind(*kind_and_group(manifest)) is not None:
             self._manager.open_counts[workload] = "its manifest does not say which pods it creates"
         for one in pods:
-            subject = admitted(self.snapshot, one.manifest, self._setup, title=workloads.title(manifest))
+            try:
+                subject = admitted(self.snapshot, one.manifest, self._setup, title=workloads.title(manifest))
+            except NotReadError as error:
+                self._manager.unread[workload] = error
+                return
             count = 1 if one.count.number is None else one.count.number
             self._manager.add(workload, *workloads.one_or_copies(subject.snapshot, subject.pod, count))
             if one.count.undecided:

@@ -86,7 +86,7 @@ class DrainedPod(Document, frozen=True):
         return self.fate is DrainOutcome.EVICTED and not self.node
 
 
-class DrainDocument(Document, frozen=True):
+class DrainDocument(Document, frozen=True, omit_defaults=True):
     """What a drain came to."""
 
     node: str
@@ -97,6 +97,8 @@ class DrainDocument(Document, frozen=True):
     budgets: Mapping[str, int]
     """The budgets of its pods, with how many evictions each allows at a time."""
     pods: tuple[DrainedPod, ...]
+    is_unconfirmed: bool = field(name="unconfirmed", default=False)
+    """Whether the drain does not end, because the kubelet does not answer and no deletion is confirmed."""
 
 
 class DrainResult(Struct, frozen=True, kw_only=True):
@@ -106,6 +108,13 @@ class DrainResult(Struct, frozen=True, kw_only=True):
     budgets: Mapping[str, int] = {}
     held: Mapping[str, BudgetStatus] = {}
     """The final status of the budgets that block evictions."""
+    is_silent: bool = False
+    """Whether the kubelet of the node does not answer."""
+
+    @property
+    def is_unconfirmed(self) -> bool:
+        """Whether deleted pods stay Terminating, so that the drain does not end."""
+        return self.is_silent and not self.is_refused and bool(self.of(*LEAVES))
 
     @property
     def is_refused(self) -> bool:
@@ -122,7 +131,7 @@ class DrainResult(Struct, frozen=True, kw_only=True):
 
     @property
     def is_done(self) -> bool:
-        return not self.is_refused and not self.of(*STAYS) and not self.pending
+        return not (self.is_refused or self.is_unconfirmed or self.of(*STAYS) or self.pending)
 
 
 class Evictor:
@@ -170,6 +179,7 @@ class Evictor:
         cluster = self._run.cluster
         node = cluster.snapshot.cluster.index[name]
         before = cluster.snapshot.cluster.nodes[node]
+        is_silent = not before.confirms_deletions
         self._cordon(name)
         rows = cluster.pods.on_node(node).tolist()
         fates = {row: self._fate(row) for row in rows}
@@ -178,7 +188,11 @@ class Evictor:
         waves = 0
         stopped: dict[int, tuple[DisruptionBudget, ...]] = {}
         if not any(fate in REFUSES for fate in fates.values()):
-            going = [row for row, fate in fates.items() if fate in LEAVES]
+            for row, fate in fates.items() if is_silent else ():
+                if fate is DrainOutcome.EVICTED and any(one.kind == "StatefulSet" for one in cluster.pods.owners[row]):
+                    fates[row] = DrainOutcome.TERMINATING  # it is recreated once the deletion is confirmed
+            remains = {DrainOutcome.TERMINATING} if is_silent else set()
+            going = [row for row, fate in fates.items() if fate in LEAVES - remains]
             waves, stopped = self._evict({row: of_pod[row] for row in going})
         leaves = tuple(self._leaves(row, fate, stopped.get(row, ())) for row, fate in fates.items())
         if len(self._scenes) < MOST_SCENES and any(one.is_stranded for one in leaves):
@@ -192,6 +206,7 @@ class Evictor:
             waves=waves,
             budgets={one.name: max(found.allowed, 0) for one, found in standing.items()},
             held={one.name: self._standing(one) for one in standing if one in held},
+            is_silent=is_silent,
         )
 
     def _standing(self, budget: DisruptionBudget) -> BudgetStatus:

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import create, evict, has_ephemeral_claims, is_controlled
+from kschedx.controllers.workloads import create, evict, has_ephemeral_claims, is_recreated
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.missing_kinds import may_be_open
 from kschedx.framework.cycle import Outcome
@@ -763,8 +763,8 @@ class Queue:
 
     def _evict(self, victims: Sequence[int]) -> list[int]:
         """Evict the victims of the next step at once. Returns the recreated ones."""
-        owners, number = self._run.cluster.pods.owners, len(self.steps)
-        again = [victim for victim in victims if self._recreate and is_controlled(owners[victim])]
+        number, pods = len(self.steps), self._run.cluster.pods
+        again = [victim for victim in victims if self._recreate and is_recreated(pods, victim)]
         for victim in victims:
             comes_back = victim in again
             evict(self._run, victim, waits=comes_back)

@@ -21,7 +21,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, unknown_pods, written_from
 from kschedx.inquiry.pod import WithoutDecision, cycle_of, explain, objection, unscheduled
 from kschedx.inquiry.pod_lifecycle import scheduler_down
-from kschedx.inquiry.workload_lifecycle import workload_lifecycle
+from kschedx.inquiry.workload_lifecycle import rejected_workloads, workload_lifecycle
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import MAKING_PODS
@@ -334,13 +334,17 @@ class Simulation(Shown):
         return tuple(one for one in self._states() if one.lifecycle is not None)
 
     def _states(self) -> Iterator[Explanation]:
-        after = self.after
-        for workload, written in self._changed_workloads.items():
+        after, unread = self.after, self.simulator.manager.unread
+        rejected = {} if self.changes else rejected_workloads(self.before)  # changes may be made for them
+        for workload, written in {**rejected, **self._changed_workloads}.items():
             manifest = written or manifest_of(after, workload)
-            if manifest is None or workload_lifecycle(after, manifest) is None:
+            if manifest is None or (workload not in unread and workload_lifecycle(after, manifest) is None):
                 continue
-            found = written_from(after, dict(manifest))
+            found = Written(manifest=dict(manifest)) if workload.kind == "Pod" else written_from(after, dict(manifest))
             asked = WithoutDecision(found=found, before=after, snapshot=after, setup=self.setup)
+            if workload in unread:
+                yield asked.refused(unread[workload])
+                continue
             stopped = asked.stopped(partial(found.admitted, setup=self.setup))
             if stopped is not None:
                 yield stopped
@@ -360,8 +364,8 @@ class Simulation(Shown):
 
     def _disputed(self) -> Iterator[Explanation]:
         """Yield the report about the first pending pod if no kube-scheduler runs that could decide about it, and about
-        the first pod for which the cluster contradicts the simulation. Contradictions that changes explain are left
-        out."""
+        the first pod for which the cluster contradicts the simulation: its events, or the kubelet that rejected its
+        predecessors. Contradictions that changes explain are left out."""
         before = self.before
         waiting = (before.pods[row] for row in before.pods.pending)
         untold = next((one for one in waiting if not one.status.conditions), None)
@@ -371,7 +375,8 @@ class Simulation(Shown):
             return
         rows = (before.pods.rows.get(key) for key in self.placed)
         stored_pods = (before.pods[row] for row in rows if row is not None)
-        disputed = next((one for one in stored_pods if objection(before, one, self.setup)), None)
+        placed = ((one, self.placed[one.key]) for one in stored_pods)
+        disputed = next((one for one, node in placed if objection(before, one, self.setup, node)), None)
         if disputed is not None:
             yield explain(stored(before, disputed), self.setup)
 
@@ -552,7 +557,7 @@ class Simulation(Shown):
     def _explained(self, scheduler: Scheduler, pod: str) -> Explanation:
         target = scheduler.snapshot.pods[scheduler.snapshot.pods.rows[pod]]
         cycle = cycle_of(scheduler, target, self.setup.profile_of(target))
-        return Explanation(cycle, scheduler, self.setup.notes)
+        return Explanation(cycle, scheduler, self.setup.notes, setup=self.setup, is_tried_alone=True)
 
     @cached_property
     def _then(self) -> Scheduler:

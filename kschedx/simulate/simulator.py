@@ -250,16 +250,23 @@ class Simulator:
         rows = None if only is None else {row for key in only if (row := self.row(key)) is not None}
         self._settle(rows, excluded, joins=joins)
 
-    def settle_made(self, excluded: Collection[int] = ()) -> None:
-        """Settle like `settle`, for pods that were created or evicted here, and for no other pending pod."""
+    def settle_made(self, excluded: Collection[int] = (), *, also: Iterable[int] = ()) -> None:
+        """Settle like `settle`, for pods that were created or evicted here and those in `also`, and for no other
+        pending pod."""
         self.manager.sync()
-        self._settle(set(), excluded)
+        self._settle({*also}, excluded)
+
+    def unassign(self, rows: Iterable[int]) -> None:
+        """Make assigned pods pending again."""
+        if assigned := [row for row in rows if self.pods.node[row] >= 0]:
+            self.queue.depart_together(assigned)
 
     def _settle(self, rows: set[int] | None, excluded: Collection[int], *, joins: bool = False) -> None:
         for _ in range(MOST_SYNCS):
             made = self.queue.made
             waiting = [row for row in self.waiting(excluded) if rows is None or row in rows or row in made]
             self.queue.run(self.queue.order(waiting), joins=joins)
+            self.manager.resume(row for row in waiting if self.pods.node[row] >= 0)
             if not self.manager.sync():
                 break
         self.manager.measure()

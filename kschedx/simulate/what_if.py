@@ -70,8 +70,8 @@ def change_cluster(
     held: Collection[Workload] = (),
 ) -> ChangedCluster:
     """Return the cluster after all changes, in their order. Before a drain, all pending pods are scheduled if other
-    changes precede it, otherwise only pods that were created here; pods in `asked` are not scheduled. After a drain,
-    the pods that it evicts are scheduled.
+    changes precede it, otherwise only pods that were created here and those in `asked`, whose turn comes before that
+    of the evicted pods. After a drain, the pods that it evicts are scheduled.
 
     A rollout is over before the next change. The controllers of workloads that are `held` do nothing. Raises
     `InputError` for the first change that cannot be applied.
@@ -82,10 +82,11 @@ def change_cluster(
     is_first = True
     for is_drain, some in groupby(changed.changes, key=lambda change: change.verb is ChangeVerb.DRAIN):
         if is_drain:
+            of_question, waited = changed.asked(asked), frozenset(snapshot.pods.pending)
             if is_first:
-                simulator.settle_made(changed.asked(asked))
+                simulator.settle_made(of_question - waited, also=of_question & waited)
             else:
-                simulator.settle(excluded=changed.asked(asked))
+                simulator.settle(excluded=of_question - waited)
             simulator.drain(dict.fromkeys(by_hand.node(change).name for change in some), comes_back=False)
             simulator.edit(simulator.snapshot)
             is_first = False
@@ -110,11 +111,16 @@ def settled(
     held: Collection[Workload] = (),
 ) -> ChangedCluster:
     """Return the cluster after changes, with all pods scheduled that they created and evicted, except those in `asked`.
-    Raises `InputError` for the first change that cannot be applied."""
+    Of these, the pods that were pending are pending again, with their places free.
+
+    Raises `InputError` for the first change that cannot be applied.
+    """
     changed = change_cluster(snapshot, setup, wanted, options, namespace, asked=asked, held=held)
-    for _, refusal in changed.by_hand.refused:
+    for refusal in (*(error for _, error in changed.by_hand.refused), *changed.simulator.manager.unread.values()):
         raise refusal
-    changed.simulator.settle_made(changed.asked(asked))
+    simulator, of_question = changed.simulator, changed.asked(asked)
+    simulator.settle_made(of_question)
+    simulator.unassign(row for row in snapshot.pods.pending if row in of_question and row not in simulator.deleted)
     return changed
 
 

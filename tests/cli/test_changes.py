@@ -11,6 +11,7 @@ from tests.builders import Manifest, at, node
 from tests.cli.manifests import NODE, small_pod, write
 from tests.command import Ran, kschedx
 from tests.simulate.clusters import budget, deployment, nodes, shop
+from tests.simulate.test_rollouts import half_rolled_out
 
 
 @pytest.fixture
@@ -71,6 +72,23 @@ def test_what_a_change_evicts_has_its_place_before_the_question(tmp_path: Path) 
     assert ran.code == 1
     assert "shop/batch-0" in ran.out
     assert asked(path, "fit", "pod/web-0", "--drain", "node-1").code == 1
+
+
+def test_a_pending_pod_has_its_turn_before_those_of_a_drain(tmp_path: Path) -> None:
+    objects = [*nodes(("4", "4")), *deployment("batch", "2", ["node-1", "node-1"]), *deployment("web", "3", [None])]
+    at(objects[1], "spec")["unschedulable"] = True
+    ran = asked(written(tmp_path, objects), "why", "pod/web-0", "--uncordon", "node-2", "--drain", "node-1")
+    assert (ran.code, ran.out.splitlines()[0]) == (
+        0,
+        "✓ shop/web-0 would be assigned to node-2, the only node that fits",
+    )
+
+
+def test_why_continues_the_rollout_of_a_changed_strategy(tmp_path: Path) -> None:
+    path = written(tmp_path, half_rolled_out())
+    assert asked(path, "why", "deploy/web").code == 1
+    recreate = ("--set", "deploy/web:spec.strategy.type=Recreate")
+    assert asked(path, "why", "deploy/web", *recreate).code == asked(path, "simulate", *recreate).code == 0
 
 
 def test_nodes_can_be_replaced_by_others_like_them(cluster: Path) -> None:

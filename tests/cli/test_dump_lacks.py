@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import Manifest, node
+from tests.builders import Manifest, at, node
 from tests.cli.manifests import write
 from tests.command import kschedx
 from tests.sources.dumps import forms
@@ -105,3 +105,16 @@ def test_an_event_about_nodes_proves_that_the_claim_exists(tmp_path: Path, messa
     many = kschedx("why", "--all-pending", "-s", "cluster.json", cwd=tmp_path, columns=400)
     fits = kschedx("fit", "db-0", "-s", "cluster.json", cwd=tmp_path, columns=400)
     assert (many.code, fits.code) == (code, code)
+
+
+def test_a_class_whose_kind_the_dump_lacks_leaves_every_answer_undecided(tmp_path: Path) -> None:
+    stored = node("n1")
+    at(stored, "metadata")["creationTimestamp"] = "2026-11-20T08:00:00Z"
+    cluster = write(tmp_path, stored)
+    manifest = write(tmp_path, pod("new", priorityClassName="high"), name="pod.yaml")
+    for command in (("why", manifest), ("fit", manifest), ("simulate", "-f", manifest)):
+        ran = kschedx(*command, "-s", cluster)
+        assert ran.code == 3
+        assert "? default/new is undecided: the priority of high is not known" in ran.out
+        assert "the dump holds no priorityclasses" in ran.out
+    assert document(manifest, "-s", cluster)["state"]["name"] == "NotRead"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -206,6 +207,12 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         1,
     ),
     ("deploy/web", ON_FULL_NODE, "default/deploy/web lacks pods: the kubelet of n rejects them: OutOfcpu", 1),
+    (
+        "pod/web-1-c",
+        [*ON_FULL_NODE, pod("web-1-c", metadata=owned("ReplicaSet", "web-1"))],
+        "default/web-1-c fits n, whose kubelet rejects pods of ReplicaSet web-1: OutOfcpu",
+        1,
+    ),
     ("deploy/web", [TERMINATING, workload("Deployment")], "default/deploy/web gets no pods: namespace default is", 1),
     ("deploy/web", [workload("Deployment", replicas=0)], "default/deploy/web is scaled to zero: spec.replicas is 0", 0),
     ("sts/web", [workload("StatefulSet", replicas=0)], "default/sts/web is scaled to zero: spec.replicas is 0", 0),
@@ -394,6 +401,17 @@ def test_the_state_is_the_headline(tmp_path: Path, target: str, objects: list[Ma
     assert (first[: len(reads)], ran.code, ran.err) == (reads, code, "")
     document = json.loads(why(tmp_path, target, *objects, output="json").out)
     assert reads.startswith(document["state"]["headline"]) or document["state"]["headline"].startswith(reads)
+
+
+def test_a_name_that_is_an_option_is_in_no_command(tmp_path: Path) -> None:
+    commands = ""
+    for target, objects, *_ in [*CASES, *OF_KUEUE]:
+        name = target.rpartition("/")[2]
+        hostile = json.loads(json.dumps(objects).replace(f'"{name}"', '"--all"'))
+        ran = why(tmp_path, target.replace(name, "--all"), *hostile)
+        commands += "".join(line for line in ran.out.splitlines(keepends=True) if line.strip().startswith(("$ ", "# ")))
+    assert 'no command: "--all" is not a name' in commands
+    assert not re.search(r"kubectl .*--all\b", commands), commands
 
 
 @pytest.mark.parametrize(
@@ -742,12 +760,38 @@ def test_a_pod_of_an_older_revision_is_not_replaced_while_it_fails(tmp_path: Pat
     assert "newer revision" not in why(tmp_path, "sts/web", newer, stuck).out
 
 
-def test_a_pending_pod_of_an_older_revision_is_deleted(tmp_path: Path) -> None:
-    newer: Manifest = {**workload("StatefulSet", replicas=1), "status": {"updateRevision": "web-2"}}
-    metadata = {**owned("StatefulSet", "web"), "labels": {"controller-revision-hash": "web-1"}}
-    ran = why(tmp_path, "pod/web-0", newer, pod("web-0", metadata=metadata, nodeSelector={"a": "b"}))
-    assert "StatefulSet web has a newer revision" in ran.out.splitlines()[2]
-    assert "fix       delete default/web-0, which StatefulSet web creates with its newer revision" in ran.out
+DELETED = "delete default/web-0, which {} web creates with its newer revision"
+LOWERED = "lower partition of StatefulSet web from 1 to 0"
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "fix"),
+    [
+        ("StatefulSet", {}, DELETED),
+        ("StatefulSet", {"podManagementPolicy": "Parallel"}, ""),
+        ("StatefulSet", {"podManagementPolicy": "Parallel", "updateStrategy": {"type": "OnDelete"}}, DELETED),
+        ("StatefulSet", {"updateStrategy": {"rollingUpdate": {"partition": 1}}}, f"{LOWERED}, then delete pod web-0"),
+        ("DaemonSet", {"updateStrategy": {"type": "OnDelete"}}, DELETED),
+        ("DaemonSet", {}, ""),
+    ],
+)
+def test_a_pending_pod_of_an_older_revision(tmp_path: Path, kind: str, spec: Manifest, fix: str) -> None:
+    generation: Manifest = {"annotations": {"deprecated.daemonset.template.generation": "2"}}
+    newer = {**workload(kind, metadata=generation), "status": {"updateRevision": "web-2"}}
+    at(newer, "spec").update(spec)
+    older = {"controller-revision-hash": "web-1", "pod-template-generation": "1"}
+    stuck = pod("web-0", metadata={**owned(kind, "web"), "labels": older}, nodeSelector={"a": "b"})
+    if kind == "DaemonSet":
+        field = {"key": "metadata.name", "operator": "In", "values": ["n"]}
+        node_terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+        at(stuck, "spec")["affinity"] = {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": node_terms},
+        }
+    ran = why(tmp_path, "pod/web-0", newer, stuck)
+    assert ("has a newer revision" in ran.out) is bool(fix)
+    assert f"fix       {fix.format(kind)}" in ran.out
+    shared = kschedx("simulate", "-s", "cluster.json", cwd=tmp_path)
+    assert f"fix  {fix.format(kind)}" in " ".join(shared.out.split("\n"))
 
 
 def test_a_pod_that_follows_a_pending_one_names_it(tmp_path: Path) -> None:
@@ -897,6 +941,24 @@ def test_an_autoscaler_whose_groups_are_not_in_the_dump_is_quoted(tmp_path: Path
     assert "fix 1     raise the limit of memory for the whole cluster (--memory-total, or" in ran.out
 
 
+@pytest.mark.parametrize(
+    ("created", "sibling", "rejected"),
+    [
+        ("2026-01-02T00:01:00Z", "2026-01-01T00:00:00Z", True),
+        ("2026-01-02T09:00:00Z", "2026-01-01T00:00:00Z", False),  # the cause may be gone
+        ("2026-01-02T00:01:00Z", "2026-01-02T00:00:30Z", False),  # the kubelet accepted the next one
+    ],
+)
+def test_a_kubelet_that_rejected_the_predecessors(tmp_path: Path, created: str, sibling: str, rejected: bool) -> None:
+    def at_time(one: Manifest, time: str) -> Manifest:
+        return {**one, "metadata": {**at(one, "metadata"), "creationTimestamp": time}}
+
+    *workloads, running, failed = ON_FULL_NODE
+    pods = [at_time(running, sibling), at_time(failed, SINCE)]
+    pending = at_time(pod("web-1-c", metadata=owned("ReplicaSet", "web-1")), created)
+    assert why(tmp_path, "pod/web-1-c", *workloads, *pods, pending).code == int(rejected)
+
+
 def test_a_node_group_without_template_that_is_backed_off_is_named(tmp_path: Path) -> None:
     status = """{autoscalerStatus: Running, nodeGroups: [{name: g, health: {status: Healthy, cloudProviderTarget: 0,
         minSize: 0, maxSize: 3}, scaleUp: {status: Backoff, backoffInfo: {errorCode: OutOfResources}}}]}"""
@@ -973,7 +1035,7 @@ def test_a_predecessor_on_a_lost_node_has_both_ways_out(tmp_path: Path) -> None:
         (
             scaler("ScaledObject"),
             "ScaledObject scaler: no trigger is active, and minReplicaCount is 0",
-            """kubectl patch scaledobject scaler --type merge -p '{"spec":{"minReplicaCount":1}}' -n default""",
+            """kubectl patch scaledobject scaler -n default --type merge -p '{"spec":{"minReplicaCount":1}}'""",
         ),
         (
             scaler("ScaledObject", idleReplicaCount=0, minReplicaCount=2),
@@ -988,7 +1050,7 @@ def test_a_predecessor_on_a_lost_node_has_both_ways_out(tmp_path: Path) -> None:
         (
             scaler("HorizontalPodAutoscaler", minReplicas=0),
             "HorizontalPodAutoscaler scaler: its metrics call for no pods, and minReplicas is 0",
-            """kubectl patch horizontalpodautoscaler scaler --type merge -p '{"spec":{"minReplicas":1}}' -n default""",
+            """kubectl patch horizontalpodautoscaler scaler -n default --type merge -p '{"spec":{"minReplicas":1}}'""",
         ),
         (
             scaler("ScaledObject", status=limits("Ready", "False", "ScaledObjectCheckFailed", "no queue")),

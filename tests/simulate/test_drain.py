@@ -14,7 +14,7 @@ from kschedx.simulate.drain import DrainOutcome, DrainResult
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.simulate.what_if import drain_each, drain_in_turn, simulate
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import Manifest, at, pod
+from tests.builders import Manifest, at, pod, taint
 from tests.simulate.clusters import budget, deployment, nodes, shop
 
 
@@ -295,3 +295,14 @@ def test_what_kubectl_refuses_is_said_in_its_words() -> None:
         "bare": "cannot delete Pods that declare no controller (use --force to override)",
         "data": "cannot delete Pods with local storage (use --delete-emptydir-data to override)",
     }
+
+
+def test_a_drain_of_a_lost_node_does_not_end() -> None:
+    """No kubelet confirms a deletion: only a ReplicaSet creates other pods before that."""
+    objects = [*nodes(), *deployment("web", "1", ["node-1"]), pod("db-0", on="node-1", metadata=owned("StatefulSet"))]
+    at(objects[0], "status")["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    (one,) = drained(objects, "node-1")
+    assert (one.is_done, one.is_unconfirmed) == (False, True)
+    assert fates(one) == {"web-0": DrainOutcome.EVICTED, "db-0": DrainOutcome.TERMINATING}
+    at(objects[0], "spec")["taints"] = [taint("node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")]
+    assert drained(objects, "node-1")[0].is_done

@@ -87,3 +87,13 @@ def test_victims_that_are_terminating_are_waited_for_and_not_preempted_again() -
     found = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/new")
     assert [one.title for one in found.fixes][:1] == ["wait until default/low on n has terminated"]
     assert not any("wait for preemption" in one.title for one in found.fixes)
+
+
+@pytest.mark.parametrize(("kind", "pending"), [("ReplicaSet", []), ("StatefulSet", ["default/low"])])
+def test_a_terminating_victim_is_recreated_only_under_its_own_name(kind: str, pending: list[str]) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": "low", "uid": "low", "controller": True}
+    going = {"deletionTimestamp": "2026-01-02T00:00:00Z", "ownerReferences": [owner]}
+    objects = [node("n", allocatable={"cpu": "1", "pods": "9"}), pod("low", on="n", metadata=going, spec=REQUEST)]
+    high = pod("high", spec={**REQUEST, "priority": 20})
+    done = kschedx.simulate(kschedx.Snapshot.from_objects([*objects, high]))
+    assert list(done.pending) == pending

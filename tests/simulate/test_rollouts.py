@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -13,7 +14,7 @@ from kschedx.simulate.changes import parse_changes
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import Manifest, at, pod
+from tests.builders import Manifest, at, node, pod
 from tests.simulate.clusters import deployment, nodes
 
 CPU = "spec.template.spec.containers[main].resources.requests.cpu"
@@ -190,6 +191,38 @@ def test_a_paused_deployment_keeps_its_pods(change: Manifest, kept: str) -> None
     found = simulated([*nodes(("8",)), *web(2, change)], {"set": f"deploy/web:{CPU}=2"})
     assert [cpu for name, cpu in cpus(found).items() if name.startswith("web")] == (["1", "1"] if kept else ["2", "2"])
     assert kept in rollout_text(found.rolled_out[0])
+
+
+def half_rolled_out() -> list[Manifest]:
+    """A Deployment whose first new pod fits no node, because two old ones fill them."""
+    made = deployment("web", "3", ["node-1", "node-2", None])
+    at(made[0], "spec").update({"replicas": 2, "strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}})
+    old = copy.deepcopy(made[1])
+    at(old, "metadata").update({"name": "web-old", "uid": "web-old"})
+    at(old, "spec.template.spec.containers")[0]["image"] = "web:0"
+    for one in made[2:4]:
+        at(one, "metadata.ownerReferences")[0].update({"name": "web-old", "uid": "web-old"})
+    return [*nodes(["4", "4"]), old, *made]
+
+
+def waiting_in_order() -> list[Manifest]:
+    """A StatefulSet without its second pod, because the first one fits no node."""
+    return [*nodes(["500m"]), *stateful([None, None])[:-1]]
+
+
+@pytest.mark.parametrize(
+    ("objects", "placed", "replaced"),
+    [(half_rolled_out, ["web"] * 2, [2]), (waiting_in_order, ["db"] * 2, [])],
+    ids=["a rollout", "OrderedReady"],
+)
+def test_controllers_continue_once_a_pod_has_a_node(
+    objects: Callable[[], list[Manifest]], placed: list[str], replaced: list[int]
+) -> None:
+    assert len(simulated(objects()).pending) == 1
+    more = [node("node-9", allocatable={"cpu": "4", "memory": "16Gi", "pods": "20"})]
+    done = simulated([*objects(), *more])
+    assert [name.partition("/")[2].partition("-")[0] for name in done.placed] == placed
+    assert (len(done.pending), [one.replaced for one in done.rolled_out]) == (0, replaced)
 
 
 def test_a_rollout_is_over_before_the_next_change() -> None:
