@@ -108,7 +108,9 @@ def _size(path: str) -> int:
 
 
 def _is_stored(snapshot: Snapshot) -> bool:
-    return any(node.metadata.creation_timestamp for node in snapshot.cluster.nodes)
+    nodes = snapshot.cluster.nodes
+    stamps = (node.metadata.creation_timestamp for node in nodes) if nodes else snapshot.pods.creation_timestamps
+    return any(stamps)
 
 
 def _with_dumps(source: Source, dumps: Sequence[Dump]) -> Source:

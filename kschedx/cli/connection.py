@@ -110,9 +110,10 @@ def read_cluster_to_decide(
     ignore_orphans: bool | None = None,
     whole: bool = False,
     on_demand: bool = False,
+    needs_nodes: bool = True,
 ) -> Reached:
-    """Read a cluster as `read_cluster` does, and require its nodes and pods. Raises `UndecidableError` if listing nodes
-    or pods is forbidden."""
+    """Read a cluster as `read_cluster` does, and require its nodes and pods. Without `needs_nodes`, a dump may hold
+    pods alone. Raises `UndecidableError` if listing nodes or pods is forbidden."""
     from kschedx.explain.missing_kinds import require_nodes_and_pods
     from kschedx.loading import without_nodes
 
@@ -121,7 +122,7 @@ def read_cluster_to_decide(
     )
     found = reached.snapshot
     require_nodes_and_pods(found)
-    if not found.cluster.nodes:
+    if not found.cluster.nodes and (needs_nodes or not found.source.is_dump):
         raise without_nodes(found)
     _let_go_of_what_is_tried()
     return reached

@@ -203,8 +203,9 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         )
         return self._with_kueue(reached)
 
-    def read_to_decide(self, *, whole: bool = False, on_demand: bool = False) -> Reached:
-        """Read a cluster as `read` does, and require its nodes. Wrong options are reported before anything is read.
+    def read_to_decide(self, *, whole: bool = False, on_demand: bool = False, needs_nodes: bool = True) -> Reached:
+        """Read a cluster as `read` does. Wrong options are reported before anything is read. `needs_nodes` is that of
+        `connection.read_cluster_to_decide`.
 
         Raises `UndecidableError` if listing nodes or pods is forbidden.
         """
@@ -216,6 +217,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
             ignore_orphans=self.ignore_orphans,
             whole=whole or self.calls,
             on_demand=on_demand,
+            needs_nodes=needs_nodes,
         )
         return self._with_kueue(reached)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -146,7 +147,8 @@ def why(
     )
     wanted.check(question)
     if not wanted.interactive:
-        return _answer(question, wanted, interval, question.read_to_decide)
+        is_one = len(names) == 1 and not wanted.files and not wanted.is_many
+        return _answer(question, wanted, interval, partial(question.read_to_decide, needs_nodes=not is_one))
     with needs("interactive"):
         from kschedx.cli.interactive import browse
     if question.snapshot and "-" not in question.snapshot:
@@ -161,6 +163,7 @@ def _answer(question: Question, wanted: Wanted, interval: int, reading: Callable
     from kschedx.inquiry.ask import Clusters, notes_about, waiting_member_of
     from kschedx.inquiry.manifests import Manifests, Written
     from kschedx.inquiry.target import named_namespace, named_node
+    from kschedx.loading import without_nodes
 
     manifests = Manifests.read(wanted.files, has_target=bool(wanted.names)) if wanted.files else None
     read = reading()
@@ -181,6 +184,8 @@ def _answer(question: Question, wanted: Wanted, interval: int, reading: Callable
 
         return why_pods_of_cluster(question, wanted, reached, setup)
     names = wanted.names
+    if not snapshot.cluster.nodes and any(named_node(name) or named_namespace(snapshot, name) for name in names):
+        raise without_nodes(snapshot)
     if len(names) == 1 and (node_name := named_node(names[0])):
         if not wanted.is_plain or wanted.watch or wanted.dry_run:
             raise InputError(f"{names[0]} is not a pod", hint="a node is shown as text, wide, json, yaml or name")
@@ -192,6 +197,8 @@ def _answer(question: Question, wanted: Wanted, interval: int, reading: Callable
     clusters = Clusters(read=read.snapshot, before=reached.snapshot, applied=snapshot)
     written = manifests.pods(clusters.before, clusters.applied) if manifests is not None else []
     found = _found(question, wanted, written, clusters, reached.namespace)
+    if not snapshot.cluster.nodes and not isinstance(found[0], Pod):
+        raise without_nodes(snapshot)
     of_cluster = [one for one in found if all(one is not other for other in written)]
     queue = [*of_cluster, *written]
     if len(found) > 1:

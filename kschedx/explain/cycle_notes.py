@@ -319,7 +319,7 @@ class BoundByHand(Struct, frozen=True, kw_only=True):
 def bound_by_hand(cycle: Cycle) -> BoundByHand | None:
     """Return what is known about a pod with spec.nodeName; None for other pods."""
     name = cycle.pod.spec.node_name
-    if not name:
+    if not name or cycle.snapshot.source.may_lack("Node"):
         return None
     row = cycle.snapshot.cluster.index.get(name)
     if row is None:
@@ -426,7 +426,7 @@ def _of_scheduler(cycle: Cycle) -> Iterator[Note]:
 
 def _of_recorded_event(cycle: Cycle) -> Iterator[Note]:
     theirs = recorded(cycle.snapshot, cycle.pod)
-    if theirs is not None:
+    if theirs is not None and not cycle.snapshot.source.may_lack("Node"):
         held = (status.message for status in cycle.pre_enqueue if not status.is_success)
         ours = theirs.message if cycle.outcome is Outcome.GATED and theirs.message in held else cycle.message
         different = contrasts(theirs, ours, nominated=bool(cycle.pod.status.nominated_node_name))
@@ -443,7 +443,7 @@ def _of_recorded_event(cycle: Cycle) -> Iterator[Note]:
 def _of_cluster(snapshot: Snapshot) -> Iterator[Note]:
     """Yield what is missing in the snapshot, and what counts too much."""
     pods, orphans = snapshot.pods, snapshot.orphans
-    if orphans:
+    if orphans and not snapshot.source.may_lack("Node"):
         nodes = tuple(dict.fromkeys(pods.node_names[row] for row in orphans))
         run, are = ("runs", "is") if len(orphans) == 1 else ("run", "are")
         where = f"{run} on nodes that do not exist and {are} ignored: {listed(nodes, _SHOWN_OBJECTS)}"

@@ -45,6 +45,12 @@ def require_nodes_and_pods(snapshot: Snapshot) -> None:
             refuse(snapshot, kind, KINDS[kind].leaves)
 
 
+def require_nodes(snapshot: Snapshot, pod: Pod) -> None:
+    """Raise `NotReadError` for a dump that holds pods and no nodes."""
+    if not snapshot.cluster.nodes and snapshot.source.is_dump and not snapshot.source.is_complete("Node"):
+        _refuse_dump("Node", "where the pod fits", pod)
+
+
 def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] = ()) -> None:
     """Raise `NotReadError` if the API server would read a missing kind to admit a new pod. `plugins` are enabled
     besides the default ones."""

@@ -17,7 +17,7 @@ from kschedx.errors import InputError, NotAdmittedError, NotChangedError, NotRea
 from kschedx.explain.admission import has_siblings, security_warning, warned
 from kschedx.explain.cycle_notes import amount_notes
 from kschedx.explain.events import AFTER_THE_CHOICE, parse, recorded
-from kschedx.explain.missing_kinds import decide, require_for_decision, require_nodes_and_pods
+from kschedx.explain.missing_kinds import decide, require_for_decision, require_nodes, require_nodes_and_pods
 from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note, note
 from kschedx.explain.ranking import on_its_node
 from kschedx.explain.root_causes import provisioning_reports
@@ -123,15 +123,25 @@ def explain(
         return unscheduled(subject, setup, lifecycle, _remedies(subject, setup, lifecycle))
     try:
         found = _explained(subject, setup, autoscaling, provisioning)
-    except UndecidableError:
-        if lifecycle is None:
+    except UndecidableError as error:
+        if lifecycle is not None:
+            return unscheduled(subject, setup, lifecycle, _remedies(subject, setup, lifecycle))
+        if subject.is_new or not isinstance(error, NotReadError):
             raise
-        return unscheduled(subject, setup, lifecycle, _remedies(subject, setup, lifecycle))
+        event = recorded(subject.snapshot, subject.pod)
+        return unscheduled(subject, setup, _not_read(subject.pod.key, error, event.message if event else ""))
     if lifecycle is None and found.outcome is Outcome.SCHEDULED:
         lifecycle = contradiction(found.cycle, subject, setup)
     if lifecycle is None:
         return found
     return replace(found, lifecycle=lifecycle, remedies=_remedies(subject, setup, lifecycle))
+
+
+def _not_read(subject: str, error: NotReadError, message: str = "") -> NotRead:
+    """`message` is that of the cluster's own kube-scheduler."""
+    return NotRead(
+        subject=subject, unknown=error.unknown, because=error.because, command=error.command, message=message
+    )
 
 
 def _remedies(subject: Subject, setup: Setup, lifecycle: Lifecycle) -> Callable[[], tuple[Fix, ...]]:
@@ -212,8 +222,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         workload = None if maker is None else workload_of(maker)
         named = subject.pod.key if workload is None else workload.reference
         if isinstance(error, NotReadError):
-            facts = NotRead(subject=named, unknown=error.unknown, because=error.because, command=error.command)
-            return unscheduled(subject, self.setup, facts)
+            return unscheduled(subject, self.setup, _not_read(named, error))
         lifecycle = refused(
             named,
             error.message,
@@ -277,6 +286,7 @@ def _explained(
     autoscaling: AutoscalerOptions | Autoscaler | None,
     provisioning: KarpenterOptions | Karpenter | None,
 ) -> Explanation:
+    require_nodes(subject.snapshot, subject.pod)
     profile = setup.profile_of(subject.pod)
     notes: tuple[Note, ...] = (*subject.notes, *amount_notes(subject.pod))
     if subject.first is not None:

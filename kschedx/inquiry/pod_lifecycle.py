@@ -259,9 +259,12 @@ def namespace_lifecycle(
 
 
 def is_node_lost(snapshot: Snapshot, name: str) -> bool:
-    """Return whether no kubelet responds for the node: it is gone, unreachable, or not ready."""
+    """Return whether no kubelet responds for the node: it is gone, unreachable, or not ready. A dump without nodes
+    does not show it."""
     row = snapshot.cluster.index.get(name)
-    return row is None or snapshot.cluster.nodes[row].is_lost
+    if row is None:
+        return not snapshot.source.may_lack("Node")
+    return snapshot.cluster.nodes[row].is_lost
 
 
 def is_ready(pod: Pod) -> bool:

@@ -113,7 +113,9 @@ def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes
 def _event(lifecycle: Lifecycle) -> str:
     """Return the cluster's own message, whole, so that a search finds it."""
     match lifecycle:
-        case WaitingForKubelet(event=event) | Contradicted(message=event) | NotBound(message=event):
+        case WaitingForKubelet(event=event):
+            return event
+        case Contradicted(message=event) | NotBound(message=event) | NotRead(message=event):
             return event
         case _:
             return ""

@@ -429,6 +429,8 @@ class NotRead(Facts, frozen=True, kw_only=True):
     """`the dump holds no priorityclasses`."""
     command: str = ""
     """The command that makes it known."""
+    message: str = ""
+    """What the cluster's own kube-scheduler reported."""
 
 
 class NoScheduler(Facts, frozen=True, kw_only=True):

@@ -507,6 +507,23 @@ def test_an_event_that_contradicts_leaves_the_answer_open(tmp_path: Path) -> Non
     assert why(tmp_path, "pod/x", pod("x", status={"phase": "Pending", "conditions": [of_many]})).code == 3
 
 
+def test_a_dump_without_nodes_answers_with_what_the_pod_reports(tmp_path: Path) -> None:
+    message = "0/6 nodes are available: 6 Insufficient cpu."
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    stored = {"creationTimestamp": "2026-05-01T00:00:00Z"}
+    pending = pod("x", metadata=stored, status={"phase": "Pending", "conditions": [refused]})
+    pulling = {"phase": "Pending", "containerStatuses": waiting("ImagePullBackOff")}
+    assigned = pod("y", on="n1", metadata=stored, status=pulling)
+    (tmp_path / "pods.json").write_text(json.dumps({"kind": "List", "items": [pending, assigned]}))
+    ran = kschedx("why", "pod/x", "-s", "pods.json", cwd=tmp_path)
+    assert ran.out.startswith("? default/x is undecided: where the pod fits is not known")
+    assert (ran.code, f"event     {message}" in ran.out, "note" in ran.out) == (3, True, False)
+    ran = kschedx("why", "pod/y", "-s", "pods.json", cwd=tmp_path, columns=200)
+    assert ran.out.startswith("‖ default/y is scheduled to n1 and cannot pull the image of container app")
+    assert (ran.code, "not in the cluster" in ran.out) == (0, False)
+    assert "without nodes" in kschedx("fit", "pod/x", "-s", "pods.json", cwd=tmp_path).err
+
+
 def test_a_pod_that_finished_after_the_event_is_named(tmp_path: Path) -> None:
     message = "0/1 nodes are available: 1 Insufficient cpu."
     refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
