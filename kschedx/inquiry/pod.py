@@ -126,7 +126,7 @@ def explain(
     except UndecidableError as error:
         if lifecycle is not None:
             return unscheduled(subject, setup, lifecycle, _remedies(subject, setup, lifecycle))
-        if subject.is_new or not isinstance(error, NotReadError):
+        if subject.is_new or subject.snapshot.cluster.nodes or not isinstance(error, NotReadError):
             raise
         event = recorded(subject.snapshot, subject.pod)
         return unscheduled(subject, setup, _not_read(subject.pod.key, error, event.message if event else ""))
