@@ -71,6 +71,8 @@ class Event(Struct, frozen=True, kw_only=True):
 
 _LONGEST = 32 << 10
 """In characters of a message; API servers store a thousand."""
+_LONGEST_OF_COMPONENTS = 2 << 10
+"""In characters of a message that is not split into counted reasons; events hold a thousand."""
 _LONGEST_OUTPUT = 1 << 20
 """In characters of a command's output."""
 _HEAD = re.compile(r"(\d{1,9})/(\d{1,9}) nodes are available:?\s*")
@@ -112,9 +114,11 @@ def parse(text: str) -> Event:
         return Event(nodes=None, parts=(_part(Stage.FILTER, None, no_scale_up[1]), *groups))
     head = _HEAD.search(text)
     if head is None:
-        whole = _part(Stage.FILTER, None, text)
-        is_whole = whole.is_known and _COUNTED.fullmatch(text) is None
-        return Event(nodes=None, parts=(whole,) if is_whole else tuple(_parts(Stage.FILTER, text)))
+        if len(text) <= _LONGEST_OF_COMPONENTS and _COUNTED.fullmatch(text) is None:
+            whole = _part(Stage.FILTER, None, text)
+            if whole.is_known:
+                return Event(nodes=None, parts=(whole,))
+        return Event(nodes=None, parts=tuple(_parts(Stage.FILTER, text)))
     body = text[head.end() :]
     untried = _UNTRIED.search(body)
     if untried:
