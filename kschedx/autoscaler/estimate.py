@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kschedx.autoscaler.sandbox import FITS, OF_OTHERS, AddedNode, Sandbox, Seen, TemplateVerdict
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.quantity import milli_value, value
-from kschedx.kube.types import Affinity, Node, Pod
+from kschedx.kube.types import Node, Pod, PodSpec
 from kschedx.plugins.inter_pod_affinity.plugin import (
     FILTER,
     REASON_AFFINITY,
@@ -43,15 +43,14 @@ def is_countable(pod: Pod, seen: Seen) -> bool:
     hard = any(one.when_unsatisfiable == "DoNotSchedule" for one in spec.topology_spread_constraints)
     if hard and any(one.topology_key == HOSTNAME for one in spec.topology_spread_constraints):
         return False  # such a pod may go to existing nodes
-    if HOSTNAME in spec.node_selector or _names_nodes(spec.affinity):
+    if HOSTNAME in spec.node_selector or _names_nodes(spec):
         return False
     return plugins_with(Trait.SAME_ON_NEW_NODES).issuperset(filters)
 
 
-def _names_nodes(affinity: Affinity | None) -> bool:
+def _names_nodes(spec: PodSpec) -> bool:
     """Return whether a term distinguishes nodes by name."""
-    nodes = affinity.node_affinity if affinity is not None else None
-    required = nodes.required_during_scheduling_ignored_during_execution if nodes is not None else None
+    required = spec.required_node_affinity
     return required is not None and any(
         term.match_fields or any(one.key == HOSTNAME for one in term.match_expressions)
         for term in required.node_selector_terms

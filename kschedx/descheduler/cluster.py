@@ -477,8 +477,7 @@ class _StaticFit:
     def affinity(self, pod: PodFacts) -> RequiredNodeAffinity:
         found = self._affinities.get(pod.template)
         if found is None:
-            node_affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-            required = node_affinity.required_during_scheduling_ignored_during_execution if node_affinity else None
+            required = pod.spec.required_node_affinity
             found = self._affinities[pod.template] = required_node_affinity(pod.spec.node_selector, required)
         return found
 

@@ -234,8 +234,7 @@ def _tolerated_elsewhere(cycle: Cycle, taken: set[str]) -> Iterator[str]:
 
 
 def _either_term(cycle: Cycle, node: Node) -> Iterator[str]:
-    affinity = (cycle.pod.spec.affinity or Affinity()).node_affinity
-    required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+    required = cycle.pod.spec.required_node_affinity
     if required is None or len(required.node_selector_terms) < 2:
         return
     terms = compile_node_selector(required).terms

@@ -332,6 +332,11 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """The kubelet reads it, not kube-scheduler."""
 
     @property
+    def required_node_affinity(self) -> NodeSelector | None:
+        rules = self.affinity.node_affinity if self.affinity is not None else None
+        return rules.required_during_scheduling_ignored_during_execution if rules is not None else None
+
+    @property
     def required_anti_affinity(self) -> tuple[PodAffinityTerm, ...]:
         """The terms of the required anti-affinity to other pods."""
         if self.affinity is None or self.affinity.pod_anti_affinity is None:

@@ -726,8 +726,7 @@ def _matches(spec: PodSpec, flavor: ResourceFlavor) -> bool:
     labels = flavor.spec.node_labels
     if any(labels[key] != value for key, value in spec.node_selector.items() if key in labels):
         return False
-    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    required = spec.required_node_affinity
     if required is None:
         return True
     terms = tuple(_reduced(required.node_selector_terms, labels))

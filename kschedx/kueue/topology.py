@@ -494,11 +494,7 @@ class _NodeFilter:
         )
         for update in request.updates:
             self._selector.update(update.node_selector)
-        required = (
-            spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
-            if spec.affinity is not None and spec.affinity.node_affinity is not None
-            else None
-        )
+        required = spec.required_node_affinity
         self._affinity: CompiledNodeSelector | None = None if required is None else compile_node_selector(required)
 
     def refuses(self, node: Node) -> str:

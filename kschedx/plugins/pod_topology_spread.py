@@ -240,8 +240,7 @@ class ConstraintRules:
         """(node,) whether the constraint's inclusion policies count the node's pods and its domain."""
         counted = np.ones(len(nodes), dtype=np.bool_)
         if constraint.honors_affinity:
-            affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-            required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+            required = pod.spec.required_node_affinity
             counted &= where_required(required_node_affinity(pod.spec.node_selector, required), nodes)
         if constraint.honors_taints:
             tolerations = pod.spec.tolerations
