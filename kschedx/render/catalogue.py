@@ -21,8 +21,8 @@ from kschedx.render.wording import count, listed
 from kschedx.render.words.reasons import KUBERNETES_DOCS, Reason, reason_page, reasons
 
 LONGEST_VALUE = 40
-_GOOD = frozenset({"scale-up"})
-"""Reasons after which a pod gets a node."""
+_GOOD = frozenset({"scale-up", "claim-waits-for-pod"})
+"""Reasons that are not errors."""
 
 
 def list_lines(title: str, rows: Sequence[tuple[str, str]], width: int) -> list[Text]:
@@ -160,7 +160,7 @@ def reason_lines(what: str, width: int) -> list[Text]:
 
 
 def all_lines(width: int) -> list[Text]:
-    known = [(name, reason.means.partition(". ")[0]) for name, reason in reasons().items()]
+    known = [(name, reason.means.partition(". ")[0].rstrip(".")) for name, reason in reasons().items()]
     return list_lines(count(len(known), "reason"), known, width)
 
 
