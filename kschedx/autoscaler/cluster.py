@@ -52,8 +52,6 @@ class AutoscalerOptions(Struct, frozen=True, kw_only=True):
 
 
 class GroupVerdict(Struct, frozen=True, kw_only=True):
-    """The verdict of a group about a pod."""
-
     name: str
     target: int
     min_size: int
@@ -70,8 +68,6 @@ class GroupVerdict(Struct, frozen=True, kw_only=True):
 
 
 class PodScaling(Struct, frozen=True, kw_only=True):
-    """What the autoscaler does for one pod."""
-
     pod: PodResult
     result: LoopOutcome
     error: str
@@ -82,7 +78,6 @@ class PodScaling(Struct, frozen=True, kw_only=True):
     alternatives: tuple[str, ...]
     """The groups among which the autoscaler chooses at random, if there are several."""
     options: int
-    """The number of computed options."""
     is_waiting: bool
     """Whether it fits a group, but the group of another pod is chosen first."""
 

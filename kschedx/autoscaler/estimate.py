@@ -78,13 +78,11 @@ class _SpreadCount(Struct, kw_only=True):
     min_domains: int
     itself: int
     is_counted: bool
-    """Whether new nodes count."""
     counts: dict[str | None, int]
     """Domain to matching pods without new nodes, for domains that count."""
     elsewhere: int
     """Matching pods in the new nodes' domain if it does not count."""
     domain: str | None
-    """The domain of new nodes."""
     fresh: int
     weights: IntArray
 
@@ -105,7 +103,6 @@ class SpreadDomains(Struct, kw_only=True):
     everywhere_fresh: int
 
     def add(self) -> None:
-        """Add a new node."""
         for spread in self.spreads:
             if isinstance(spread, _SpreadCount) and spread.is_counted:
                 spread.counts[spread.domain] = spread.counts.get(spread.domain, 0) + spread.fresh
@@ -175,7 +172,6 @@ class CountedBins:
         self._tracked = [_tracked(one, rows) for one in seen]
         self._filled = np.zeros((64, len(kinds)), dtype=np.int64)
         self.count = 0
-        """The number of nodes."""
 
     def add(self) -> int:
         if self.count == len(self._filled):
@@ -404,7 +400,6 @@ class WorldBins:
         return self._count - 1
 
     def _row(self, node: int) -> ClusterRow:
-        """Return the row of a new node in the world."""
         return ClusterRow(self._first + node)
 
     def fits(self, kind: int, pod: int, node: int) -> bool:
@@ -462,8 +457,6 @@ class CountingBins:
 
 
 class Estimator:
-    """One estimate."""
-
     def __init__(self, bins: Bins, limit: int) -> None:
         """`limit` as returned by `node_limit`."""
         self._bins = bins

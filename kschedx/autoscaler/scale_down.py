@@ -318,7 +318,6 @@ def device_use(node: str, pods: Collection[str], devices: Devices) -> DeviceUse 
 
 
 def _allocations(pods: Collection[str], devices: Devices) -> Iterator[DeviceRequestAllocationResult]:
-    """Yield the allocations of these pods' claims."""
     for claim in devices.claims.values():
         namespace = claim.metadata.namespace
         users = (f"{namespace}/{one.name}" for one in claim.status.reserved_for if one.resource == "pods")
@@ -444,8 +443,6 @@ class UtilizationRule(Struct, frozen=True, kw_only=True):
 
 
 class _Request(Struct, frozen=True, kw_only=True):
-    """The request of one pod."""
-
     amounts: Mapping[str, int]
     is_ignored: bool
     """Whether it is subtracted from allocatable instead of counting as requested."""

@@ -35,8 +35,6 @@ INITIALIZING = "Initializing"
 
 
 class NodeGroupStatus(Struct, frozen=True, kw_only=True):
-    """The status of a group."""
-
     name: str
     target: int
     """The size requested from the cloud."""

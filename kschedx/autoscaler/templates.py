@@ -44,8 +44,6 @@ _KEYS = ("nodes", "template", "capacity", "labels", "taints", "tags")
 
 
 class GroupsFile(Struct, frozen=True, kw_only=True):
-    """The content of the file."""
-
     nodes: Mapping[str, str] = {}
     """Node to group."""
     templates: Mapping[str, object] = {}
@@ -245,8 +243,6 @@ class CloudTemplate(Struct, frozen=True, kw_only=True):
 
 
 class DaemonSet(Struct, frozen=True, kw_only=True):
-    """A DaemonSet with its pod."""
-
     name: str
     """`namespace/name`."""
     uid: str

@@ -56,8 +56,6 @@ class _PodDetails(ManifestHead, frozen=True, kw_only=True, rename="camel"):
 
 
 class PodFacts(Struct, frozen=True, kw_only=True, eq=False):
-    """A pod with all facts that the descheduler reads."""
-
     key: str
     """`namespace/name`."""
     name: str
@@ -522,7 +520,6 @@ def is_node_ready(node: Node) -> bool:
 
 
 def nodes_for(cluster: Cluster, selector: Selector) -> tuple[Node, ...]:
-    """Return the ready nodes that a selector selects."""
     return tuple(node for node in cluster.nodes if selector.matches(node.metadata.labels) and is_node_ready(node))
 
 

@@ -316,7 +316,6 @@ def has_siblings(snapshot: Snapshot, pod: ObjectMeta) -> bool:
 
 
 def _replica_sets_beside(snapshot: Snapshot, namespace: str, owner: OwnerReference) -> Iterator[tuple[str, str]]:
-    """Yield the ReplicaSets of the same Deployment."""
     owners = {
         name: tuple(msgspec.json.decode(raw, type=_Owned).metadata.owner_references)
         for (kind, space, name), raw in snapshot.workloads.items()
@@ -543,8 +542,6 @@ class _Maker(Struct, frozen=True):
 
 
 class Unmade(Struct, frozen=True, kw_only=True):
-    """An owner without pods."""
-
     kind: str
     namespace: str
     name: str

@@ -355,7 +355,6 @@ class Excluded(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
     """The nodes that all of them allow, in the cluster or not."""
     count: int
-    """The number of excluded nodes."""
 
 
 @dataclass(frozen=True)
@@ -372,7 +371,6 @@ class Diagnosis:
 
     @property
     def feasible(self) -> int:
-        """The number of feasible nodes."""
         rows = self.cycle.feasible
         return 0 if rows is None else len(rows)
 

@@ -106,7 +106,6 @@ class NodeGroup(Struct, frozen=True, kw_only=True):
     rows: tuple[TableRow, ...]
     """Rows of `cycle.nodes`, nearest first."""
     exemplar: NodeAccount
-    """The first node of the group."""
 
     @property
     def count(self) -> int:

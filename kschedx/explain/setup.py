@@ -110,7 +110,6 @@ class Setup(Struct, frozen=True, kw_only=True):
     name: str = ""
     """Its name in comparisons."""
     scheduler: Scheduler
-    """The scheduler on `snapshot`."""
     snapshot: Snapshot | None = None
     """As it was loaded; None for an empty cluster."""
     forced_profile: str | None = None

@@ -49,7 +49,6 @@ class DeviceClassNotFound(Facts, frozen=True, kw_only=True):
     request: str
     device_class: str
     classes: tuple[str, ...]
-    """The existing DeviceClasses."""
 
 
 class DeviceSelectorFailed(Facts, frozen=True, kw_only=True):

@@ -11,8 +11,6 @@ from kschedx.findings.nodes import TermMatch
 
 
 class ClaimFacts(Struct, frozen=True, kw_only=True):
-    """The properties of a claim."""
-
     claim: str
     """`namespace/name`."""
     storage_class: str
@@ -111,7 +109,6 @@ class VolumeZoneMismatch(Facts, frozen=True, kw_only=True):
     claim: str
     persistent_volume: str
     key: str
-    """The label of the volume."""
     zones: tuple[str, ...]
     """The zones in the label's value."""
     node_key: str
@@ -162,7 +159,6 @@ class NoMatchingVolume(Facts, frozen=True, kw_only=True):
     provisioner: str
     """Empty or `kubernetes.io/no-provisioner` if no volume can be provisioned either."""
     volumes: int
-    """The number of volumes of the class."""
     lost: tuple[LostCount, ...]
     """Most frequent first."""
     nearest: tuple[VolumeCandidate, ...]

@@ -55,14 +55,12 @@ class FilterColumn:
         self._verdicts: Verdicts | None = None
 
     def copy(self) -> FilterColumn:
-        """Return an independent copy."""
         other = copy(self)
         other.codes, other.reason = self.codes.copy(), self.reason.copy()
         other.reasons, other._number = list(self.reasons), dict(self._number)
         return other
 
     def put(self, verdicts: Verdicts) -> None:
-        """Set the verdicts on all nodes."""
         self._verdicts = verdicts if self._explains else None
         self.codes = verdicts.codes.astype(np.int8)
         self.reasons = list(verdicts.reasons.values)
@@ -159,7 +157,6 @@ class Filtering:
         """(feasible node,)"""
 
     def copy(self) -> Filtering:
-        """Return an independent copy."""
         other = copy(self)
         other._pre_filters = dict(self._pre_filters)
         other.columns = [one.copy() for one in self.columns]
@@ -372,7 +369,6 @@ class Scoring:
         changed."""
 
     def copy(self) -> Scoring:
-        """Return an independent copy."""
         other = copy(self)
         other.columns = [one.copy() for one in self.columns]
         other.sums = self.sums.copy()
@@ -525,7 +521,6 @@ class Scoring:
     def _pre_score(
         self, state: CycleState, pod: Pod, nodes: NodeTable, asked: Collection[PreScorePlugin]
     ) -> frozenset[str]:
-        """Run PreScore, and return the plugins that do not score."""
         skipped: set[str] = set()
         for plugin in asked:
             status = self._framework.pre_score(plugin, state, pod, nodes)

@@ -338,7 +338,6 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def required_anti_affinity(self) -> tuple[PodAffinityTerm, ...]:
-        """The terms of the required anti-affinity to other pods."""
         if self.affinity is None or self.affinity.pod_anti_affinity is None:
             return ()
         return self.affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
@@ -780,7 +779,6 @@ class PodGroup(Struct, frozen=True, kw_only=True):
 
     @property
     def is_preempted_whole(self) -> bool:
-        """Whether preempting one of its pods preempts all of them."""
         mode = self.spec.disruption_mode
         return mode.all is not None if isinstance(mode, DisruptionMode) else mode == "PodGroup"
 

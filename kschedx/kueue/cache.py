@@ -186,7 +186,6 @@ class Cache:
 
 
 def failure(placements: Mapping[str, Placement]) -> tuple[str, Placement] | None:
-    """Return the pod set without a placement."""
     return next(((name, one) for name, one in placements.items() if one.failure), None)
 
 

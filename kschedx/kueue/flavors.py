@@ -562,7 +562,6 @@ class Assigner:
     def _merge(
         self, known: dict[str, Attempt], attempts: Iterable[Attempt], resource: str, group: ResourceGroup
     ) -> None:
-        """Merge the attempts for one resource with those for earlier resources."""
         seen = set()
         for one in attempts:
             seen.add(one.flavor)

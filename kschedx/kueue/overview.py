@@ -77,7 +77,6 @@ class Overview(Admissions, frozen=True, kw_only=True):
 
 
 def overview(snapshot: Snapshot, settings: Settings, *, version: str = VERSION, now: str | None = None) -> Overview:
-    """Run Kueue on a snapshot."""
     started = start_of(snapshot, now)
     run = Run(snapshot, settings, timestamp(started))
     order = {name: queue.everyone for name, queue in run.queues.items()}

@@ -88,8 +88,6 @@ class _Candidate:
 
 @dataclass(slots=True, kw_only=True)
 class _Attempt:
-    """The requirements of a preemption."""
-
     job: Job
     node: QueueNode
     usage: Usage

@@ -155,7 +155,6 @@ class Node:
 class CohortNode(Node):
     cohorts: list[CohortNode] = field(default_factory=list)
     queues: list[QueueNode] = field(default_factory=list)
-    """The active queues."""
 
     @property
     def root(self) -> CohortNode:

@@ -176,7 +176,6 @@ def pod_requests(spec: PodSpec) -> Requests:
 
 
 def quota_requests(spec: PodSpec, count: int, settings: Settings) -> Requests:
-    """Return the quota that `count` pods request."""
     resources = settings.configuration.resources
     nano = exact_request(spec, PodStatus(), _OPTIONS)
     kept = {

@@ -74,7 +74,6 @@ class Memory:
         self.unseen: dict[str, Usage] | None = None
 
     def job(self, workload: Workload, snapshot: Snapshot, settings: Settings) -> Job:
-        """Return the Workload in the state of the snapshot."""
         known = self._jobs.get(id(workload))
         if known is None:
             limits = snapshot.limit_ranges.get(workload.metadata.namespace, ())

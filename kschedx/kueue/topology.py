@@ -36,8 +36,6 @@ class Assignment(Struct, frozen=True, kw_only=True):
 
 
 class DomainUsage(Struct, frozen=True, kw_only=True):
-    """The pods of one pod set in one domain."""
-
     values: Values
     single: Requests
     count: int

@@ -88,8 +88,6 @@ class ScanProgress(Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True, kw_only=True)
 class Stamped:
-    """A condition."""
-
     status: str
     reason: str
     message: str
@@ -212,7 +210,6 @@ class Job:
 
     @property
     def is_admissible(self) -> bool:
-        """Whether it may be queued."""
         return (
             not self.gated_by
             and not self.is_finished
@@ -286,7 +283,6 @@ class Job:
     # --- admission
 
     def reserve(self, admission: Admission, now: int) -> None:
-        """SetQuotaReservation."""
         self.admission = admission
         self.changed()
         message = f"Quota reserved in ClusterQueue {admission.cluster_queue}"
@@ -408,7 +404,6 @@ class Job:
 
     @property
     def usage(self) -> Usage:
-        """Its quota usage."""
         if self._usage is None:
             found: Usage = {}
             for one in self.counted:

@@ -43,7 +43,6 @@ class Preemptor(PostFilterPlugin):
     """Finds the node with the fewest and least important victims. A subclass decides which pods may be victims."""
 
     prefix: ClassVar[str] = ""
-    """Of all its messages."""
 
     @abstractmethod
     def _ineligible(self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status) -> str:

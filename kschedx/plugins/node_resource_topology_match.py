@@ -53,8 +53,6 @@ Amounts = Mapping[str, int]
 
 
 class Numa(Struct, frozen=True, kw_only=True):
-    """A NUMA node."""
-
     id: int
     available: dict[str, int]
     distances: Mapping[int, int]

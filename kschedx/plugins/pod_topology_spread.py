@@ -142,7 +142,6 @@ class MatchingPods:
         return self._pods.tally(self.selected(selector))
 
     def counts(self, selector: Selector, row: int) -> bool:
-        """Return whether a pod counts on its node."""
         if selector.empty and not self._empty_counts_all:
             return False
         return bool(self.selected(selector).weights(self._pods, np.array([row], dtype=np.int64))[0])
@@ -488,8 +487,6 @@ class SoftSpread(Struct, frozen=True, kw_only=True):
 
 
 class SoftSpreads(Struct, frozen=True, kw_only=True):
-    """All soft constraints of a pod."""
-
     spreads: tuple[SoftSpread, ...]
     ignored: BoolArray
     """(node,) over the whole cluster: feasible nodes that lack a required label."""

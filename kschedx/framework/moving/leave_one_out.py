@@ -161,7 +161,6 @@ class Verdict(Struct):
     is_whole: bool
     """Whether its removal changes the feasibility of nodes other than its own."""
     table: NodeTable
-    """All nodes."""
     feasible_table: NodeTable | None = None
 
     @property
@@ -517,8 +516,6 @@ class LeaveOneOut:
 
 
 class _Side:
-    """One profile."""
-
     def __init__(self, filters: Filters, parts: list[tuple[ScoreWithout, int]], rejections: Rejections) -> None:
         self.filters = filters
         self.parts = parts

@@ -53,8 +53,6 @@ EVERYWHERE = Placement()
 
 
 class Placements(Struct, frozen=True, kw_only=True):
-    """The placements in which a group is tried."""
-
     key: str = ""
     """The topology key; empty for a group that is tried on all nodes at once."""
     each: tuple[Placement, ...] = (EVERYWHERE,)

@@ -568,7 +568,6 @@ class AllocationSearch:
     # --- the search
 
     def _next(self, claim: int, request: int) -> SearchOutcome:
-        """Allocate this request and all that follow."""
         self._count_step()
         if claim >= len(self._claims):
             return SearchOutcome.DONE

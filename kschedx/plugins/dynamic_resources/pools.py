@@ -56,7 +56,6 @@ class DevicePool(Struct, kw_only=True):
     is_incomplete: bool = False
     """Whether its driver is replacing it, so that slices are missing."""
     invalid: str = ""
-    """Why the pool is invalid."""
     devices: tuple[PooledDevice, ...] = ()
     """The devices that the node can reach, in the order in which they are tried."""
     elsewhere: tuple[ResourceSlice, ...] = ()
@@ -595,7 +594,6 @@ def allocated_state(devices: Devices, *, shares: bool) -> AllocatedState:
 # checkAvailableCounters in structured/internal/incubating.
 
 CounterID = tuple[str, str]
-"""Counter set and counter."""
 
 
 class Available:
