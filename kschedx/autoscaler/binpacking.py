@@ -130,7 +130,7 @@ class Packing:
             nodes=found.nodes,
             pods=found.pods,
             similar=similar,
-            milli_cpu=sum(one.get("cpu", 0) for one in amounts),
+            milli_cpu=sum(amount.get("cpu", 0) for amount in amounts),
             memory=sum(one.get("memory", 0) for one in amounts),
         )
 

@@ -52,7 +52,7 @@ def _names_nodes(spec: PodSpec) -> bool:
     """Return whether a term distinguishes nodes by name."""
     required = spec.required_node_affinity
     return required is not None and any(
-        term.match_fields or any(one.key == HOSTNAME for one in term.match_expressions)
+        term.match_fields or any(match_expression.key == HOSTNAME for match_expression in term.match_expressions)
         for term in required.node_selector_terms
     )
 
@@ -242,7 +242,7 @@ def domains_of(seen: Seen, kinds: IntArray) -> SpreadDomains:
     state = seen.state
     spreads = _spreads(seen)
     made = SpreadDomains(
-        spreads=[_spread(one, seen, kinds) for one in spreads],
+        spreads=[_spread(spread, seen, kinds) for spread in spreads],
         affinity=[],
         anti_affinity=[],
         existing=[],

@@ -91,9 +91,9 @@ def enforced(
 def enforcing(snapshot: Snapshot, release: Release) -> frozenset[str]:
     """Return the namespaces that may refuse pods: by Pod Security, or because they are being deleted."""
     ending = frozenset(
-        one.metadata.name
-        for one in snapshot.of(Namespace)
-        if one.metadata.deletion_timestamp or one.status.phase == "Terminating"
+        namespace.metadata.name
+        for namespace in snapshot.of(Namespace)
+        if namespace.metadata.deletion_timestamp or namespace.status.phase == "Terminating"
     )
     if standards_of(release) is None:
         return ending

@@ -203,7 +203,7 @@ class InsufficientStorageCapacity(Facts, frozen=True, kw_only=True):
     @property
     def largest(self) -> int:
         """The size of the largest volume that can be provisioned for this node, in bytes; 0 if there is none."""
-        return max((one.limit or 0 for one in self.capacities if one.reachable), default=0)
+        return max((capacity.limit or 0 for capacity in self.capacities if capacity.reachable), default=0)
 
     @property
     def distance(self) -> float:

@@ -147,10 +147,10 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
 def workload_of(snapshot: Snapshot, namespace: str, kind: str, name: str) -> Workload | None:
     """Return the Workload of a Job, a pod, or another owner."""
     found = [
-        one
-        for one in snapshot.of(Workload)
-        if one.metadata.namespace == namespace
-        and any((owner.kind, owner.name) == (kind, name) for owner in one.metadata.owner_references)
+        workload
+        for workload in snapshot.of(Workload)
+        if workload.metadata.namespace == namespace
+        and any((owner.kind, owner.name) == (kind, name) for owner in workload.metadata.owner_references)
     ]
     return min(found, key=lambda one: (one.has("Finished"), one.metadata.name), default=None)
 
@@ -186,7 +186,7 @@ def _verdict(run: Run, key: str) -> Verdict:
         unseen=tuple(run.unseen[queue.queue.metadata.name].items()) if queue is not None else (),
     )
     if job.state == "QuotaReserved":
-        checks = tuple(one.name for one in job.checks if one.state != READY)
+        checks = tuple(check.name for check in job.checks if check.state != READY)
         return replace(verdict, wait=Wait.CHECKS, checks=checks)
     if job.state != "Pending":
         return verdict
@@ -264,7 +264,7 @@ class _Trials:
         self._memory = memory
         self._verdict = verdict
         self._job = run.jobs[verdict.workload]
-        self._workload = next(one for one in snapshot.of(Workload) if one.key == verdict.workload)
+        self._workload = next(workload for workload in snapshot.of(Workload) if workload.key == verdict.workload)
 
     def remedies(self) -> Iterator[Remedy]:
         match self._verdict.wait:
@@ -301,7 +301,7 @@ class _Trials:
         if head is not None and head.outcome in HAS_QUOTA:
             yield Remedy(kind=kind, title=title)
         elif head is not None and head.outcome == "Preempting" and may_preempt:
-            yield Remedy(kind=kind, title=title, victims=tuple(one.workload for one in head.targets))
+            yield Remedy(kind=kind, title=title, victims=tuple(target.workload for target in head.targets))
 
     def _run_on(self, snapshot: Snapshot) -> Run:
         return Run(snapshot, self._run.settings, self._run.now, self._memory)
@@ -320,8 +320,8 @@ class _Trials:
     def _less(self) -> Iterator[Remedy]:
         pod_sets = self._workload.spec.pod_sets
         by_flavor: dict[tuple[str, str], list[Shortage]] = {}
-        for one in self._verdict.shortages:
-            by_flavor.setdefault((one.pod_set, one.flavor), []).append(one)
+        for shortage in self._verdict.shortages:
+            by_flavor.setdefault((shortage.pod_set, shortage.flavor), []).append(shortage)
         for (name, _), shortages in by_flavor.items():
             index = next((i for i, one in enumerate(pod_sets) if one.name == name), None)
             if index is None or pod_sets[index].count < 1:
@@ -348,14 +348,14 @@ class _Trials:
         container = spec.containers[0]
         requests = dict(container.resources.requests)
         told = []
-        for one in shortages:
-            each = divided(min(one.available, one.maximum), pod_set.count)
-            if one.resource not in requests or each <= 0:
+        for shortage in shortages:
+            each = divided(min(shortage.available, shortage.maximum), pod_set.count)
+            if shortage.resource not in requests or each <= 0:
                 return
-            before = quota_amount(one.resource, requests[one.resource])
-            after = _shown(one.resource, each)
-            told.append(f"requests.{one.resource} from {_shown(one.resource, before)} to {after}")
-            requests[one.resource] = after
+            before = quota_amount(shortage.resource, requests[shortage.resource])
+            after = _shown(shortage.resource, each)
+            told.append(f"requests.{shortage.resource} from {_shown(shortage.resource, before)} to {after}")
+            requests[shortage.resource] = after
         limits = {
             name: min(written, requests.get(name, written), key=exact)
             for name, written in container.resources.limits.items()
@@ -378,9 +378,9 @@ class _Trials:
     def _other_queues(self) -> Iterator[Remedy]:
         namespace, own = self._workload.metadata.namespace, self._verdict.cluster_queue
         others = {
-            one.spec.cluster_queue: one
-            for one in self._snapshot.of(LocalQueue)
-            if one.metadata.namespace == namespace and one.spec.cluster_queue != own
+            local_queue.spec.cluster_queue: local_queue
+            for local_queue in self._snapshot.of(LocalQueue)
+            if local_queue.metadata.namespace == namespace and local_queue.spec.cluster_queue != own
         }
         fewest = sorted(others.items(), key=lambda one: len(self._pending_in(one[0])))
         for _, one in fewest[:MOST_QUEUED]:
@@ -419,9 +419,9 @@ class _Trials:
 
     def _more_quota(self) -> Iterator[Remedy]:
         by_flavor: dict[str, dict[str, int]] = {}
-        for one in self._verdict.shortages:
-            missing = by_flavor.setdefault(one.flavor, {})
-            missing[one.resource] = max(missing.get(one.resource, 0), one.missing)
+        for shortage in self._verdict.shortages:
+            missing = by_flavor.setdefault(shortage.flavor, {})
+            missing[shortage.resource] = max(missing.get(shortage.resource, 0), shortage.missing)
         queue = self._run.queues[self._verdict.cluster_queue].queue
         for flavor, missing in by_flavor.items():
             node = self._run.cache.tree.queues[self._verdict.cluster_queue]
@@ -489,7 +489,7 @@ class _Trials:
 
     def _finishing(self) -> Iterator[Remedy]:
         """The Workload whose completion suffices, or the smallest set, largest first."""
-        wanted = {FlavorResource(one.flavor, one.resource) for one in self._verdict.shortages}
+        wanted = {FlavorResource(shortage.flavor, shortage.resource) for shortage in self._verdict.shortages}
         if not wanted:
             return
         held = [job for jobs in self._run.cache.jobs.values() for job in jobs.values() if job.uses_any(wanted)]
@@ -520,10 +520,10 @@ class _Trials:
         return self._snapshot.with_records(
             Workload,
             [
-                replace(one, status=replace(one.status, conditions=(*one.status.conditions, added)))
-                if one.key in keys
-                else one
-                for one in self._snapshot.of(Workload)
+                replace(workload, status=replace(workload.status, conditions=(*workload.status.conditions, added)))
+                if workload.key in keys
+                else workload
+                for workload in self._snapshot.of(Workload)
             ],
         )
 
@@ -543,8 +543,8 @@ class _Trials:
             started_queue = replace(queue, spec=replace(queue.spec, stop_policy=None))
             title = f"set stopPolicy of ClusterQueue {named} to None"
             yield from self._tried(RemedyKind.RESUME, title, self._with(queue, started_queue))
-        known = {one.metadata.name for one in self._snapshot.of(ResourceFlavor)}
-        missing = [one.name for one in _flavors(queue) if one.name not in known]
+        known = {resource_flavor.metadata.name for resource_flavor in self._snapshot.of(ResourceFlavor)}
+        missing = [flavor.name for flavor in _flavors(queue) if flavor.name not in known]
         if missing:
             made = [ResourceFlavor(metadata=ObjectMeta(name=name)) for name in missing]
             flavors = [*self._snapshot.of(ResourceFlavor), *made]
@@ -558,19 +558,19 @@ def _flavors(queue: ClusterQueue) -> Iterator[FlavorQuotas]:
 
 
 def _with_quota(queue: ClusterQueue, flavor: str, missing: dict[str, int]) -> ClusterQueue:
-    def quota(one: QueueResourceQuota) -> QueueResourceQuota:
-        amount = missing.get(one.name)
+    def quota(queue_resource_quota: QueueResourceQuota) -> QueueResourceQuota:
+        amount = missing.get(queue_resource_quota.name)
         if amount is None:
-            return one
-        raised = plus(quota_amount(one.name, one.nominal_quota), amount)
-        return replace(one, nominal_quota=_shown(one.name, raised))
+            return queue_resource_quota
+        raised = plus(quota_amount(queue_resource_quota.name, queue_resource_quota.nominal_quota), amount)
+        return replace(queue_resource_quota, nominal_quota=_shown(queue_resource_quota.name, raised))
 
-    def group(one: ResourceGroup) -> ResourceGroup:
+    def group(resource_group: ResourceGroup) -> ResourceGroup:
         flavors = tuple(
             replace(each, resources=tuple(map(quota, each.resources))) if each.name == flavor else each
-            for each in one.flavors
+            for each in resource_group.flavors
         )
-        return replace(one, flavors=flavors)
+        return replace(resource_group, flavors=flavors)
 
     groups = tuple(map(group, queue.spec.resource_groups))
     return replace(queue, spec=replace(queue.spec, resource_groups=groups))

@@ -216,7 +216,7 @@ class ConstraintRules:
             return self._compiled(written, pod, action)
         constraints = self._compiled(self._defaults, pod, action)
         selector = default_selector(pod, self._handle.snapshot) if constraints else Selector()
-        return () if selector.empty else tuple(replace(one, selector=selector) for one in constraints)
+        return () if selector.empty else tuple(replace(constraint, selector=selector) for constraint in constraints)
 
     def _compiled(self, written: Iterable[TopologySpreadConstraint], pod: Pod, action: str) -> tuple[Constraint, ...]:
         return tuple(
@@ -428,7 +428,7 @@ class SpreadOnNodes(Struct, frozen=True, kw_only=True, dict=True):
             DomainCount(domain=names[code] or "", matching=int(counts[code]))
             for code in np.flatnonzero(self.spread.exists).tolist()
         )
-        return tuple(sorted(domains, key=lambda one: (-one.matching, one.domain))[:SHOWN_DOMAINS])
+        return tuple(sorted(domains, key=lambda domain: (-domain.matching, domain.domain))[:SHOWN_DOMAINS])
 
 
 def spreads_of(

@@ -261,7 +261,7 @@ class ExistingTerms:
             and bool(source.pod_anti_affinity.required_during_scheduling_ignored_during_execution)
             for source, _ in self._sources
         ]
-        stating = np.array([not is_repelling or one for one in repels] + [False], dtype=np.bool_)[self.group]
+        stating = np.array([not is_repelling or repel for repel in repels] + [False], dtype=np.bool_)[self.group]
         listed = np.zeros(pods.node_count, dtype=np.bool_)
         listed[places[stating & (places >= 0)]] = True
         return listed
