@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from msgspec.structs import replace
 from kschedx import __version__
 from kschedx.cli.streams import OutputError
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, SeveralConfigError, UndecidableError
+from kschedx.kube.escaping import typed_command
 from kschedx.progress import Phase, say
 from kschedx.render.states import ExitCode as ExitCode
 from kschedx.render.wording import visible
@@ -334,7 +334,7 @@ def cited(arguments: Sequence[str]) -> Iterator[None]:
 
 def command_line() -> str:
     """Return the command line in a form that a shell reads."""
-    return shlex.join(("kschedx", *_ASKED.get()))
+    return typed_command(("kschedx", *_ASKED.get()))
 
 
 def _page(page: Page, output: Format) -> str:
