@@ -218,12 +218,11 @@ def _affinity(finding: NodeAffinityMismatch) -> str:
 
 
 def _repelling(groups: Sequence[NodeGroup]) -> str:
-    """Return the running pods whose anti-affinity matches the pod, with what it selects."""
+    """Return the running pods whose anti-affinity matches the pod."""
     found = [one for group in groups if isinstance(one := _main(group), ExistingAntiAffinityConflict)]
     pods = dict.fromkeys(pod for one in found for pod in one.pods)
     is_all = all(one.pod_count == len(one.pods) for one in found) and all(group.count == 1 for group in groups)
-    told = listed([*pods], 2) if is_all else f"running pods such as {next(iter(pods))}"
-    return f"{told} ({found[0].selector})" if found[0].selector else told
+    return listed([*pods], 2) if is_all else f"{next(iter(pods))} and others"
 
 
 def _nearest_volume(groups: Sequence[NodeGroup]) -> str:
