@@ -8,7 +8,6 @@ from kschedx.explain.diagnosis import Diagnosis, OfferedNowhere, UnwellNodes
 from kschedx.explain.node_groups import NodeGroup, only_repeats_cordon
 from kschedx.findings import (
     ClaimInUse,
-    DeviceClaimOutOfReach,
     ExistingAntiAffinityConflict,
     Finding,
     HostPortConflict,
@@ -34,7 +33,6 @@ from kschedx.findings.topology import HOSTNAME
 from kschedx.render.wording import balance, count, listed
 from kschedx.render.words import describe
 from kschedx.render.words.constraints import (
-    NODE_NAME_FIELD,
     maintenance_text,
     node_condition,
     requirement_text,
@@ -195,9 +193,6 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
             return f"class {finding.claim.storage_class} provisions no volume for {nodes}{_allowed(finding.terms)}"
         case ClaimInUse():
             return f"claim {finding.claim} (ReadWriteOncePod) is in use by {finding.holder} on {finding.holder_node}"
-        case DeviceClaimOutOfReach(cause="elsewhere", where=where) if where:
-            named = where.removeprefix(f"{NODE_NAME_FIELD} In [").removesuffix("]")
-            return f"claim {finding.claim} is allocated for {named}, not for {nodes}"
         case InsufficientDevices(shortages=(first, *_)):
             return shortage_text(first, nodes, "has" if one else "have")
         case RefusedByExtender():
