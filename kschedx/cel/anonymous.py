@@ -13,7 +13,9 @@ from functools import cache
 
 from kschedx.cel import Call, Expr, Literal, compiled, descendants
 from kschedx.cel.environment import TYPES, environment
+from kschedx.cel.library.kubernetes import quantity_from_text, semver_from_text
 from kschedx.cel.parser import MACROS, NoExpressionError, Token, string_value, tokens
+from kschedx.cel.values import Fault
 from kschedx.errors import UndecidableError
 from kschedx.export.anonymous.values import ANY_LENGTH, Names, semver
 from kschedx.kube.device_expressions import CompileError, Features
@@ -121,8 +123,6 @@ def _is_amount(function: str, one: Expr) -> bool:
         return True
     if function in ("duration", "timestamp"):
         return True  # anything else does not compile
-    from kschedx.cel.library.kubernetes import quantity_from_text, semver_from_text
-    from kschedx.cel.values import Fault
 
     read = quantity_from_text if "uantity" in function else semver_from_text
     return not isinstance(read(one.value), Fault)

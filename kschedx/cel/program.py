@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from json import dumps
 
 from kschedx.cel.checker import check
 from kschedx.cel.environment import environment
@@ -70,8 +71,6 @@ def refusal(expression: str, features: Features) -> str | None:
     """Return the API server's error for a new expression, after the field; None if it compiles. Only the API server
     estimates its maximum cost. Raises `UndecidableError` if the message is uncertain. Upstream: validateCELSelector in
     pkg/apis/resource."""
-    from json import dumps
-
     if len(expression.encode(errors="replace")) > LONGEST:
         return f"Too long: may not be more than {LONGEST} bytes"
     try:

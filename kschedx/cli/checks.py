@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from kschedx.cli.streams import print_note
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place, SeveralConfigError
-from kschedx.explain.causes import PodAnswer
+from kschedx.explain.causes import PodAnswer, decisive
+from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.difference import Summary
 from kschedx.framework.config.advice import Advice
 from kschedx.framework.cycle import Outcome
@@ -43,8 +44,6 @@ def of_pod(
 
 
 def of_explanation(explanation: Explanation, place: Place) -> Check:
-    from kschedx.explain.causes import decisive
-    from kschedx.explain.diagnosis import Diagnosis
     from kschedx.explain.ranking import ranking
     from kschedx.render.outcome import outcome_sentence, replicas_sentence
 

@@ -9,6 +9,7 @@ import typer
 
 from kschedx.cli import completion
 from kschedx.cli.output import Answer, ExitCode, Report
+from kschedx.errors import InputError
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -40,7 +41,6 @@ def reason(
     """The command; its help is HELP."""
     if what != ["-"]:
         return meaning(" ".join(what or ()))
-    from kschedx.errors import InputError
     from kschedx.sources.files import standard_input
 
     given = standard_input().read(LONGEST_INPUT).decode(errors="replace").strip()

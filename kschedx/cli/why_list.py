@@ -11,27 +11,49 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.cli import connection
 from kschedx.cli.options import namespace_of_many
 from kschedx.cli.output import Answer, ExitCode, Format, Report
 from kschedx.cli.question import Question, shard_of
 from kschedx.cli.why_pod import Wanted, inquiry_of, place_of, subject_of, typed_change
-from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
-from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, cause_of, decisive, rows_in_queue_order
+from kschedx.controllers.workloads import Owners, has_replicas, wanted_replicas, workload_of
+from kschedx.errors import ConfigError, InputError, NotAdmittedError, Place, UndecidableError
+from kschedx.explain.causes import (
+    CauseGroup,
+    PodAnswer,
+    Taken,
+    alike,
+    cause_of,
+    decisive,
+    owner_of,
+    rows_in_queue_order,
+)
 from kschedx.explain.cycle_notes import bound_by_hand
 from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.missing_kinds import depends_on_unread
 from kschedx.explain.setup import Setup
+from kschedx.explain.subject import stored
 from kschedx.framework.cycle import Outcome
-from kschedx.inquiry.ask import Clusters, Inquiry, gather, gather_beside
+from kschedx.inquiry.ask import Clusters, Inquiry, gather, gather_beside, workloads_without_pods
 from kschedx.inquiry.explanation import Explanation, terminating_victims
+from kschedx.inquiry.manifests import Written, title
 from kschedx.inquiry.node import NodeAnswer, Verdict, report_document
 from kschedx.inquiry.pod_lifecycle import leaving, pod_lifecycle, scheduler_down
 from kschedx.inquiry.target import node_names
 from kschedx.kube.documents import API_VERSION, to_json
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
+from kschedx.kube.selectors import parse_label_query
+from kschedx.kube.types import Pod
+from kschedx.kube.workloads import SHORT_NAMES
+from kschedx.progress import Phase, counted
+from kschedx.render.fixes import group_fix, mended_fix
+from kschedx.render.holding import gang_text, group_standing
 from kschedx.render.lifecycle import causes
 from kschedx.render.states import BeingDeleted, Lifecycle, Refused, WaitingForKubelet
 from kschedx.render.states import headline as headline_of_state
+from kschedx.render.words.causes import main_findings, shared_headline
+from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -40,11 +62,9 @@ if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Autoscaler
     from kschedx.cli.connection import Reached
     from kschedx.explain.subject import Subject
-    from kschedx.inquiry.manifests import Written
     from kschedx.inquiry.pending_pods import SharedFix
     from kschedx.inquiry.workload_pods import ReplicaGroup, Together
     from kschedx.karpenter.cluster import Karpenter
-    from kschedx.kube.types import Pod
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
     from kschedx.render.view import Fix
@@ -92,8 +112,6 @@ class Item(Struct, frozen=True, kw_only=True):
 
 def command_of(wanted: Wanted, namespace: str, owner: str, name: str) -> str:
     """Return the command that explains a pod or, if it has no name, its workload, with the same cluster and files."""
-    from kschedx.kube.workloads import SHORT_NAMES
-
     kind, _, of = owner.partition(" ")
     short = next((short for short, known in SHORT_NAMES.items() if known == kind), kind.lower())
     target = f"{short}/{of}" if not name or (wanted.files and short) else f"pod/{name}"
@@ -129,11 +147,8 @@ class Asked:
 
     def look(self, index: int) -> tuple[PodAnswer, Explanation | None]:
         """Return the answer about one pod in short and its explanation; undecided and refused pods have answers too."""
-        from kschedx.render.holding import group_standing
         from kschedx.render.pending import wanted_labels
         from kschedx.render.screen import nominated_text
-        from kschedx.render.words.causes import main_findings, shared_headline
-        from kschedx.render.words.pod import could_reject
 
         item = self._items[index]
         undecided = self._undecided(item)
@@ -198,8 +213,6 @@ class Asked:
 
     def _of_gang(self, item: Item, found: Explanation) -> PodAnswer:
         """Return the answer about a pod that fits alone, but not with its group."""
-        from kschedx.render.holding import gang_text
-
         group = found.holding.group
         named = group.name if group is not None else found.cycle.pod.metadata.labels.get(POD_GROUP_LABEL, "")
         headline = f"fits alone, but not with its group {named}"
@@ -252,7 +265,6 @@ class Asked:
     def _answers(self) -> list[tuple[PodAnswer, ...]]:
         """The answers in the order of the items, computed in several processes if there are many."""
         from kschedx.cli.parallel import processors, results
-        from kschedx.progress import Phase, counted
 
         if not self._items:
             return []
@@ -306,8 +318,6 @@ class Asked:
     def fix_of(self, group: CauseGroup) -> Fix | None:
         """Return a fix of the first pod of a group, with its certainty and the number of pods that it helps; None if
         none is known."""
-        from kschedx.render.fixes import group_fix, mended_fix
-
         if group.first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED):
             return None
         if self._mended is not None and len(group.answers) > 1 and group.first.outcome is Outcome.UNSCHEDULABLE:
@@ -392,10 +402,6 @@ def why_several(
 ) -> Answer:
     """Explain every pod of some manifests, with all replicas, by cause. `queue` are these pods and the others in the
     files, in order."""
-    from kschedx.cli import connection
-    from kschedx.errors import InputError
-    from kschedx.kube.types import Pod
-
     about_one = {
         "watch": wanted.watch,
         "fix": wanted.fix,
@@ -417,7 +423,6 @@ def why_several(
 def _alone(question: Question, wanted: Wanted, inquiry: Inquiry, one: Pod | Written) -> tuple[Item, ...]:
     """Return the items as if each came next, without the requests of the others; a DaemonSet's pods are each on their
     own node."""
-    from kschedx.inquiry.manifests import Written
     from kschedx.inquiry.pod import explain
 
     snapshot, setup = inquiry.clusters.applied, inquiry.setup
@@ -436,7 +441,6 @@ def _of_daemon_set(wanted: Wanted, inquiry: Inquiry, subject: Subject, one: Writ
     """Yield the DaemonSet's pods that fit, and those that do not for each reason; nodes without such a pod are left
     out."""
     from kschedx.inquiry.daemon_set import explain_daemon_set
-    from kschedx.inquiry.manifests import title
 
     name = f"{subject.pod.metadata.namespace}/{title(one.workload or {}).partition(' ')[2]}"
     answer = explain_daemon_set(name, subject, inquiry.setup)
@@ -464,7 +468,6 @@ def _together(
     """Schedule the pods one after the other, in the order of the queue; pods that belong to no queue are evaluated
     alone."""
     from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions
-    from kschedx.kube.types import Pod
     from kschedx.render.pending import evicted_note
 
     clusters, setup = inquiry.clusters, inquiry.setup
@@ -515,8 +518,6 @@ def _of_group(
     wanted: Wanted, inquiry: Inquiry, together: Together, group: ReplicaGroup, one: Pod | Written
 ) -> Iterator[Item]:
     """Yield the group's pods, and the replicas that no controller can create."""
-    from kschedx.inquiry.manifests import Written
-
     item = replace(_item(wanted, group.subject, one, partial(together.explain, group)), open_count=group.undecided)
     nodes = {pod: "" if together.preempts(pod) else node for pod, node in together.nodes(group).items()}
     replicas = tuple(
@@ -542,9 +543,6 @@ def _of_group(
 
 
 def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callable[[], Explanation]) -> Item:
-    from kschedx.explain.causes import owner_of
-    from kschedx.inquiry.manifests import Written, title
-
     pod = subject.pod
     workload = one.workload if isinstance(one, Written) else None
     owner = owner_of(subject.snapshot, pod) if workload is None else title(workload)
@@ -571,8 +569,6 @@ def _replicas_of(item: Item, explanation: Explanation) -> Item:
 
 def _stopped(question: Question, wanted: Wanted, inquiry: Inquiry, one: Pod | Written) -> Item | None:
     """Return a workload that creates no pods; None for any other."""
-    from kschedx.kube.types import Pod
-
     if isinstance(one, Pod) or not inquiry.is_stopped(one):
         return None
     setup = inquiry.setup
@@ -582,8 +578,6 @@ def _stopped(question: Question, wanted: Wanted, inquiry: Inquiry, one: Pod | Wr
 
 
 def _refused(wanted: Wanted, inquiry: Inquiry, one: Pod | Written, error: NotAdmittedError) -> Item:
-    from kschedx.kube.types import Pod
-
     if isinstance(one, Pod):  # it is in the cluster, so it is not admitted again
         raise error
     return _without_pods(wanted, one, partial(inquiry.refused, one, error))
@@ -593,9 +587,6 @@ def _without_pods(
     wanted: Wanted, one: Written, explain: Callable[[], Explanation], snapshot: Snapshot | None = None
 ) -> Item:
     """Return a workload whose pods the API server refuses: the desired pods that are not in the cluster."""
-    from kschedx.controllers.workloads import Owners, has_replicas, wanted_replicas, workload_of
-    from kschedx.inquiry.manifests import title
-
     metadata = one.manifest.get("metadata")
     named = metadata if isinstance(metadata, dict) else {}
     namespace = str(named.get("namespace") or "default")
@@ -630,10 +621,6 @@ def _refused_replicas(inquiry: Inquiry, one: Written, others: Item, pods: Sequen
 
 def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Answer | int:
     """Explain the pods with a row for each cause, or with every document."""
-    from kschedx.cli import connection
-    from kschedx.explain.causes import alike, owner_of
-    from kschedx.explain.missing_kinds import depends_on_unread
-    from kschedx.explain.subject import stored
     from kschedx.inquiry.pod import autoscaler_of, explain, karpenter_of, lacking_group, objection
     from kschedx.inquiry.workload_pods import QueueOutcome
     from kschedx.render.pending import evicted_note
@@ -702,8 +689,6 @@ def _show_undecided(wanted: Wanted, snapshot: Snapshot, rows: Sequence[int]) -> 
 
 def _without_created_pods(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Iterator[Item]:
     """Yield workloads whose missing pods are not created: refused, or held in a queue."""
-    from kschedx.inquiry.ask import Clusters, workloads_without_pods
-
     if wanted.selector or not wanted.all_pending:
         return
     snapshot, within = reached.snapshot, _namespace(question, wanted, reached)
@@ -715,9 +700,6 @@ def _without_created_pods(question: Question, wanted: Wanted, reached: Reached, 
 
 def _rows(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> list[int]:
     """Return the rows of the pods in question, in the order of the queue."""
-    from kschedx.explain.causes import rows_in_queue_order
-    from kschedx.kube.selectors import parse_label_query
-
     return rows_in_queue_order(
         reached.snapshot,
         setup.scheduler,
@@ -771,7 +753,6 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
     """Explain a node. The exit code is 0: a node is neither schedulable nor unschedulable. Raises `InputError` if it
     does not exist."""
     from kschedx.cli.parallel import processors, results
-    from kschedx.progress import Phase, counted
 
     (known,) = node_names(snapshot, [name])
     answer = NodeAnswer(setup, snapshot, known)

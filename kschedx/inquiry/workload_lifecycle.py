@@ -16,6 +16,7 @@ from kschedx.controllers.workloads import (
     Owners,
     Workload,
     first_ordinal,
+    manifest_of,
     ordinal_of,
     wanted_replicas,
     workload_of,
@@ -174,6 +175,16 @@ def rejected_pods(snapshot: Snapshot) -> Mapping[tuple[str, str, str], Sequence[
             found.setdefault((owner.kind, pods.namespaces[row], owner.name), []).append(row)
     vars(snapshot)["_rejected_pods"] = found
     return found
+
+
+def rejected_workloads(snapshot: Snapshot) -> dict[Workload, Manifest]:
+    """Return the workloads that lack pods because kubelets reject them."""
+    rows = [row for its in rejected_pods(snapshot).values() for row in its]
+    owners = dict.fromkeys(Owners(snapshot).of_each(snapshot.pods, rows) if rows else ())
+    found = {one: manifest for one in owners if (manifest := manifest_of(snapshot, one)) is not None}
+    return {
+        one: made for one, made in found.items() if isinstance(workload_lifecycle(snapshot, made), RejectedByKubelet)
+    }
 
 
 def _rejected(snapshot: Snapshot, workload: Workload) -> RejectedByKubelet | None:

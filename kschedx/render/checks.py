@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 import msgspec
@@ -138,6 +139,4 @@ def _result(check: Check) -> dict[str, object]:
 
 
 def _uri(path: str) -> str:
-    from urllib.parse import quote
-
     return quote(path.removeprefix("./"))

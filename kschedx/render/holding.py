@@ -21,6 +21,7 @@ from kschedx.holding.model import (
     WorkloadState,
 )
 from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.kueue.amounts import displayed
 from kschedx.render.states import kueue_wait
 from kschedx.render.wording import Fact, count, listed
 
@@ -185,8 +186,6 @@ def _decision(kueue: Kueue) -> Iterator[Fact]:
 
 def decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[Fact]:
     """Yield the decision. `known` are messages that are already on the screen."""
-    from kschedx.kueue.amounts import displayed  # only a cluster with Kueue needs it
-
     message = verdict.head.message if verdict.head is not None else verdict.blocked
     is_known = any(message == one or {message[:15], one[:15]} == {_NO_FLAVOR[:15]} for one in known)
     if verdict.has_quota_now:

@@ -92,8 +92,7 @@ class Failed(Facts, frozen=True, kw_only=True):
 
 
 class RejectedByKubelet(Facts, frozen=True, kw_only=True):
-    """A workload that lacks pods, because kubelets reject the ones that kube-scheduler assigns to their nodes, or the
-    next of these pods."""
+    """A workload whose pods kubelets reject after kube-scheduler assigns them, or the next of these pods."""
 
     reason: str
     """`TopologyAffinityError`."""
@@ -101,16 +100,14 @@ class RejectedByKubelet(Facts, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
     pods: int
     """Pods that failed for this reason."""
-    owner: str = ""
-    """For a pending pod, the controller of the failed pods, such as `ReplicaSet web-7d9c5`."""
+    owner: str = ""  # the controller of the next pod
 
     @property
     def effect(self) -> str:
         kubelets, verb = ("kubelet", "rejects") if len(self.nodes) == 1 else ("kubelets", "reject")
         where = listed(self.nodes, 3, conjunction="and")
-        if self.owner:
-            return f"fits {where}, whose {kubelets} {verb} pods of {self.owner}: {self.reason}"
-        return f"lacks pods: the {kubelets} of {where} {verb} them: {self.reason}"
+        lacks = f"lacks pods: the {kubelets} of {where} {verb} them: {self.reason}"
+        return f"fits {where}, whose {kubelets} {verb} pods of {self.owner}: {self.reason}" if self.owner else lacks
 
 
 class OfEndedJob(Facts, frozen=True, kw_only=True):

@@ -21,11 +21,10 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, unknown_pods, written_from
 from kschedx.inquiry.pod import WithoutDecision, cycle_of, explain, objection, unscheduled
 from kschedx.inquiry.pod_lifecycle import scheduler_down
-from kschedx.inquiry.workload_lifecycle import rejected_pods, workload_lifecycle
+from kschedx.inquiry.workload_lifecycle import rejected_workloads, workload_lifecycle
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import MAKING_PODS
-from kschedx.render.states import RejectedByKubelet
 from kschedx.results import Shown
 from kschedx.simulate.apply import ChangeEffect, ChangeEffectDocument, Displaced
 from kschedx.simulate.changes import Change
@@ -336,12 +335,10 @@ class Simulation(Shown):
 
     def _states(self) -> Iterator[Explanation]:
         after = self.after
-        stopped_before = self._rejected_workloads()
-        for workload, written in {**stopped_before, **self._changed_workloads}.items():
+        rejected = {} if self.changes else rejected_workloads(self.before)  # changes may be made for them
+        for workload, written in {**rejected, **self._changed_workloads}.items():
             manifest = written or manifest_of(after, workload)
-            if manifest is None or (state := workload_lifecycle(after, manifest)) is None:
-                continue
-            if workload not in self._changed_workloads and not isinstance(state, RejectedByKubelet):
+            if manifest is None or workload_lifecycle(after, manifest) is None:
                 continue
             found = written_from(after, dict(manifest))
             asked = WithoutDecision(found=found, before=after, snapshot=after, setup=self.setup)
@@ -361,11 +358,6 @@ class Simulation(Shown):
         for pod in unknown.values():
             yield explain(stored(after, pod), self.setup)
         yield from self._disputed()
-
-    def _rejected_workloads(self) -> Mapping[Workload, None]:
-        """Return the workloads of pods that kubelets rejected; none after changes, which may be made for them."""
-        before, rows = self.before, [row for its in rejected_pods(self.before).values() for row in its]
-        return {} if self.changes else dict.fromkeys(Owners(before).of_each(before.pods, rows) if rows else ())
 
     def _disputed(self) -> Iterator[Explanation]:
         """Yield the report about the first pending pod if no kube-scheduler runs that could decide about it, and about

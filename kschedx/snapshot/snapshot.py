@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import default_namespace, default_priority_class
 from kschedx.apiserver.optional_admission import READ_ANNOTATIONS
-from kschedx.kube.decoding import decode
+from kschedx.kube.decoding import decode, mappings
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.kinds import Objects, of_record
 from kschedx.kube.other_schedulers import SchedulerConfig
@@ -342,7 +342,6 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
     def from_objects(cls, objects: Iterable[Mapping[str, object]]) -> Self:
         """Build a snapshot from manifests as dicts, in this order; files are sorted by namespace and name. Raises
         `InputError` for an invalid one."""
-        from kschedx.kube.decoding import mappings
         from kschedx.snapshot.build import SnapshotBuilder  # imported late, because a loaded snapshot does not need it
 
         builder = SnapshotBuilder(whole=True)

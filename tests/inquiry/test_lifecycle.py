@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -400,6 +401,17 @@ def test_the_state_is_the_headline(tmp_path: Path, target: str, objects: list[Ma
     assert (first[: len(reads)], ran.code, ran.err) == (reads, code, "")
     document = json.loads(why(tmp_path, target, *objects, output="json").out)
     assert reads.startswith(document["state"]["headline"]) or document["state"]["headline"].startswith(reads)
+
+
+def test_a_name_that_is_an_option_is_in_no_command(tmp_path: Path) -> None:
+    commands = ""
+    for target, objects, *_ in [*CASES, *OF_KUEUE]:
+        name = target.rpartition("/")[2]
+        hostile = json.loads(json.dumps(objects).replace(f'"{name}"', '"--all"'))
+        ran = why(tmp_path, target.replace(name, "--all"), *hostile)
+        commands += "".join(line for line in ran.out.splitlines(keepends=True) if line.strip().startswith(("$ ", "# ")))
+    assert 'no command: "--all" is not a name' in commands
+    assert not re.search(r"kubectl .*--all\b", commands), commands
 
 
 @pytest.mark.parametrize(
@@ -997,7 +1009,7 @@ def test_a_predecessor_on_a_lost_node_has_both_ways_out(tmp_path: Path) -> None:
         (
             scaler("ScaledObject"),
             "ScaledObject scaler: no trigger is active, and minReplicaCount is 0",
-            """kubectl patch scaledobject scaler --type merge -p '{"spec":{"minReplicaCount":1}}' -n default""",
+            """kubectl patch scaledobject scaler -n default --type merge -p '{"spec":{"minReplicaCount":1}}'""",
         ),
         (
             scaler("ScaledObject", idleReplicaCount=0, minReplicaCount=2),
@@ -1012,7 +1024,7 @@ def test_a_predecessor_on_a_lost_node_has_both_ways_out(tmp_path: Path) -> None:
         (
             scaler("HorizontalPodAutoscaler", minReplicas=0),
             "HorizontalPodAutoscaler scaler: its metrics call for no pods, and minReplicas is 0",
-            """kubectl patch horizontalpodautoscaler scaler --type merge -p '{"spec":{"minReplicas":1}}' -n default""",
+            """kubectl patch horizontalpodautoscaler scaler -n default --type merge -p '{"spec":{"minReplicas":1}}'""",
         ),
         (
             scaler("ScaledObject", status=limits("Ready", "False", "ScaledObjectCheckFailed", "no queue")),

@@ -181,7 +181,7 @@ def test_what_is_said_about_devices(text: str, reason: str) -> None:
         ),
         (
             (
-                'error when evicting pods/"web-0" -n "shop" (will retry after 5s): Cannot evict pod as it would violate '
+                'error when evicting pods/"web-0" -n "a" (will retry after 5s): Cannot evict pod as it would violate '
                 "the pod's disruption budget."
             ),
             [(None, "API server", "eviction-refused")],
@@ -204,7 +204,7 @@ def test_what_is_said_about_devices(text: str, reason: str) -> None:
         ),
         (
             (
-                "Normal  WaitForFirstConsumer  9s (x3 over 40s)  persistentvolume-controller  waiting for first consumer "
+                "Normal  WaitForFirstConsumer  9s  persistentvolume-controller  waiting for first consumer "
                 "to be created before binding"
             ),
             [(None, "kube-controller-manager", "claim-waits-for-pod")],

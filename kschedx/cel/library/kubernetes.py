@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import date
 from urllib.parse import quote, unquote, unquote_plus
 
 from kschedx.cel import regex
 from kschedx.cel.functions import Run, overload, several, single
+from kschedx.cel.library.standard import timestamp_from_text
 from kschedx.cel.types import BOOL, DOUBLE, FORMAT, INT, QUANTITY, SEMVER, STRING, URL, list_of, map_of, optional_of
 from kschedx.cel.values import (
     NONE,
@@ -180,8 +182,6 @@ def _byte(value: str) -> Iterator[str]:
 
 
 def _date(value: str) -> Iterator[str]:
-    from datetime import date
-
     try:
         if not _DATE.fullmatch(value):
             raise ValueError
@@ -191,8 +191,6 @@ def _date(value: str) -> Iterator[str]:
 
 
 def _datetime(value: str) -> Iterator[str]:
-    from kschedx.cel.library.standard import timestamp_from_text
-
     if timestamp_from_text(value.upper()) is None:
         yield "invalid datetime"
 
