@@ -30,8 +30,6 @@ class PodState(Enum):
 
 
 class NodePods(Struct, frozen=True, kw_only=True):
-    """The pods of a DaemonSet on one node."""
-
     old: PodState | None = None
     new: PodState | None = None
 

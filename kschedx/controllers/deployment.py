@@ -16,8 +16,6 @@ Sizes = Mapping[str, int]
 
 
 class ReplicaSetSize(Struct, frozen=True, kw_only=True):
-    """The size of one ReplicaSet of a Deployment, in pods."""
-
     name: str
     replicas: int
     available: int

@@ -51,8 +51,6 @@ class ZoneEvictionsDocument(Document, frozen=True):
 
 
 class ZoneEvictions(Struct, frozen=True, kw_only=True):
-    """The evictions of the controller in one zone."""
-
     zone: str
     """Empty for nodes without a zone."""
     nodes: int

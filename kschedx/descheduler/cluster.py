@@ -56,8 +56,6 @@ class _PodDetails(ManifestHead, frozen=True, kw_only=True, rename="camel"):
 
 
 class PodFacts(Struct, frozen=True, kw_only=True, eq=False):
-    """A pod with all facts that the descheduler reads."""
-
     key: str
     """`namespace/name`."""
     name: str
@@ -477,8 +475,7 @@ class _StaticFit:
     def affinity(self, pod: PodFacts) -> RequiredNodeAffinity:
         found = self._affinities.get(pod.template)
         if found is None:
-            node_affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-            required = node_affinity.required_during_scheduling_ignored_during_execution if node_affinity else None
+            required = pod.spec.required_node_affinity
             found = self._affinities[pod.template] = required_node_affinity(pod.spec.node_selector, required)
         return found
 
@@ -523,7 +520,6 @@ def is_node_ready(node: Node) -> bool:
 
 
 def nodes_for(cluster: Cluster, selector: Selector) -> tuple[Node, ...]:
-    """Return the ready nodes that a selector selects."""
     return tuple(node for node in cluster.nodes if selector.matches(node.metadata.labels) and is_node_ready(node))
 
 

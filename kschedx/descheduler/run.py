@@ -49,8 +49,6 @@ class PluginError(Struct, frozen=True, kw_only=True):
 
 
 class Loop(Struct, frozen=True, kw_only=True):
-    """The result of one loop."""
-
     evictions: tuple[Eviction, ...] = ()
     """In the order of the requests, including refused ones."""
     per_node: Mapping[str, int] = {}

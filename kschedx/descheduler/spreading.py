@@ -253,7 +253,6 @@ class _Topology:
 def _domains(
     values: Mapping[str, str], eligible: Sequence[Node], constraint: _Constraint, pods: Sequence[PodFacts]
 ) -> tuple[list[_Domain], int]:
-    """Return the domains of the eligible nodes and of the pods' nodes, and the number of pods."""
     found: dict[str, list[PodFacts]] = {values[node.metadata.name]: [] for node in eligible}
     total = 0
     for pod in matching(pods, constraint.selector):

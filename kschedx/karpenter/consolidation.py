@@ -383,7 +383,6 @@ class Consolidator:
         )
 
     def _simulated(self, nodes: Sequence[_Candidate]) -> RoundResult:
-        """Simulate a round without the nodes."""
         karpenter, leaving = self._karpenter, {one.state.claim.name for one in nodes if one.state.claim is not None}
         claims = tuple(
             replace(one, metadata=replace(one.metadata, deletion_timestamp="1970-01-01T00:00:00Z"))

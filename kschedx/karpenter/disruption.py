@@ -152,7 +152,6 @@ class _Pools:
         self._costs: dict[str, tuple[float, int, bool]] = {}
         """Pool to its disruption cost, its number of nodes, and whether these cost the same."""
         self._budgets: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = {}
-        """Budgets by namespace."""
         for one in snapshot.disruption_budgets:
             with suppress(InputError):  # an invalid selector matches no pod
                 its = one, compile_selector(one.spec.selector)
@@ -373,7 +372,6 @@ def _is_guarded(pod: Pod, now: int) -> bool:
 
 
 def _is_evicted(pod: Pod, now: int) -> bool:
-    """Return whether Karpenter would evict the pod."""
     is_going = bool(pod.metadata.deletion_timestamp) or is_static(pod.metadata.owner_references)
     return not (is_going or tolerates_all(pod.spec.tolerations, (DISRUPTED,)) or _is_guarded(pod, now))
 

@@ -52,7 +52,6 @@ class KarpenterGrowth(Struct, frozen=True, kw_only=True):
     by_chance: bool
     types_are_known: bool
     follows: str
-    """The version of Karpenter."""
 
 
 def grow_by_karpenter(karpenter: Karpenter) -> KarpenterGrowth:

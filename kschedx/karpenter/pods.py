@@ -465,7 +465,7 @@ def karpenter_daemon_pods(snapshot: Snapshot) -> Iterator[Pod]:
             template = decode(raw, _DaemonSet).spec.template
             made = Pod(metadata=ObjectMeta(namespace=namespace, labels=template.metadata.labels), spec=template.spec)
             pod = newest.get((namespace, name), made)
-            yield pod if (terms := _required(made)) is None else with_required_terms(pod, terms)
+            yield pod if (terms := made.spec.required_node_affinity) is None else with_required_terms(pod, terms)
 
 
 def _newest_pods(snapshot: Snapshot) -> dict[tuple[str, str], Pod]:
@@ -480,11 +480,6 @@ def _newest_pods(snapshot: Snapshot) -> dict[tuple[str, str], Pod]:
         if key not in found or time > found[key][0]:
             found[key] = time, row
     return {key: pods[row] for key, (_, row) in found.items()}
-
-
-def _required(pod: Pod) -> NodeSelector | None:
-    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
-    return affinity.required_during_scheduling_ignored_during_execution if affinity else None
 
 
 # The pods that Karpenter evaluates, and why it ignores others. Upstream: pkg/utils/pod (IsProvisionable,
@@ -544,8 +539,7 @@ def _selector_errors(pod: Pod, group: str) -> Iterator[str]:
     """Yield the errors of the node selector and the required terms."""
     for key, value in sorted(pod.spec.node_selector.items()):
         yield from _requirement_errors(NodeSelectorRequirement(key=key, operator="In", values=(value,)), group)
-    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    required = pod.spec.required_node_affinity
     for term in required.node_selector_terms if required is not None else ():
         if term.match_fields:
             yield "node selector term with matchFields is not supported"

@@ -287,7 +287,6 @@ class Requirements(Mapping[str, LabelRequirement]):
         return made
 
     def replacing(self, one: LabelRequirement) -> Requirements:
-        """Replace the requirement of a key."""
         return Requirements((*(kept for kept in self.values() if kept.key != one.key), one))
 
     def with_min_values(self, counts: Mapping[str, int]) -> Requirements:

@@ -138,8 +138,6 @@ class SchedulingFailure(Struct, frozen=True, kw_only=True):
 
 
 class RoundResult(Struct, frozen=True, kw_only=True):
-    """The result of a round."""
-
     new: tuple[NewNodeClaim, ...] = ()
     existing: Mapping[str, tuple[str, ...]] = {}
     """Existing node or claim to the pods that it would accept."""

@@ -466,8 +466,7 @@ def _with_match_labels(constraint: TopologySpreadConstraint, labels: Labels) -> 
 
 def _filter_of(pod: Pod, constraint: TopologySpreadConstraint) -> NodeFilter:
     selected = Requirements.of_labels(pod.spec.node_selector)
-    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    required = pod.spec.required_node_affinity
     terms: tuple[Requirements, ...] = (selected,)
     if required is not None:
         terms = tuple(

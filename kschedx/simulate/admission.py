@@ -127,7 +127,6 @@ class _Admission:
             self._simulator.manager.keep_manifest(maker, changed)
 
     def _maker(self, key: str) -> Owner:
-        """Return the owner of the Workload."""
         metadata = self._workloads[key].metadata
         owner = metadata.controller
         kind, name = ("Workload", metadata.name) if owner is None else (owner.kind, owner.name)

@@ -38,8 +38,6 @@ class ChangeVerb(StrEnum):
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """One change."""
-
     verb: ChangeVerb
     text: str
     """The written text: `deploy/web=10`, `node-1`, a file's name."""

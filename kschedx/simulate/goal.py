@@ -21,8 +21,6 @@ FITS = "fits"
 
 
 class Goal(Struct, frozen=True, kw_only=True):
-    """The goal of a simulation."""
-
     text: str
     change: Change
     """The manifests of the pods that should fit, as a change that applies them."""

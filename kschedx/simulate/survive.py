@@ -208,7 +208,6 @@ class WorkloadLoss(OfWorkload, Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def numbers(self) -> Counter[PodOutcome]:
-        """The number of pods with each outcome."""
         return Counter(one.outcome for one in self.pods)
 
     def number(self, *outcomes: PodOutcome) -> int:

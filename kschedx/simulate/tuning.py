@@ -174,7 +174,6 @@ class Tuning(Shown, Struct, frozen=True, kw_only=True):
     goal: Goal
     seed: int
     candidates: int
-    """The number of candidates that were tried."""
     left_out: int
     """The number of candidates for which there was no time."""
     pods: int
