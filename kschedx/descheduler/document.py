@@ -228,15 +228,15 @@ def document_of(found: Result) -> dict[str, object]:
 def _again(found: Result) -> tuple[RepeatedEviction, ...]:
     return tuple(
         RepeatedEviction(
-            pod=one.first.pod.key,
-            round=one.round,
-            then_round=one.then_round,
-            plugins=(one.first.plugin, one.then.plugin),
-            profiles=(one.first.profile, one.then.profile),
-            because=(one.first.because, one.then.because),
-            node=one.landing.node,
+            pod=repeat.first.pod.key,
+            round=repeat.round,
+            then_round=repeat.then_round,
+            plugins=(repeat.first.plugin, repeat.then.plugin),
+            profiles=(repeat.first.profile, repeat.then.profile),
+            because=(repeat.first.because, repeat.then.because),
+            node=repeat.landing.node,
         )
-        for one in repeats(found.loops, found.landings)
+        for repeat in repeats(found.loops, found.landings)
     )
 
 
@@ -244,8 +244,8 @@ def _whole(percents: Mapping[str, float]) -> dict[str, int]:
     return {name: rounded(percent) for name, percent in percents.items()}
 
 
-def _landed(one: Landing) -> EvictedPod:
-    return replace(_evicted(one.eviction), outcome=one.fate.value, to=one.node, message=one.message)
+def _landed(landing: Landing) -> EvictedPod:
+    return replace(_evicted(landing.eviction), outcome=landing.fate.value, to=landing.node, message=landing.message)
 
 
 def round_of(loop: Loop, grace_period_seconds: int | None) -> Round:
@@ -291,23 +291,23 @@ def _verdicts(verdicts: Mapping[str, Mapping[str, Verdict]]) -> dict[str, dict[s
     return found
 
 
-def _utilization(one: Classification) -> Utilization:
+def _utilization(classification: Classification) -> Utilization:
     return Utilization(
-        profile=one.profile,
-        plugin=one.plugin,
+        profile=classification.profile,
+        plugin=classification.plugin,
         nodes={
             node.node.name: NodeUtilization(
                 category=node.category.value,
                 usage={name: amount_text(name, nano) for name, nano in sorted(node.usage.items())},
                 percent={name: rounded(percent) for name, percent in sorted(node.percent.items())},
             )
-            for node in one.nodes
+            for node in classification.nodes
         },
         thresholds={
             category.value: {name: f"{percent:.2f}%" for name, percent in thresholds.items()}
-            for category, thresholds in (one.thresholds or {}).items()
+            for category, thresholds in (classification.thresholds or {}).items()
         },
-        verdict=one.verdict,
+        verdict=classification.verdict,
     )
 
 

@@ -62,11 +62,11 @@ class Loop(Struct, frozen=True, kw_only=True):
 
     @property
     def evicted(self) -> tuple[Eviction, ...]:
-        return tuple(one for one in self.evictions if not one.error)
+        return tuple(eviction for eviction in self.evictions if not eviction.error)
 
     @property
     def refused(self) -> tuple[Eviction, ...]:
-        return tuple(one for one in self.evictions if one.error)
+        return tuple(eviction for eviction in self.evictions if eviction.error)
 
 
 def run_loop(cluster: Cluster, policy: Policy, metrics: Metrics, now: int, *, judges: bool = True) -> Loop:

@@ -109,9 +109,9 @@ class PortUsage:
         """Return a port of the pod, the conflicting port, and the pod that uses it."""
         for asked in ports_of(pod):
             for key, ports in self._taken.items():
-                for one in ports:
-                    if key != pod.key and asked.is_same(one):
-                        return asked, one, key
+                for port in ports:
+                    if key != pod.key and asked.is_same(port):
+                        return asked, port, key
         return None
 
 

@@ -141,7 +141,7 @@ def _of_volume(volume: PersistentVolume) -> Iterator[Requirements]:
     for term in required.node_selector_terms if required is not None else ():
         expressions = term.match_expressions
         if volume.spec.is_on_node:
-            expressions = tuple(one for one in expressions if one.key != HOSTNAME)
+            expressions = tuple(expression for expression in expressions if expression.key != HOSTNAME)
             if term.match_expressions and not expressions:
                 yield Requirements()
         if expressions:
@@ -231,14 +231,14 @@ def without_first_required_term(pod: Pod) -> Pod | None:
 
 
 def tolerating_preferred_taints(pod: Pod) -> Pod | None:
-    if any(_is_like(one, PREFER_NO_SCHEDULE) for one in pod.spec.tolerations):
+    if any(_is_like(toleration, PREFER_NO_SCHEDULE) for toleration in pod.spec.tolerations):
         return None
     return replace(pod, spec=replace(pod.spec, tolerations=(*pod.spec.tolerations, PREFER_NO_SCHEDULE)))
 
 
-def _is_like(one: Toleration, other: Toleration) -> bool:
+def _is_like(toleration: Toleration, other: Toleration) -> bool:
     """MatchToleration: tolerationSeconds do not count."""
-    return replace(one, toleration_seconds=None) == replace(other, toleration_seconds=None)
+    return replace(toleration, toleration_seconds=None) == replace(other, toleration_seconds=None)
 
 
 def _without_node_preference(pod: Pod) -> Pod | None:
@@ -343,7 +343,7 @@ def asks_for_devices(pod: Pod, behaviour: KarpenterBehaviour) -> bool:
     --ignore-dra-requests=false."""
     if behaviour.claims_of_pods_count and pod.spec.resource_claims:
         return True
-    return any(one.resources.claims for one in (*pod.spec.init_containers, *pod.spec.containers))
+    return any(container.resources.claims for container in (*pod.spec.init_containers, *pod.spec.containers))
 
 
 # The pods of DaemonSets on a new node, and what they leave to other pods. Upstream: getDaemonSetPods in provisioner.go,
@@ -514,7 +514,7 @@ def look_at(pod: Pod, storage: Storage, group: str) -> Looked:
     """`group` is the API group of the cluster's node classes."""
     is_written = not pod.status.phase  # from a manifest: no API server has stored it, and no scheduler has seen it
     if not is_written and not any(
-        one.type == "PodScheduled" and one.reason == UNSCHEDULABLE for one in pod.status.conditions
+        condition.type == "PodScheduled" and condition.reason == UNSCHEDULABLE for condition in pod.status.conditions
     ):
         return Looked(outcome=PodEligibility.NOT_MARKED)
     if pod.status.nominated_node_name:
@@ -543,8 +543,8 @@ def _selector_errors(pod: Pod, group: str) -> Iterator[str]:
     for term in required.node_selector_terms if required is not None else ():
         if term.match_fields:
             yield "node selector term with matchFields is not supported"
-        for one in term.match_expressions:
-            yield from _requirement_errors(one, group)
+        for match_expression in term.match_expressions:
+            yield from _requirement_errors(match_expression, group)
 
 
 def _requirement_errors(one: NodeSelectorRequirement, group: str) -> Iterator[str]:

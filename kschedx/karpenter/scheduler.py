@@ -134,7 +134,7 @@ class SchedulingFailure(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        return self.reason or "; ".join(one.rejection.text for one in self.pools)
+        return self.reason or "; ".join(pool.rejection.text for pool in self.pools)
 
 
 class RoundResult(Struct, frozen=True, kw_only=True):

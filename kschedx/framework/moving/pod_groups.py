@@ -350,9 +350,9 @@ def _violating_first(units: Iterable[_Unit], run: Run) -> Iterable[_Unit]:
     others."""
     pods, empty_counts = run.cluster.pods, run.scheduler.release.behaviour.empty_budget_selector_covers_every_pod
     rules = [
-        (disruption_budget, selector)
-        for disruption_budget in run.snapshot.disruption_budgets
-        if (selector := budget_selector(disruption_budget, empty_counts=empty_counts)) is not None
+        (budget, selector)
+        for budget in run.snapshot.disruption_budgets
+        if (selector := budget_selector(budget, empty_counts=empty_counts)) is not None
     ]
     left = {id(one): one.status.disruptions_allowed or 0 for one, _ in rules}
 
