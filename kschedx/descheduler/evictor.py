@@ -290,7 +290,7 @@ class Evictions:
         return [one for one in self.asked if one.outcome is not Outcome.EVICTED]
 
 
-class Said(Struct, frozen=True, kw_only=True):
+class PassedOver(Struct, frozen=True, kw_only=True):
     """Why the descheduler does not evict a pod."""
 
     profile: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -208,8 +209,8 @@ def relaxed(pod: Pod, *, tolerates_preferred_taints: bool) -> Pod | None:
     """Return the pod with one requirement relaxed, or None if there is nothing to relax."""
     steps: tuple[Callable[[Pod], Pod | None], ...] = (
         without_first_required_term,
-        _without_pod_affinity,
-        _without_pod_anti_affinity,
+        partial(_without_heaviest, rules="pod_affinity"),
+        partial(_without_heaviest, rules="pod_anti_affinity"),
         _without_node_preference,
         _without_soft_spread,
     )
@@ -250,27 +251,15 @@ def _without_node_preference(pod: Pod) -> Pod | None:
     return _with_node_affinity(pod, replace(affinity, preferred_during_scheduling_ignored_during_execution=rest))
 
 
-def _without_pod_affinity(pod: Pod) -> Pod | None:
+def _without_heaviest(pod: Pod, *, rules: str) -> Pod | None:
+    """Remove the preferred term with the highest weight from one of the rules about other pods."""
     affinity = pod.spec.affinity
-    rest = _without_heaviest(affinity.pod_affinity if affinity else None)
-    if affinity is None or rest is None:
+    terms: PodAffinity | None = getattr(affinity, rules) if affinity is not None else None
+    if affinity is None or terms is None or not terms.preferred_during_scheduling_ignored_during_execution:
         return None
-    return _with_affinity(pod, replace(affinity, pod_affinity=rest))
-
-
-def _without_pod_anti_affinity(pod: Pod) -> Pod | None:
-    affinity = pod.spec.affinity
-    rest = _without_heaviest(affinity.pod_anti_affinity if affinity else None)
-    if affinity is None or rest is None:
-        return None
-    return _with_affinity(pod, replace(affinity, pod_anti_affinity=rest))
-
-
-def _without_heaviest(affinity: PodAffinity | None) -> PodAffinity | None:
-    if affinity is None or not affinity.preferred_during_scheduling_ignored_during_execution:
-        return None
-    rest = _heaviest_first(affinity.preferred_during_scheduling_ignored_during_execution)[1:]
-    return replace(affinity, preferred_during_scheduling_ignored_during_execution=rest)
+    rest = _heaviest_first(terms.preferred_during_scheduling_ignored_during_execution)[1:]
+    fewer = replace(terms, preferred_during_scheduling_ignored_during_execution=rest)
+    return _with_affinity(pod, replace(affinity, **{rules: fewer}))
 
 
 def _without_soft_spread(pod: Pod) -> Pod | None:
