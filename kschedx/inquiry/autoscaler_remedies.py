@@ -71,18 +71,27 @@ def _tried(autoscaler: Autoscaler, trial: _Trial) -> AutoscalerRemedy | None:
         return None
     if then.choice is None and then.is_waiting:
         fitting = next(group.name for group in then.groups if group.fits and not group.skipped)
-        return None if trial.is_maximum else _remedy(trial, then, trial.step, fitting, nodes=0)
+        return None if trial.is_maximum else _remedy(autoscaler, trial, then, trial.step, fitting, nodes=0)
     if then.choice is None or not then.choice.resizes:
         return None
     first = then.choice.resizes[0]
     step = trial.step
     if trial.is_maximum:
         step = replace(step, title=f"{step.title} to {first.after}")
-    return _remedy(trial, then, step, first.group, nodes=first.after - first.before)
+    return _remedy(autoscaler, trial, then, step, first.group, nodes=first.after - first.before)
 
 
-def _remedy(trial: _Trial, then: PodScaling, step: RemedyStep, group: str, *, nodes: int) -> AutoscalerRemedy:
-    return AutoscalerRemedy(step=step, group=group, nodes=nodes, pod=trial.pod, node=then.node_of(group))
+def _remedy(
+    autoscaler: Autoscaler, trial: _Trial, then: PodScaling, step: RemedyStep, group: str, *, nodes: int
+) -> AutoscalerRemedy:
+    node, helps = then.node_of(group), helped_pods(autoscaler, then) | {trial.pod.key}
+    return AutoscalerRemedy(step=step, group=group, nodes=nodes, pod=trial.pod, node=node, helps=helps)
+
+
+def helped_pods(autoscaler: Autoscaler, scaling: PodScaling) -> frozenset[str]:
+    """Return the pods of the cluster for which the autoscaler adds nodes together with the pod."""
+    pods, rows = autoscaler.snapshot.pods, () if scaling.choice is None else scaling.choice.triggered
+    return frozenset(pods.key(row) for row in rows if row < len(pods))
 
 
 def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_Trial]:

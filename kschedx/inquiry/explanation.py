@@ -18,7 +18,7 @@ from kschedx.explain.notes import Note
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.document import Covered
-from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER
+from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER, NODE_POOL
 from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.render.states import (
@@ -285,6 +285,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         by_hand = all(one.adds_node for one in found)
         room = self._room(owner) or (self._room(owner, with_changes_of_pod=True) if by_hand else ())
         if room:  # the autoscaler adds nodes, so none is added by hand
+            by_hand_first = () if not all(one.reshapes_pool for one in room) else filter(_is_without_karpenter, found)
+            room = (*by_hand_first, *room)
             found = tuple(one for one in found if not one.adds_node)
         if balanced_service(pod.metadata.labels):
             found = ()  # its controller overwrites the pod template
@@ -544,7 +546,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             autoscaler="cluster-autoscaler",
             explain=lambda cycle, scheduler: Explanation(cycle, scheduler, self.first_notes),
         )
-        by_autoscaler = () if self.scaling is None else autoscaler_fixes(trial, self.scaling, of_groups, event)
+        by_autoscaler: Iterable[Fix] = ()
+        if self.autoscaler is not None and self.scaling is not None:
+            by_autoscaler = autoscaler_fixes(trial, self.autoscaler, self.scaling, of_groups, event)
         by_karpenter: Iterable[Fix] = ()
         if self.karpenter is not None and self.provisioning is not None:
             trial = replace(trial, autoscaler="Karpenter")
@@ -624,6 +628,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     def covered(self, fix: Fix) -> Covered | None:
         """Return the number of pending replicas that a fix helps; None if that was not tried."""
+        if fix.helps is not None and self.replicas is not None and len(pending := self.replicas.pending) > 1:
+            return Covered(title=fix.title, pods=sum(key in fix.helps for key in pending), of=len(pending))
         return None if self.covering is None else self.covering(self, fix)
 
     @cached_property
@@ -761,6 +767,15 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
         remedies = tuple(PoolRemedyDocument(one.step.title, one.pool, one.types) for one in self.provisioning_remedies)
         return to_json(provisioning_document(karpenter, found, remedies))
+
+
+def _is_without_karpenter(fix: Fix) -> bool:
+    """Return whether a fix adds a node like an existing one that Karpenter has not created."""
+    from kschedx.fixes.steps import AddNode
+
+    return fix.adds_node and all(
+        isinstance(step, AddNode) and step.like and NODE_POOL not in step.node.metadata.labels for step in fix.steps
+    )
 
 
 def terminating_victims(snapshot: Snapshot, pod: Pod) -> tuple[str, ...]:
