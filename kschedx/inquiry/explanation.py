@@ -520,8 +520,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     def _room(self, owner: Owner | None, *, with_changes_of_pod: bool = False) -> tuple[Fix, ...]:
         """Return what an autoscaler does, or would do with other settings. With `with_changes_of_pod`, include fixes
         that change the pod."""
-        event = self.cycle.snapshot.autoscaler_events.get(self.cycle.pod.key)
-        if self.scaling is None and self.provisioning is None and event is None:
+        snapshot, key = self.cycle.snapshot, self.cycle.pod.key
+        event, karpenter_event = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
+        if self.scaling is None and self.provisioning is None and event is None and karpenter_event is None:
             return ()
         from kschedx.inquiry.scaling_fixes import (
             NodeTrial,
@@ -529,13 +530,15 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             autoscaler_repair,
             karpenter_fixes,
             makes_room,
+            reported_by_karpenter,
             reported_fixes,
         )
 
         if self.autoscaler_down is not None:
             return (autoscaler_repair(self.autoscaler_down),)
         if self.scaling is None and self.provisioning is None:
-            return () if event is None else tuple(reported_fixes(event))
+            by_karpenter = () if karpenter_event is None else reported_by_karpenter(karpenter_event.message)
+            return (*(() if event is None else reported_fixes(event)), *by_karpenter)
         of_groups = [one for one in self.scaling_remedies if with_changes_of_pod or makes_room(one)]
         of_pools = [one for one in self.provisioning_remedies if with_changes_of_pod or makes_room(one)]
         trial = NodeTrial(
@@ -549,11 +552,12 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         by_autoscaler: Iterable[Fix] = ()
         if self.autoscaler is not None and self.scaling is not None:
             by_autoscaler = autoscaler_fixes(trial, self.autoscaler, self.scaling, of_groups, event)
-        by_karpenter: Iterable[Fix] = ()
+        by_karpenter = ()
         if self.karpenter is not None and self.provisioning is not None:
             trial = replace(trial, autoscaler="Karpenter")
             by_karpenter = karpenter_fixes(trial, self.karpenter, self.provisioning, of_pools)
-        return (*by_autoscaler, *by_karpenter)
+        known = (*by_autoscaler, *by_karpenter)
+        return known or (() if event is None else tuple(reported_fixes(event)))
 
     def _cluster_test(self, owner: Owner | None, *, is_stored: bool) -> ClusterTest:
         """Return a test for problems of a fix on the whole cluster. A gang is not tested, because its fix changes all

@@ -43,6 +43,8 @@ _NO_CAPACITY = re.compile(r"insufficient ?capacity|UnfulfillableCapacity|ZonalAl
 
 
 _OF_QUOTA = re.compile(r"quota|limit ?exceeded", re.IGNORECASE)
+_OTHER_WAYS = "use other instance types or zones, or add another"
+_OF_POOL = re.compile(r"(?:node ?pool:? |NodePool=)\W{0,3}(?P<name>[a-z0-9][a-z0-9.-]*)")
 _CLUSTER_LIMIT = re.compile(r"max cluster (?P<resource>\S+) limit reached")
 """MaxResourceLimitReached. Upstream: cluster-autoscaler's core/scaleup/orchestrator/skippedreasons.go."""
 _LIMITS = {"cpu": "--cores-total", "memory": "--memory-total"}
@@ -112,13 +114,12 @@ def autoscaler_fixes(
         of_pod = remedy.step.kind is StepKind.OF_POD
         then = f", then cluster-autoscaler adds a node to {remedy.group}" if of_pod else ""
         yield trial.fix(f"{remedy.step.title}{then}", remedy.node, remedy.pod, helps=remedy.helps)
-    is_reported = event is not None and BACKED_OFF in event.message
     for group in scaling.groups:
-        is_unknown = group.template is None and is_reported and group.detail
+        reason = group.detail.partition(":")[0]
+        is_unknown = group.template is None and event is not None and BACKED_OFF in event.message and reason
         if (group.fits and group.skipped == (BACKED_OFF,)) or is_unknown:
-            reason = group.detail.partition(":")[0]
             why = f": {reason}" if reason else ""
-            title = f"let node group {group.name} use other instance types or zones, or add another{why}"
+            title = f"let node group {group.name} {_OTHER_WAYS}{why}"
             yield trial.fix(title, None if group.template is None else group.template.node, group=None)
 
 
@@ -203,7 +204,7 @@ def reported_fixes(event: ScaleUpEvent) -> Iterator[Fix]:
     if event.reason == "TriggeredScaleUp":
         yield _fix("wait for cluster-autoscaler: it reports that it adds a node for the pod")
     elif event.reason == FAILED_SCALE_UP:
-        ways = "let the node group use other instance types or zones, or add another"
+        ways = f"let the node group {_OTHER_WAYS}"
         if _OF_QUOTA.search(event.message):
             ways = "raise the quota of the cloud account, or use instance types or zones with quota left"
         yield _fix(f"{ways}: cluster-autoscaler reports that the cloud refuses the node", group=None)
@@ -213,6 +214,21 @@ def reported_fixes(event: ScaleUpEvent) -> Iterator[Fix]:
         yield _fix(f"raise {limit}, which cluster-autoscaler reports as reached")
     elif AT_MAXIMUM in event.message:
         yield _fix("raise the maximum of the node group, which cluster-autoscaler reports as reached")
+    elif BACKED_OFF in event.message:
+        why = "it is in backoff after a failed scale-up, whose error is in the autoscaler's log"
+        yield _fix(f"let the node group {_OTHER_WAYS}: {why}", group=None)
+
+
+def reported_by_karpenter(message: str) -> Iterator[Fix]:
+    """Yield fixes according to Karpenter's own event, if the cluster's objects do not show its NodePools."""
+    found = _OF_POOL.search(message)
+    pool = f"NodePool {found['name']}" if found else "a NodePool"
+    if "exceed limits" in message:
+        yield _fix(f"raise the limits of {pool}, which Karpenter reports as reached")
+    elif "no instance type" in message or "filtered out all" in message:
+        yield _fix(f"allow larger or other instance types in {pool}: Karpenter reports that none fits")
+    elif "incompatible requirements" in message:
+        yield _fix(f"allow in {pool} what the pod requires, which Karpenter reports as incompatible")
 
 
 def autoscaler_repair(down: ComponentDown) -> Fix:
