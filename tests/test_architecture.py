@@ -72,9 +72,10 @@ AGAINST_THE_ORDER = {
 }
 """Imports of a part that stands later. Nothing is added here."""
 
-# Who may import a third party's package at all. Findings hold plain values, so numpy ends below them.
+# Who may import a package at all. Findings hold plain values, so numpy ends below them; one module quotes for a shell.
 ONLY_IN = {
     "typer": {"cli"},
+    "shlex": {"kube"},
     "textual": {"cli"},
     "rich": {"cli", "render"},
     "numpy": {

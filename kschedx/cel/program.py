@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from json import dumps
 
 from kschedx.cel.checker import check
 from kschedx.cel.environment import environment
@@ -70,8 +71,6 @@ def refusal(expression: str, features: Features) -> str | None:
     """Return the API server's error for a new expression, after the field; None if it compiles. Only the API server
     estimates its maximum cost. Raises `UndecidableError` if the message is uncertain. Upstream: validateCELSelector in
     pkg/apis/resource."""
-    from json import dumps
-
     if len(expression.encode(errors="replace")) > LONGEST:
         return f"Too long: may not be more than {LONGEST} bytes"
     try:
@@ -139,12 +138,12 @@ def _syntax_error(expression: str) -> Exception:
 _AT_START_OF_LINE = re.compile(r"ERROR: <input>:\d+:1: [^\n]*(?=\n?(?:ERROR: |$))")
 
 
-def _in_words_of_go(told: str, expression: str) -> str:
+def _in_words_of_go(text: str, expression: str) -> str:
     """Convert cel-cpp's message to Go's: cel-cpp escapes the question mark and omits empty lines."""
-    told = told.replace(r"\u003F", "?")
+    text = text.replace(r"\u003F", "?")
     if not expression:
-        return told.replace("<input>:1:1:", "<input>:1:0:")
-    return _AT_START_OF_LINE.sub(lambda found: f"{found.group()}\n | \n | ^", told)
+        return text.replace("<input>:1:1:", "<input>:1:0:")
+    return _AT_START_OF_LINE.sub(lambda found: f"{found.group()}\n | \n | ^", text)
 
 
 def _extensions() -> list[object]:

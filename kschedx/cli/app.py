@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,6 +19,7 @@ from kschedx.cli.help import COMMANDS, Command, Group
 from kschedx.cli.output import ExitCode, cited, failed, outcome
 from kschedx.cli.question import asks
 from kschedx.cli.streams import OutputError
+from kschedx.render.wording import visible
 
 NAMES = tuple(name for names in COMMANDS.values() for name in names)
 _LISTS_COMMANDS = "man"
@@ -170,8 +172,6 @@ def _answer_kubectl() -> int:
 
 def _usage(error: Exception) -> int:
     """Print a usage error of click's in kubectl's form."""
-    from kschedx.render.wording import visible
-
     context = getattr(error, "ctx", None)
     path = getattr(context, "command_path", "kschedx")
     text: str = error.format_message()  # type: ignore[attr-defined] # what it is known by: typer exports no class
@@ -187,8 +187,6 @@ def _usage(error: Exception) -> int:
 
 def _meant(text: str, command: object) -> str:
     """Return the option that is missing before a file, if the command takes no such argument; else an empty string."""
-    from pathlib import Path
-
     file = next((one for one in sys.argv[1:] if one in text and Path(one).exists()), "")
     if not text.startswith("Got unexpected extra argument") or not file:
         return ""

@@ -12,10 +12,10 @@ from kschedx.cli.options import DECIDES, EVICTIONS, NOW
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
+from kschedx.errors import InputError, Place, UndecidableError
 
 if TYPE_CHECKING:
     from kschedx.descheduler.descheduling import Descheduling, WrittenPolicy
-    from kschedx.errors import Place
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Show what the descheduler (0.36) evicts with a policy, why it leaves other pods alone, and where pods land.
@@ -71,7 +71,6 @@ def deschedule(
     from kschedx.descheduler.cluster import lacks_details
     from kschedx.descheduler.descheduling import deschedule as descheduled
     from kschedx.descheduler.descheduling import measures_usage, policy_in
-    from kschedx.errors import InputError, Place
 
     text = _read(policy, question)
     written = policy_in(text, policy)
@@ -99,7 +98,6 @@ def deschedule(
 
 def _place_of(field: str, written: WrittenPolicy, policy: str, text: bytes) -> Place:
     """Return where a field of the policy is in its file, as far as that can be found."""
-    from kschedx.errors import Place
     from kschedx.sources.line_numbers import line_of
 
     if not field or (policy.startswith(LIVE) and not Path(policy).exists()):
@@ -110,7 +108,6 @@ def _place_of(field: str, written: WrittenPolicy, policy: str, text: bytes) -> P
 
 def _read(path: str, question: Question) -> bytes:
     """Return the policy's bytes. Raises `InputError`."""
-    from kschedx.errors import InputError, Place
     from kschedx.sources.files import standard_input
 
     if path.startswith(LIVE) and not Path(path).exists():
@@ -125,14 +122,13 @@ def _read(path: str, question: Question) -> bytes:
         raise InputError(error.strerror or "cannot be read", place=Place(source=path)) from None
 
 
-def _require_metrics(snapshot: Snapshot, found: Descheduling) -> None:
+def _require_metrics(snapshot: Snapshot, descheduling: Descheduling) -> None:
     """Raise `UndecidableError` if the policy measures usage and there are no metrics."""
     from kschedx.descheduler.cluster import Metrics
-    from kschedx.errors import UndecidableError
     from kschedx.snapshot.snapshot import Missing
 
-    measures = found.policy is not None and found.policy.has_metrics
-    if not measures or not found.loop.errors or Metrics.of(snapshot).nodes:
+    measures = descheduling.policy is not None and descheduling.policy.has_metrics
+    if not measures or not descheduling.loop.errors or Metrics.of(snapshot).nodes:
         return
     missing = snapshot.source.missing.get("NodeMetrics")
     if missing is Missing.FORBIDDEN:

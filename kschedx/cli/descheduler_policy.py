@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,11 +11,7 @@ from kschedx.cli.help import Command
 from kschedx.cli.options import DECIDES, EVICTIONS, NOW
 from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question, asks
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from kschedx.render.page.model import Page
+from kschedx.errors import require_one_of
 
 HELP = """Advise a DeschedulerPolicy for the descheduler (0.36).
 
@@ -87,26 +82,19 @@ def advise(
     """The command; its help is ADVISE."""
     from kschedx.descheduler.advice import Goal
     from kschedx.descheduler.advice import advise as advised
-    from kschedx.errors import require_one_of
+    from kschedx.render.descheduler_policy import advice_lines, advice_page
     from kschedx.render.manifests import to_yaml
 
     require_one_of("--goal", goal, Goal)
     reached = question.read_to_decide(whole=True)
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     connection.tell(snapshot, setup)
-    found = advised(snapshot, setup, Goal(goal), target=target, rounds=rounds, evictions=evictions, now=now)
+    advice = advised(snapshot, setup, Goal(goal), target=target, rounds=rounds, evictions=evictions, now=now)
 
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.descheduler_policy import advice_lines
-
-        return advice_lines(found, width, wide=wide)
-
-    def page(_: bool) -> Page:
-        from kschedx.render.descheduler_policy import advice_page
-
-        return advice_page(found, snapshot)
-
-    policy = {} if found.chosen is None else found.chosen.policy
-    report = Report(screen=screen, document=found.to_dict, yaml=lambda: to_yaml(policy), page=page)
-    is_done = found.is_reached and (found.chosen is not None or target is not None)
-    return Answer.of(report, is_done)
+    report = Report(
+        screen=lambda width, wide: advice_lines(advice, width, wide=wide),
+        document=advice.to_dict,
+        yaml=lambda: to_yaml({} if advice.chosen is None else advice.chosen.policy),
+        page=lambda _: advice_page(advice, snapshot),
+    )
+    return Answer.of(report, advice.is_reached and (advice.chosen is not None or target is not None))

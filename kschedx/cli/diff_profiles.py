@@ -6,22 +6,23 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
+from msgspec.structs import replace
 
 from kschedx.cli import completion, connection
 from kschedx.cli.options import ALL_NAMESPACES, SELECTOR, SHARD, Part, namespace_of_many
 from kschedx.cli.output import SHARED, Answer, Format, Report, option
-from kschedx.cli.question import Question, shard_of
+from kschedx.cli.question import Question, cluster_after_changes, shard_of
+from kschedx.errors import ConfigError, InputError, Place
+from kschedx.kube.selectors import parse_label_query
+from kschedx.kube.types import Pod
+from kschedx.progress import Phase, counted
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kschedx.cli.connection import Reached
     from kschedx.explain.difference import Summary
     from kschedx.explain.profile_changes import Change, Pair
     from kschedx.explain.setup import Setup
     from kschedx.inquiry.manifests import Manifests, Written
-    from kschedx.kube.types import Pod
-    from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -34,7 +35,6 @@ def profiles_and_target(
     With a range, a single argument is the profile, unless it has the form of a target, or the command line names a
     cluster.
     """
-    from kschedx.errors import InputError
     from kschedx.inquiry.target import referred_kind
 
     names = list(arguments)
@@ -60,7 +60,6 @@ class Named(NamedTuple):
 def named(profiles: Sequence[str], kube_version: str | None) -> tuple[Named, Named]:
     """Return both with the version of `--kube-version`, which may be a range, else with that of each profile."""
     from kschedx.cli.named_profiles import DEFAULT, configuration, version_of
-    from kschedx.errors import ConfigError
 
     old, dots, new = (kube_version or "").partition("..")
     if dots and not (old and new):
@@ -177,12 +176,9 @@ def diff_profiles(
     question: Question,
 ) -> Answer:
     """The command; its help is HELP."""
-    from kschedx.cli.question import cluster_after_changes
-    from kschedx.errors import InputError
     from kschedx.explain.profile_changes import Pair, changes
     from kschedx.inquiry.manifests import Manifests
     from kschedx.inquiry.target import is_file
-    from kschedx.kube.selectors import parse_label_query
 
     many = all_pending or all_running or selector is not None
     part = shard_of(shard, is_json=output is Format.JSON)
@@ -237,8 +233,6 @@ def diff_profiles(
 
 def _one(pair: Pair, found: tuple[Change, ...], pods: tuple[Pod, Pod], *, in_detail: bool) -> Answer:
     """Return the answer about a single pod; `in_detail` shows the explanations of both sides next to each other."""
-    from msgspec.structs import replace
-
     from kschedx.explain.difference import Summary, compare
 
     stories = pair.stories(*pods)
@@ -258,10 +252,8 @@ def _pods(
 ) -> tuple[Pair, tuple[Pod, Pod]]:
     """Return both profiles on the cluster, and the pod on both sides. The API server of each version admits a
     manifest."""
-    from kschedx.errors import ConfigError, InputError, Place
     from kschedx.explain.profile_changes import Pair
     from kschedx.inquiry.target import find_target
-    from kschedx.kube.types import Pod
 
     snapshot = reached.snapshot
     found: Pod | Written
@@ -308,10 +300,7 @@ def _compare(pair: Pair, rows: list[int], left_out: Mapping[str, int], jobs: int
 def _with_nodes(pair: Pair, rows: list[int], summary: Summary, jobs: int, wanted: bool | None) -> Summary:
     """Add how the profiles use the nodes, if that is `wanted` (None: if there are not too many pods) and every pod is
     decided."""
-    from msgspec.structs import replace
-
     from kschedx.cli.parallel import results
-    from kschedx.progress import Phase, counted
     from kschedx.simulate.repack import filling, repack, repacking
 
     pods = pair.snapshot.pods
@@ -329,26 +318,20 @@ def _with_nodes(pair: Pair, rows: list[int], summary: Summary, jobs: int, wanted
 
 
 def _report(
-    before: Setup, after: Setup, found: tuple[Change, ...], summary: Summary | None, snapshot: Snapshot | None = None
+    before: Setup, after: Setup, changes: tuple[Change, ...], summary: Summary | None, snapshot: Snapshot | None = None
 ) -> Report:
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.comparison import comparison_lines
-
-        return comparison_lines(before, after, found, summary, width=width, everything=wide)
-
-    def document() -> dict[str, object]:
-        from kschedx.inquiry.profile_difference import difference_document
-
-        return difference_document(before, after, found, summary)
+    from kschedx.cli.checks import of_summary
+    from kschedx.inquiry.profile_difference import difference_document
+    from kschedx.render.comparison import comparison_lines
 
     def page(_: bool) -> Page:
         from kschedx.render.page.reports import comparison_page
 
-        return comparison_page(before, after, found, summary, snapshot)
+        return comparison_page(before, after, changes, summary, snapshot)
 
-    def checks() -> list[Check]:
-        from kschedx.cli.checks import of_summary
-
-        return [] if summary is None else [*of_summary(summary)]
-
-    return Report(screen=screen, document=document, page=page, checks=checks)
+    return Report(
+        screen=lambda width, wide: comparison_lines(before, after, changes, summary, width=width, everything=wide),
+        document=lambda: difference_document(before, after, changes, summary),
+        page=page,
+        checks=lambda: [] if summary is None else [*of_summary(summary)],
+    )

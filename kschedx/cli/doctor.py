@@ -11,6 +11,7 @@ from kschedx.cli import connection
 from kschedx.cli.options import READS
 from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question
+from kschedx.errors import InputError
 
 if TYPE_CHECKING:
     from kschedx.doctor.diagnosis import Diagnosis
@@ -54,7 +55,6 @@ def doctor(
 def _of_files(paths: Sequence[str], where: connection.Connection) -> Diagnosis:
     from kschedx.doctor.contents import contents_of
     from kschedx.doctor.diagnosis import diagnose
-    from kschedx.errors import InputError
 
     if where.given:
         raise InputError(f"{where.given} applies to a live cluster, and a dump consists of files")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,10 +12,10 @@ from kschedx.cli.options import DECIDES, OUT, Part
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
+from kschedx.errors import InputError
+from kschedx.kube.documents import to_json
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kschedx.fixes.stalled_drain import DrainFix
     from kschedx.render.page.model import Page
     from kschedx.simulate.changes import Change
@@ -71,7 +71,6 @@ def drain(
 ) -> Answer:
     """The command; its help is HELP."""
     from kschedx.cli.files import check_name, write_snapshot
-    from kschedx.errors import InputError
     from kschedx.fixes.stalled_drain import drain_fixes
     from kschedx.inquiry.target import node_names
     from kschedx.simulate.simulator import SimulationOptions
@@ -124,26 +123,20 @@ def drain(
 def _report(
     simulation: Simulation, lets_go: Sequence[DrainFix], forced: Sequence[DrainResult], *, each: bool
 ) -> Report:
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.simulation import drains_lines
-
-        return drains_lines(simulation, width=width, each=each, lets_go=lets_go, forced=forced, wide=wide)
-
-    def document() -> Mapping[str, object]:
-        from kschedx.kube.documents import to_json
-        from kschedx.render.drain import drain_remedy_document
-
-        return {
-            **simulation.to_dict(),
-            **({"budgetFixes": [to_json(drain_remedy_document(one)) for one in lets_go]} if lets_go else {}),
-        }
-
-    def names() -> list[str]:
-        return [f"node/{drained.node}" for drained in simulation.drained if drained.is_done]
+    from kschedx.render.drain import drain_remedy_document
+    from kschedx.render.simulation import drains_lines
 
     def page(_: bool) -> Page:
         from kschedx.render.page.reports import drains_page
 
         return drains_page(simulation, each=each, lets_go=lets_go, forced=forced)
 
-    return Report(screen=screen, document=document, names=names, page=page)
+    budget_fixes = {"budgetFixes": [to_json(drain_remedy_document(remedy)) for remedy in lets_go]} if lets_go else {}
+    return Report(
+        screen=lambda width, wide: drains_lines(
+            simulation, width=width, each=each, lets_go=lets_go, forced=forced, wide=wide
+        ),
+        document=lambda: simulation.to_dict() | budget_fixes,
+        names=lambda: [f"node/{drained.node}" for drained in simulation.drained if drained.is_done],
+        page=page,
+    )

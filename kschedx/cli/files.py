@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,8 +61,6 @@ def check_name(option: str, path: str) -> None:
 
 def write_snapshot(path: str, snapshot: Snapshot) -> None:
     """Write the current state of a cluster, to be loaded again. Raises `InputError`."""
-    from collections import Counter
-
     from msgspec.structs import replace
 
     from kschedx.export.slim import object_lines

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES, OUT, Part
 from kschedx.cli.output import ALL, Answer, Format, Report, option
-from kschedx.cli.question import Question
+from kschedx.cli.question import Question, cluster_after_changes
+from kschedx.errors import InputError, NotAdmittedError
 from kschedx.kube.documents import API_VERSION
+from kschedx.kube.types import Pod
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kschedx.errors import Place
     from kschedx.explain.setup import Setup
     from kschedx.explain.subject import Subject
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from kschedx.inquiry.explanation import Explanation
     from kschedx.inquiry.fit import Fit
     from kschedx.inquiry.manifests import Written
-    from kschedx.kube.types import Pod
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Count how many more pods of a template fit, where, and what stops the next one.
@@ -60,16 +60,11 @@ def fit(
     question: Question,
 ) -> Answer:
     """The command; its help is HELP."""
-    from msgspec.structs import replace
-
     from kschedx.cli.files import check_name, write_snapshot
-    from kschedx.cli.question import cluster_after_changes
     from kschedx.cli.why_pod import place_of
-    from kschedx.errors import InputError
     from kschedx.inquiry.ask import Clusters
     from kschedx.inquiry.fit import Fit
     from kschedx.kube.decoding import decode, encoded
-    from kschedx.kube.types import Pod
 
     if out is not None:
         check_name("--out", out)
@@ -95,9 +90,6 @@ def fit(
 
 def _answer(clusters: Clusters, setup: Setup, one: Pod | Written, title: str, wanted: int | None) -> Fit | Explanation:
     """Return how many more fit, or the answer of `why` if no number answers the question."""
-    from msgspec.structs import replace
-
-    from kschedx.errors import NotAdmittedError
     from kschedx.explain.missing_kinds import depends_on_unread
     from kschedx.explain.subject import stored
     from kschedx.inquiry.ask import UNCOUNTED, Inquiry, state_of_more
@@ -105,7 +97,6 @@ def _answer(clusters: Clusters, setup: Setup, one: Pod | Written, title: str, wa
     from kschedx.inquiry.fit import fit as fitted
     from kschedx.inquiry.manifests import has_unknown_pods
     from kschedx.inquiry.pod import explain, no_scheduler
-    from kschedx.kube.types import Pod
 
     inquiry = Inquiry(clusters=clusters, setup=setup)
 
@@ -133,7 +124,6 @@ def _answer(clusters: Clusters, setup: Setup, one: Pod | Written, title: str, wa
 
 def _title(one: Pod | Written, target: str, count: int) -> str:
     from kschedx.controllers.workloads import workload_of
-    from kschedx.kube.types import Pod
 
     if isinstance(one, Pod) or count == 1:
         return target
@@ -168,15 +158,10 @@ def _report(answer: Fit | Explanation, place: Place) -> Report:
 def _several(reports: Sequence[Report]) -> Report:
     """Combine the reports, one below the other."""
 
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.terminal import BLANK
+    from kschedx.render.terminal import BLANK
 
-        return [line for one in reports for line in (BLANK, *one.screen(width, wide))][1:]
-
-    def document() -> Mapping[str, object]:
-        return {"apiVersion": API_VERSION, "kind": "FitList", "items": [one.document() for one in reports]}
-
-    def names() -> Iterable[str]:
-        return chain.from_iterable(one.names() for one in reports if one.names is not None)
-
-    return Report(screen=screen, document=document, names=names)
+    return Report(
+        screen=lambda width, wide: [line for report in reports for line in (BLANK, *report.screen(width, wide))][1:],
+        document=lambda: {"apiVersion": API_VERSION, "kind": "FitList", "items": [one.document() for one in reports]},
+        names=lambda: chain.from_iterable(report.names() for report in reports if report.names is not None),
+    )

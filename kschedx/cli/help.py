@@ -8,7 +8,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from kschedx.cli.options import TITLE_OF
+from kschedx.cli.output import Format, told_as_checks
 from kschedx.cli.question import ORDER
+from kschedx.errors import InputError, UndecidableError
 
 OWN = "Options"
 _PATHS = ("FILE", "PATH", "TARGET")
@@ -66,9 +68,6 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an error of the input is also printed as a check if CI reads the output."""
-        from kschedx.cli.output import Format, told_as_checks
-        from kschedx.errors import InputError, UndecidableError
-
         output = ctx.params.get("output")
         if output not in (Format.JUNIT, Format.SARIF):
             return super().invoke(ctx)

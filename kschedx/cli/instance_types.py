@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import to_builtins
 
 from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.errors import InputError, Place
+from kschedx.kube.names import INSTANCE_TYPE_LABELS, ZONE_LABELS, first_label
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from rich.text import Text
+    from collections.abc import Callable
 
     from kschedx.karpenter.catalogue import InstanceTypes
     from kschedx.snapshot.snapshot import Snapshot
@@ -39,27 +40,20 @@ def instance_types(
     ] = None,
 ) -> Answer:
     """The command; its help is HELP."""
+    from kschedx.render.karpenter import catalogue_lines
+
     catalogue = read(file)
-
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.karpenter import catalogue_lines
-
-        return catalogue_lines(catalogue)
-
-    def document() -> Mapping[str, object]:
-        import msgspec
-
-        made: dict[str, object] = msgspec.to_builtins(catalogue)
-        return made
-
-    report = Report(screen=screen, document=document, names=lambda: [one.name for one in catalogue.instance_types])
+    report = Report(
+        screen=lambda *_: catalogue_lines(catalogue),
+        document=lambda: to_builtins(catalogue),
+        names=lambda: [instance_type.name for instance_type in catalogue.instance_types],
+    )
     return Answer(report, ExitCode.SCHEDULABLE)
 
 
 def read(path: str) -> InstanceTypes:
     """Return the catalog of a file, in any of the forms. Raises `InputError` with the line."""
     from kschedx.cli.files import one_document
-    from kschedx.errors import InputError, Place
     from kschedx.karpenter.catalogue import any_catalogue
     from kschedx.sources.line_numbers import with_line
 
@@ -75,7 +69,6 @@ def prices_by_node(path: str | None, snapshot: Snapshot) -> Callable[[str], floa
     """Return a function from a node's name to its price per hour, by its labels; None for all without a catalog. Raises
     `InputError`."""
     from kschedx.kube.autoscalers import CAPACITY_TYPE
-    from kschedx.kube.names import INSTANCE_TYPE_LABELS, ZONE_LABELS, first_label
 
     prices = {} if path is None else prices_of(path)
 

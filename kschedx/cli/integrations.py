@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from kschedx.cli.output import ExitCode
+from kschedx.errors import InputError, nearest
 
 INTEGRATIONS = {
     "argo-workflow": "an Argo Workflow that splits one question about many pods",
@@ -51,8 +52,6 @@ def integrations(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", show_default=False, autocompletion=_names)] = None,
 ) -> int:
     """The command; its help is HELP."""
-    from kschedx.errors import InputError, nearest
-
     if name is None:
         from kschedx.render import terminal
         from kschedx.render.catalogue import list_lines

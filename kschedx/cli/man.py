@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from kschedx import __version__
 from kschedx.cli.output import ExitCode
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ def man(context: typer.Context) -> int:
 
 def page(program: Any) -> Iterator[str]:
     """Yield the lines of a page in man(7)'s macros, for a click command with its commands."""
-    from kschedx import __version__
-
     yield f'.TH KSCHEDX 1 "" "kschedx {__version__}" "User Commands"'
     yield ".SH NAME"
     yield "kschedx \\- explains kube-scheduler"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from kschedx.cli.output import ExitCode
+from kschedx.errors import InputError, Place
 
 HELP = """Merge the parts of one answer. The result equals the undivided answer, byte for byte.
 
@@ -26,11 +29,6 @@ def merge(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", show_default=False)],
 ) -> int:
     """The command; its help is HELP."""
-    from pathlib import Path
-
-    import msgspec
-
-    from kschedx.errors import InputError, Place
     from kschedx.inquiry.profile_difference import Part, merged
     from kschedx.render.manifests import to_json
 

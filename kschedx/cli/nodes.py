@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,13 +11,14 @@ import typer
 from kschedx.cli.options import INTERVAL, READS, Part
 from kschedx.cli.output import ALL, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
-from kschedx.cli.streams import print_note
+from kschedx.cli.streams import print_note, reader_left
+from kschedx.errors import InputError, KschedxError
+from kschedx.kube.selectors import parse_label_query
+from kschedx.progress import silence
+from kschedx.render.wording import visible
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kschedx.inquiry.nodes import NodeRow, PriceOf
-    from kschedx.render.page.model import Page
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Show all nodes: what their pods request, what is free, and the largest pod that still fits.
@@ -65,9 +66,7 @@ def nodes(
     question: Question,
 ) -> Answer | int:
     """The command; its help is HELP."""
-    from kschedx.errors import InputError
     from kschedx.inquiry.nodes import Sort, node_rows, sorted_rows
-    from kschedx.kube.selectors import parse_label_query
 
     labels = None if selector is None else parse_label_query(selector)
     price_of = None if instance_types is None else _prices(instance_types)
@@ -101,12 +100,8 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
     from rich.live import Live
     from rich.text import Text
 
-    from kschedx.cli.streams import reader_left
-    from kschedx.errors import KschedxError
-    from kschedx.progress import silence
     from kschedx.render import terminal
     from kschedx.render.nodes import nodes_lines
-    from kschedx.render.wording import visible
 
     out = terminal.console()
     rows = look()[1]
@@ -124,11 +119,11 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
             try:
                 rows = look()[1]
             except KschedxError as error:
-                told = f"warning: {visible(str(error))}; kschedx tries again"
+                text = f"warning: {visible(str(error))}; kschedx tries again"
                 if out.is_terminal:
-                    live.update(screen(told), refresh=True)
+                    live.update(screen(text), refresh=True)
                 else:
-                    typer.echo(told, err=True)
+                    typer.echo(text, err=True)
                 continue
             if out.is_terminal:
                 live.update(screen(), refresh=True)
@@ -139,20 +134,11 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
 
 def _report(snapshot: Snapshot, rows: tuple[NodeRow, ...], sort: str) -> Report:
     from kschedx.inquiry.nodes import nodes_document
-
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.nodes import nodes_lines
-
-        return nodes_lines(rows, width, wide=wide, sort=sort)
-
-    def page(_: bool) -> Page:
-        from kschedx.render.nodes import nodes_page
-
-        return nodes_page(rows, snapshot)
+    from kschedx.render.nodes import nodes_lines, nodes_page
 
     return Report(
-        screen=screen,
+        screen=lambda width, wide: nodes_lines(rows, width, wide=wide, sort=sort),
         document=lambda: nodes_document(rows),
         names=lambda: [f"node/{row.name}" for row in rows],
-        page=page,
+        page=lambda _: nodes_page(rows, snapshot),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,10 +16,13 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx import __version__
 from kschedx.cli.streams import OutputError
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, SeveralConfigError, UndecidableError
+from kschedx.kube.escaping import typed_command
 from kschedx.progress import Phase, say
 from kschedx.render.states import ExitCode as ExitCode
+from kschedx.render.wording import visible
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -110,8 +112,6 @@ def outcome(command: Callable[[], int]) -> int:
 
 def failed(text: str, code: ExitCode) -> int:
     """Print an error and return its exit code."""
-    from kschedx.render.wording import visible
-
     typer.echo(f"error: {visible(text)}", err=True)
     return code
 
@@ -297,7 +297,6 @@ def write(report: Report, output: Format | None) -> None:
 
             typer.echo(junit(_has(report.checks, output)(), "kschedx"), nl=False)
         case Format.SARIF:
-            from kschedx import __version__
             from kschedx.render.checks import sarif
 
             typer.echo(sarif(_has(report.checks, output)(), __version__), nl=False)
@@ -315,8 +314,6 @@ def told_as_checks(error: KschedxError, output: Format) -> None:
 
 def _has(form: Callable[P, T] | None, output: Format) -> Callable[P, T]:
     """Return the function of a format. Raises `InputError` if the answer to this question lacks the format."""
-    from kschedx.errors import InputError
-
     if form is None:
         raise InputError(f"-o {output} is not available for this answer", hint="-o wide, json, and yaml always are")
     return form
@@ -337,14 +334,13 @@ def cited(arguments: Sequence[str]) -> Iterator[None]:
 
 def command_line() -> str:
     """Return the command line in a form that a shell reads."""
-    return shlex.join(("kschedx", *_ASKED.get()))
+    return typed_command(("kschedx", *_ASKED.get()))
 
 
 def _page(page: Page, output: Format) -> str:
     from kschedx.render.page.html import html
     from kschedx.render.page.markdown import markdown
     from kschedx.render.page.svg import svg
-    from kschedx.render.wording import visible
 
     if _ASKED.get():
         page = replace(page, footer=(("command", visible(command_line())), *page.footer))

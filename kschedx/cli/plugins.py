@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from kschedx.cli.options import Part
 from kschedx.cli.output import Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
-
-if TYPE_CHECKING:
-    from rich.text import Text
+from kschedx.kube.documents import document
 
 HELP = """List the plugins that a configuration may name: of Kubernetes, of other projects, and of installed packages.
 
@@ -35,20 +32,14 @@ def plugins(
     """The command; its help is HELP."""
     from kschedx.framework.registry import known_plugins
     from kschedx.releases import resolve
+    from kschedx.render.catalogue import plugins_lines
+    from kschedx.schemas.listings import PluginListDocument
 
     release = resolve(question.kube_version, question.gates)
-    found = tuple(known_plugins(release))
-
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.catalogue import plugins_lines
-
-        return plugins_lines(found, width)
-
-    def document() -> dict[str, object]:
-        from kschedx.kube import documents
-        from kschedx.schemas.listings import PluginListDocument
-
-        return documents.document("PluginList", PluginListDocument, kubernetes_version=release.version, items=found)
-
-    report = Report(screen=screen, document=document, names=lambda: [one.name for one in found])
+    items = tuple(known_plugins(release))
+    report = Report(
+        screen=lambda width, _: plugins_lines(items, width),
+        document=lambda: document("PluginList", PluginListDocument, kubernetes_version=release.version, items=items),
+        names=lambda: [plugin.name for plugin in items],
+    )
     return Answer(report, ExitCode.SCHEDULABLE)

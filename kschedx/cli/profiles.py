@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,13 +12,13 @@ from kschedx.cli.help import Command
 from kschedx.cli.options import DECIDES, Part
 from kschedx.cli.output import SHARED, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question, asks
+from kschedx.errors import require_one_of
+from kschedx.kube import documents
+from kschedx.kube.documents import document
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kschedx.framework.config import Profile
     from kschedx.releases import Release
-    from kschedx.render.checks import Check
 
 HELP = """List scheduler profiles, show one in full, check a file, or search for a better one.
 
@@ -111,57 +111,42 @@ def show(
     from kschedx.cli.named_profiles import configuration, placed, version_of
     from kschedx.framework.config.origins import without_secrets
     from kschedx.releases import resolve
+    from kschedx.render.catalogue import profile_lines
+    from kschedx.render.manifests import commented_yaml
     from kschedx.schedulers import expanded_configuration, scheduler_of
 
     release = resolve(question.kube_version or version_of(name), question.gates)
     config = configuration(name)
     with placed(name):
-        found = expanded_configuration(config, release)
+        expanded = expanded_configuration(config, release)
         scheduler = scheduler_of(config, release).config
-    if found is None:
+    if expanded is None:
         return _show_policy(name, release, scheduler.profiles[0])
 
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.catalogue import profile_lines
-
-        return profile_lines(name, release.title, scheduler, found, width)
-
-    shown = without_secrets(found.configuration)
-
-    def document() -> dict[str, object]:
-        return _profile_document(name, release, configuration=shown, origins=found.origins)
-
-    def yaml() -> str:
-        from kschedx.render.manifests import commented_yaml
-
-        return commented_yaml(shown, found.origins)
-
-    return Answer(Report(screen=screen, document=document, yaml=yaml), ExitCode.SCHEDULABLE)
+    shown = without_secrets(expanded.configuration)
+    report = Report(
+        screen=lambda width, _: profile_lines(name, release.title, scheduler, expanded, width),
+        document=lambda: _profile_document(name, release, configuration=shown, origins=expanded.origins),
+        yaml=lambda: commented_yaml(shown, expanded.origins),
+    )
+    return Answer(report, ExitCode.SCHEDULABLE)
 
 
 def _profile_document(name: str, release: Release, **fields: object) -> dict[str, object]:
-    from kschedx.kube import documents
     from kschedx.schemas.listings import ProfileListing
 
     return documents.document("Profile", ProfileListing, name=name, kubernetes_version=release.version, **fields)
 
 
 def _show_policy(name: str, release: Release, profile: Profile) -> Answer:
-    def document() -> dict[str, object]:
-        from kschedx.inquiry.document import PluginWeight
+    from kschedx.inquiry.document import extension_points
+    from kschedx.render.catalogue import policy_lines
 
-        points = {
-            point: tuple(PluginWeight(one, profile.weights[one]) if one in profile.weights else one for one in plugins)
-            for point, plugins in profile.points.items()
-        }
-        return _profile_document(name, release, extension_points=points)
-
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.catalogue import policy_lines
-
-        return policy_lines(name, release.version, profile, width)
-
-    return Answer(Report(screen=screen, document=document), ExitCode.SCHEDULABLE)
+    report = Report(
+        screen=lambda width, _: policy_lines(name, release.version, profile, width),
+        document=lambda: _profile_document(name, release, extension_points=extension_points(profile)),
+    )
+    return Answer(report, ExitCode.SCHEDULABLE)
 
 
 @app.command(help=CHECK, short_help="Report what kube-scheduler refuses, and common mistakes.", cls=Command)
@@ -176,11 +161,13 @@ def check(
     question: Question,
 ) -> Answer:
     """The command; its help is CHECK."""
+    from kschedx.cli.checks import of_advice
     from kschedx.cli.named_profiles import placed, version_of, with_zero_weights
     from kschedx.framework.config.advice import Advice
     from kschedx.releases import resolve
     from kschedx.render.catalogue import advice_lines
     from kschedx.schedulers import advice_on
+    from kschedx.schemas.listings import ProfileCheckDocument
 
     release = resolve(question.kube_version or version_of(file), question.gates)
     config, zero_weights = with_zero_weights(file)
@@ -191,25 +178,14 @@ def check(
         for path in zero_weights
     )
     advice = (*zeros, *found)
-
-    def document() -> dict[str, object]:
-        from kschedx.kube import documents
-        from kschedx.schemas.listings import ProfileCheckDocument
-
-        version = release.version
-        return documents.document(
-            "ProfileCheck", ProfileCheckDocument, name=file, kubernetes_version=version, advice=advice
-        )
-
-    def checks() -> list[Check]:
-        from kschedx.cli.checks import of_advice
-
-        return of_advice(file, advice)
-
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        return advice_lines(file, release.title, advice, width)
-
-    return Answer(Report(screen=screen, document=document, checks=checks), ExitCode.SCHEDULABLE)
+    report = Report(
+        screen=lambda width, _: advice_lines(file, release.title, advice, width),
+        document=lambda: document(
+            "ProfileCheck", ProfileCheckDocument, name=file, kubernetes_version=release.version, advice=advice
+        ),
+        checks=lambda: of_advice(file, advice),
+    )
+    return Answer(report, ExitCode.SCHEDULABLE)
 
 
 @app.command(help=TUNE, short_help="Search for the profile that reaches a goal on a cluster.", cls=Command)
@@ -244,7 +220,6 @@ def tune(
     """The command; its help is TUNE."""
     from kschedx.cli.instance_types import prices_by_node
     from kschedx.cli.parallel import FEW, results
-    from kschedx.errors import require_one_of
     from kschedx.render.manifests import to_yaml
     from kschedx.simulate.tuning import Goal, Trial, Work, base_of
     from kschedx.simulate.tuning import tune as tuned

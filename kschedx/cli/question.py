@@ -14,13 +14,15 @@ from contextvars import ContextVar
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, json
 from msgspec.structs import replace
 
+from kschedx.cli import connection
 from kschedx.cli.connection import Connection, Reached
 from kschedx.cli.options import CHANGES, CONNECTION, OPTIONS, Part
 from kschedx.cli.output import Answer, show
 from kschedx.cli.streams import print_note
+from kschedx.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -182,7 +184,6 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         """Write the extenders' answers to the file of --extenders. Raises `InputError`."""
         if self.recorded_in is None:
             return
-        from msgspec import json
 
         from kschedx.extenders.replay import Recorder
         from kschedx.sources.compression import write
@@ -197,8 +198,6 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
         `keep`, `namespace`, `whole`, and `on_demand` are those of `loading.load_live`.
         """
-        from kschedx.cli import connection
-
         reached = connection.read_cluster(
             self._cluster_paths, self.where, namespace=namespace, keep=keep, whole=whole, on_demand=on_demand
         )
@@ -209,8 +208,6 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
         Raises `UndecidableError` if listing nodes or pods is forbidden.
         """
-        from kschedx.cli import connection
-
         _ = self.gates, self.configuration, self.changes, self.ask
         reached = connection.read_cluster_to_decide(
             self._cluster_paths,
@@ -254,7 +251,6 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     def placed(self) -> Iterator[None]:
         """Add the file and the line to errors about a field of the configuration."""
         from kschedx.cli import named_profiles
-        from kschedx.errors import ConfigError
 
         try:
             yield
@@ -319,7 +315,6 @@ def _in_order(typed: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
 
 def shard_of(typed: str | None, *, is_json: bool) -> Shard | None:
     """Return the part of --shard. Raises `InputError`."""
-    from kschedx.errors import InputError
     from kschedx.inquiry.profile_difference import Shard
 
     if typed is None:
@@ -331,8 +326,6 @@ def shard_of(typed: str | None, *, is_json: bool) -> Shard | None:
 
 def feature_gates(settings: Sequence[str], *, option: str = "--feature-gate") -> dict[str, bool]:
     """Parse `NAME=true,OTHER=false`, as kube-scheduler does. Raises `ConfigError`."""
-    from kschedx.errors import ConfigError
-
     gates: dict[str, bool] = {}
     for setting in settings:
         for part in filter(None, (p.strip() for p in setting.split(","))):
@@ -377,7 +370,7 @@ def cluster_after_changes(
             print_note(rollout_text(rolled))
     lost, changes = done.displaced, tuple(map(str, question.changes))
     pods = {"moved": lost.moved, "waiting": lost.waiting, "gone": lost.gone}
-    undone = tuple(one.undone for one in done.effects if one.undone)
+    undone = tuple(effect.undone for effect in done.effects if effect.undone)
     shown = {name: keys for name, keys in {**pods, "undone": undone}.items() if keys}
     text = "; ".join((f"after {'; '.join(changes)}{displaced_text(**pods)}", *undone))
     return replace(reached, snapshot=done.after), (note(AFTER_CHANGES, text, changes=changes, **shown),)

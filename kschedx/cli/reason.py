@@ -9,6 +9,7 @@ import typer
 
 from kschedx.cli import completion
 from kschedx.cli.output import Answer, ExitCode, Report
+from kschedx.errors import InputError
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -22,8 +23,9 @@ Examples:
   kschedx reason '0/5 nodes are available: ...'  # the text of an event
   kubectl describe pod web-0 | kschedx reason -  # every event in a text
 
-WHAT is the ID of a reason, a plugin, or the text of an event (kube-scheduler, cluster-autoscaler, Karpenter), which
-is split into its reasons. With - it is read from standard input.
+WHAT is the ID of a reason, a plugin, or the text of an event, which is split into its reasons. Events of
+kube-scheduler, cluster-autoscaler, Karpenter, and Kueue are known, and why a kubelet, the eviction API, or a taint
+ended a pod. With - the text is read from standard input.
 Without WHAT, all IDs are listed.
 """
 LONGEST_INPUT = 1 << 20
@@ -39,7 +41,6 @@ def reason(
     """The command; its help is HELP."""
     if what != ["-"]:
         return meaning(" ".join(what or ()))
-    from kschedx.errors import InputError
     from kschedx.sources.files import standard_input
 
     given = standard_input().read(LONGEST_INPUT).decode(errors="replace").strip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,10 +12,9 @@ from kschedx.cli.options import DECIDES
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.kube.documents import to_json
+from kschedx.progress import Phase, counted
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kschedx.explain.setup import Setup
     from kschedx.render.page.model import Page
     from kschedx.simulate.compaction import EmptiedTogether
@@ -57,10 +56,9 @@ def scale_down(
 ) -> Answer:
     """The command; its help is HELP."""
     from kschedx.autoscaler.cluster import AutoscalerOptions
-    from kschedx.autoscaler.scale_down import ScaleDown
+    from kschedx.autoscaler.scale_down import ScaleDown, scale_down_document
     from kschedx.inquiry.target import node_names
     from kschedx.karpenter.disruption import disruptions
-    from kschedx.progress import Phase, counted
     from kschedx.render.scale_down import scale_down_screen, scale_down_view
     from kschedx.render.view import Tone
 
@@ -83,17 +81,11 @@ def scale_down(
         asked = ScaleDown.of(snapshot, question.autoscaling or AutoscalerOptions(), setup.scheduler_on(snapshot))
         each = counted(others, Phase.DECIDING, len(others), "nodes")
         removals = [asked.about(name, is_one_of_many=not nodes) for name in each]
-    together = _together(snapshot, setup, question, [one.node for one in removals if one.is_removable])
-
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        return scale_down_screen(asked, removals, kept, consolidation, together, width=width, wide=wide)
+    together = _together(snapshot, setup, question, [removal.node for removal in removals if removal.is_removable])
 
     def document() -> Mapping[str, object]:
-        from kschedx.autoscaler.scale_down import scale_down_document
-
-        found = scale_down_document(None if asked is None else asked.autoscaler, removals, setup.release)
         return {
-            **found,
+            **scale_down_document(None if asked is None else asked.autoscaler, removals, setup.release),
             **({"karpenter": {one.node: to_json(one.document) for one in kept}} if kept else {}),
             **({} if consolidation is None else {"consolidation": to_json(consolidation.document)}),
             **({} if together is None else {"together": to_json(together.document)}),
@@ -109,7 +101,14 @@ def scale_down(
 
     view = scale_down_view(asked, removals, kept, consolidation, together, wide=False)
     going = [f"node/{item.title}" for item in view.items if item.tone is Tone.GOOD]
-    report = Report(screen=screen, document=document, names=lambda: going, page=page)
+    report = Report(
+        screen=lambda width, wide: scale_down_screen(
+            asked, removals, kept, consolidation, together, width=width, wide=wide
+        ),
+        document=document,
+        names=lambda: going,
+        page=page,
+    )
     done = bool(going) if not nodes else len(going) == len(names)
     stays = any(item.tone is Tone.BAD for item in view.items) if nodes else view.tone is Tone.BAD
     return Answer.of(report, done, is_undecided=not done and not stays)

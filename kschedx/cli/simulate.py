@@ -11,7 +11,9 @@ from kschedx.cli import connection
 from kschedx.cli.options import DECIDES, OUT, Part
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, tell_open_counts
+from kschedx.errors import InputError
 from kschedx.kube.documents import part_of, to_json
+from kschedx.render.states import decision_name, row_named
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -100,7 +102,6 @@ def simulate(
 ) -> Answer:
     """The command; its help is HELP."""
     from kschedx.cli.files import check_name, write_snapshot
-    from kschedx.errors import InputError
     from kschedx.inquiry.manifests import objects_of
     from kschedx.simulate.goal import parse_goal
     from kschedx.simulate.simulator import SimulationOptions
@@ -146,7 +147,6 @@ def simulate(
     tell_open_counts(simulation)
     other = other_outcomes(simulation, options, run) if ties else None
     from kschedx.render.simulation import ties_text
-    from kschedx.render.states import decision_name, row_named
 
     told = None if other is None else ties_text(other, simulation.choices)
     if out is not None:
@@ -157,7 +157,6 @@ def simulate(
 
 def _provisioned(snapshot: Snapshot, question: Question, *, is_alone: bool) -> Provisioned | None:
     """Return what Karpenter adds. Raises `InputError` if the cluster has neither Karpenter nor cluster-autoscaler."""
-    from kschedx.errors import InputError
     from kschedx.karpenter.cluster import Karpenter
     from kschedx.karpenter.cluster import KarpenterOptions as Provisioning
     from kschedx.karpenter.growth import grow_by_karpenter
@@ -180,38 +179,38 @@ def report(
     """Return a simulation in every format; `growth` is what cluster-autoscaler added first, `provisioned` what
     Karpenter added."""
 
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.autoscaler import growth_lines
-        from kschedx.render.simulation import simulation_lines
+    from kschedx.inquiry.pending_pods import SharedFixes
+    from kschedx.render.autoscaler import growth_lines
+    from kschedx.render.simulation import simulation_lines
 
+    def screen(width: int, wide: bool) -> Sequence[Text]:
         lines = simulation_lines(simulation, width=width, steps=steps, wide=wide, ties=ties)
         return [*growth_lines(growth, provisioned, width), *lines]
 
     def document() -> Mapping[str, object]:
-        from kschedx.autoscaler.growth import autoscaler_growth_document
-        from kschedx.inquiry.pending_pods import SharedFixes
+        grown: Mapping[str, object] = {}
+        if growth is not None:
+            from kschedx.autoscaler.growth import autoscaler_growth_document
 
-        grown = None if growth is None else to_json(autoscaler_growth_document(growth))
+            grown = to_json(autoscaler_growth_document(growth))
         if provisioned is not None:
             from kschedx.inquiry.explanation import KARPENTER
             from kschedx.karpenter.growth import KarpenterGrowthDocument
 
             of_karpenter = to_json(part_of(KarpenterGrowthDocument, provisioned))
-            grown = of_karpenter if grown is None else {**grown, KARPENTER: of_karpenter}
+            grown = of_karpenter if growth is None else {**grown, KARPENTER: of_karpenter}
+        more = {"ties": ties, "autoscaler": grown or None}
         fixes = {"fixes": SharedFixes(simulation).to_list(MOST_FIXED)}
-        return (
-            simulation.to_dict()
-            | fixes
-            | ({} if ties is None else {"ties": ties})
-            | ({} if grown is None else {"autoscaler": grown})
-        )
-
-    def names() -> list[str]:
-        return [f"{pod} node/{node}" for pod, node in simulation.placed.items()] + list(simulation.pending)
+        return simulation.to_dict() | fixes | {key: value for key, value in more.items() if value is not None}
 
     def page(_: bool) -> Page:
         from kschedx.render.page.reports import simulation_page
 
         return simulation_page(simulation)
 
-    return Report(screen=screen, document=document, names=names, page=page)
+    return Report(
+        screen=screen,
+        document=document,
+        names=lambda: [f"{pod} node/{node}" for pod, node in simulation.placed.items()] + [*simulation.pending],
+        page=page,
+    )

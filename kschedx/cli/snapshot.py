@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec import Struct
+from msgspec import Struct, json
 from msgspec.structs import replace
 
 from kschedx.cli import completion
@@ -17,10 +18,11 @@ from kschedx.cli.options import READS
 from kschedx.cli.output import ExitCode
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
+from kschedx.errors import ConfigError, InputError, UndecidableError, nearest
+from kschedx.progress import Phase, counted
+from kschedx.render.wording import count, visible
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from kschedx.export.slim import Slim
     from kschedx.kube.snapshot_header import SnapshotHeader
     from kschedx.snapshot.snapshot import Snapshot, Source
@@ -108,7 +110,6 @@ def snapshot(
     """The command; its help is HELP."""
     from kschedx.cli.files import json_parts, yaml_parts
     from kschedx.export.slim import Slim
-    from kschedx.progress import Phase, counted
     from kschedx.sources.compression import STDOUT, write
 
     wish = _Wish(
@@ -134,8 +135,6 @@ def snapshot(
     objects = counted(made.objects, Phase.WRITING, keep.count(), "objects")
     write(output, json_parts(made.header, objects) if wish.is_json else yaml_parts(made.header, objects))
     if output != STDOUT:
-        from kschedx.render.wording import count
-
         kinds = (keep.count("Node"), "node"), (keep.count("Pod"), "pod"), (made.others, "other object")
         counts = ", ".join(count(number, what) for number, what in kinds)
         _tell(output, counts, source)
@@ -176,7 +175,6 @@ class _Wish(Struct, frozen=True, kw_only=True):
     def check(self) -> None:
         """Raise `InputError` for options that cannot be combined."""
         from kschedx.cli.files import check_name
-        from kschedx.errors import InputError
 
         check_name("-o", self.output)
         for option, is_given in (("--anonymize-map", self.map), ("--keep-selectors", self.keep_selectors)):
@@ -201,10 +199,6 @@ class _Made(Struct, frozen=True, kw_only=True):
 def _source(found: Snapshot, namespace: str | None, paths: Sequence[str], begun: datetime) -> Source:
     """Return the cluster's source in words that may be published. Raises `InputError` for a namespace that does not
     exist."""
-    from pathlib import Path
-
-    from kschedx.errors import InputError, nearest
-
     source = found.source
     if namespace and namespace not in {*found.namespaces, *found.pods.namespaces.values}:
         known = [*found.namespaces, *found.pods.namespaces.values]
@@ -218,12 +212,8 @@ def _source(found: Snapshot, namespace: str | None, paths: Sequence[str], begun:
 
 def _anonymized(made: _Made, keep: Slim, wish: _Wish) -> _Made:
     """Return the same content with other names, and write the map and the configuration to files next to it."""
-    from msgspec import json
-
     from kschedx.cli import named_profiles
     from kschedx.export.anonymous import Anonymous
-    from kschedx.progress import Phase, counted
-    from kschedx.render.wording import visible
     from kschedx.sources.compression import write
 
     written = named_profiles.configuration(wish.config) if wish.config is not None else None
@@ -250,7 +240,6 @@ _WITHOUT_CONFIG = (
 
 def _beside(output: str) -> str:
     """Return the name of the configuration that belongs to a file."""
-    from kschedx.errors import InputError
     from kschedx.sources.compression import STDOUT, compression_of
 
     if output == STDOUT:
@@ -260,8 +249,6 @@ def _beside(output: str) -> str:
 
 def _check_extenders(extenders: str | None, config: str | None, *, anonymize: bool) -> None:
     """Raise `InputError` for options that cannot be combined."""
-    from kschedx.errors import InputError
-
     if extenders not in (None, "record"):
         raise InputError(f'--extenders: found "{extenders}", allowed is "record"')
     if extenders is not None and config is None:
@@ -274,10 +261,7 @@ def _check_extenders(extenders: str | None, config: str | None, *, anonymize: bo
 
 def _answers(snapshot: Snapshot, config: str) -> bytes:
     """Return the answers of a configuration's extenders about every pending pod, as an object of the file."""
-    from msgspec import json
-
     from kschedx.cli import named_profiles
-    from kschedx.errors import ConfigError, UndecidableError
     from kschedx.explain.setup import Setup
     from kschedx.extenders.client import call
     from kschedx.extenders.replay import Recorder
@@ -292,25 +276,20 @@ def _answers(snapshot: Snapshot, config: str) -> bytes:
     return json.encode(recorder.recording)
 
 
-def _is_one_file(one: str, other: str) -> bool:
-    from pathlib import Path
-
-    return one == other or Path(one).absolute() == Path(other).absolute() or _are_one_file(Path(one), Path(other))
+def _is_one_file(text: str, other: str) -> bool:
+    return text == other or Path(text).absolute() == Path(other).absolute() or _are_one_file(Path(text), Path(other))
 
 
-def _are_one_file(one: Path, other: Path) -> bool:
+def _are_one_file(path: Path, other: Path) -> bool:
     try:
-        return one.samefile(other)
+        return path.samefile(other)
     except OSError:  # one does not exist yet
         return False
 
 
 def _tell(output: str, counts: str, source: Source) -> None:
     """Print what the file contains, and what it lacks."""
-    from pathlib import Path
-
     from kschedx.kube.kinds import KINDS
-    from kschedx.render.wording import visible
     from kschedx.snapshot.snapshot import Missing
 
     size = Path(output).stat().st_size

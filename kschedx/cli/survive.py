@@ -10,6 +10,8 @@ from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES, Part
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, tell_open_counts
+from kschedx.errors import InputError
+from kschedx.render.wording import count, visible
 
 if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
@@ -78,7 +80,6 @@ def survive(
     question: Question,
 ) -> Answer:  # fmt: skip
     """The command; its help is HELP."""
-    from kschedx.errors import InputError
     from kschedx.simulate.survive import Mode
     from kschedx.simulate.survive import survive as survived
 
@@ -113,17 +114,15 @@ def _failures(
     found = each_failure(snapshot, key)
     left = len(snapshot.cluster.nodes) - sum(len(one.nodes) for one in found)
     if left:
-        from kschedx.render.wording import count, visible
-
         typer.echo(
             visible(f"note: {count(left, 'node')} without a {key} {'does' if left == 1 else 'do'} not fail"), err=True
         )
     return found
 
 
-def _names(found: Survival) -> list[str]:
+def _names(survival: Survival) -> list[str]:
     """Return the workloads that do not survive."""
     from kschedx.simulate.survive import BROKEN
 
-    broken = (loss.workload for one in found.results for loss in one.of(*BROKEN))
+    broken = (loss.workload for result in survival.results for loss in result.of(*BROKEN))
     return list(dict.fromkeys(f"{one.namespace} {one.reference.partition('/')[2]}" for one in broken))

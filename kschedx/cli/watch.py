@@ -19,6 +19,7 @@ from kschedx.explain.difference import Effect, Story, compare
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.types import Pod
 from kschedx.progress import Phase, say
+from kschedx.render.wording import visible
 from kschedx.snapshot.snapshot import Snapshot
 
 SHARE = 4
@@ -100,8 +101,6 @@ class Watch:
 
     def _warn(self, text: str) -> None:
         """Print a warning, unless the last read had the same one."""
-        from kschedx.render.wording import visible
-
         if text != self._failure:
             typer.echo(f"warning: {visible(text)}; it is tried again", err=True)
         self._failure = text

@@ -6,12 +6,14 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from kschedx.cli import completion
 from kschedx.cli.options import ALL_NAMESPACES, DECIDES, INTERVAL, SELECTOR, SHARD, Part
 from kschedx.cli.output import ALL, Answer, Format, needs, option
-from kschedx.cli.question import Question
-from kschedx.errors import NotAdmittedError
+from kschedx.cli.question import Question, cluster_after_changes
+from kschedx.errors import InputError, NotAdmittedError, Place
+from kschedx.kube.types import ObjectMeta, Pod
 
 if TYPE_CHECKING:
     from kschedx.cli.connection import Reached
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
     from kschedx.inquiry.ask import Clusters
     from kschedx.inquiry.manifests import Written
-    from kschedx.kube.types import Pod
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Explain why a pod is Pending, or why it goes to that node.
@@ -155,10 +156,7 @@ def why(
 
 def _answer(question: Question, wanted: Wanted, interval: int, reading: Callable[[], Reached]) -> Answer | int:
     """Answer about many pods, a node, several pods, or one."""
-    from msgspec.structs import replace
-
     from kschedx.cli.why_pod import why_one
-    from kschedx.errors import InputError
     from kschedx.inquiry.ask import Clusters, notes_about, waiting_member_of
     from kschedx.inquiry.manifests import Manifests, Written
     from kschedx.inquiry.target import named_namespace, named_node
@@ -208,11 +206,8 @@ def _answer(question: Question, wanted: Wanted, interval: int, reading: Callable
 
 def _about_namespace(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Answer | int:
     """Explain why a namespace stays in deletion; for another one, explain its pending pods."""
-    from msgspec.structs import replace
-
     from kschedx.cli.why_list import why_pods_of_cluster
     from kschedx.cli.why_pod import explanation_report
-    from kschedx.errors import Place
     from kschedx.inquiry.pod import explain_namespace
 
     answer = explain_namespace(reached.snapshot, setup, question.namespace or "")
@@ -227,7 +222,6 @@ def _refused_change(question: Question, snapshot: Snapshot, error: NotAdmittedEr
     from kschedx.explain.subject import Subject
     from kschedx.inquiry.pod import unscheduled
     from kschedx.inquiry.workload_lifecycle import refused
-    from kschedx.kube.types import ObjectMeta, Pod
 
     kind, _, key = error.place.object.partition(" ")
     namespace, _, name = key.rpartition("/")
@@ -241,7 +235,6 @@ def _after_changes(question: Question, wanted: Wanted, reached: Reached) -> tupl
     """Return the cluster after the changes of the question, and a note about them."""
     if not question.changes:
         return reached, ()
-    from kschedx.cli.question import cluster_after_changes
     from kschedx.inquiry.target import asked_about, workloads_asked_about
 
     namespace = question.namespace or reached.namespace

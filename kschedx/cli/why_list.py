@@ -11,27 +11,50 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.cli import connection
 from kschedx.cli.options import namespace_of_many
 from kschedx.cli.output import Answer, ExitCode, Format, Report
 from kschedx.cli.question import Question, shard_of
 from kschedx.cli.why_pod import Wanted, inquiry_of, place_of, subject_of, typed_change
-from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
-from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, cause_of, decisive, rows_in_queue_order
+from kschedx.controllers.workloads import Owners, has_replicas, wanted_replicas, workload_of
+from kschedx.errors import ConfigError, InputError, NotAdmittedError, Place, UndecidableError
+from kschedx.explain.causes import (
+    CauseGroup,
+    PodAnswer,
+    Taken,
+    alike,
+    cause_of,
+    decisive,
+    owner_of,
+    rows_in_queue_order,
+)
 from kschedx.explain.cycle_notes import bound_by_hand
 from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.missing_kinds import depends_on_unread
 from kschedx.explain.setup import Setup
+from kschedx.explain.subject import stored
 from kschedx.framework.cycle import Outcome
-from kschedx.inquiry.ask import Clusters, Inquiry, gather, gather_beside
+from kschedx.inquiry.ask import Clusters, Inquiry, gather, gather_beside, workloads_without_pods
 from kschedx.inquiry.explanation import Explanation, terminating_victims
+from kschedx.inquiry.manifests import Written, title
 from kschedx.inquiry.node import NodeAnswer, Verdict, report_document
 from kschedx.inquiry.pod_lifecycle import leaving, pod_lifecycle, scheduler_down
 from kschedx.inquiry.target import node_names
 from kschedx.kube.documents import API_VERSION, to_json
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
+from kschedx.kube.selectors import parse_label_query
+from kschedx.kube.types import Pod
+from kschedx.kube.workloads import SHORT_NAMES
+from kschedx.progress import Phase, counted
+from kschedx.render.fixes import group_fix, mended_fix
+from kschedx.render.holding import gang_text, group_standing
 from kschedx.render.lifecycle import causes
+from kschedx.render.pending import PodAnswers, evicted_note, pending_lines, wanted_labels
 from kschedx.render.states import BeingDeleted, Lifecycle, Refused, WaitingForKubelet
 from kschedx.render.states import headline as headline_of_state
+from kschedx.render.words.causes import main_findings, shared_headline
+from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -40,11 +63,9 @@ if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Autoscaler
     from kschedx.cli.connection import Reached
     from kschedx.explain.subject import Subject
-    from kschedx.inquiry.manifests import Written
     from kschedx.inquiry.pending_pods import SharedFix
     from kschedx.inquiry.workload_pods import ReplicaGroup, Together
     from kschedx.karpenter.cluster import Karpenter
-    from kschedx.kube.types import Pod
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
     from kschedx.render.view import Fix
@@ -92,8 +113,6 @@ class Item(Struct, frozen=True, kw_only=True):
 
 def command_of(wanted: Wanted, namespace: str, owner: str, name: str) -> str:
     """Return the command that explains a pod or, if it has no name, its workload, with the same cluster and files."""
-    from kschedx.kube.workloads import SHORT_NAMES
-
     kind, _, of = owner.partition(" ")
     short = next((short for short, known in SHORT_NAMES.items() if known == kind), kind.lower())
     target = f"{short}/{of}" if not name or (wanted.files and short) else f"pod/{name}"
@@ -101,41 +120,27 @@ def command_of(wanted: Wanted, namespace: str, owner: str, name: str) -> str:
     return shell_command(pattern, target, namespace, *map(Path, (*wanted.files, *wanted.snapshot)))
 
 
-class Asked:
+class ManyPods(Struct, dict=True):
     """The pods in question, explained with the same settings."""
 
-    def __init__(
-        self,
-        items: Sequence[Item],
-        *,
-        jobs: int | None = None,
-        competing: bool = False,
-        notes: Sequence[str] = (),
-        nothing: str = "",
-        snapshot: Snapshot | None = None,
-        mended: Callable[[Sequence[str]], SharedFix | None] | None = None,
-    ) -> None:
-        """`jobs` is how many processes may share the work, by default one per processor. `notes` are about all pods;
-        `nothing` is the text if there are no pods. `mended` tries a fix for several pending pods, one after the
-        other."""
-        self._notes = notes
-        self._nothing = nothing
-        self._snapshot = snapshot
-        self._mended = mended
-        self._jobs = jobs
-        self._items = items
-        self._competing = competing
-        """Whether the pods are new, and compete for the same resources."""
+    items: Sequence[Item]
+    jobs: int | None = None
+    """How many processes may share the work, by default one per processor."""
+    competing: bool = False
+    """Whether the pods are new, and compete for the same resources."""
+    notes: Sequence[str] = ()
+    """About all pods."""
+    nothing: str = ""
+    """The text if there are no pods."""
+    snapshot: Snapshot | None = None
+    shared_fix: Callable[[Sequence[str]], SharedFix | None] | None = None
+    """Tries a fix for several pending pods, one after the other."""
 
     def look(self, index: int) -> tuple[PodAnswer, Explanation | None]:
         """Return the answer about one pod in short and its explanation; undecided and refused pods have answers too."""
-        from kschedx.render.holding import group_standing
-        from kschedx.render.pending import wanted_labels
         from kschedx.render.screen import nominated_text
-        from kschedx.render.words.causes import main_findings, shared_headline
-        from kschedx.render.words.pod import could_reject
 
-        item = self._items[index]
+        item = self.items[index]
         undecided = self._undecided(item)
         try:
             found = item.explain()
@@ -177,46 +182,44 @@ class Asked:
             )
         return answer, found
 
-    def _of_lifecycle(self, undecided: PodAnswer, found: Explanation, lifecycle: Lifecycle) -> PodAnswer:
+    def _of_lifecycle(self, undecided: PodAnswer, explanation: Explanation, lifecycle: Lifecycle) -> PodAnswer:
         """Return the answer about a pod that kube-scheduler does not decide."""
         if isinstance(lifecycle, Refused):
             said = f"{lifecycle.message} ({lifecycle.hint})" if lifecycle.hint else lifecycle.message
-            return replace(undecided, outcome=found.overall, message=said, state=found.state.name)
+            return replace(undecided, outcome=explanation.overall, message=said, state=explanation.state.name)
         reads = headline_of_state(replace(lifecycle, subject="")).lstrip(": ").removeprefix("is ")
         why = next(causes(lifecycle), "")
         node = lifecycle.node if isinstance(lifecycle, WaitingForKubelet) else ""
-        is_open = found.overall is Outcome.UNDECIDED
+        is_open = explanation.overall is Outcome.UNDECIDED
         return replace(
             undecided,
-            outcome=found.overall,
+            outcome=explanation.overall,
             nodes=(node,) if node else (),
             message=reads if is_open else why,
-            cause=(found.state.name, reads),
+            cause=(explanation.state.name, reads),
             headlines=() if is_open else (reads,),
-            state=found.state.name,
+            state=explanation.state.name,
         )
 
-    def _of_gang(self, item: Item, found: Explanation) -> PodAnswer:
+    def _of_gang(self, item: Item, explanation: Explanation) -> PodAnswer:
         """Return the answer about a pod that fits alone, but not with its group."""
-        from kschedx.render.holding import gang_text
-
-        group = found.holding.group
-        named = group.name if group is not None else found.cycle.pod.metadata.labels.get(POD_GROUP_LABEL, "")
+        group = explanation.holding.group
+        named = group.name if group is not None else explanation.cycle.pod.metadata.labels.get(POD_GROUP_LABEL, "")
         headline = f"fits alone, but not with its group {named}"
         if group is not None and group.lacks_room:
             headline = gang_text(group).removeprefix("is unschedulable: ")
-        message = item.waits or (found.message if group is None else group.message)
+        message = item.waits or (explanation.message if group is None else group.message)
         undecided = replace(self._undecided(item), outcome=Outcome.UNSCHEDULABLE, taken=None, message=message)
         undecided = replace(undecided, state="WaitingForGang")
         return replace(undecided, cause=("group", named), headlines=(headline,))
 
     def answer(self, index: int) -> tuple[PodAnswer, ...]:
         """Return the answers about one item, one for each of its pods."""
-        item = self._items[index]
-        is_placed = bool(item.replicas) and all(one.node for one in item.replicas)
+        item = self.items[index]
+        is_placed = bool(item.replicas) and all(replica.node for replica in item.replicas)
         if is_placed and item.open_count:
             story = replace(self._undecided(item), message=item.open_count)
-            return tuple(replace(story, pod=one.pod) for one in item.replicas)
+            return tuple(replace(story, pod=replica.pod) for replica in item.replicas)
         if item.node or is_placed:
             return self._each(item, replace(self._undecided(item), outcome=Outcome.SCHEDULED, nodes=(item.node,)))
         return self._each(item, self.look(index)[0])
@@ -227,10 +230,10 @@ class Asked:
             return (story,)
         placed = replace(self._undecided(item), outcome=Outcome.SCHEDULED, taken=None)
         return tuple(
-            replace(placed, pod=one.pod, nodes=(one.node,))
-            if one.node
-            else replace(story, pod=one.pod, taken=one.taken)
-            for one in item.replicas
+            replace(placed, pod=replica.pod, nodes=(replica.node,))
+            if replica.node
+            else replace(story, pod=replica.pod, taken=replica.taken)
+            for replica in item.replicas
         )
 
     def _undecided(self, item: Item) -> PodAnswer:
@@ -252,27 +255,26 @@ class Asked:
     def _answers(self) -> list[tuple[PodAnswer, ...]]:
         """The answers in the order of the items, computed in several processes if there are many."""
         from kschedx.cli.parallel import processors, results
-        from kschedx.progress import Phase, counted
 
-        if not self._items:
+        if not self.items:
             return []
-        likes = [index if item.like is None else (item.like,) for index, item in enumerate(self._items)]
+        likes = [index if item.like is None else (item.like,) for index, item in enumerate(self.items)]
         first = {like: index for index, like in reversed([*enumerate(likes)])}
         asked = sorted(first.values())
         found = {0: self.answer(0)}  # what all pods share is computed once, before processes are forked
         pods = Counter(likes)
-        answers = zip(asked[1:], results(self.answer, asked[1:], self._jobs or processors()), strict=True)
-        total = len(self._items) - pods[likes[0]]
+        answers = zip(asked[1:], results(self.answer, asked[1:], self.jobs or processors()), strict=True)
+        total = len(self.items) - pods[likes[0]]
         found |= dict(counted(answers, Phase.DECIDING, total, "pods", weight=lambda one: pods[likes[one[0]]]))
         return [
             found[index] if index in found else (_alike(item, found[first[like]][0]),)
-            for index, (item, like) in enumerate(zip(self._items, likes, strict=True))
+            for index, (item, like) in enumerate(zip(self.items, likes, strict=True))
         ]
 
     def explanation(self, pod: str) -> Explanation:
         """Return the explanation of one of the pods. Raises `KschedxError` if it cannot be explained."""
         index = next(index for index, answers in enumerate(self._answers) if any(one.pod == pod for one in answers))
-        return self._items[index].explain()
+        return self.items[index].explain()
 
     def document(self) -> dict[str, object]:
         return {key: [*value] if isinstance(value, Iterator) else value for key, value in self.entries()}
@@ -285,14 +287,14 @@ class Asked:
         answers: list[tuple[PodAnswer, ...]] = []
 
         def items() -> Iterator[object]:
-            for index, item in enumerate(self._items):
+            for index, item in enumerate(self.items):
                 answer, found = self.look(index)
                 answers.append(self._each(item, answer))
                 if found is not None and not isinstance(found.lifecycle, Refused):
                     yield found.to_dict()
                 else:
                     told = undecided if answer.outcome is None else refused
-                    fixes = [to_json(one.document()) for one in found.fixes] if found is not None else []
+                    fixes = [to_json(fix.document()) for fix in found.fixes] if found is not None else []
                     told.append({"pod": answer.pod, "reason": answer.message, **({"fixes": fixes} if fixes else {})})
 
         yield "apiVersion", API_VERSION
@@ -303,37 +305,35 @@ class Asked:
         if refused:
             yield "refused", refused
 
-    def fix_of(self, group: CauseGroup) -> Fix | None:
+    def _fix_of(self, group: CauseGroup) -> Fix | None:
         """Return a fix of the first pod of a group, with its certainty and the number of pods that it helps; None if
         none is known."""
-        from kschedx.render.fixes import group_fix, mended_fix
-
         if group.first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED):
             return None
-        if self._mended is not None and len(group.answers) > 1 and group.first.outcome is Outcome.UNSCHEDULABLE:
-            mended = self._mended([answer.pod for answer in group.answers])
-            if mended is not None:
-                return mended_fix(mended)
+        if self.shared_fix is not None and len(group.answers) > 1 and group.first.outcome is Outcome.UNSCHEDULABLE:
+            shared = self.shared_fix([answer.pod for answer in group.answers])
+            if shared is not None:
+                return mended_fix(shared)
         index = next(index for index, answers in enumerate(self._answers) if group.first in answers)
-        _, found = self.look(index)
-        fixes = found.fixes if found is not None else ()
+        _, explanation = self.look(index)
+        fixes = explanation.fixes if explanation is not None else ()
         for_one = len(group.answers) > 1 and not group.first.state
         return group_fix(fixes[0], for_one=for_one) if fixes else None
 
+    @cached_property
+    def _shown(self) -> PodAnswers:
+        fixes: dict[int, Fix | None] = {}
+
+        def fix_of(group: CauseGroup) -> Fix | None:
+            if id(group.first) not in fixes:
+                fixes[id(group.first)] = self._fix_of(group)
+            return fixes[id(group.first)]
+
+        return PodAnswers(
+            answers=self.answers, fix_of=fix_of, notes=self.notes, nothing=self.nothing, competing=self.competing
+        )
+
     def report(self) -> Report:
-        def screen(width: int, wide: bool) -> Sequence[Text]:
-            from kschedx.render.pending import pending_lines
-
-            return pending_lines(
-                self.answers,
-                self.fix_of,
-                width=width,
-                wide=wide,
-                competing=self._competing,
-                notes=self._notes,
-                nothing=self._nothing,
-            )
-
         def names() -> list[str]:
             return [
                 f"{answer.pod} {' '.join(f'node/{name}' for name in answer.nodes)}".rstrip() for answer in self.answers
@@ -342,29 +342,27 @@ class Asked:
         def checks() -> list[Check]:
             from kschedx.cli.checks import of_answers
 
-            pairs = zip(self._answers, self._items, strict=True)
+            pairs = zip(self._answers, self.items, strict=True)
             return [of_answers(answers, item.workload, item.place) for answers, item in pairs]
 
         def page(_: bool) -> Page:
             from kschedx.render.page.reports import pending_page
 
-            return pending_page(
-                self.answers,
-                self.fix_of,
-                self._notes,
-                self._snapshot,
-                competing=self._competing,
-                nothing=self._nothing,
-            )
+            return pending_page(self._shown, self.snapshot)
 
         return Report(
-            screen=screen, document=self.document, entries=self.entries, names=names, checks=checks, page=page
+            screen=lambda width, wide: pending_lines(self._shown, width=width, wide=wide),
+            document=self.document,
+            entries=self.entries,
+            names=names,
+            checks=checks,
+            page=page,
         )
 
     @property
     def exit_code(self) -> ExitCode:
         """0 if every pod is schedulable, 3 if one cannot be decided, else 1."""
-        open_counts = {item.open_count for item in self._items if item.open_count}
+        open_counts = {item.open_count for item in self.items if item.open_count}
         undecided = [answer for answer in self.answers if answer.outcome in (None, Outcome.UNDECIDED)]
         is_sure = any(answer.outcome is Outcome.UNSCHEDULABLE for answer in self.answers)
         if undecided and not (is_sure and all(answer.message in open_counts for answer in undecided)):
@@ -392,32 +390,22 @@ def why_several(
 ) -> Answer:
     """Explain every pod of some manifests, with all replicas, by cause. `queue` are these pods and the others in the
     files, in order."""
-    from kschedx.cli import connection
-    from kschedx.errors import InputError
-    from kschedx.kube.types import Pod
-
-    about_one = {
-        "watch": wanted.watch,
-        "fix": wanted.fix,
-        "try": wanted.tries,
-    }
-    for name, is_asked in about_one.items():
-        if is_asked:
+    for name, value in {"watch": wanted.watch, "fix": wanted.fix, "try": wanted.tries}.items():
+        if value:
             raise InputError(f"--{name} needs one pod, and there are several")
     connection.tell_left_out(setup)
     inquiry = inquiry_of(question, wanted, clusters, setup)
     if wanted.alone:
         items = [item for one in found for item in _alone(question, wanted, inquiry, one)]
-        asked = Asked(items, competing=any(not isinstance(one, Pod) for one in found), snapshot=clusters.read)
+        pods = ManyPods(items, competing=any(not isinstance(one, Pod) for one in found), snapshot=clusters.read)
     else:
-        asked = _together(question, wanted, inquiry, found, queue)
-    return Answer(asked.report(), asked.exit_code)
+        pods = _together(question, wanted, inquiry, found, queue)
+    return Answer(pods.report(), pods.exit_code)
 
 
 def _alone(question: Question, wanted: Wanted, inquiry: Inquiry, one: Pod | Written) -> tuple[Item, ...]:
     """Return the items as if each came next, without the requests of the others; a DaemonSet's pods are each on their
     own node."""
-    from kschedx.inquiry.manifests import Written
     from kschedx.inquiry.pod import explain
 
     snapshot, setup = inquiry.clusters.applied, inquiry.setup
@@ -436,7 +424,6 @@ def _of_daemon_set(wanted: Wanted, inquiry: Inquiry, subject: Subject, one: Writ
     """Yield the DaemonSet's pods that fit, and those that do not for each reason; nodes without such a pod are left
     out."""
     from kschedx.inquiry.daemon_set import explain_daemon_set
-    from kschedx.inquiry.manifests import title
 
     name = f"{subject.pod.metadata.namespace}/{title(one.workload or {}).partition(' ')[2]}"
     answer = explain_daemon_set(name, subject, inquiry.setup)
@@ -460,12 +447,10 @@ def _together(
     inquiry: Inquiry,
     found: Sequence[Pod | Written],
     queue: Sequence[Pod | Written],
-) -> Asked:
+) -> ManyPods:
     """Schedule the pods one after the other, in the order of the queue; pods that belong to no queue are evaluated
     alone."""
     from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions
-    from kschedx.kube.types import Pod
-    from kschedx.render.pending import evicted_note
 
     clusters, setup = inquiry.clusters, inquiry.setup
     gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
@@ -499,11 +484,11 @@ def _together(
             items[number] = _alone(question, wanted, inquiry, found[number])
         else:
             items[number] = tuple(_of_group(wanted, inquiry, together, group, found[number]))
-    return Asked(
+    return ManyPods(
         [item for number in range(len(found)) for item in items[number]],
         notes=evicted_note(together.evicted),
         snapshot=clusters.read,
-        mended=together.mended,
+        shared_fix=together.mended,
     )
 
 
@@ -515,8 +500,6 @@ def _of_group(
     wanted: Wanted, inquiry: Inquiry, together: Together, group: ReplicaGroup, one: Pod | Written
 ) -> Iterator[Item]:
     """Yield the group's pods, and the replicas that no controller can create."""
-    from kschedx.inquiry.manifests import Written
-
     item = replace(_item(wanted, group.subject, one, partial(together.explain, group)), open_count=group.undecided)
     nodes = {pod: "" if together.preempts(pod) else node for pod, node in together.nodes(group).items()}
     replicas = tuple(
@@ -542,9 +525,6 @@ def _of_group(
 
 
 def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callable[[], Explanation]) -> Item:
-    from kschedx.explain.causes import owner_of
-    from kschedx.inquiry.manifests import Written, title
-
     pod = subject.pod
     workload = one.workload if isinstance(one, Written) else None
     owner = owner_of(subject.snapshot, pod) if workload is None else title(workload)
@@ -571,8 +551,6 @@ def _replicas_of(item: Item, explanation: Explanation) -> Item:
 
 def _stopped(question: Question, wanted: Wanted, inquiry: Inquiry, one: Pod | Written) -> Item | None:
     """Return a workload that creates no pods; None for any other."""
-    from kschedx.kube.types import Pod
-
     if isinstance(one, Pod) or not inquiry.is_stopped(one):
         return None
     setup = inquiry.setup
@@ -582,8 +560,6 @@ def _stopped(question: Question, wanted: Wanted, inquiry: Inquiry, one: Pod | Wr
 
 
 def _refused(wanted: Wanted, inquiry: Inquiry, one: Pod | Written, error: NotAdmittedError) -> Item:
-    from kschedx.kube.types import Pod
-
     if isinstance(one, Pod):  # it is in the cluster, so it is not admitted again
         raise error
     return _without_pods(wanted, one, partial(inquiry.refused, one, error))
@@ -593,9 +569,6 @@ def _without_pods(
     wanted: Wanted, one: Written, explain: Callable[[], Explanation], snapshot: Snapshot | None = None
 ) -> Item:
     """Return a workload whose pods the API server refuses: the desired pods that are not in the cluster."""
-    from kschedx.controllers.workloads import Owners, has_replicas, wanted_replicas, workload_of
-    from kschedx.inquiry.manifests import title
-
     metadata = one.manifest.get("metadata")
     named = metadata if isinstance(metadata, dict) else {}
     namespace = str(named.get("namespace") or "default")
@@ -630,20 +603,18 @@ def _refused_replicas(inquiry: Inquiry, one: Written, others: Item, pods: Sequen
 
 def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Answer | int:
     """Explain the pods with a row for each cause, or with every document."""
-    from kschedx.cli import connection
-    from kschedx.explain.causes import alike, owner_of
-    from kschedx.explain.missing_kinds import depends_on_unread
-    from kschedx.explain.subject import stored
     from kschedx.inquiry.pod import autoscaler_of, explain, karpenter_of, lacking_group, objection
     from kschedx.inquiry.workload_pods import QueueOutcome
-    from kschedx.render.pending import evicted_note
 
     snapshot = reached.snapshot
     rows = _rows(question, wanted, reached, setup)
     connection.tell(snapshot, setup)
     part = shard_of(wanted.shard, is_json=wanted.output is Format.JSON)
     rows = rows if part is None else list(part.part(rows))
-    _show_undecided(wanted, snapshot, rows)
+    if wanted.interactive:
+        from kschedx.cli.interactive import show_undecided
+
+        show_undecided(snapshot, rows)
     waits = not wanted.alone and not {*snapshot.pods.pending}.isdisjoint(rows)
     autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.scheduler) if rows else (None, ())
     karpenter, unread = karpenter_of(snapshot, question.provisioning) if rows else (None, ())
@@ -666,7 +637,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
         if in_turn is None or not in_turn.is_queued(pod.key):
             return alone
         preempts, place = in_turn.preempts(pod.key), in_turn.node(pod.key)
-        if place and not preempts and (said := objection(snapshot, pod, setup)):
+        if place and not preempts and (said := objection(snapshot, pod, setup, place)):
             return replace(alone, like=(kinds[row], said, "disputed") if row in kinds else None)
         return replace(
             alone,
@@ -682,28 +653,18 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     if part is None:  # added nodes, and workloads without pods, are in no part
         notes = (*notes, *_growth(autoscaler, karpenter))
         items += _without_created_pods(question, wanted, reached, setup)
-    mended = None if in_turn is None else in_turn.mended
-    asked = Asked(items, jobs=question.jobs(), notes=notes, nothing=_nothing(wanted), snapshot=snapshot, mended=mended)
+    pods = ManyPods(items, jobs=question.jobs(), notes=notes, nothing=_nothing(wanted), snapshot=snapshot)
+    pods.shared_fix = None if in_turn is None else in_turn.mended
     if wanted.interactive and items:
         from kschedx.cli.interactive import show_answers
 
-        show_answers(asked.answers, asked.explanation, typed_change(question, setup), snapshot.cluster.names)
-        return asked.exit_code
-    return Answer(asked.report() if part is None else asked.report().marked(part), asked.exit_code)
-
-
-def _show_undecided(wanted: Wanted, snapshot: Snapshot, rows: Sequence[int]) -> None:
-    """Show the pods in the browser, if the answer is interactive."""
-    if wanted.interactive:
-        from kschedx.cli.interactive import show_undecided
-
-        show_undecided(snapshot, rows)
+        show_answers(pods.answers, pods.explanation, typed_change(question, setup), snapshot.cluster.names)
+        return pods.exit_code
+    return Answer(pods.report() if part is None else pods.report().marked(part), pods.exit_code)
 
 
 def _without_created_pods(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Iterator[Item]:
     """Yield workloads whose missing pods are not created: refused, or held in a queue."""
-    from kschedx.inquiry.ask import Clusters, workloads_without_pods
-
     if wanted.selector or not wanted.all_pending:
         return
     snapshot, within = reached.snapshot, _namespace(question, wanted, reached)
@@ -715,9 +676,6 @@ def _without_created_pods(question: Question, wanted: Wanted, reached: Reached, 
 
 def _rows(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> list[int]:
     """Return the rows of the pods in question, in the order of the queue."""
-    from kschedx.explain.causes import rows_in_queue_order
-    from kschedx.kube.selectors import parse_label_query
-
     return rows_in_queue_order(
         reached.snapshot,
         setup.scheduler,
@@ -771,7 +729,7 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
     """Explain a node. The exit code is 0: a node is neither schedulable nor unschedulable. Raises `InputError` if it
     does not exist."""
     from kschedx.cli.parallel import processors, results
-    from kschedx.progress import Phase, counted
+    from kschedx.render.subjects import node_lines
 
     (known,) = node_names(snapshot, [name])
     answer = NodeAnswer(setup, snapshot, known)
@@ -788,13 +746,12 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
     verdicts = list(counted(results(look, queued, processors()), Phase.DECIDING, len(queued), "pods"))
 
     def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.subjects import node_lines
 
         return node_lines(answer, verdicts, width=width, wide=wide)
 
     report = Report(
         screen=screen,
         document=lambda: report_document(answer, verdicts),
-        names=lambda: [one.pod for one in verdicts if one.fits],
+        names=lambda: [verdict.pod for verdict in verdicts if verdict.fits],
     )
     return Answer(report, ExitCode.SCHEDULABLE)

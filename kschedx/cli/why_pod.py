@@ -5,28 +5,31 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.cli.output import Answer, Format, Report, exit_code_of, write
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
-from kschedx.errors import NotAdmittedError
+from kschedx.errors import ConfigError, InputError, NotAdmittedError, Place
+from kschedx.kube.decoding import as_new
+from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from kschedx.cli.interactive import Try
-    from kschedx.errors import Place
     from kschedx.explain.setup import Setup
     from kschedx.explain.subject import Subject
     from kschedx.framework.cycle import Outcome
     from kschedx.inquiry.ask import Clusters, Inquiry
     from kschedx.inquiry.explanation import Explanation
     from kschedx.inquiry.manifests import Written
-    from kschedx.kube.types import Pod
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
 
@@ -58,8 +61,6 @@ class Wanted(Struct, frozen=True, kw_only=True):
     @classmethod
     def targets(cls, arguments: list[str], files: list[str]) -> tuple[list[str], list[str]]:
         """Return names and files; `pod web-0` as two words is `pod/web-0`."""
-        from pathlib import Path
-
         from kschedx.inquiry.target import NODE_NAMES, is_file, is_object
         from kschedx.kube.workloads import SHORT_NAMES
 
@@ -67,12 +68,12 @@ class Wanted(Struct, frozen=True, kw_only=True):
             case [kind, name] if (kind.lower() in SHORT_NAMES or kind.lower() in NODE_NAMES) and "/" not in name:
                 if not is_file(kind) and not is_file(name):
                     return [f"{kind}/{name}"], files
-        for one in arguments:
-            if is_object(one) and Path(one).exists():
-                print_note(f"{one} is also a file here: ./{one} means the file")
-        return [one for one in arguments if not is_file(one)], [
+        for argument in arguments:
+            if is_object(argument) and Path(argument).exists():
+                print_note(f"{argument} is also a file here: ./{argument} means the file")
+        return [argument for argument in arguments if not is_file(argument)], [
             *files,
-            *(one for one in arguments if is_file(one)),
+            *(argument for argument in arguments if is_file(argument)),
         ]
 
     @property
@@ -94,8 +95,6 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
     def check(self, question: Question) -> None:
         """Raise `InputError` for arguments that cannot be combined."""
-        from kschedx.errors import InputError
-
         if self.watch and (self.is_many or self.output or "-" in question.snapshot):
             other = "many pods" if self.is_many else f"-o {self.output}" if self.output else "--snapshot -"
             raise InputError(f"--watch prints one pod as text and cannot be combined with {other}")
@@ -136,10 +135,8 @@ def why_one(
 ) -> Answer | int:
     """Explain one pod, and what happens to it while it is watched. `queue` are the pod and the others in the files, in
     order."""
-    from kschedx.errors import ConfigError, InputError
     from kschedx.inquiry.manifests import Written
     from kschedx.inquiry.target import node_names
-    from kschedx.kube.types import Pod
 
     shown = node_names(clusters.applied, wanted.node)
     if wanted.watch and not isinstance(found, Pod):
@@ -243,8 +240,6 @@ def _daemon_set(
         gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
         own = gather_queue(gathering, setup, queue, found, lambda snapshot: found.admitted(snapshot, setup))
         if isinstance(own, ReplicaGroup):
-            from msgspec.structs import replace
-
             together = gathering.place()
             answer = together.daemon_set(own) if len(queue) > 1 else answer
             answer = replace(answer, rollout=together.rollout(own))
@@ -292,10 +287,7 @@ def _watched(question: Question, pod: Pod, first: Explanation, interval: int) ->
 def subject_of(question: Question, snapshot: Snapshot, setup: Setup, found: Pod | Written, wanted: Wanted) -> Subject:
     """Return the pod as it is, or its manifest as the API server would store it, by kschedx's admission or the server's
     dry run."""
-    from msgspec.structs import replace
-
     from kschedx.explain.subject import stored
-    from kschedx.kube.types import Pod
 
     if isinstance(found, Pod):
         return stored(snapshot, found)
@@ -316,12 +308,9 @@ def _tried(
     changes: Sequence[str], snapshot: Snapshot, *, setup: Setup, found: Pod | Written, before: Outcome
 ) -> Subject:
     """Return the pod with the changes of `--try`."""
-    import msgspec
-
     from kschedx.explain.notes import TRIED, note
     from kschedx.explain.subject import stored
     from kschedx.inquiry import manifest_edit as trying
-    from kschedx.kube.types import Pod
 
     manifest = trying.as_manifest(found) if isinstance(found, Pod) else dict(found.manifest)
     for change in changes:
@@ -341,8 +330,6 @@ def _refuse_faults(manifest: Mapping[str, object], change: str) -> None:
     """Raise `InputError` for a field that no API server would accept, also in a stored pod, since the change is written
     by hand."""
     from kschedx.apiserver.unknown_fields import unknown_fields
-    from kschedx.errors import Place
-    from kschedx.kube.decoding import as_new
 
     for fault in unknown_fields(as_new(manifest)):
         raise fault.at(Place(object=change))
@@ -367,8 +354,6 @@ def typed_change(question: Question, setup: Setup) -> Try:
 
 def _patch_of(change: str) -> object | None:
     """Return the content of a file with a patch; None if the change is no file."""
-    from pathlib import Path
-
     from kschedx.cli.files import one_document
 
     return one_document(change) if Path(change).is_file() else None
@@ -378,15 +363,12 @@ def _fix_report(explanation: Explanation, number: int, found: Pod | Written, bef
     from kschedx.cli.fix_output import numbered, report
 
     fix, cycle = numbered(explanation.fixes, number), explanation.cycle
-    followed = [one for one in fix.changes if one.by]
+    followed = [change for change in fix.changes if change.by]
     return report(fix.apply, followed, found, cycle.pod, cycle.snapshot, before, document=fix.to_dict)
 
 
 def place_of(found: Pod | Written) -> Place:
     """Return where in a file a pod is from."""
-    from kschedx.errors import Place
-    from kschedx.kube.types import Pod
-
     return Place() if isinstance(found, Pod) or found.document is None else found.document.place
 
 

@@ -112,7 +112,9 @@ def parse(text: str) -> Event:
         return Event(nodes=None, parts=(_part(Stage.FILTER, None, no_scale_up[1]), *groups))
     head = _HEAD.search(text)
     if head is None:
-        return Event(nodes=None, parts=tuple(_parts(Stage.FILTER, text)))
+        whole = _part(Stage.FILTER, None, text)
+        is_whole = whole.is_known and _COUNTED.fullmatch(text) is None
+        return Event(nodes=None, parts=(whole,) if is_whole else tuple(_parts(Stage.FILTER, text)))
     body = text[head.end() :]
     untried = _UNTRIED.search(body)
     if untried:
@@ -228,9 +230,73 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"binding (?:volumes|rejected): .*",
         r"pod rejected by plugin .*",
     ),
-    ("kube-scheduler", "preempted"): (r"(?:.* )?Preempted by (?:a )?(?:pod|PodGroup) .*",),
+    ("kube-scheduler", "preempted"): (
+        r"(?:.* )?Preempted by (?:a )?(?:pod|PodGroup) .*",
+        r"(?:.* )?preempting to accommodate a higher priority pod",
+        r"PreemptionByScheduler",
+    ),
     ("kube-scheduler", "deleted-while-pending"): (r"(?:.* )?skip schedule deleting pod: (?P<subject>.*)",),
-    ("API server", "refused"): (r"(?:.* )?pods \"?(?P<subject>[^\" ]*)\"? is forbidden: .*",),
+    ("API server", "refused"): (
+        r"(?:.* )?pods \"?(?P<subject>[^\" ]*)\"? is forbidden: .*",
+        r"(?:.* )?admission webhook \"?(?P<subject>[^\" ]*)\"? denied the request.*",
+        r"(?:.* )?failed calling webhook .*",
+    ),
+    ("API server", "eviction-refused"): (
+        r"(?:.* )?Cannot evict pod as it would violate the pod's disruption budget.*",
+        r"(?:.* )?This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.*",
+    ),
+    ("API server", "evicted-by-api"): (r"(?:.* )?Eviction API: evicting", r"EvictionByEvictionAPI"),
+    ("kubelet", "node-shutdown"): (
+        r"(?:.* )?Pod was terminated in response to imminent node shutdown",
+        r"(?:.* )?Pod was rejected as the node is shutting down",
+        r"NodeShutdown",
+    ),
+    ("kubelet", "rejected-by-kubelet"): (
+        r"(?:.* )?Pod was rejected: .*",
+        r"(?:.* )?Node didn't have enough (?:resource|capacity): (?P<subject>[^, ]+).*",
+        r"(?:.* )?Predicate \S+ failed.*",
+        r"(?:.* )?Allocate failed due to .*",
+        r"(?:.* )?Resources cannot be allocated with Topology locality",
+        r"(?:.* )?SMT Alignment Error: .*",
+        r"OutOf(?P<subject>cpu|memory|pods|ephemeral-storage|\S+/\S+)",
+        r"(?:UnexpectedAdmission|TopologyAffinity|SMTAlignment)Error|PodOSNotSupported",
+    ),
+    ("kubelet", "evicted-by-kubelet"): (
+        r"(?:.* )?The node was low on resource: .*",
+        r"(?:.* )?The node had condition: .*",
+        r"(?:.* )?Pod ephemeral local storage usage exceeds .*",
+        r"(?:.* )?Usage of EmptyDir volume .* exceeds .*",
+        r"(?:.* )?Container \S+ exceeded its local ephemeral storage limit .*",
+        r"Evicted|TerminationByKubelet",
+    ),
+    ("kube-controller-manager", "evicted-for-taint"): (
+        r"(?:.* )?Taint manager: deleting due to NoExecute taint",
+        r"(?:.* )?Marking for deletion Pod .*",
+        r"DeletionByTaintManager|TaintManagerEviction",
+    ),
+    ("kube-controller-manager", "node-lost"): (
+        r"(?:.* )?PodGC: node no longer exists",
+        r"(?:.* )?Node \S+ which was running pod \S+ is unresponsive",
+        r"DeletionByPodGC|NodeLost",
+    ),
+    ("kube-controller-manager", "claim-waits-for-pod"): (
+        r"(?:.* )?waiting for first consumer to be created before binding",
+        r"(?:.* )?waiting for pods? \S+ to be scheduled",
+        r"WaitForFirstConsumer|WaitForPodScheduled",
+    ),
+    ("kube-controller-manager", "claim-being-provisioned"): (
+        r"(?:.* )?Waiting for a volume to be created either by the external provisioner .*",
+    ),
+    ("kube-controller-manager", "claim-unbound"): (
+        r"(?:.* )?no persistent volumes available for this claim and no storage class is set",
+    ),
+    ("kube-controller-manager", "volume-attached-elsewhere"): (r"(?:.* )?Multi-Attach error for volume .*",),
+    ("Kueue", "quota-not-reserved"): (
+        r"(?:.* )?couldn't assign flavors to pod set .*",
+        r"(?:.* )?insufficient (?:unused )?quota .*",
+        r"(?:.* )?(?:Cluster|Local)Queue \S+ (?:doesn't exist|is inactive).*",
+        r"(?:.* )?Workload no longer fits after processing another workload",
+    ),
     ("cluster-autoscaler", "scale-up"): (r"(?:.* )?pod triggered scale-up: .*",),
     ("cluster-autoscaler", "no-scale-up"): (
         r"pod didn't trigger scale-up(?: \(it wouldn't fit if a new node is added\))?",
@@ -247,7 +313,7 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ),
     ("Karpenter", "scale-up"): (r"(?:.* )?Pod should schedule on: .*",),
 }
-"""Texts of components about the whole pod, or of cluster-autoscaler about its node groups."""
+"""Texts of components about the whole pod or its claim, or of cluster-autoscaler about its node groups."""
 
 _NAMING_A_PLUGIN: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("DynamicResources", "plugin-message"): (

@@ -28,6 +28,7 @@ from kschedx.kube.autoscalers import (
     YUNIKORN_QUEUE,
 )
 from kschedx.kube.decoding import list_at, map_at
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.kueue import Condition
 from kschedx.kube.other_schedulers import (
     DEFAULT_QUOTA,
@@ -441,7 +442,7 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
         running=running,
     )
     if group is not None:
-        look_at = f"{known.look_at} {named} -n {group.metadata.namespace}"
+        look_at = shell_command(f"{known.look_at} {{}} -n {{}}", named, group.metadata.namespace)
         least = group.spec.min_member
         return replace(found, look_at=look_at, phase=group.status.phase, min_member=least)
     return _with_task_group(snapshot, pod, known, found) if found.application else found

@@ -184,7 +184,7 @@ def explanation_document(cycle: Cycle, fixes: Iterable[FixDocument], notes: Iter
         kubernetes_version=cycle.release.version,
         source=cycle.snapshot.source.document,
         pod=PodDocument(pod.metadata.namespace, pod.metadata.name, pod.spec.scheduler_name, pod.priority),
-        profile=PodProfileDocument(cycle.profile.scheduler_name, _extension_points(cycle.profile)),
+        profile=PodProfileDocument(cycle.profile.scheduler_name, extension_points(cycle.profile)),
         unheard=tuple(one.document for one in cycle.unheard),
         best_nodes=tuple(names[row] for row in cycle.best),
         pre_enqueue=tuple(_step(PluginStatusDocument, status) for status in cycle.pre_enqueue),
@@ -201,7 +201,7 @@ def explanation_document(cycle: Cycle, fixes: Iterable[FixDocument], notes: Iter
     )
 
 
-def _extension_points(profile: Profile) -> ExtensionPoints:
+def extension_points(profile: Profile) -> ExtensionPoints:
     return {
         point: tuple(PluginWeight(one, profile.weights[one]) for one in plugins)
         if point in ("score", "priorities")

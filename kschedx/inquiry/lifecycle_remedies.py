@@ -5,12 +5,10 @@ Each is tried before it is printed: the pod is admitted and goes through a sched
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import starmap
-from shlex import quote
 
 from msgspec.structs import replace
 
@@ -23,7 +21,7 @@ from kschedx.fixes import Change, FixCertainty
 from kschedx.fixes.changes import pointer
 from kschedx.fixes.node_requirements import OUT_OF_SERVICE
 from kschedx.fixes.owners import template_owner
-from kschedx.fixes.phrases import FAILURES, NO_DRIVER, PULLS, REJECTIONS, STARTS
+from kschedx.fixes.phrases import FAILURES, NO_DRIVER, PULLS, REJECTIONS, STARTS, delete_pod
 from kschedx.fixes.steps import TakeOldFirst
 from kschedx.fixes.storage_remedies import provisioner_repair
 from kschedx.inquiry.fix import Fix
@@ -32,6 +30,7 @@ from kschedx.inquiry.refusal_remedies import Patch, Refusal, made_fix, set_field
 from kschedx.inquiry.workload_lifecycle import replica_sets_of
 from kschedx.kube.autoscalers import PAUSED_REPLICAS
 from kschedx.kube.documents import Target
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.kueue import QUEUE_LABEL
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.storage import own_claims
@@ -76,6 +75,7 @@ _HELD_CONTENT = re.compile(r"(?P<finalizer>\S+) in \d+ resource instances")
 _OTHER_PLATFORM = re.compile(r"no match for platform|no matching manifest for|exec format error")
 _FOR_ALL = re.compile(r"OutOf|UnexpectedAdmissionError")
 """Reasons for which a kubelet also fails the controller's next pod."""
+_NO_FINALIZERS: Mapping[str, object] = {"metadata": {"finalizers": None}}
 _NO_OBJECT = re.compile(r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found')
 
 
@@ -120,14 +120,14 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             case Suspended():
                 yield self._queued(lifecycle)
             case Paused():
-                command = f"kubectl rollout resume deployment/{quote(self._maker_name)} {self._in_namespace}"
+                command = shell_command("kubectl rollout resume deployment/{} -n {}", self._maker_name, self._namespace)
                 patch = [set_field("/spec/paused", False)]
                 yield self._tried("resume the Deployment", (self._maker_change(patch),), commands=(command,))
             case NotChanged():
                 yield self._recreated()
             case StillActive(job=job, pod=key):
                 yield from self._started_other(key)
-                command = f"kubectl delete job {quote(job)} {self._in_namespace}"
+                command = shell_command("kubectl delete job {} -n {}", job, self._namespace)
                 yield self._tried(
                     f"delete Job {job}, so that the next run starts", (self._gone(job),), commands=(command,)
                 )
@@ -172,7 +172,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield from self._starting(lifecycle)
             case ComponentDown(component=component, pods=pods):
                 namespace, _, name = pods[0].partition("/")
-                command = f"kubectl logs {quote(name)} -n {quote(namespace)} --previous"
+                command = shell_command("kubectl logs {} -n {} --previous", name, namespace)
                 yield Fix.untried(f"repair {component}: its logs say why it does not run", commands=(command,))
             case Failed():
                 yield from self._ended(lifecycle)
@@ -192,13 +192,11 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         """Return the fix for a workload that Kueue cannot admit in its current form, however much quota is free."""
         kind = state.kind.lower()
         if state.meant:
-            label = quote(f"{QUEUE_LABEL}={state.meant}")
-            command = f"kubectl label {kind} {quote(self._maker_name)} {self._in_namespace} --overwrite {label}"
+            template = f"kubectl label {{}} {{}} -n {{}} --overwrite {QUEUE_LABEL}={{}}"
+            command = shell_command(template, kind, self._maker_name, self._namespace, state.meant)
             return Fix.untried(f"use LocalQueue {state.meant} instead of {state.queue}", commands=(command,))
         if state.inactive:
-            merge = quote(json.dumps({"spec": {"active": True}}, separators=(",", ":")))
-            reference = f"workloads.kueue.x-k8s.io {quote(state.inactive)}"
-            command = f"kubectl patch {reference} {self._in_namespace} --type merge -p {merge}"
+            command = self._merge_command("workloads.kueue.x-k8s.io {}", state.inactive, spec={"active": True})
             return Fix.untried(f"activate Workload {state.inactive}, once its cause is mended", commands=(command,))
         return None
 
@@ -210,11 +208,11 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         if self.maker is None:
             return None
         name = field.rpartition(".")[2]
-        reference = f"{str(self.maker.get('kind')).lower()}/{quote(self._maker_name)}"
+        kind = str(self.maker.get("kind")).lower()
         patch = [set_field(f"/{field.replace('.', '/')}", 1)]
         if name == "parallelism":
             return self._of_maker("set parallelism to 1", patch, {"parallelism": 1})
-        command = f"kubectl scale {reference} {self._in_namespace} --replicas=1"
+        command = shell_command("kubectl scale {}/{} -n {} --replicas=1", kind, self._maker_name, self._namespace)
         return self._tried("scale to 1 replica", (self._maker_change(patch),), commands=(command,))
 
     def _scaled_by(self, autoscaler: str, why: str) -> Fix | None:
@@ -222,7 +220,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         kind, _, name = autoscaler.partition(" ")
         if PAUSED_REPLICAS in why:
             patch: Patch = [{"op": "remove", "path": f"/metadata/annotations/{pointer(PAUSED_REPLICAS)}"}]
-            title, command = f"resume {autoscaler}", f"annotate {kind.lower()} {quote(name)} {PAUSED_REPLICAS}-"
+            title, template = f"resume {autoscaler}", f"kubectl annotate {{}} {{}} {PAUSED_REPLICAS}- -n {{}}"
+            command = shell_command(template, kind.lower(), name, self._namespace)
         else:
             fields: tuple[str, ...] = ("minReplicas",)
             if kind == "ScaledObject":
@@ -232,18 +231,17 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 {"op": "remove", "path": f"/spec/{field}"} if value is None else set_field(f"/spec/{field}", value)
                 for field, value in values.items()
             ]
-            merge = json.dumps({"spec": values}, separators=(",", ":"))
             title = f"set {fields[-1]} of {autoscaler} to 1"
-            command = f"patch {kind.lower()} {quote(name)} --type merge -p {quote(merge)}"
+            command = self._merge_command("{} {}", kind.lower(), name, spec=values)
         version = "keda.sh/v1alpha1" if kind == "ScaledObject" else "autoscaling/v2"
         target = Target(api_version=version, kind=kind, namespace=self.pod.metadata.namespace, name=name)
         changes = (Change(target=target, patch=tuple(patch)),)
-        return self._tried(title, changes, commands=(f"kubectl {command} {self._in_namespace}",))
+        return self._tried(title, changes, commands=(command,))
 
     def _updated(self, pods: Sequence[str], why: str) -> Fix | None:
         """Return the fix to delete the pods, highest ordinal first, or to lower the partition."""
         if "partition" not in why:
-            commands = (f"kubectl delete pod {quote(one)} {self._in_namespace}" for one in reversed(pods))
+            commands = (delete_pod(f"{self._namespace}/{one}") for one in reversed(pods))
             return Fix.untried(
                 "delete its pods one after the other, each once the one before is ready", commands=(*commands,)
             )
@@ -255,8 +253,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         kind, _, name = autoscaler.partition(" ")
         target = Target(api_version="autoscaling/v2", kind=kind, namespace=self.pod.metadata.namespace, name=name)
         change = Change(target=target, patch=(set_field("/spec/maxReplicas", most + 1),))
-        merge = json.dumps({"spec": {"maxReplicas": most + 1}}, separators=(",", ":"))
-        command = f"kubectl patch hpa {quote(name)} {self._in_namespace} --type merge -p {quote(merge)}"
+        command = self._merge_command("hpa {}", name, spec={"maxReplicas": most + 1})
         return self._tried(f"raise maxReplicas of {autoscaler} from {most}", (change,), commands=(command,))
 
     def _measured(self, state: NotScaled) -> Fix:
@@ -282,9 +279,10 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             if (given := one.allocated_resources or (one.resources.requests if one.resources is not None else {}))
         ]
         if requests:
-            body = quote(json.dumps({"spec": {"containers": requests}}, separators=(",", ":")))
-            command = f"kubectl patch pod {quote(self.pod.metadata.name)} {self._in_namespace} --subresource resize"
-            yield Fix.untried("withdraw the resize: request what is allocated", commands=(f"{command} -p {body}",))
+            body = {"spec": {"containers": requests}}
+            template = "kubectl patch pod {} -n {} --subresource resize -p {}"
+            command = shell_command(template, self.pod.metadata.name, self._namespace, body)
+            yield Fix.untried("withdraw the resize: request what is allocated", commands=(command,))
 
     def _started(self, reason: str) -> Fix:
         if reason == "UnknownTimeZone":
@@ -293,25 +291,24 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             )
         if "Schedule" in reason and reason != "MissSchedule":
             return Fix.untried("correct spec.schedule of the CronJob")
-        name = quote(self._maker_name)
-        command = f"kubectl create job {name}-1 --from=cronjob/{name} {self._in_namespace}"
+        name = self._maker_name
+        command = shell_command("kubectl create job {}-1 --from=cronjob/{} -n {}", name, name, self._namespace)
         return Fix.untried("start the missed Job by hand, and raise startingDeadlineSeconds", commands=(command,))
 
     def _ended(self, state: Failed) -> Iterator[Fix]:
         """Yield fixes for a pod or Job that has failed permanently."""
         known = REJECTIONS if state.owner and _FOR_ALL.match(state.reason) else FAILURES
         advice = next((one for words, one in known if re.search(words, f"{state.reason} {state.message}")), "")
-        delete = f"kubectl delete pod {quote(self.pod.metadata.name)} {self._in_namespace}"
         if state.container:
             title = f"find out from its logs why container {state.container} ended"
-            command = f"kubectl logs {quote(self.pod.metadata.name)} {self._in_namespace} -c {quote(state.container)}"
-            yield Fix.untried(title, commands=(command,))
+            yield Fix.untried(title, commands=(self._logs(self.pod.metadata.name, state.container),))
         elif state.owner and advice.startswith("delete the pod"):
-            yield Fix.untried(f"delete the pod: {state.owner} replaces it", (self._deletion,), commands=(delete,))
+            title = f"delete the pod: {state.owner} replaces it"
+            yield Fix.untried(title, (self._deletion,), commands=(delete_pod(self.pod.key),))
         elif not state.node:
             last = state.pods[-1:]
             title = advice or ("find out from their logs why its pods fail" if last else "find out why its pods fail")
-            of_pods = tuple(f"kubectl logs {quote(one)} {self._in_namespace}" for one in last)
+            of_pods = tuple(map(self._logs, last))
             again = f"delete Job {self._maker_name} and create it again: a Job that has failed creates no pods"
             yield Fix.untried(f"{title}; then {again}", commands=of_pods)
         elif advice:
@@ -320,14 +317,14 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
     def _rolled_back(self) -> Iterator[Fix | None]:
         """Yield the fix to return to the previous template, if a ReplicaSet still has it."""
         if self.maker is not None and len([*replica_sets_of(self.snapshot, workload_of(self.maker))]) > 1:
-            command = f"kubectl rollout undo deployment/{quote(self._maker_name)} {self._in_namespace}"
+            command = shell_command("kubectl rollout undo deployment/{} -n {}", self._maker_name, self._namespace)
             yield Fix.untried("go back to the former pod template, if the new one is at fault", commands=(command,))
 
     def _of_maker(self, title: str, patch: Patch, spec: Mapping[str, object]) -> Fix | None:
         if self.maker is None:
             return None
-        kind, merge = str(self.maker.get("kind")).lower(), json.dumps({"spec": spec}, separators=(",", ":"))
-        command = f"kubectl patch {kind}/{quote(self._maker_name)} {self._in_namespace} --type merge -p {quote(merge)}"
+        kind = str(self.maker.get("kind")).lower()
+        command = self._merge_command("{}/{}", kind, self._maker_name, spec=spec)
         return self._tried(title, (self._maker_change(patch),), commands=(command,))
 
     def _lost(self, node: str) -> Iterator[tuple[str, Change, str]]:
@@ -338,7 +335,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         yield (
             f"force the deletion of {metadata.name} if node {node} is gone for good",
             Change(target=target, delete=True),
-            f"kubectl delete pod {quote(metadata.name)} {self._in_namespace} --force --grace-period=0",
+            shell_command("kubectl delete pod {} -n {} --force --grace-period=0", metadata.name, metadata.namespace),
         )
         yield (
             f"taint node {node} out of service, if it is shut down",
@@ -346,22 +343,20 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 target=Target(api_version="v1", kind="Node", namespace="", name=node),
                 patch=({"op": "add", "path": "/spec/taints/-", "value": taint},),
             ),
-            f"kubectl taint node {quote(node)} {OUT_OF_SERVICE}=nodeshutdown:NoExecute",
+            shell_command(f"kubectl taint node {{}} {OUT_OF_SERVICE}=nodeshutdown:NoExecute", node),
         )
 
     def _starting(self, state: WaitingForKubelet) -> Iterator[Fix | None]:
         """Yield fixes according to the messages of the kubelet, the attach controller, or the registry."""
-        told, name = state.message or state.event, quote(self.pod.metadata.name)
+        told, name = state.message or state.event, self.pod.metadata.name
         start = f"{told} {state.last}" if state.last.startswith(("StartError", "ContainerCannotRun")) else told
         image = next((one.image for one in self.pod.spec.containers if one.name == state.container), "")
         if state.outdated:
-            command = f"kubectl delete pod {name} {self._in_namespace}"
             title = f"delete {self.pod.key}, which {state.outdated} creates with its newer revision"
-            yield Fix.untried(title, (self._deletion,), commands=(command,))
+            yield Fix.untried(title, (self._deletion,), commands=(delete_pod(self.pod.key),))
         if state.is_node_gone:
-            command = f"kubectl delete pod {name} {self._in_namespace}"
             title = f"delete the pod, and create it without spec.nodeName {state.node}"
-            yield Fix.untried(title, (self._deletion,), commands=(command,))
+            yield Fix.untried(title, (self._deletion,), commands=(delete_pod(self.pod.key),))
         elif state.claim:
             node = self.snapshot.cluster.nodes[self.snapshot.cluster.index[state.node]]
             host = f"{HOSTNAME}={node.metadata.labels.get(HOSTNAME, node.name)}"
@@ -389,12 +384,10 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             down = f": {', '.join(agents[:3])} {'is' if len(agents) == 1 else 'are'} not ready there" if agents else ""
             yield Fix.untried(advice.format(node=state.node, driver=driver, agents=down))
         elif state.waits is Waits.INIT and state.container and not state.reason:
-            command = f"kubectl logs {name} {self._in_namespace} -c {quote(state.container)}"
-            yield Fix.untried(
-                f"find out from its logs what init container {state.container} waits for", commands=(command,)
-            )
+            title = f"find out from its logs what init container {state.container} waits for"
+            yield Fix.untried(title, commands=(self._logs(name, state.container),))
         elif state.container and (state.waits is Waits.CRASH or state.reason == "CrashLoopBackOff"):
-            command = f"kubectl logs {name} {self._in_namespace} -c {quote(state.container)} --previous"
+            command = shell_command("kubectl logs {} -n {} -c {} --previous", name, self._namespace, state.container)
             yield Fix.untried(f"find out from its logs why container {state.container} ends", commands=(command,))
 
     def _on_its_platform(self, node: str) -> Iterator[Fix | None]:
@@ -414,6 +407,14 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 break
         yield Fix.untried(f"use an image that is built for the platform of {node}")
 
+    def _merge_command(self, named: str, *data: str, spec: Mapping[str, object]) -> str:
+        template = f"kubectl patch {named} -n {{}} --type merge -p {{}}"
+        return shell_command(template, *data, self._namespace, {"spec": spec})
+
+    def _logs(self, pod: str, container: str = "") -> str:
+        template = f"kubectl logs {{}} -n {{}}{' -c {}' if container else ''}"
+        return shell_command(template, pod, self._namespace, *filter(None, (container,)))
+
     @property
     def _deletion(self) -> Change:
         metadata = self.pod.metadata
@@ -432,7 +433,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             and claims & own_claims(pods[row]).keys()
         ]
         for holder in (pods[row] for row in rows):
-            node, name = holder.spec.node_name, holder.metadata.name
+            node = holder.spec.node_name
             if is_node_lost(self.snapshot, node):
                 ways = reversed([*replace(self, pod=holder)._lost(node)])  # the taint detaches the volume as well
                 yield from (Fix.untried(title, (change,), commands=(command,)) for title, change, command in ways)
@@ -441,8 +442,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             else:
                 if (recreate := self._recreate_strategy(holder)) is not None:
                     yield recreate
-                command = f"kubectl delete pod {quote(name)} {self._in_namespace}"
-                yield Fix.untried(f"delete {holder.key} on {node}, which uses the volume", commands=(command,))
+                title = f"delete {holder.key} on {node}, which uses the volume"
+                yield Fix.untried(title, commands=(delete_pod(holder.key),))
         if not rows:
             yield self._stale_attachment(claims)
 
@@ -453,8 +454,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             return None
         name = "" if owners[0] is None else owners[0].name
         step = TakeOldFirst(victims=(), owner=name, is_single=True)
-        merge = json.dumps({"spec": {"strategy": {"type": "Recreate", "rollingUpdate": None}}}, separators=(",", ":"))
-        command = f"kubectl patch deployment {quote(name)} {self._in_namespace} -p {quote(merge)}"
+        merge = {"spec": {"strategy": {"type": "Recreate", "rollingUpdate": None}}}
+        command = shell_command("kubectl patch deployment {} -n {} -p {}", name, self._namespace, merge)
         changes = tuple(step.changes(self.pod.metadata.namespace))
         title = f"set strategy Recreate on Deployment {name}, so that {holder.key} goes before a new pod is created"
         return Fix.untried(title, changes, commands=(command,))
@@ -467,17 +468,16 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             volume, node = one.spec.source.persistent_volume_name, one.spec.node_name
             if volume not in volumes or node == self.pod.spec.node_name:
                 continue
-            name, named = quote(one.metadata.name), f"VolumeAttachment {one.metadata.name} of volume {volume} to {node}"
+            name = one.metadata.name
+            named = f"VolumeAttachment {name} of volume {volume} to {node}"
             if node in self.snapshot.cluster.index:
                 return Fix.untried(f"wait until {named} is gone, or find out from {one.spec.attacher} why it is not")
             if one.metadata.deletion_timestamp:
-                merge = quote(json.dumps({"metadata": {"finalizers": None}}, separators=(",", ":")))
-                command = f"kubectl patch volumeattachment {name} --type merge -p {merge}"
+                command = shell_command("kubectl patch volumeattachment {} --type merge -p {}", name, _NO_FINALIZERS)
                 title = f"remove the finalizer of {named}, which does not exist, once the volume is detached there"
                 return Fix.untried(title, commands=(command,))
-            return Fix.untried(
-                f"delete {named}, which does not exist", commands=(f"kubectl delete volumeattachment {name}",)
-            )
+            command = shell_command("kubectl delete volumeattachment {}", name)
+            return Fix.untried(f"delete {named}, which does not exist", commands=(command,))
         return Fix.untried("delete the VolumeAttachment of the volume to its former node, if that node is gone")
 
     def _unheld(self, finalizers: Sequence[str]) -> Fix:
@@ -485,11 +485,11 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         which = "finalizers" if len(finalizers) > 1 else "finalizer"
         metadata = self.pod.metadata
         target = Target(api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name)
-        merge = json.dumps({"metadata": {"finalizers": None}}, separators=(",", ":"))
+        template = "kubectl patch pod {} -n {} --type merge -p {}"
         return Fix.untried(
             f"remove {which} {', '.join(finalizers)}, if the controller behind is gone",
             (Change(target=target, patch=({"op": "remove", "path": "/metadata/finalizers"},)),),
-            commands=(f"kubectl patch pod {quote(metadata.name)} {self._in_namespace} --type merge -p {quote(merge)}",),
+            commands=(shell_command(template, metadata.name, metadata.namespace, _NO_FINALIZERS),),
         )
 
     def _moved(self, title: str, change: Change, command: str) -> Fix:
@@ -506,7 +506,7 @@ def _emptied(remaining: str) -> Fix | None:
     """Return the fix for a message in a namespace's condition."""
     if "iscovery" in remaining and (found := _UNDISCOVERED.search(remaining)):
         name = f"{found['version']}.{found['group']}"
-        command = f"kubectl describe apiservice {quote(name)}"
+        command = shell_command("kubectl describe apiservice {}", name)
         return Fix.untried(f"repair what serves APIService {name}, or delete it", commands=(command,))
     if finalizers := _HELD_CONTENT.findall(remaining):
         which = "finalizer" if len(finalizers) == 1 else "finalizers"

@@ -6,7 +6,6 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from shlex import quote
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +21,7 @@ from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, admitted
 from kschedx.kube.custom_resources import PodCount, custom_kind
 from kschedx.kube.decoding import map_at
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import kind_of, refuse_unknown
 from kschedx.kube.workloads import (
     MAKING_PODS,
@@ -330,8 +330,8 @@ class Manifests:
         foreign = next((one.value for one in self._documents if is_foreign(one.value)), None)
         hint = ""
         if foreign is not None and kind_and_group(foreign)[1] == _KUSTOMIZE:
-            folder = next((quote(str(Path(path).parent)) for path in self._paths if path != "-"), "FOLDER")
-            hint = f"this is a kustomization; render it: kubectl kustomize {folder} | kschedx why -"
+            folder = next((Path(path).parent for path in self._paths if path != "-"), Path("FOLDER"))
+            hint = f"this is a kustomization; render it: {_rendering(folder)}"
         elif foreign is not None:
             controller = f"only the controller of {foreign.get('kind')} knows its pods"
             hint = _RENDERED.get(kind_and_group(foreign), f"{controller}; ask about the pods that it created")
@@ -360,8 +360,12 @@ def _patch_hint(source: str) -> str:
     string."""
     for folder in (*Path(source).parents,)[:3] if source and Path(source).is_file() else ():
         if any((folder / name).is_file() for name in _KUSTOMIZATIONS):
-            return f"it is a part of a kustomization: kubectl kustomize {quote(str(folder))} | kschedx why -"
+            return f"it is a part of a kustomization: {_rendering(folder)}"
     return ""
+
+
+def _rendering(folder: Path) -> str:
+    return shell_command("kubectl kustomize {} | kschedx why -", folder)
 
 
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")

@@ -6,11 +6,10 @@ Each is tried before it is printed: the pod is admitted and goes through a sched
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from shlex import quote
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,6 +28,7 @@ from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pod_lifecycle import is_ready
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Target
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import LimitRange, Pod
@@ -92,8 +92,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         return str(metadata.get("name") or "") if isinstance(metadata, Mapping) else ""
 
     @property
-    def _in_namespace(self) -> str:
-        return f"-n {quote(self.pod.metadata.namespace)}"
+    def _namespace(self) -> str:
+        return self.pod.metadata.namespace
 
     def _maker_change(self, patch: Patch) -> Change:
         assert self.maker is not None
@@ -117,10 +117,10 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         selectors = [map_at(one, "spec").get("selector") for one in (stored, self.maker)]
         is_adopted = workload.kind == "StatefulSet" and says(*selectors)
         others = {one: raw for one, raw in self.snapshot.workloads.items() if one != key}
-        named = f"{workload.kind.lower()}/{quote(workload.name)} {self._in_namespace}"
-        commands = [f"kubectl delete {named}{' --cascade=orphan' if is_adopted else ''}"]
+        template = f"kubectl delete {{}}/{{}} -n {{}}{' --cascade=orphan' if is_adopted else ''}"
+        commands = [shell_command(template, workload.kind.lower(), workload.name, self._namespace)]
         if self.file not in ("", "-"):
-            commands.append(f"kubectl apply -f {quote(self.file)}{f' {self._in_namespace}'}")
+            commands.append(shell_command("kubectl apply -f {} -n {}", Path(self.file), self._namespace))
         pods = count(len(rows), "pod")
         cost = "" if not rows else f"; it keeps its {pods}" if is_adopted else f"; this deletes its {pods}"
         target = self._maker_change([]).target
@@ -142,10 +142,10 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             yield from self._without_class(found["name"])
         elif found := _NO_ACCOUNT.search(message):
             name = found["name"]
-            command = f"kubectl create serviceaccount {quote(name)} {self._in_namespace}"
+            command = shell_command("kubectl create serviceaccount {} -n {}", name, self._namespace)
             yield self._created(f"create service account {name}", "v1", "ServiceAccount", name, {}, command)
         elif found := _NO_NAMESPACE.search(message):
-            yield self._namespace(found["name"])
+            yield self._created_namespace(found["name"])
         elif found := _NO_RUNTIME_CLASS.search(message):
             yield from self._without_runtime_class(found["name"])
         elif found := _RATIO.search(message):
@@ -244,11 +244,11 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             self.snapshot, self.manifest, self.setup, message, explain=self.explain, maker=self.maker, made=self.made
         )
         if fixes is None:
-            namespace = quote(self.pod.metadata.namespace)
+            template = f"kubectl label namespace {{}} {PREFIX}enforce=privileged --overwrite"
             yield Fix.untried("meet the Pod Security Standard of the namespace in the pod template")
             yield Fix.untried(
-                f"enforce a lower Pod Security level in namespace {namespace}, for all its pods",
-                commands=(f"kubectl label namespace {namespace} {PREFIX}enforce=privileged --overwrite",),
+                f"enforce a lower Pod Security level in namespace {self._namespace}, for all its pods",
+                commands=(shell_command(template, self._namespace),),
             )
             return
         for one in fixes:
@@ -329,8 +329,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             None,
         )
         told = ", ".join(f"{resource} from {limited[resource]} to {amount}" for resource, amount in hard.items())
-        merge = json.dumps({"spec": {"hard": hard}}, separators=(",", ":"))
-        command = f"kubectl patch resourcequota {quote(name)} {self._in_namespace} --type merge -p {quote(merge)}"
+        template = "kubectl patch resourcequota {} -n {} --type merge -p {}"
+        command = shell_command(template, name, self._namespace, {"spec": {"hard": hard}})
         target = Target(api_version="v1", kind="ResourceQuota", namespace=self.pod.metadata.namespace, name=name)
         changes = (
             Change(target=target, patch=tuple(set_field(f"/spec/hard/{pointer(key)}", hard[key]) for key in hard)),
@@ -347,8 +347,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         yield self._tried(title, changes, snapshot=snapshot, commands=(command,))
         if self.maker is not None and self.maker.get("kind") == "Deployment" and self._has_all_replicas:
             rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
-            merge = json.dumps({"spec": {"strategy": rolling}}, separators=(",", ":"))
-            command = f"kubectl patch deployment/{quote(self._maker_name)} {self._in_namespace} -p {quote(merge)}"
+            data = (self._maker_name, self._namespace, {"spec": {"strategy": rolling}})
+            command = shell_command("kubectl patch deployment/{} -n {} -p {}", *data)
             title = "set maxSurge: 0, so that an old pod goes before a new one is created"
             yield Fix.untried(title, (self._maker_change([set_field("/spec/strategy", rolling)]),), commands=(command,))
 
@@ -412,15 +412,15 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         close = next((one for one in classes if f'"{one}"' in hint), "")
         if close:
             yield self._patched(f"set priorityClassName to {close}", [set_field("/spec/priorityClassName", close)])
-        command = f"kubectl create priorityclass {quote(name)} --value=1000"
+        command = shell_command("kubectl create priorityclass {} --value=1000", name)
         body = {"value": 1000}
         yield self._created(
             f"create PriorityClass {name}", "scheduling.k8s.io/v1", "PriorityClass", name, body, command
         )
         yield self._patched(f"remove priorityClassName {name}", [_removal("/spec/priorityClassName")])
 
-    def _namespace(self, name: str) -> Fix | None:
-        command = f"kubectl create namespace {quote(name)}"
+    def _created_namespace(self, name: str) -> Fix | None:
+        command = shell_command("kubectl create namespace {}", name)
         return self._created(f"create namespace {name}", "v1", "Namespace", name, {}, command)
 
     # --- trials

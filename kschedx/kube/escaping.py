@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from shlex import quote
+from shlex import join, quote
 from urllib.parse import unquote
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -87,8 +87,9 @@ def _visible(character: str) -> str:
 
 # --- commands
 
-_WORD = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.:/=]*[A-Za-z0-9])?)?")
-"""Names, kinds, label keys and values, and taints: Kubernetes requires a letter or digit at both ends."""
+_PART = "[A-Za-z0-9](?:[-A-Za-z0-9_.:]*[A-Za-z0-9])?"
+_WORD = re.compile(f"(?:{_PART}(?:[/=]{_PART})*)?")
+"""Names, kinds, `KIND/NAME`, label keys and values, and taints: each part begins and ends with a letter or digit."""
 
 
 def shell_command(template: str, *data: str | Path | Mapping[str, object] | Sequence[object]) -> str:
@@ -99,6 +100,11 @@ def shell_command(template: str, *data: str | Path | Mapping[str, object] | Sequ
     if unusable is not None:
         return shell_comment(f'no command: "{unusable}" is not a name that Kubernetes accepts')
     return template.format(*(quote(_written(one)) for one in data))
+
+
+def typed_command(words: Iterable[str]) -> str:
+    """Return a command that the user typed, as a shell reads it."""
+    return join(words)
 
 
 def shell_comment(text: str) -> str:

@@ -22,6 +22,7 @@ from kschedx.render.words.autoscaler import (
     autoscaler_basis,
     autoscaler_sentence,
     group_headline,
+    node_group_growth_text,
     on_a_new_node,
     remedy_text,
     template_label_text,
@@ -155,8 +156,6 @@ def _facts(row: _Row) -> Iterator[Fact]:
 def growth_texts(growth: AutoscalerGrowth | None, provisioned: Provisioned | None) -> Iterator[str]:
     """Yield a sentence for each of the two that is present."""
     if growth is not None:
-        from kschedx.render.words.autoscaler import node_group_growth_text
-
         yield node_group_growth_text(growth)
     if provisioned is not None:
         from kschedx.render.words.karpenter import node_claim_growth_text as provisioned_text

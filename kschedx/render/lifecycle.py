@@ -9,6 +9,7 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.kueue import MULTIKUEUE
 from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts
@@ -282,7 +283,7 @@ def _deletion(pod: BeingDeleted) -> Iterator[str]:
         yield f"the kubelet of node {pod.node} does not answer, so the deletion is not confirmed"
     if DEPENDENTS_FIRST in pod.finalizers:
         yield f"finalizer {DEPENDENTS_FIRST}: what it owns is deleted first"
-    others = [one for one in pod.finalizers if one != DEPENDENTS_FIRST]
+    others = [finalizer for finalizer in pod.finalizers if finalizer != DEPENDENTS_FIRST]
     if others:
         which, it = ("finalizers", "them") if len(others) > 1 else ("finalizer", "it")
         yield f"{which} {listed(others, 4)}: the object stays until the controller behind {it} is done"
@@ -301,7 +302,7 @@ def lifecycle_notes(lifecycle: Lifecycle) -> tuple[str, ...]:
         return ("--config FILE gives the configuration of that scheduler; --profile NAME answers for another profile",)
     if isinstance(lifecycle, StillActive) and lifecycle.pod:
         namespace, _, name = lifecycle.pod.partition("/")
-        return (f"about that pod: kschedx why pod/{name} -n {namespace}",)
+        return (f"about that pod: {shell_command('kschedx why pod/{} -n {}', name, namespace)}",)
     if isinstance(lifecycle, WaitingForKubelet):
         return ("kube-scheduler does not decide this; -o wide shows where it would assign the pod now",)
     if isinstance(lifecycle, Contradicted):

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+import msgspec
+
 from kschedx.errors import InputError, Place, nearest
 
 Json = dict[str, object]
@@ -33,8 +35,6 @@ def _of_record(name: str) -> Callable[[str], Json]:
     """Return the schema of a record of this name."""
 
     def made(kind: str) -> Json:
-        import msgspec
-
         from kschedx.kube.documents import Document
         from kschedx.schemas.parts import document
 
@@ -59,7 +59,7 @@ def _never_null(schema: Json) -> Json:
     choices = schema.get("anyOf")
     if not isinstance(choices, list) or schema.get("default", choices) is not None:
         return schema
-    left: list[Json] = [one for one in choices if one != {"type": "null"}]
+    left: list[Json] = [choice for choice in choices if choice != {"type": "null"}]
     return left[0] if len(left) == 1 else {"anyOf": left}
 
 

@@ -10,6 +10,7 @@ from msgspec import Meta, field
 from kschedx.autoscaler.growth import AutoscalerGrowthDocument, ScalingDocument
 from kschedx.autoscaler.scale_down import ScaleDownDocument
 from kschedx.framework.cycle import Outcome
+from kschedx.holding.model import Holding
 from kschedx.inquiry.daemon_set import DaemonSetDocument
 from kschedx.inquiry.document import ExplanationDocument, FixDocument, KubeletDocument
 from kschedx.inquiry.explanation import ReplicasDocument
@@ -34,7 +35,6 @@ class ScalingOutput(ScalingDocument, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 def _holding() -> Json:
-    from kschedx.holding.model import Holding
     from kschedx.kueue.verdict import Verdict
     from kschedx.schemas.parts import of_facts
 

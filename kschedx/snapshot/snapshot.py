@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import default_namespace, default_priority_class
 from kschedx.apiserver.optional_admission import READ_ANNOTATIONS
-from kschedx.kube.decoding import decode
+from kschedx.kube.decoding import decode, mappings
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.kinds import Objects, of_record
 from kschedx.kube.other_schedulers import SchedulerConfig
@@ -268,7 +268,7 @@ def of_objects(objects: Objects) -> dict[str, object]:
     namespaces = of_record(objects, Namespace)
     return {
         "namespaces": {one.metadata.name: default_namespace(one).metadata.labels for one in namespaces},
-        "namespace_annotations": {one.metadata.name: _read_by_admission(one) for one in namespaces},
+        "namespace_annotations": {namespace.metadata.name: _read_by_admission(namespace) for namespace in namespaces},
         "limit_ranges": _by_namespace(of_record(objects, LimitRange)),
         "runtime_classes": {one.metadata.name: one for one in of_record(objects, RuntimeClass)},
         "services": of_record(objects, Service),
@@ -342,7 +342,6 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
     def from_objects(cls, objects: Iterable[Mapping[str, object]]) -> Self:
         """Build a snapshot from manifests as dicts, in this order; files are sorted by namespace and name. Raises
         `InputError` for an invalid one."""
-        from kschedx.kube.decoding import mappings
         from kschedx.snapshot.build import SnapshotBuilder  # imported late, because a loaded snapshot does not need it
 
         builder = SnapshotBuilder(whole=True)

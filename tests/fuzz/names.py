@@ -175,6 +175,8 @@ _A_COMMAND = re.compile(r"^\s*(?:\$ )?((?:kubectl|kschedx) .*)$", re.MULTILINE)
 MEANT_FILES = ("missing.yaml", "cluster.yaml")
 _REFUSED = re.compile(r"[^-A-Za-z0-9_.:/=,@+<>]")
 """What no name that Kubernetes accepts has; a manifest or a patch is one argument that may have anything."""
+_NO_NAMES = {word.format(name) for name in ("--all", "*", "~", "- a") for word in ("{}", "pod/{}", "deployment/{}")}
+"""Hostile names that kubectl would take for options or patterns."""
 
 
 def printed_commands(data: bytes) -> None:
@@ -205,6 +207,7 @@ def _run(script: str) -> None:
     for program, *words in calls:
         assert program in ("kubectl", "kschedx"), script
         for word in words:
+            assert word not in _NO_NAMES, script
             _, _, value = word.partition("=") if word.startswith("--patch=") else ("", "", word)
             if _REFUSED.search(value):
                 assert isinstance(json.loads(value), list | dict), (script, word)

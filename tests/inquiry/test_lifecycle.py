@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -206,6 +207,12 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         1,
     ),
     ("deploy/web", ON_FULL_NODE, "default/deploy/web lacks pods: the kubelet of n rejects them: OutOfcpu", 1),
+    (
+        "pod/web-1-c",
+        [*ON_FULL_NODE, pod("web-1-c", metadata=owned("ReplicaSet", "web-1"))],
+        "default/web-1-c fits n, whose kubelet rejects pods of ReplicaSet web-1: OutOfcpu",
+        1,
+    ),
     ("deploy/web", [TERMINATING, workload("Deployment")], "default/deploy/web gets no pods: namespace default is", 1),
     ("deploy/web", [workload("Deployment", replicas=0)], "default/deploy/web is scaled to zero: spec.replicas is 0", 0),
     ("sts/web", [workload("StatefulSet", replicas=0)], "default/sts/web is scaled to zero: spec.replicas is 0", 0),
@@ -394,6 +401,17 @@ def test_the_state_is_the_headline(tmp_path: Path, target: str, objects: list[Ma
     assert (first[: len(reads)], ran.code, ran.err) == (reads, code, "")
     document = json.loads(why(tmp_path, target, *objects, output="json").out)
     assert reads.startswith(document["state"]["headline"]) or document["state"]["headline"].startswith(reads)
+
+
+def test_a_name_that_is_an_option_is_in_no_command(tmp_path: Path) -> None:
+    commands = ""
+    for target, objects, *_ in [*CASES, *OF_KUEUE]:
+        name = target.rpartition("/")[2]
+        hostile = json.loads(json.dumps(objects).replace(f'"{name}"', '"--all"'))
+        ran = why(tmp_path, target.replace(name, "--all"), *hostile)
+        commands += "".join(line for line in ran.out.splitlines(keepends=True) if line.strip().startswith(("$ ", "# ")))
+    assert 'no command: "--all" is not a name' in commands
+    assert not re.search(r"kubectl .*--all\b", commands), commands
 
 
 @pytest.mark.parametrize(
@@ -897,6 +915,24 @@ def test_an_autoscaler_whose_groups_are_not_in_the_dump_is_quoted(tmp_path: Path
     assert "fix 1     raise the limit of memory for the whole cluster (--memory-total, or" in ran.out
 
 
+@pytest.mark.parametrize(
+    ("created", "sibling", "rejected"),
+    [
+        ("2026-01-02T00:01:00Z", "2026-01-01T00:00:00Z", True),
+        ("2026-01-02T09:00:00Z", "2026-01-01T00:00:00Z", False),  # the cause may be gone
+        ("2026-01-02T00:01:00Z", "2026-01-02T00:00:30Z", False),  # the kubelet accepted the next one
+    ],
+)
+def test_a_kubelet_that_rejected_the_predecessors(tmp_path: Path, created: str, sibling: str, rejected: bool) -> None:
+    def at_time(one: Manifest, time: str) -> Manifest:
+        return {**one, "metadata": {**at(one, "metadata"), "creationTimestamp": time}}
+
+    *workloads, running, failed = ON_FULL_NODE
+    pods = [at_time(running, sibling), at_time(failed, SINCE)]
+    pending = at_time(pod("web-1-c", metadata=owned("ReplicaSet", "web-1")), created)
+    assert why(tmp_path, "pod/web-1-c", *workloads, *pods, pending).code == int(rejected)
+
+
 def test_a_node_group_without_template_that_is_backed_off_is_named(tmp_path: Path) -> None:
     status = """{autoscalerStatus: Running, nodeGroups: [{name: g, health: {status: Healthy, cloudProviderTarget: 0,
         minSize: 0, maxSize: 3}, scaleUp: {status: Backoff, backoffInfo: {errorCode: OutOfResources}}}]}"""
@@ -973,7 +1009,7 @@ def test_a_predecessor_on_a_lost_node_has_both_ways_out(tmp_path: Path) -> None:
         (
             scaler("ScaledObject"),
             "ScaledObject scaler: no trigger is active, and minReplicaCount is 0",
-            """kubectl patch scaledobject scaler --type merge -p '{"spec":{"minReplicaCount":1}}' -n default""",
+            """kubectl patch scaledobject scaler -n default --type merge -p '{"spec":{"minReplicaCount":1}}'""",
         ),
         (
             scaler("ScaledObject", idleReplicaCount=0, minReplicaCount=2),
@@ -988,7 +1024,7 @@ def test_a_predecessor_on_a_lost_node_has_both_ways_out(tmp_path: Path) -> None:
         (
             scaler("HorizontalPodAutoscaler", minReplicas=0),
             "HorizontalPodAutoscaler scaler: its metrics call for no pods, and minReplicas is 0",
-            """kubectl patch horizontalpodautoscaler scaler --type merge -p '{"spec":{"minReplicas":1}}' -n default""",
+            """kubectl patch horizontalpodautoscaler scaler -n default --type merge -p '{"spec":{"minReplicas":1}}'""",
         ),
         (
             scaler("ScaledObject", status=limits("Ready", "False", "ScaledObjectCheckFailed", "no queue")),

@@ -179,6 +179,44 @@ def test_what_is_said_about_devices(text: str, reason: str) -> None:
             'Error creating: pods "web-6c" is forbidden: exceeded quota: compute, requested: cpu=1, used: cpu=4',
             [(None, "API server", "refused")],
         ),
+        (
+            (
+                'error when evicting pods/"web-0" -n "a" (will retry after 5s): Cannot evict pod as it would violate '
+                "the pod's disruption budget."
+            ),
+            [(None, "API server", "eviction-refused")],
+        ),
+        (
+            "Pod was rejected: Node didn't have enough resource: cpu, requested: 500, used: 3900, capacity: 4000",
+            [(None, "kubelet", "rejected-by-kubelet")],
+        ),
+        ("UnexpectedAdmissionError", [(None, "kubelet", "rejected-by-kubelet")]),
+        (
+            (
+                "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. Container web was "
+                "using 2Gi, request is 1Gi, has larger consumption of memory."
+            ),
+            [(None, "kubelet", "evicted-by-kubelet")],
+        ),
+        (
+            "Taint manager: deleting due to NoExecute taint",
+            [(None, "kube-controller-manager", "evicted-for-taint")],
+        ),
+        (
+            (
+                "Normal  WaitForFirstConsumer  9s  persistentvolume-controller  waiting for first consumer "
+                "to be created before binding"
+            ),
+            [(None, "kube-controller-manager", "claim-waits-for-pod")],
+        ),
+        (
+            'Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) web-0',
+            [(None, "kube-controller-manager", "volume-attached-elsewhere")],
+        ),
+        (
+            "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor a, 2 more needed",
+            [(None, "Kueue", "quota-not-reserved")],
+        ),
     ],
 )
 def test_what_other_components_say(text: str, expected: Told) -> None:

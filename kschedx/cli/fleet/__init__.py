@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from kschedx.cli.output import Answer, Format, Report, option
+from kschedx.cli.output import Answer, Format, Report, answer_to, option
+from kschedx.errors import InputError, nearest
+from kschedx.progress import Phase, say
 
 HELP = """Ask many clusters one question, each in its own process with a time limit.
 
@@ -69,13 +72,8 @@ def fleet(
     ] = None,
 ) -> Answer:
     """The command; its help is HELP."""
-    from functools import partial
-
     from kschedx.cli.fleet import survey as summary
     from kschedx.cli.fleet.survey import Row, ask, members, results, resumed
-    from kschedx.cli.output import answer_to
-    from kschedx.errors import InputError, nearest
-    from kschedx.progress import Phase, say
 
     if words[0] not in QUESTIONS:
         hint = nearest(words[0], QUESTIONS) or f"one of {', '.join(QUESTIONS)}"

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from kschedx.cli.output import Answer, ExitCode
+from kschedx.cli.output import Answer, ExitCode, needs
 from kschedx.cli.worker import Captured, Worker
 from kschedx.errors import InputError, Place, nearest
-from kschedx.render.wording import count
+from kschedx.kube import documents
+from kschedx.render.wording import Fact, count
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -143,7 +144,7 @@ def ask(
     rows, and `see` is called with each new one."""
     rows = dict(done)
     with _Workers(answer) as workers, ThreadPoolExecutor(jobs) as pool:
-        waiting = [pool.submit(_row, workers, one, question, limit) for one in members if one.name not in rows]
+        waiting = [pool.submit(_row, workers, member, question, limit) for member in members if member.name not in rows]
         try:
             for future in as_completed(waiting):
                 row = future.result()
@@ -153,7 +154,7 @@ def ask(
             pool.shutdown(wait=False, cancel_futures=True)
             workers.stop()
             raise
-    return tuple(rows[one.name] for one in members)
+    return tuple(rows[member.name] for member in members)
 
 
 class _Workers:
@@ -287,7 +288,6 @@ def screen(rows: Sequence[Row], width: int) -> list[Text]:
 
 
 def document(rows: Sequence[Row]) -> dict[str, object]:
-    from kschedx.kube import documents
     from kschedx.schemas.listings import FleetDocument
 
     return documents.document("FleetAnswer", FleetDocument, clusters=tuple(rows))
@@ -296,7 +296,6 @@ def document(rows: Sequence[Row]) -> dict[str, object]:
 def page(rows: Sequence[Row]) -> Page:
     from kschedx.render.page.model import SCREEN_WIDTH, page_of
     from kschedx.render.view import Item, View
-    from kschedx.render.wording import Fact
 
     kinds = {ExitCode.SCHEDULABLE: "nothing found", ExitCode.UNSCHEDULABLE: "amiss"}
     items = tuple(
@@ -323,13 +322,9 @@ def page(rows: Sequence[Row]) -> Page:
 
 def write_parquet(rows: Sequence[Row], path: str) -> None:
     """Write the rows as a table; a document is its JSON. Needs the extra parquet. Raises `InputError`."""
-    from kschedx.cli.output import needs
-    from kschedx.errors import InputError, Place
-
     with needs("parquet"):
         import pyarrow
         import pyarrow.parquet
-    import msgspec
 
     columns = {
         "cluster": [row.cluster for row in rows],

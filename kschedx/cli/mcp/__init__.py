@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kschedx.cli.output import ExitCode
+from kschedx.cli.output import ExitCode, needs
+from kschedx.errors import InputError, Place
+from kschedx.progress import silence
 
 HELP = """Serve assistants over the Model Context Protocol.
 
@@ -41,12 +44,6 @@ def mcp(
     ] = None,
 ) -> int:
     """The command; its help is HELP."""
-    from pathlib import Path
-
-    from kschedx.cli.output import needs
-    from kschedx.errors import InputError, Place
-    from kschedx.progress import silence
-
     for path in snapshot or ():
         if not Path(path).exists():
             raise InputError("no such file or folder", place=Place(source=path))

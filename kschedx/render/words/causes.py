@@ -32,7 +32,12 @@ from kschedx.findings.nodes import TermMatch
 from kschedx.findings.topology import HOSTNAME
 from kschedx.render.wording import balance, count, listed
 from kschedx.render.words import describe
-from kschedx.render.words.constraints import maintenance_text, node_condition, requirement_text, unwell_nodes_text
+from kschedx.render.words.constraints import (
+    maintenance_text,
+    node_condition,
+    requirement_text,
+    unwell_nodes_text,
+)
 from kschedx.render.words.devices import of_class, shortage_text
 from kschedx.render.words.resources import offered_nowhere
 from kschedx.render.words.volumes import nearest_text
@@ -110,7 +115,7 @@ def _offered_nowhere(finding: Finding | None) -> bool:
 def _main(group: NodeGroup) -> Finding | None:
     """Return the finding of the plugin at which kube-scheduler stops."""
     findings = group.exemplar.findings
-    return next((one for one in findings if not only_repeats_cordon(one)), next(iter(findings), None))
+    return next((finding for finding in findings if not only_repeats_cordon(finding)), next(iter(findings), None))
 
 
 def _key(finding: Finding) -> tuple[str, object]:
@@ -133,7 +138,7 @@ def _key(finding: Finding) -> tuple[str, object]:
 
 def _allowed(terms: Sequence[TermMatch]) -> str:
     """Return the zones, or other topology domains, to which a storage class is restricted."""
-    unmet = [one for term in terms for one in term.requirements if not one.matched]
+    unmet = [requirement for term in terms for requirement in term.requirements if not requirement.matched]
     values = dict.fromkeys(value for one in unmet if one.key == unmet[0].key for value in one.values)
     return f" (only in {unmet[0].key.rpartition('/')[2]} {listed([*values], 3)})" if values else ""
 
@@ -175,7 +180,7 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case PodAntiAffinityConflict():
             return f"the pod's anti-affinity excludes {nodes}"
         case ExistingAntiAffinityConflict():
-            return f"the anti-affinity of running pods excludes {nodes}"
+            return f"the anti-affinity of {_repelling(groups)} excludes {nodes}"
         case VolumeNodeAffinityMismatch():
             unmet = [one for term in finding.terms[:1] for one in term.requirements if not one.matched]
             where = f" ({unmet[0].key.rpartition('/')[2]} {', '.join(unmet[0].values)})" if unmet else ""
@@ -187,7 +192,7 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case ProvisioningTopologyMismatch():
             return f"class {finding.claim.storage_class} provisions no volume for {nodes}{_allowed(finding.terms)}"
         case ClaimInUse():
-            return f"claim {finding.claim} is in use by {finding.holder} on {finding.holder_node}"
+            return f"claim {finding.claim} (ReadWriteOncePod) is in use by {finding.holder} on {finding.holder_node}"
         case InsufficientDevices(shortages=(first, *_)):
             return shortage_text(first, nodes, "has" if one else "have")
         case RefusedByExtender():
@@ -207,10 +212,18 @@ def _affinity(finding: NodeAffinityMismatch) -> str:
     return f"{asked}{by}"
 
 
+def _repelling(groups: Sequence[NodeGroup]) -> str:
+    """Return the running pods whose anti-affinity matches the pod."""
+    found = [one for group in groups if isinstance(one := _main(group), ExistingAntiAffinityConflict)]
+    pods = dict.fromkeys(pod for one in found for pod in one.pods)
+    is_all = all(one.pod_count == len(one.pods) for one in found) and all(group.count == 1 for group in groups)
+    return listed([*pods], 2) if is_all else f"{next(iter(pods))} and others"
+
+
 def _nearest_volume(groups: Sequence[NodeGroup]) -> str:
     """Return what the one volume of the class lacks on all nodes."""
     mains = (_main(group) for group in groups)
-    nearest = {nearest_text(one) for one in mains if isinstance(one, NoMatchingVolume)}
+    nearest = {nearest_text(main) for main in mains if isinstance(main, NoMatchingVolume)}
     return "".join(f": {one}" for one in nearest if one) if len(nearest) == 1 else ""
 
 
@@ -221,7 +234,7 @@ def _also_lacking(groups: Sequence[NodeGroup], number: int) -> str:
     if isinstance(taint, UntoleratedTaint) and taint.key.startswith("node-role.kubernetes.io/"):
         return ""
     lacking = [
-        next((one for one in group.exemplar.findings if isinstance(one, InsufficientResource)), None)
+        next((finding for finding in group.exemplar.findings if isinstance(finding, InsufficientResource)), None)
         for group in groups
     ]
     first = lacking[0]
@@ -242,5 +255,5 @@ def _failed(finding: NodeAffinityMismatch) -> str | None:
     """Return the first unmet requirement of the only term: `zone=eu-1b`; None if several terms are alternatives."""
     if len(finding.terms) != 1:
         return None
-    failed = [one for one in finding.terms[0].requirements if not one.matched]
+    failed = [requirement for requirement in finding.terms[0].requirements if not requirement.matched]
     return requirement_text(failed[0]) if failed else None

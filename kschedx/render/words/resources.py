@@ -24,15 +24,15 @@ def _endpoint(host_ip: str, port: int) -> str:
     return f"{host_ip or '0.0.0.0'}:{port}"
 
 
-def offered_nowhere(found: OfferedNowhere) -> str:
+def offered_nowhere(nowhere: OfferedNowhere) -> str:
     """Return `no node has nvidia.com/gpu in its allocatable, but gpu-1 has the hardware
     (nvidia.com/gpu.present=true)`."""
-    told = f"no node has {found.resource} in its allocatable"
-    if found.hardware is None:
-        return told
-    (first, label), *others = found.hardware.nodes
+    text = f"no node has {nowhere.resource} in its allocatable"
+    if nowhere.hardware is None:
+        return text
+    (first, label), *others = nowhere.hardware.nodes
     who = f"{first} and {len(others)} more have" if others else f"{first} has"
-    return f"{told}, but {who} the hardware ({label})"
+    return f"{text}, but {who} the hardware ({label})"
 
 
 def hardware_text(hint: HardwareHint) -> str:
@@ -74,6 +74,9 @@ def insufficient_resource(finding: InsufficientResource, detail: NodeDetail | No
                 ),
             )
         )
+    if held and detail and _counts_nominated(detail) and finding.used > held.total:
+        (amount,) = sums.alike(finding.resource, (finding.used - held.total,))
+        facts.append(Fact(label="nominated", items=(f"{amount} for pods nominated for the node",)))
     if finding.offered_nowhere:
         text = f"no node has {finding.resource}"
         return Words(headline=text, shared=text, facts=(Fact(label="requests", items=(asks,), whole=True),))
@@ -86,10 +89,15 @@ def insufficient_resource(finding: InsufficientResource, detail: NodeDetail | No
     )
 
 
+def _counts_nominated(detail: NodeDetail) -> bool:
+    return any(one.with_nominated for one in detail.account.blockers)
+
+
 def _offers(finding: InsufficientResource, sums: Balance, size: int, detail: NodeDetail | None) -> tuple[str, ...]:
     if not finding.allocatable:
         return (f"{'0'.rjust(size)}: the node has no {finding.resource}",)
-    by = f" by {count(detail.pods, 'pod')}" if detail else ""
+    nominated = " and the nominated pods" if detail and _counts_nominated(detail) else ""
+    by = f" by {count(detail.pods, 'pod')}{nominated}" if detail else ""
     sums_text = f"{sums.offers.rjust(size)} = {sums.allocatable} allocatable - {sums.used} requested{by}"
     return (sums_text, f"rounded to {sums.rounded}") if sums.rounded else (sums_text,)
 
