@@ -502,3 +502,7 @@ class KarpenterRemedy(Struct, frozen=True, kw_only=True):
     pod: Pod
     node: Node | None
     """What the pool gives a new node for the pod; its size is open."""
+    changed: NodePool | None = None
+    """The changed NodePool; None if the pod is changed."""
+    helps: frozenset[str] = frozenset()
+    """The pending pods, `namespace/name`, that get a new node."""
