@@ -651,7 +651,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
         if in_turn is None or not in_turn.is_queued(pod.key):
             return alone
         preempts, place = in_turn.preempts(pod.key), in_turn.node(pod.key)
-        if place and not preempts and (said := objection(snapshot, pod, setup)):
+        if place and not preempts and (said := objection(snapshot, pod, setup, place)):
             return replace(alone, like=(kinds[row], said, "disputed") if row in kinds else None)
         return replace(
             alone,

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import SCALED, wanted_replicas
+from kschedx.controllers.workloads import SCALED, Owners, wanted_replicas, workload_of
 from kschedx.errors import KschedxError, NotAdmittedError
 from kschedx.explain.admission import without_pods
 from kschedx.explain.notes import Note, note
@@ -172,11 +172,22 @@ def state_of_more(
     """Return the state of more pods identical to this one: that of their workload, or the one that the pod shares with
     them. For a member of a gang with too few pods, return its whole answer."""
     if workload is not None:
-        return state_of(before, workload, is_stored=key_of(workload) in before.workloads)
+        own = state_of(before, workload, is_stored=key_of(workload) in before.workloads)
+        return own or _rejected_next(before, setup, workload)
     made = explain(subject, setup)
     if made.gang is not None and made.gang.is_short:
         return made
     return None if isinstance(made.lifecycle, _OF_ONE_POD) else made.lifecycle
+
+
+def _rejected_next(before: Snapshot, setup: Setup, workload: Mapping[str, object]) -> Lifecycle | None:
+    """Return the state of a workload's first pending pod if kubelets reject such pods."""
+    if not rejected_pods(before):
+        return None
+    rows = Owners(before).members(before.pods, workload_of(workload))
+    pending = next((before.pods[row] for row in rows if not before.pods.node_names[row]), None)
+    state = None if pending is None else explain(stored(before, pending), setup).lifecycle
+    return state if isinstance(state, RejectedByKubelet) else None
 
 
 def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tuple[Written, Explanation]]:
@@ -206,7 +217,8 @@ def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tup
             continue
         state = made.lifecycle
         is_queued = isinstance(state, Suspended) and bool(state.queue)
-        if is_queued or isinstance(state, _WITHOUT_PODS):
+        is_pending = isinstance(state, RejectedByKubelet) and bool(state.owner)
+        if is_queued or (isinstance(state, _WITHOUT_PODS) and not is_pending):
             yield found, made
 
 

@@ -31,7 +31,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written
 from kschedx.inquiry.pod_lifecycle import component_down, namespace_lifecycle, pod_lifecycle, scheduler_down
 from kschedx.inquiry.target import new_pod
-from kschedx.inquiry.workload_lifecycle import refused, state_of, unready_reason
+from kschedx.inquiry.workload_lifecycle import next_rejected, refused, state_of, unready_reason
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.decoding import decode, encoded
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
@@ -46,6 +46,7 @@ from kschedx.render.states import (
     NotBound,
     NotChanged,
     Refused,
+    RejectedByKubelet,
     row_of,
 )
 from kschedx.render.words.pod import could_reject
@@ -414,7 +415,9 @@ def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> NoScheduler | No
     return NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
 
 
-def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted | NotBound | ComponentDown | None:
+def contradiction(
+    cycle: Cycle, subject: Subject, setup: Setup
+) -> Contradicted | NotBound | ComponentDown | RejectedByKubelet | None:
     """Return what the cluster's own components report about a pod of a dump that fits here. It is None if they agree,
     or if time, a chosen profile, or a change explains the difference."""
     pod, snapshot = cycle.pod, subject.snapshot
@@ -429,9 +432,11 @@ def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted 
         return down
     if any(one.id in (AFTER_CHANGES, TRIED) for one in changes):
         return None
+    nodes, pods = tuple(cycle.all_nodes.cluster.names[row] for row in cycle.choice), snapshot.pods
+    if (rejected := next_rejected(snapshot, pod, nodes)) is not None:
+        return rejected
     if (theirs := _objection(snapshot, pod, setup)) is None:
         return None
-    nodes, pods = tuple(cycle.all_nodes.cluster.names[row] for row in cycle.choice), snapshot.pods
     is_finished = pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
     ended = np.flatnonzero(is_finished & pods.node_names.where(lambda name: name in nodes))
     return Contradicted(
@@ -478,8 +483,11 @@ def _is_outdated(snapshot: Snapshot, since: str) -> bool:
         return False
 
 
-def objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:
-    """Return the cluster's message that a pod which fits here has no node; empty if there is none."""
+def objection(snapshot: Snapshot, pod: Pod, setup: Setup, node: str) -> str:
+    """Return the cluster's message that a pod which fits this node has no node, or that its kubelet rejects such pods;
+    empty if there is none."""
+    if (rejected := next_rejected(snapshot, pod, (node,))) is not None:
+        return rejected.message or rejected.reason
     if (unbound := _not_bound(snapshot, pod)) is not None:
         return unbound.message or unbound.report
     theirs = _objection(snapshot, pod, setup)

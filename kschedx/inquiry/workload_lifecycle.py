@@ -16,11 +16,12 @@ from kschedx.controllers.workloads import (
     Owners,
     Workload,
     first_ordinal,
+    manifest_of,
     ordinal_of,
     wanted_replicas,
     workload_of,
 )
-from kschedx.errors import nearest
+from kschedx.errors import InputError, nearest
 from kschedx.explain.notes import Note, runs_already
 from kschedx.inquiry.pod_lifecycle import (
     JOB_ENDS,
@@ -37,6 +38,7 @@ from kschedx.kube import kueue
 from kschedx.kube.autoscalers import PAUSED_REPLICAS, HorizontalPodAutoscaler, ScaledObject, ScaleTarget
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import map_at
+from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.storage import OfStatefulSet
 from kschedx.kube.types import (
     ControllerCondition,
@@ -175,6 +177,16 @@ def rejected_pods(snapshot: Snapshot) -> Mapping[tuple[str, str, str], Sequence[
     return found
 
 
+def rejected_workloads(snapshot: Snapshot) -> dict[Workload, Manifest]:
+    """Return the workloads that lack pods because kubelets reject them."""
+    rows = [row for its in rejected_pods(snapshot).values() for row in its]
+    owners = dict.fromkeys(Owners(snapshot).of_each(snapshot.pods, rows) if rows else ())
+    found = {one: manifest for one in owners if (manifest := manifest_of(snapshot, one)) is not None}
+    return {
+        one: made for one, made in found.items() if isinstance(workload_lifecycle(snapshot, made), RejectedByKubelet)
+    }
+
+
 def _rejected(snapshot: Snapshot, workload: Workload) -> RejectedByKubelet | None:
     """Return the state of a Job without an active pod, or of a workload with a ReplicaSet that lacks pods, if kubelets
     failed some of its pods."""
@@ -189,15 +201,53 @@ def _rejected(snapshot: Snapshot, workload: Workload) -> RejectedByKubelet | Non
         rows, wanted = by_owner.get(key, ()), msgspec.json.decode(raw, type=ReplicasController).spec.replicas
         active = [row for row in _rows(snapshot, workload) if _owned_by(snapshot, row, key[2])] if rows else []
         if rows and len(active) < (1 if wanted is None else wanted):
-            last = max((snapshot.pods[row] for row in rows), key=lambda pod: pod.metadata.creation_timestamp or "")
-            return RejectedByKubelet(
-                subject=workload.reference,
-                reason=last.status.reason,
-                message=last.status.message,
-                nodes=tuple(sorted({snapshot.pods.node_names[row] for row in rows})),
-                pods=len(rows),
-            )
+            return _rejection(snapshot, rows, workload.reference)
     return None
+
+
+def _rejection(snapshot: Snapshot, rows: Sequence[int], subject: str, owner: str = "") -> RejectedByKubelet:
+    """Return the state with the reason of the newest of these rejected pods."""
+    last = max((snapshot.pods[row] for row in rows), key=lambda pod: pod.metadata.creation_timestamp or "")
+    return RejectedByKubelet(
+        subject=subject,
+        reason=last.status.reason,
+        message=last.status.message,
+        nodes=tuple(sorted({snapshot.pods.node_names[row] for row in rows})),
+        pods=len(rows),
+        owner=owner,
+    )
+
+
+_RECENT = 3600 * 10**9
+"""Nanoseconds within which a controller has replaced a pod that failed, whatever its back-off."""
+
+
+def _is_longer(since: str, until: str) -> bool:
+    try:
+        return bool(since and until) and nanoseconds(until) - nanoseconds(since) > _RECENT
+    except InputError:  # a time in a format that no API server writes
+        return False
+
+
+def next_rejected(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> RejectedByKubelet | None:
+    """Return the state of a pending pod if it replaces pods that the kubelets of all these nodes failed. A pod of the
+    same controller that started there later shows that the cause is gone."""
+    owner = pod.metadata.controller
+    if owner is None or not nodes:
+        return None
+    pods, own = snapshot.pods, (owner.kind, pod.metadata.namespace, owner.name)
+    on = {node: [row for row in rejected_pods(snapshot).get(own, ()) if pods.node_names[row] == node] for node in nodes}
+    if not all(on.values()):
+        return None
+    rows = [row for each in on.values() for row in each]
+    last = max(pods.creation_timestamps[row] or "" for row in rows)
+    siblings = pods.owners.where(lambda owners: owner in owners) & pods.phases.where(lambda phase: phase != "Failed")
+    siblings &= pods.node_names.where(on.__contains__)
+    if any((pods.creation_timestamps[row] or "") > last for row in siblings.nonzero()[0].tolist()):
+        return None
+    if _is_longer(last, pod.metadata.creation_timestamp or ""):
+        return None
+    return _rejection(snapshot, rows, pod.key, f"{owner.kind} {owner.name}")
 
 
 def _scaled_to_zero(snapshot: Snapshot, workload: Workload) -> ScaledToZero:

@@ -92,7 +92,7 @@ class Failed(Facts, frozen=True, kw_only=True):
 
 
 class RejectedByKubelet(Facts, frozen=True, kw_only=True):
-    """A workload that lacks pods, because kubelets reject the ones that kube-scheduler assigns to their nodes."""
+    """A workload whose pods kubelets reject after kube-scheduler assigns them, or the next of these pods."""
 
     reason: str
     """`TopologyAffinityError`."""
@@ -100,12 +100,14 @@ class RejectedByKubelet(Facts, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
     pods: int
     """Pods that failed for this reason."""
+    owner: str = ""  # the controller of the next pod
 
     @property
-    def told(self) -> str:
-        kubelets = "kubelet" if len(self.nodes) == 1 else "kubelets"
-        verb = "rejects" if len(self.nodes) == 1 else "reject"
-        return f"the {kubelets} of {listed(self.nodes, 3, conjunction='and')} {verb} them: {self.reason}"
+    def effect(self) -> str:
+        kubelets, verb = ("kubelet", "rejects") if len(self.nodes) == 1 else ("kubelets", "reject")
+        where = listed(self.nodes, 3, conjunction="and")
+        lacks = f"lacks pods: the {kubelets} of {where} {verb} them: {self.reason}"
+        return f"fits {where}, whose {kubelets} {verb} pods of {self.owner}: {self.reason}" if self.owner else lacks
 
 
 class OfEndedJob(Facts, frozen=True, kw_only=True):
@@ -599,7 +601,7 @@ STATES: tuple[StateRow, ...] = (
         Failed(subject=_POD, reason="OutOfcpu", node="w0"),
     ),
     _row(
-        "RejectedByKubelet", _NOT, "rejected by a kubelet", "{s.subject} lacks pods: {s.told}",
+        "RejectedByKubelet", _NOT, "rejected by a kubelet", "{s.subject} {s.effect}",
         RejectedByKubelet(
             subject=_DEPLOYMENT, reason="TopologyAffinityError", message="", nodes=("w0",), pods=5
         ),

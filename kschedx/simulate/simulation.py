@@ -21,7 +21,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, unknown_pods, written_from
 from kschedx.inquiry.pod import WithoutDecision, cycle_of, explain, objection, unscheduled
 from kschedx.inquiry.pod_lifecycle import scheduler_down
-from kschedx.inquiry.workload_lifecycle import workload_lifecycle
+from kschedx.inquiry.workload_lifecycle import rejected_workloads, workload_lifecycle
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import MAKING_PODS
@@ -335,7 +335,8 @@ class Simulation(Shown):
 
     def _states(self) -> Iterator[Explanation]:
         after = self.after
-        for workload, written in self._changed_workloads.items():
+        rejected = {} if self.changes else rejected_workloads(self.before)  # changes may be made for them
+        for workload, written in {**rejected, **self._changed_workloads}.items():
             manifest = written or manifest_of(after, workload)
             if manifest is None or workload_lifecycle(after, manifest) is None:
                 continue
@@ -360,8 +361,8 @@ class Simulation(Shown):
 
     def _disputed(self) -> Iterator[Explanation]:
         """Yield the report about the first pending pod if no kube-scheduler runs that could decide about it, and about
-        the first pod for which the cluster contradicts the simulation. Contradictions that changes explain are left
-        out."""
+        the first pod for which the cluster contradicts the simulation: its events, or the kubelet that rejected its
+        predecessors. Contradictions that changes explain are left out."""
         before = self.before
         waiting = (before.pods[row] for row in before.pods.pending)
         untold = next((one for one in waiting if not one.status.conditions), None)
@@ -371,7 +372,8 @@ class Simulation(Shown):
             return
         rows = (before.pods.rows.get(key) for key in self.placed)
         stored_pods = (before.pods[row] for row in rows if row is not None)
-        disputed = next((one for one in stored_pods if objection(before, one, self.setup)), None)
+        placed = ((one, self.placed[one.key]) for one in stored_pods)
+        disputed = next((one for one, node in placed if objection(before, one, self.setup, node)), None)
         if disputed is not None:
             yield explain(stored(before, disputed), self.setup)
 

@@ -85,7 +85,12 @@ def test_a_file_in_an_objects_place_gets_a_note(tmp_path: Path) -> None:
 
 
 def test_a_file_in_a_profiles_place_gets_a_note(tmp_path: Path) -> None:
-    (tmp_path / "binpack").write_text("kind: KubeSchedulerConfiguration\nprofiles: [{schedulerName: sesame}]\n")
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "sesame"}],
+    }
+    (tmp_path / "binpack").write_text(json.dumps(document))
     ran = kschedx("profiles", "show", "binpack", cwd=tmp_path)
     assert (ran.err, ran.out) == (
         "note: binpack is also a file here: ./binpack means the file\n",

@@ -185,7 +185,9 @@ def test_no_answer_shows_a_secret_of_a_url_that_a_message_quotes(form: str, tmp_
     failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message}
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "c"}]}}
     refused = {
-        **{"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web", "namespace": "default"}},
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web", "namespace": "default"},
         "spec": {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template},
         "status": {"conditions": [failure]},
     }

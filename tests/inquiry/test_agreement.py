@@ -96,11 +96,19 @@ PENDING = frozenset({
 })  # fmt: skip
 """States of what `kubectl get pods` shows as Pending, or that lacks pods."""
 NO_PODS = ("Refused", "RejectedByKubelet", "WaitingForOrdinal")
-SKIPPED = PENDING - {"ComponentDown", "Contradicted", "NotBound", "Schedulable", "WaitingForGang", "WaitingForKubelet"}
+SKIPPED = PENDING - {
+    "ComponentDown",
+    "Contradicted",
+    "NotBound",
+    "RejectedByKubelet",
+    "Schedulable",
+    "WaitingForGang",
+    "WaitingForKubelet",
+}
 """States in which no simulation gives the pod a node, except by preemption."""
 AGREED = frozenset({
-    "ComponentDown", "Contradicted", "Gated", "NoScheduler", "NotBound", "OtherScheduler", "Unschedulable",
-    "WaitingForGang",
+    "ComponentDown", "Contradicted", "Gated", "NoScheduler", "NotBound", "OtherScheduler", "RejectedByKubelet",
+    "Unschedulable", "WaitingForGang",
 })  # fmt: skip
 """States that a simulation of the cluster as it is ends in."""
 OF_ONE_POD = frozenset({
@@ -151,7 +159,8 @@ def test_every_command_reports_the_same_state(tmp_path: Path, name: str, target:
     simulated_code, simulated = asked("simulate")
     if state in SKIPPED and not simulated["evicted"]:
         assert key not in simulated["placed"]
-    if state in AGREED and target.startswith("pod/") and not simulated["evicted"]:
+    is_replicas = state == "RejectedByKubelet"
+    if state in AGREED and (target.startswith("pod/") or is_replicas) and not simulated["evicted"]:
         assert simulated_code == code
     if DUMPED in objects:
         return

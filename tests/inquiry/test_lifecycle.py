@@ -207,6 +207,12 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         1,
     ),
     ("deploy/web", ON_FULL_NODE, "default/deploy/web lacks pods: the kubelet of n rejects them: OutOfcpu", 1),
+    (
+        "pod/web-1-c",
+        [*ON_FULL_NODE, pod("web-1-c", metadata=owned("ReplicaSet", "web-1"))],
+        "default/web-1-c fits n, whose kubelet rejects pods of ReplicaSet web-1: OutOfcpu",
+        1,
+    ),
     ("deploy/web", [TERMINATING, workload("Deployment")], "default/deploy/web gets no pods: namespace default is", 1),
     ("deploy/web", [workload("Deployment", replicas=0)], "default/deploy/web is scaled to zero: spec.replicas is 0", 0),
     ("sts/web", [workload("StatefulSet", replicas=0)], "default/sts/web is scaled to zero: spec.replicas is 0", 0),
@@ -907,6 +913,24 @@ def test_an_autoscaler_whose_groups_are_not_in_the_dump_is_quoted(tmp_path: Path
     )
     ran = why(tmp_path, "pod/x", pod("x", nodeSelector={"pool": "a"}), limited)
     assert "fix 1     raise the limit of memory for the whole cluster (--memory-total, or" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("created", "sibling", "rejected"),
+    [
+        ("2026-01-02T00:01:00Z", "2026-01-01T00:00:00Z", True),
+        ("2026-01-02T09:00:00Z", "2026-01-01T00:00:00Z", False),  # the cause may be gone
+        ("2026-01-02T00:01:00Z", "2026-01-02T00:00:30Z", False),  # the kubelet accepted the next one
+    ],
+)
+def test_a_kubelet_that_rejected_the_predecessors(tmp_path: Path, created: str, sibling: str, rejected: bool) -> None:
+    def at_time(one: Manifest, time: str) -> Manifest:
+        return {**one, "metadata": {**at(one, "metadata"), "creationTimestamp": time}}
+
+    *workloads, running, failed = ON_FULL_NODE
+    pods = [at_time(running, sibling), at_time(failed, SINCE)]
+    pending = at_time(pod("web-1-c", metadata=owned("ReplicaSet", "web-1")), created)
+    assert why(tmp_path, "pod/web-1-c", *workloads, *pods, pending).code == int(rejected)
 
 
 def test_a_node_group_without_template_that_is_backed_off_is_named(tmp_path: Path) -> None:
