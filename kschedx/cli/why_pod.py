@@ -68,11 +68,11 @@ class Wanted(Struct, frozen=True, kw_only=True):
             case [kind, name] if (kind.lower() in SHORT_NAMES or kind.lower() in NODE_NAMES) and "/" not in name:
                 if not is_file(kind) and not is_file(name):
                     return [f"{kind}/{name}"], files
-        for one in filter(is_object, arguments):
-            print_note_if_file(one)
-        return [one for one in arguments if not is_file(one)], [
+        for argument in filter(is_object, arguments):
+            print_note_if_file(argument)
+        return [argument for argument in arguments if not is_file(argument)], [
             *files,
-            *(one for one in arguments if is_file(one)),
+            *(argument for argument in arguments if is_file(argument)),
         ]
 
     @property
@@ -362,7 +362,7 @@ def _fix_report(explanation: Explanation, number: int, found: Pod | Written, bef
     from kschedx.cli.fix_output import numbered, report
 
     fix, cycle = numbered(explanation.fixes, number), explanation.cycle
-    followed = [one for one in fix.changes if one.by]
+    followed = [change for change in fix.changes if change.by]
     return report(fix.apply, followed, found, cycle.pod, cycle.snapshot, before, document=fix.to_dict)
 
 

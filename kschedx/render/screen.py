@@ -80,7 +80,7 @@ def _nodes_of(explanation: Explanation) -> Sequence[str]:
     affinity = None if spec.affinity is None else spec.affinity.node_affinity
     required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
     expressions = (one for term in required.node_selector_terms for one in term.match_expressions) if required else ()
-    selected = {*spec.node_selector.values(), *(value for one in expressions for value in one.values)}
+    selected = {*spec.node_selector.values(), *(value for expression in expressions for value in expression.values)}
     return () if selected.intersection(short_names(names).values()) else names
 
 
@@ -432,7 +432,7 @@ def _about(diagnosis: Diagnosis) -> str:
     """Return the command that explains the first cause."""
     if diagnosis.feasible:
         return ""
-    return next((f"kschedx reason {one.reason}" for one in main_findings(diagnosis)), "")
+    return next((f"kschedx reason {finding.reason}" for finding in main_findings(diagnosis)), "")
 
 
 def _everything(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[Text]:
