@@ -180,6 +180,25 @@ def test_no_answer_about_a_configuration_shows_a_secret_of_a_url(number: int, ur
         assert "c2VzYW1l" not in ran.out, asked
 
 
+@pytest.mark.parametrize("form", ["wide", "html", "markdown", "svg", "sarif", "junit"])
+def test_no_answer_shows_a_secret_of_a_url_that_a_message_quotes(form: str, tmp_path: Path) -> None:
+    message = f'failed calling webhook "h.example": Post "{SECRET_URLS[0]}": dial tcp: connect: connection refused'
+    failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "c"}]}}
+    refused = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template},
+        "status": {"conditions": [failure]},
+    }
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(json.dumps({"kind": "List", "items": [NODE, refused]}))
+    ran = kschedx("why", "rs/web", "-s", cluster, "-o", form, columns=400)
+    assert "h.example" in ran.out, ran.err
+    assert SECRET not in ran.out + ran.err
+
+
 @pytest.mark.parametrize("user", [{"token": SECRET}, {"username": "me", "password": SECRET}], ids=["token", "password"])
 @pytest.mark.parametrize("status", [302, 400, 401, 403, 500])
 @pytest.mark.parametrize("path", ["/version", "/apis", "/pods"])
