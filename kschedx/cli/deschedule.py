@@ -67,7 +67,6 @@ def deschedule(
     *,
     question: Question,
 ) -> Answer:
-    """The command; its help is HELP."""
     from kschedx.descheduler.cluster import lacks_details
     from kschedx.descheduler.descheduling import deschedule as descheduled
     from kschedx.descheduler.descheduling import measures_usage, policy_in

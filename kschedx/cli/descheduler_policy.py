@@ -79,7 +79,6 @@ def advise(
     *,
     question: Question,
 ) -> Answer:
-    """The command; its help is ADVISE."""
     from kschedx.descheduler.advice import Goal
     from kschedx.descheduler.advice import advise as advised
     from kschedx.render.descheduler_policy import advice_lines, advice_page

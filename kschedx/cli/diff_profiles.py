@@ -175,7 +175,6 @@ def diff_profiles(
     *,
     question: Question,
 ) -> Answer:
-    """The command; its help is HELP."""
     from kschedx.explain.profile_changes import Pair, changes
     from kschedx.inquiry.manifests import Manifests
     from kschedx.inquiry.target import is_file

@@ -65,7 +65,6 @@ def nodes(
     *,
     question: Question,
 ) -> Answer | int:
-    """The command; its help is HELP."""
     from kschedx.inquiry.nodes import Sort, node_rows, sorted_rows
 
     labels = None if selector is None else parse_label_query(selector)

@@ -41,7 +41,6 @@ def _value(*names: str, metavar: str, text: str, complete: Callable[..., list[st
 
 
 def _values(*names: str, metavar: str, text: str) -> object:
-    """Return an option that can be repeated."""
     return Annotated[list[str] | None, typer.Option(*names, metavar=metavar, help=text, show_default=False)]
 
 

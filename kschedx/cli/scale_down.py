@@ -54,7 +54,6 @@ def scale_down(
     *,
     question: Question,
 ) -> Answer:
-    """The command; its help is HELP."""
     from kschedx.autoscaler.cluster import AutoscalerOptions
     from kschedx.autoscaler.scale_down import ScaleDown, scale_down_document
     from kschedx.inquiry.target import node_names

@@ -79,7 +79,6 @@ def survive(
     *,
     question: Question,
 ) -> Answer:  # fmt: skip
-    """The command; its help is HELP."""
     from kschedx.simulate.survive import Mode
     from kschedx.simulate.survive import survive as survived
 

@@ -121,7 +121,6 @@ def why(
     *,
     question: Question,
 ) -> Answer | int:
-    """The command; its help is HELP."""
     from kschedx.cli.why_pod import Wanted
 
     names, files = Wanted.targets(target or [], filename or [])

@@ -94,7 +94,6 @@ class Item(Struct, frozen=True, kw_only=True):
     """The command for the complete answer."""
     explain: Callable[[], Explanation]
     place: Place = Place()
-    """The place in a file, if it is from one."""
     node: str = ""
     """The pod's node, if it is known without a full explanation."""
     taken: Taken | None = None
@@ -695,7 +694,6 @@ def _not_started(snapshot: Snapshot) -> list[int]:
 
 
 def _namespace(question: Question, wanted: Wanted, reached: Reached) -> str | None:
-    """Return the namespace of the question; None for all."""
     return namespace_of_many(
         question.namespace, reached.namespace, everywhere=wanted.all_namespaces, by_labels=not wanted.all_pending
     )

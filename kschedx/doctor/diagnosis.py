@@ -115,7 +115,6 @@ class Diagnosis(Shown, Struct, frozen=True, kw_only=True, rename="camel"):
         ]
 
     def to_dict(self) -> dict[str, object]:
-        """Return the document."""
         return document("Diagnosis", Diagnosis, self)
 
 

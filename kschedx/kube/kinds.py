@@ -23,8 +23,6 @@ from kschedx.kube import types as scheduling
 
 
 class ResourceKind(Struct, frozen=True, kw_only=True):
-    """A kind of objects."""
-
     name: str
     plural: str
     group: str = ""
@@ -79,7 +77,6 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
         return f"{self.group}/{self.versions[0]}" if self.group else self.versions[0]
 
     def is_read(self, namespace: str, name: str) -> bool:
-        """Return whether an object with this name is read."""
         return not self.only or f"{namespace}/{name}" in self.only or name in self.also
 
 
@@ -452,7 +449,6 @@ R = TypeVar("R", bound=Struct)
 
 
 def of_record(objects: Objects, record: type[R]) -> tuple[R, ...]:
-    """Return the objects of the kind with this record."""
     return tuple(one for one in objects.get(record, ()) if isinstance(one, record))
 
 

@@ -34,8 +34,6 @@ MANAGER_CONFIG = "kueue-system/kueue-manager-config"
 
 
 class Condition(Struct, frozen=True, kw_only=True, rename="camel"):
-    """metav1.Condition."""
-
     type: str = ""
     status: str = ""
     reason: str = ""
@@ -265,7 +263,6 @@ class Workload(Struct, frozen=True, kw_only=True):
 
     @property
     def reserves(self) -> bool:
-        """Whether it has quota reserved."""
         return self.status.admission is not None and self.has("QuotaReserved") and not self.has("Finished")
 
     @property

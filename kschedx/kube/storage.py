@@ -477,12 +477,10 @@ def check_quantities(item: PersistentVolume | PersistentVolumeClaim | CSIStorage
 
 
 def ephemeral_claim_name(pod_name: str, volume: Volume) -> str:
-    """Return the name of the claim for a generic ephemeral volume."""
     return f"{pod_name}-{volume.name}"
 
 
 def claim_name(pod_name: str, volume: Volume) -> str | None:
-    """Return the claim of a pod's volume, or None."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     return ephemeral_claim_name(pod_name, volume) if volume.ephemeral is not None else None

@@ -333,7 +333,6 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def required_anti_affinity(self) -> tuple[PodAffinityTerm, ...]:
-        """The terms of the required anti-affinity to other pods."""
         if self.affinity is None or self.affinity.pod_anti_affinity is None:
             return ()
         return self.affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution

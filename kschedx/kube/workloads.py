@@ -375,8 +375,6 @@ _KUBERNETES = frozenset({
 
 
 class ForeignPod(Struct, frozen=True, kw_only=True):
-    """The pod of one template."""
-
     manifest: ForeignWorkloadsManifest
     path: str
     """`spec.template`."""

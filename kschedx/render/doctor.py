@@ -229,7 +229,6 @@ def _lacking(found: gaps.Lacking) -> tuple[str, tuple[Fact, ...]]:
 
 
 def missing_kind_text(kind: gaps.MissingKind) -> str:
-    """Return what is missing of a kind."""
     if kind.is_forbidden:
         return "listing is forbidden"
     if not kind.missing:

@@ -32,7 +32,6 @@ def drain_remedy_title(fix: DrainFix) -> str:
 
 
 def drain_remedy_commands(fix: DrainFix) -> tuple[str, ...]:
-    """Return the fix as kubectl commands."""
     return tuple(_remedy_command(one) for one in fix.steps if not (isinstance(one, SmallerBudget) and one.manager))
 
 
@@ -149,7 +148,6 @@ def several_lines(
 
 
 def drain_fix(fix: DrainFix) -> Fix:
-    """Return the fix that unblocks drains."""
     title, _, seen = drain_remedy_title(fix).partition(SEPARATOR)
     return Fix(title=title, seen=seen, commands=drain_remedy_commands(fix))
 

@@ -77,7 +77,6 @@ def mended_fix(mended: SharedFix) -> FixView:
 
 
 def fixes_block(explanation: Explanation, width: int, limit: int | None = None) -> list[Text]:
-    """Return the fixes of an explanation as lines."""
     return fix_lines(fix_views(explanation), explanation.no_fix, width, limit)
 
 

@@ -71,7 +71,6 @@ def fleet(
         ),
     ] = None,
 ) -> Answer:
-    """The command; its help is HELP."""
     from kschedx.cli.fleet import survey as summary
     from kschedx.cli.fleet.survey import Row, ask, members, results, resumed
 

@@ -43,7 +43,6 @@ def mcp(
         int | None, typer.Option("--port", min=1, max=65535, metavar="PORT", help="Serve HTTP on 127.0.0.1.")
     ] = None,
 ) -> int:
-    """The command; its help is HELP."""
     for path in snapshot or ():
         if not Path(path).exists():
             raise InputError("no such file or folder", place=Place(source=path))

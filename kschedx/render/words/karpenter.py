@@ -162,7 +162,6 @@ def _conflict(conflict: RequirementConflict, *, is_about_volumes: bool) -> str:
 
 
 def _values(requirement: LabelRequirement) -> str:
-    """Return the values that a requirement allows."""
     named = listed(sorted(requirement.values), MOST_NAMES)
     bounds = [f">= {requirement.at_least}"] if requirement.at_least is not None else []
     bounds += [f"<= {requirement.at_most}"] if requirement.at_most is not None else []
