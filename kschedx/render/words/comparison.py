@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from kschedx.explain.difference import (
@@ -16,6 +16,7 @@ from kschedx.explain.difference import (
 )
 from kschedx.explain.profile_changes import WEIGHED, Change
 from kschedx.explain.setup import Setup
+from kschedx.inquiry.profile_difference import SetupComparison
 from kschedx.releases import POINTS
 from kschedx.render.wording import count, listed
 
@@ -47,13 +48,15 @@ def side_titles(before: Setup, after: Setup) -> tuple[str, str]:
     return f"{before.name} {before.release.version}", f"{after.name} {after.release.version}"
 
 
-def comparison_headline(before: Setup, after: Setup, changes: Sequence[Change], summary: Summary | None) -> str:
+def comparison_headline(comparison: SetupComparison) -> str:
     """Return `5 of 9 pods differ: default → binpack · Kubernetes 1.36`."""
+    before, after, summary = comparison.before, comparison.after, comparison.summary
     first, second = side_titles(before, after)
     same = before.release.version == after.release.version
     sides = f"{first} {ARROW} {second}" + (f" · Kubernetes {after.release.version}" if same else "")
     if summary is None:
-        return f"{count(len(changes), 'change')} of the configuration: {sides}" if changes else f"the same: {sides}"
+        changes = len(comparison.changes)
+        return f"{count(changes, 'change')} of the configuration: {sides}" if changes else f"the same: {sides}"
     different, total = len(summary.differences), summary.compared
     if different:
         return f"{different:,} of {count(total, 'pod')} {'differs' if different == 1 else 'differ'}: {sides}"
