@@ -94,16 +94,14 @@ def scale_down(
         from kschedx.render.page.model import SCREEN_WIDTH, page_of
         from kschedx.render.scale_down import MOST_NODES
 
-        view = scale_down_view(asked, removals, kept, consolidation, together, most=MOST_NODES)
-        lines = scale_down_screen(asked, removals, kept, consolidation, together, width=SCREEN_WIDTH)
-        return page_of(view, lines, snapshot=snapshot)
+        lines = scale_down_screen(*answer, width=SCREEN_WIDTH)
+        return page_of(scale_down_view(*answer, most=MOST_NODES), lines, snapshot=snapshot)
 
-    view = scale_down_view(asked, removals, kept, consolidation, together, wide=False)
+    answer = (asked, removals, kept, consolidation, together)
+    view = scale_down_view(*answer, wide=False)
     going = [f"node/{item.title}" for item in view.items if item.tone is Tone.GOOD]
     report = Report(
-        screen=lambda width, wide: scale_down_screen(
-            asked, removals, kept, consolidation, together, width=width, wide=wide
-        ),
+        screen=lambda width, wide: scale_down_screen(*answer, width=width, wide=wide),
         document=document,
         names=lambda: going,
         page=page,
