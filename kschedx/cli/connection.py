@@ -96,10 +96,10 @@ def read_cluster(
             return Reached(snapshot=remembered(paths, check, ignore_orphans))
         return Reached(snapshot=load(paths, check=check, ignore_orphans=ignore_orphans, keep=keep, whole=whole))
     server, source, default_namespace = connect(connection)
-    found = load_live(
+    snapshot = load_live(
         server, source, Reading(source).see, namespace=namespace, keep=keep, whole=whole, on_demand=on_demand
     )
-    return Reached(snapshot=found, namespace=default_namespace)
+    return Reached(snapshot=snapshot, namespace=default_namespace)
 
 
 def read_cluster_to_decide(
@@ -158,9 +158,9 @@ def tell(snapshot: Snapshot, *setups: Setup) -> None:
     kschedx does not have."""
     from kschedx.explain.missing_kinds import missing_for_many
 
-    found = missing_for_many(snapshot)
-    if found is not None:
-        print_note(found.text)
+    note = missing_for_many(snapshot)
+    if note is not None:
+        print_note(note.text)
     tell_left_out(*setups)
 
 
@@ -183,7 +183,7 @@ def tell_ignored_groups(snapshot: Snapshot, setup: Setup, more: Iterable[Pod] = 
     pods = snapshot.pods
     of_workloads = setup.release.behaviour.gangs_are_of_workloads
     specs = [*((pods.namespaces[row], pods.specs[row]) for row in pods.pending)]
-    specs += ((one.metadata.namespace, one.spec) for one in more)
+    specs += ((pod.metadata.namespace, pod.spec) for pod in more)
     named = {
         f"{namespace}/{name}"
         for namespace, spec in specs

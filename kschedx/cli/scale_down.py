@@ -65,7 +65,7 @@ def scale_down(
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     names = node_names(snapshot, [name.removeprefix("node/") for name in nodes or snapshot.cluster.names])
     kept = disruptions(snapshot, names)
-    karpenters = {one.node for one in kept}
+    karpenters = {disruption.node for disruption in kept}
     others = [name for name in names if name not in karpenters]
     connection.tell(snapshot, setup)
     consolidation = None
@@ -85,7 +85,7 @@ def scale_down(
     def document() -> Mapping[str, object]:
         return {
             **scale_down_document(None if asked is None else asked.autoscaler, removals, setup.release),
-            **({"karpenter": {one.node: to_json(one.document) for one in kept}} if kept else {}),
+            **({"karpenter": {disruption.node: to_json(disruption.document) for disruption in kept}} if kept else {}),
             **({} if consolidation is None else {"consolidation": to_json(consolidation.document)}),
             **({} if together is None else {"together": to_json(together.document)}),
         }

@@ -110,13 +110,13 @@ def _failures(
     if targets or busiest:
         return (failure_of(setup.scheduler_on(snapshot).nodes, targets, busiest),)
     key = each or ZONE
-    found = each_failure(snapshot, key)
-    left = len(snapshot.cluster.nodes) - sum(len(one.nodes) for one in found)
+    failures = each_failure(snapshot, key)
+    left = len(snapshot.cluster.nodes) - sum(len(failure.nodes) for failure in failures)
     if left:
         typer.echo(
             visible(f"note: {count(left, 'node')} without a {key} {'does' if left == 1 else 'do'} not fail"), err=True
         )
-    return found
+    return failures
 
 
 def _names(survival: Survival) -> list[str]:

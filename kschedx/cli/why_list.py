@@ -176,7 +176,7 @@ class ManyPods(Struct, dict=True):
                 answer,
                 cause=cause_of(diagnosis),
                 headlines=headlines,
-                reasons=tuple(dict.fromkeys(one.reason for one in reasons)),
+                reasons=tuple(dict.fromkeys(finding.reason for finding in reasons)),
                 wants=wanted_labels(reasons[:1]),
             )
         return answer, found

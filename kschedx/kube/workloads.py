@@ -166,7 +166,7 @@ def current_replica_set(deployment: Mapping[str, object], replica_sets: list[Man
     """
     owned = owned_replica_sets(str(map_at(deployment, "metadata").get("name") or ""), replica_sets)
     template = map_at(deployment, "spec", "template")
-    return next((one for one in owned if has_template(map_at(one, "spec", "template"), template)), None)
+    return next((manifest for manifest in owned if has_template(map_at(manifest, "spec", "template"), template)), None)
 
 
 def owned_replica_sets(deployment: str, replica_sets: list[Manifest]) -> list[Manifest]:
@@ -191,7 +191,7 @@ def deployment_of(name: str, replica_sets: list[Manifest]) -> Manifest:
     newest = replica_sets[0]
     template = map_at(newest, "spec", "template")
     labels = {key: value for key, value in map_at(template, "metadata", "labels").items() if key != TEMPLATE_HASH}
-    replicas = [map_at(one, "spec").get("replicas", 1) for one in replica_sets]
+    replicas = [map_at(manifest, "spec").get("replicas", 1) for manifest in replica_sets]
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

@@ -214,9 +214,9 @@ def _because(loop: Loop) -> tuple[str, ...]:
 def _pending_facts(landed: Sequence[Landing]) -> Iterator[Fact]:
     """Yield the pods that stay pending, with the most common of kube-scheduler's messages."""
     pending: dict[str, list[str]] = {}
-    for one in landed:
-        if one.is_pending:
-            pending.setdefault(one.message, []).append(one.eviction.pod.key)
+    for landing in landed:
+        if landing.is_pending:
+            pending.setdefault(landing.message, []).append(landing.eviction.pod.key)
     if not pending:
         return
     message, pods = max(pending.items(), key=lambda item: len(item[1]))

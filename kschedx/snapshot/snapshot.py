@@ -293,8 +293,8 @@ def _read_by_admission(namespace: Namespace) -> Labels:
 def _by_namespace(limit_ranges: Sequence[LimitRange]) -> dict[str, list[LimitRange]]:
     """Sort by name; the API server uses any order."""
     found: dict[str, list[LimitRange]] = {}
-    for one in sorted(limit_ranges, key=lambda one: one.metadata.name):
-        found.setdefault(one.metadata.namespace, []).append(one)
+    for limit_range in sorted(limit_ranges, key=lambda limit_range: limit_range.metadata.name):
+        found.setdefault(limit_range.metadata.namespace, []).append(limit_range)
     return found
 
 

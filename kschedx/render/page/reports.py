@@ -220,7 +220,7 @@ def drains_view(
 ) -> View:
     """Return a view with a row for each node; those that cannot be drained come first."""
     drained = simulation.drained
-    then = {one.node: one for one in forced}
+    then = {result.node: result for result in forced}
     items = []
     for number, one in enumerate(sorted(drained, key=lambda one: one.is_done)):
         story = stranded_story(simulation, one) if not each and number < MOST_STORIES else None
