@@ -223,7 +223,8 @@ def _does(change: Change) -> str:
         return "deletes"
     if change.create is not None:
         return "creates"
-    return "updates the status of" if change.target.kind == "Pod" else "gives up"
+    verbs = {"Pod": "updates the status of", "ResourceSlice": "updates"}
+    return verbs.get(change.target.kind, "gives up")
 
 
 def _command(change: Change) -> str:

@@ -47,6 +47,7 @@ from kschedx.fixes.steps.pod import (
     UseHostPort,
 )
 from kschedx.fixes.steps.storage import (
+    ChangeClaimTemplate,
     CreateDeviceClaim,
     CreateVolume,
     NextAttempt,
@@ -62,6 +63,7 @@ __all__ = [
     "AddNode",
     "AwaitController",
     "AwaitTermination",
+    "ChangeClaimTemplate",
     "ChangeRule",
     "Cost",
     "CreateDeviceClaim",

@@ -35,6 +35,14 @@ class ObjectStep(Step, frozen=True, kw_only=True):
         yield from ((one, self.maker) for one in self.objects if self.maker)
 
 
+class ChangeClaimTemplate(ObjectStep, frozen=True, kw_only=True):
+    """A ResourceClaimTemplate is deleted and recreated, and the claims of pending pods that came from it are deleted:
+    kube-controller-manager creates them again."""
+
+    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+        yield from ((one, CONTROLLER_MANAGER) for one in self.objects if isinstance(one, ResourceClaim))
+
+
 class ClassedClaim(Step, frozen=True, kw_only=True):
     """A claim, and the volume that the provisioner of its class creates at once."""
 
