@@ -102,31 +102,6 @@ def read_cluster(
     return Reached(snapshot=snapshot, namespace=default_namespace)
 
 
-def read_cluster_to_decide(
-    paths: Sequence[str] | None,
-    connection: Connection,
-    *,
-    check: bool = False,
-    ignore_orphans: bool | None = None,
-    whole: bool = False,
-    on_demand: bool = False,
-) -> Reached:
-    """Read a cluster as `read_cluster` does, and require its nodes and pods. Raises `UndecidableError` if listing nodes
-    or pods is forbidden."""
-    from kschedx.explain.missing_kinds import require_nodes_and_pods
-    from kschedx.loading import without_nodes
-
-    reached = read_cluster(
-        paths, connection, check=check, ignore_orphans=ignore_orphans, whole=whole, on_demand=on_demand
-    )
-    found = reached.snapshot
-    require_nodes_and_pods(found)
-    if not found.cluster.nodes:
-        raise without_nodes(found)
-    _let_go_of_what_is_tried()
-    return reached
-
-
 def config_map(connection: Connection, namespace: str, name: str) -> bytes:
     """Return a ConfigMap of the live cluster as JSON. Raises `InputError`."""
     from urllib.parse import quote
@@ -144,7 +119,7 @@ def config_map(connection: Connection, namespace: str, name: str) -> bytes:
         raise InputError(said, place=place, hint=hint) from None
 
 
-def _let_go_of_what_is_tried() -> None:
+def freeze_loaded_objects() -> None:
     """Exclude loaded objects from garbage collection. Clusters of trials, hundreds for some questions, are freed with
     their last reference."""
     if not gc.get_freeze_count():

@@ -91,9 +91,9 @@ class Made(Struct, frozen=True, kw_only=True):
     """Objects that are created before the pod, unless they exist: its claims, and a new ReplicaSet."""
 
 
-def pod_from_workload(workload: Mapping[str, object], *, replica_set: Mapping[str, object] | None = None) -> Manifest:
-    """Return the manifest of a workload's next pod: `made_of(...).pod`."""
-    return made_of(workload, replica_set=replica_set).pod
+def pod_from_workload(workload: Mapping[str, object]) -> Manifest:
+    """Return the manifest of a workload's next pod."""
+    return made_of(workload).pod
 
 
 def made_of(workload: Mapping[str, object], *, replica_set: Mapping[str, object] | None = None) -> Made:
