@@ -262,10 +262,6 @@ class Workload(Struct, frozen=True, kw_only=True):
         return self.metadata.creation_timestamp or ""
 
     @property
-    def reserves(self) -> bool:
-        return self.status.admission is not None and self.has("QuotaReserved") and not self.has("Finished")
-
-    @property
     def waits(self) -> bool:
         """Whether it is pending in its queue."""
         return self.spec.active is not False and not self.has("QuotaReserved") and not self.has("Finished")

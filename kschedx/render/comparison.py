@@ -37,9 +37,9 @@ from kschedx.render.terminal import (
 from kschedx.render.view import Tone
 from kschedx.render.wording import count, listed, visible
 from kschedx.render.words.comparison import (
+    ARROW,
     change_rows,
     compared,
-    comparison_headline,
     difference_title,
     effect_counts,
     effect_words,
@@ -96,6 +96,25 @@ def comparison_lines(comparison: SetupComparison, *, width: int, wide: bool = Fa
     if summary.differences:
         lines += [BLANK, text("more: --pod NAMESPACE/NAME compares one pod in detail, -o wide, -o json", DIM)]
     return lines
+
+
+def comparison_headline(comparison: SetupComparison) -> str:
+    """Return `5 of 9 pods differ: default → binpack · Kubernetes 1.36`."""
+    before, after, summary = comparison.before, comparison.after, comparison.summary
+    first, second = side_titles(before, after)
+    same = before.release.version == after.release.version
+    sides = f"{first} {ARROW} {second}" + (f" · Kubernetes {after.release.version}" if same else "")
+    if summary is None:
+        changes = len(comparison.changes)
+        return f"{count(changes, 'change')} of the configuration: {sides}" if changes else f"the same: {sides}"
+    different, total = len(summary.differences), summary.compared
+    if different:
+        return f"{different:,} of {count(total, 'pod')} {'differs' if different == 1 else 'differ'}: {sides}"
+    return (
+        f"{count(len(summary.undecided), 'pod')} undecided: {sides}"
+        if summary.undecided
+        else f"no pod differs: {sides}"
+    )
 
 
 def comparison_tone(comparison: SetupComparison) -> Tone:

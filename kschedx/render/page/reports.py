@@ -15,7 +15,7 @@ from kschedx.inquiry.fit import Fit
 from kschedx.inquiry.pending_pods import SharedFixes
 from kschedx.inquiry.profile_difference import SetupComparison
 from kschedx.kube.names import POOL_LABELS, ZONE_LABELS
-from kschedx.render.comparison import comparison_lines, comparison_tone
+from kschedx.render.comparison import comparison_headline, comparison_lines, comparison_tone
 from kschedx.render.doctor import (
     certainty_text,
     completion_fix,
@@ -78,7 +78,6 @@ from kschedx.render.wording import Fact, amount, count, listed, visible
 from kschedx.render.words.comparison import (
     change_rows,
     compared,
-    comparison_headline,
     difference_title,
     effect_counts,
     effect_words,

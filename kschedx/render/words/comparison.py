@@ -16,7 +16,6 @@ from kschedx.explain.difference import (
 )
 from kschedx.explain.profile_changes import WEIGHED, Change
 from kschedx.explain.setup import Setup
-from kschedx.inquiry.profile_difference import SetupComparison
 from kschedx.releases import POINTS
 from kschedx.render.wording import count, listed
 
@@ -46,25 +45,6 @@ def side_titles(before: Setup, after: Setup) -> tuple[str, str]:
     if before.release.version == after.release.version:
         return before.name, after.name
     return f"{before.name} {before.release.version}", f"{after.name} {after.release.version}"
-
-
-def comparison_headline(comparison: SetupComparison) -> str:
-    """Return `5 of 9 pods differ: default → binpack · Kubernetes 1.36`."""
-    before, after, summary = comparison.before, comparison.after, comparison.summary
-    first, second = side_titles(before, after)
-    same = before.release.version == after.release.version
-    sides = f"{first} {ARROW} {second}" + (f" · Kubernetes {after.release.version}" if same else "")
-    if summary is None:
-        changes = len(comparison.changes)
-        return f"{count(changes, 'change')} of the configuration: {sides}" if changes else f"the same: {sides}"
-    different, total = len(summary.differences), summary.compared
-    if different:
-        return f"{different:,} of {count(total, 'pod')} {'differs' if different == 1 else 'differ'}: {sides}"
-    return (
-        f"{count(len(summary.undecided), 'pod')} undecided: {sides}"
-        if summary.undecided
-        else f"no pod differs: {sides}"
-    )
 
 
 # --- configuration
