@@ -189,20 +189,16 @@ def check(
 @asks(*DECIDES)
 def tune(
     goal: Annotated[
-        str, typer.Option("--goal", metavar="fewest-nodes|least-fragmentation|spread|cost", help="What to reach.")
+        str, typer.Option(metavar="fewest-nodes|least-fragmentation|spread|cost", help="What to reach.")
     ] = "fewest-nodes",
-    candidates: Annotated[
-        int, typer.Option("--candidates", min=2, max=10_000, metavar="N", help="Profiles to try.")
-    ] = 200,
-    seconds: Annotated[
-        int, typer.Option("--seconds", min=1, metavar="N", help="The time that the search may take.")
-    ] = 60,
+    candidates: Annotated[int, typer.Option(min=2, max=10_000, metavar="N", help="Profiles to try.")] = 200,
+    seconds: Annotated[int, typer.Option(min=1, metavar="N", help="The time that the search may take.")] = 60,
     seed: Annotated[
-        int, typer.Option("--seed", metavar="N", help="Of the candidates; the same seed finds the same, given time.")
+        int, typer.Option(metavar="N", help="Of the candidates; the same seed finds the same, given time.")
     ] = 0,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", min=1, metavar="N", show_default=False, help="Processes.  [default: one per processor]"),
+        typer.Option(min=1, metavar="N", show_default=False, help="Processes.  [default: one per processor]"),
     ] = None,
     output: Annotated[
         Format | None,

@@ -75,7 +75,6 @@ def snapshot(
     anonymize_map: Annotated[
         str | None,
         typer.Option(
-            "--anonymize-map",
             metavar="FILE",
             help="With --anonymize: write the old and new names as JSON. Keep this file private.",
         ),

@@ -51,7 +51,6 @@ def survive(
     each: Annotated[
         str | None,
         typer.Option(
-            "--each",
             metavar="zone|nodepool|node|LABEL",
             help="Try each zone, node pool, node, or value of a label by itself.",
             show_default=False,
@@ -59,7 +58,7 @@ def survive(
     ] = None,
     busiest: Annotated[
         int | None,
-        typer.Option("--busiest", min=1, metavar="N", help="The N nodes with the largest requests are gone."),
+        typer.Option(min=1, metavar="N", help="The N nodes with the largest requests are gone."),
     ] = None,
     is_outage: Annotated[
         bool,

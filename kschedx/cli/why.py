@@ -104,7 +104,6 @@ def why(
     dry_run: Annotated[
         str | None,
         typer.Option(
-            "--dry-run",
             metavar="server",
             help="Let the live API server admit the manifest without storing it. Needs `create` on pods.",
         ),
