@@ -94,6 +94,20 @@ class Row(Struct, frozen=True, kw_only=True):
 _OF_THE_NODE = Trait.ABOUT_THE_NODE | Trait.SAME_ON_NEW_NODES
 _CHECKED_AGAIN = Trait.DAEMON_SET_CONTROLLER | Trait.KUBELET
 
+
+def _cloud_limits(name: str) -> Row:
+    """Return the limits of a cloud's own volumes, which later versions count as those of its CSI driver."""
+    return Row(
+        name=name,
+        points="preFilter 1.28.., filter",
+        module="node_volume_limits",
+        releases="..1.31",
+        default=(Default(releases="..1.30"),),
+        refused_in_v1="1.31..",
+        traits=Trait.SAME_ON_NEW_NODES,
+    )
+
+
 PLUGINS = (
     Row(
         name="SchedulingGates",
@@ -140,39 +154,15 @@ PLUGINS = (
         filter_can_skip="1.28..",
         traits=Trait.SAME_ON_NEW_NODES,
     ),
-    Row(
-        name="EBSLimits",
-        points="preFilter 1.28.., filter",
-        module="node_volume_limits",
-        releases="..1.31",
-        default=(Default(releases="..1.30"),),
-        refused_in_v1="1.31..",
-        traits=Trait.SAME_ON_NEW_NODES,
-    ),
-    Row(
-        name="GCEPDLimits",
-        points="preFilter 1.28.., filter",
-        module="node_volume_limits",
-        releases="..1.31",
-        default=(Default(releases="..1.30"),),
-        refused_in_v1="1.31..",
-        traits=Trait.SAME_ON_NEW_NODES,
-    ),
+    _cloud_limits("EBSLimits"),
+    _cloud_limits("GCEPDLimits"),
     Row(
         name="NodeVolumeLimits",
         points="preFilter 1.28.., filter",
         default=(Default(),),
         traits=_OF_THE_NODE | Trait.FILTERS_ALONE,
     ),
-    Row(
-        name="AzureDiskLimits",
-        points="preFilter 1.28.., filter",
-        module="node_volume_limits",
-        releases="..1.31",
-        default=(Default(releases="..1.30"),),
-        refused_in_v1="1.31..",
-        traits=Trait.SAME_ON_NEW_NODES,
-    ),
+    _cloud_limits("AzureDiskLimits"),
     Row(
         name="VolumeBinding",
         points="preFilter, filter, preScore 1.30.., score, reserve, preBind",
