@@ -615,7 +615,9 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
 
         show_undecided(snapshot, rows)
     waits = not wanted.alone and not {*snapshot.pods.pending}.isdisjoint(rows)
-    in_turn = QueueOutcome.of(snapshot, setup) if waits else None
+    autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.scheduler) if rows else (None, ())
+    karpenter, unread = karpenter_of(snapshot, question.provisioning) if rows else (None, ())
+    in_turn = QueueOutcome.of(snapshot, setup, autoscaler, karpenter) if waits else None
     kinds = {} if setup.scheduler.config.extenders else alike(snapshot, rows)
 
     def item(row: int) -> Item:
@@ -645,8 +647,6 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
             like=(kinds[row], in_turn.message(pod.key)) if row in kinds and not preempts else None,
         )
 
-    autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.scheduler) if rows else (None, ())
-    karpenter, unread = karpenter_of(snapshot, question.provisioning) if rows else (None, ())
     notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *(one.text for one in (*said, *unread)))
     items = [item(row) for row in rows]
     if part is None:  # added nodes, and workloads without pods, are in no part

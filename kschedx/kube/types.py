@@ -345,6 +345,11 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """The kubelet reads it, not kube-scheduler."""
 
     @property
+    def required_node_affinity(self) -> NodeSelector | None:
+        rules = self.affinity.node_affinity if self.affinity is not None else None
+        return rules.required_during_scheduling_ignored_during_execution if rules is not None else None
+
+    @property
     def required_anti_affinity(self) -> tuple[PodAffinityTerm, ...]:
         if self.affinity is None or self.affinity.pod_anti_affinity is None:
             return ()
@@ -769,7 +774,6 @@ class PodGroup(KubernetesObject, frozen=True, kw_only=True):
 
     @property
     def is_preempted_whole(self) -> bool:
-        """Whether preempting one of its pods preempts all of them."""
         mode = self.spec.disruption_mode
         return mode.all is not None if isinstance(mode, DisruptionMode) else mode == "PodGroup"
 

@@ -43,7 +43,9 @@ def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
     made = []
     for fix in explanation.fixes:
         covered = explanation.covered(fix)
-        title, for_whom = (fix.title, for_one) if covered is None else (covered.title, _for(covered))
+        title, for_whom = fix.title, for_one if fix.steps else ""
+        if covered is not None:
+            title, for_whom = covered.title, _for(covered)
         made.append(
             FixView(
                 title=title,
