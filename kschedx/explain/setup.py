@@ -15,8 +15,9 @@ from kschedx.explain.notes import Note, note
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Unevaluated, UnevaluatedDocument, unknown_plugins
 from kschedx.framework.scheduler import Scheduler
-from kschedx.kube.types import Pod
+from kschedx.kube.types import GROUP_CONDITIONS, Pod
 from kschedx.releases import EMULATED, VERSIONS, Release, resolve
+from kschedx.releases.gates import specs
 from kschedx.schedulers import scheduler_of
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -58,6 +59,15 @@ def release_to_emulate(snapshot: Snapshot, asked: str | None) -> str | None:
         return asked
     told = _told(snapshot)
     return told.emulated if told is not None else None
+
+
+def gates_that_show(snapshot: Snapshot, version: str | None) -> Mapping[str, bool]:
+    """Return the feature gates that must be on, because kube-scheduler reports about PodGroups."""
+    conditions = (one for group in snapshot.pod_groups.values() for one in group.status.conditions)
+    if not any(one.type in GROUP_CONDITIONS for one in conditions):
+        return {}
+    known = specs(resolve(version).version)
+    return {name: True for name in ("GenericWorkload", "GangScheduling") if name in known}
 
 
 def release_note(snapshot: Snapshot, asked: str | None) -> Note | None:
@@ -148,7 +158,8 @@ class Setup(Struct, frozen=True, kw_only=True):
         ask: Ask | None = None,
     ) -> Setup:
         """Use the given version, else the cluster's. Raises `ConfigError`. `ask` calls the extenders."""
-        release = resolve(release_to_emulate(snapshot, kube_version), feature_gates)
+        version = release_to_emulate(snapshot, kube_version)
+        release = resolve(version, {**gates_that_show(snapshot, version), **(feature_gates or {})})
         found = release_note(snapshot, kube_version)
         scheduler = scheduler_of(config, release, snapshot, ask)
         return cls(

@@ -127,7 +127,7 @@ def explain(
         if lifecycle is None:
             raise
         return unscheduled(subject, setup, lifecycle, _remedies(subject, setup, lifecycle))
-    if lifecycle is None and found.outcome is Outcome.SCHEDULED:
+    if lifecycle is None and found.alone is Outcome.SCHEDULED:  # a gang without room explains the cluster's event
         lifecycle = contradiction(found.cycle, subject, setup)
     if lifecycle is None:
         return found

@@ -12,12 +12,16 @@ import msgspec
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
 from kschedx.controllers.workloads import (
+    Owners,
+    Workload,
     is_mirror_pod,
     is_of_daemon_set,
+    manifest_of,
 )
 from kschedx.explain.cycle_notes import claim_without_node
 from kschedx.explain.events import recorded
 from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
+from kschedx.kube.decoding import map_at
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, tolerates, untolerated
 from kschedx.kube.types import (
     ContainerStatus,
@@ -89,6 +93,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
             is_node_lost=bool(node) and is_node_lost(snapshot, node),
             owner=_owner(pod),
             barrier=_barrier(snapshot, pod),
+            successor=successor(snapshot, pod),
         )
     if pod.status.phase == "Failed":
         status, container = pod.status, "" if pod.status.reason else _failed_container(pod)
@@ -237,6 +242,20 @@ def _barrier(snapshot: Snapshot, pod: Pod) -> str:
     taints = snapshot.cluster.nodes[row].spec.taints
     taint = untolerated(taints, pod.spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=False)
     return "" if taint is None else f"the node has the taint {taint}"
+
+
+def successor(snapshot: Snapshot, pod: Pod) -> str:
+    """Return `Deployment web` if its strategy Recreate waits until this pod of an older ReplicaSet is gone
+    (pkg/controller/deployment/recreate.go)."""
+    owner, namespace = pod.metadata.controller, pod.metadata.namespace
+    if owner is None or owner.kind != "ReplicaSet" or pod.key not in snapshot.pods.rows:
+        return ""
+    workload = Owners(snapshot).of(snapshot.pods, snapshot.pods.rows[pod.key])
+    old, above = manifest_of(snapshot, Workload(owner.kind, namespace, owner.name)), manifest_of(snapshot, workload)
+    if old is None or above is None or map_at(old, "spec").get("replicas") != 0:
+        return ""
+    is_recreate = map_at(above, "spec", "strategy").get("type") == "Recreate"
+    return f"{workload.kind} {workload.name}" if is_recreate else ""
 
 
 def namespace_lifecycle(

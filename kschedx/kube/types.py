@@ -772,8 +772,13 @@ class PodGroupSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_claims: tuple[PodGroupResourceClaim, ...] = ()
 
 
+GROUP_CONDITIONS = ("PodGroupScheduled", "PodGroupInitiallyScheduled")
+"""What kube-scheduler reports about a PodGroup if the gate GenericWorkload is on."""
+
+
 class PodGroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    conditions: tuple[ControllerCondition, ...] = ()
 
 
 class PodGroup(KubernetesObject, frozen=True, kw_only=True):

@@ -294,7 +294,9 @@ def _deletion(pod: BeingDeleted) -> Iterator[str]:
         yield f"its containers are stopping on node {pod.node}"
     elif not pod.node and not pod.is_workload:
         yield "kube-scheduler skips pods that are being deleted"
-    if pod.owner and pod.node and pod.is_node_lost:
+    if pod.successor:
+        yield f"{pod.successor} creates its new pods once the old ones are gone (strategy Recreate)"
+    elif pod.owner and pod.node and pod.is_node_lost:
         until = f"{pod.owner} creates no other pod for {pod.node} while {pod.barrier}"
         yield until if pod.barrier else f"{pod.owner} creates the pod again once it is gone"
 

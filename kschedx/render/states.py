@@ -66,6 +66,8 @@ class BeingDeleted(Facts, frozen=True, kw_only=True):
     """`StatefulSet db`."""
     barrier: str = ""
     """Why the DaemonSet creates no other pod there: `the node has the taint ...`."""
+    successor: str = ""
+    """The Deployment with strategy Recreate that creates its new pods only once this old one is gone."""
 
 
 class Finished(Facts, frozen=True, kw_only=True):

@@ -794,6 +794,17 @@ def test_a_pending_pod_of_an_older_revision(tmp_path: Path, kind: str, spec: Man
     assert f"fix  {fix.format(kind)}" in " ".join(shared.out.split("\n"))
 
 
+@pytest.mark.parametrize("strategy", ["Recreate", "RollingUpdate"])
+def test_recreate_waits_for_the_old_pods(tmp_path: Path, strategy: str) -> None:
+    web = workload("Deployment", replicas=1, strategy={"type": strategy})
+    old = workload("ReplicaSet", "web-old", metadata=owned("Deployment", "web"), replicas=0)
+    going = replica("web-old-x", "ReplicaSet", "web-old")
+    at(going, "metadata")["deletionTimestamp"] = SINCE
+    ran = why(tmp_path, "deploy/web", web, old, going)
+    waits = "Deployment web creates its new pods once the old ones are gone (strategy Recreate)"
+    assert (ran.code, waits in ran.out) == ((1, True) if strategy == "Recreate" else (0, False))
+
+
 def test_a_pod_that_follows_a_pending_one_names_it(tmp_path: Path) -> None:
     term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
     near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
