@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum, unique
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.kube.documents import Json, Target
 from kschedx.kube.kueue import (
+    KUEUE_API,
     ClusterQueue,
     Condition,
     FlavorQuotas,
     LocalQueue,
     PodSet,
-    QueueResourceQuota,
+    QueuePreemption,
     ResourceFlavor,
-    ResourceGroup,
     Workload,
 )
 from kschedx.kube.quantity import Unit, format_quantity
@@ -39,6 +40,7 @@ MOST_FINISHING = 8
 MOST_QUEUED = 3
 """The maximum number of trials of one kind on a whole run."""
 
+
 HAS_QUOTA = ("Admitted", "QuotaReserved")
 
 
@@ -49,6 +51,7 @@ class RemedyKind(StrEnum):
     FLAVOR = "flavor"
     PRIORITY = "priority"
     QUOTA = "quota"
+    PREEMPTION = "preemption"
     TOPOLOGY = "topology"
     ORDER = "order"
     NAMESPACE = "namespace"
@@ -89,6 +92,10 @@ class Remedy(Struct, frozen=True, kw_only=True, omit_defaults=True):
     title: str
     victims: tuple[str, ...] = ()
     """Workloads that are preempted for it then."""
+    target: Target | None = None
+    """The queue or namespace that is changed; None for other changes."""
+    patch: tuple[Json, ...] = ()
+    """The JSON patch of the target."""
 
 
 class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -118,9 +125,18 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     """The position among pending Workloads of the ClusterQueue, from 1."""
     waiting: int = 0
     ahead: tuple[str, ...] = ()
+    lacking: str = ""
+    """The ClusterQueue of its LocalQueue that the snapshot does not have."""
     unseen: tuple[tuple[FlavorResource, int], ...] = ()
     """Quota of its ClusterQueue that is reserved by Workloads outside the snapshot."""
     remedies: tuple[Remedy, ...] = ()
+
+    @property
+    def queue_state(self) -> str:
+        """The state of a queue that evaluates nothing."""
+        if self.lacking:
+            return f", whose ClusterQueue {self.lacking} is not in this snapshot"
+        return " because its LocalQueue is stopped or missing"
 
     @property
     def is_held(self) -> bool:
@@ -215,6 +231,8 @@ def _not_looked_at(verdict: Verdict, run: Run, job: Job) -> Verdict:
         told = job.pending_message
         if queue is not None:
             told = f"{told}: {run.readiness[verdict.cluster_queue].message}" if told else "ClusterQueue is inactive"
+        elif (local := run.local_queue(job)) is not None and local.spec.cluster_queue not in run.queues:
+            verdict = replace(verdict, lacking=local.spec.cluster_queue)
         return replace(verdict, wait=Wait.QUEUE, blocked=told)
     first = next((one for one in queue.ordered if one.key != job.key), None)
     if queue.is_strict and first is not None and job.key in queue.waiting:
@@ -281,6 +299,8 @@ class _Trials:
             case Wait.TOPOLOGY:
                 yield from self._other_topology()
             case _:
+                yield from self._more_borrowed()
+                yield from self._reclaimed()
                 yield from self._less()
         yield from self._other_queues()
         yield from self._other_flavors()
@@ -288,7 +308,15 @@ class _Trials:
         yield from self._more_quota()
         yield from self._finishing()
 
-    def _tried(self, kind: RemedyKind, title: str, snapshot: Snapshot) -> Remedy | None:
+    def _tried(
+        self,
+        kind: RemedyKind,
+        title: str,
+        snapshot: Snapshot,
+        *,
+        target: Target | None = None,
+        patch: Sequence[Json] = (),
+    ) -> Remedy | None:
         """Evaluate it alone first, because earlier Workloads leave it less."""
         run = self._run_on(snapshot)
         entry = run.evaluated(run.jobs[self._verdict.workload])
@@ -297,9 +325,10 @@ class _Trials:
             return None
         head, _ = _first_decision(run, run.jobs[self._verdict.workload])
         if head is not None and head.outcome in HAS_QUOTA:
-            return Remedy(kind=kind, title=title)
+            return Remedy(kind=kind, title=title, target=target, patch=tuple(patch))
         if head is not None and head.outcome == "Preempting" and may_preempt:
-            return Remedy(kind=kind, title=title, victims=tuple(one.workload for one in head.targets))
+            victims = tuple(one.workload for one in head.targets)
+            return Remedy(kind=kind, title=title, victims=victims, target=target, patch=tuple(patch))
         return None
 
     def _run_on(self, snapshot: Snapshot) -> Run:
@@ -424,26 +453,68 @@ class _Trials:
                 return
 
     def _more_quota(self) -> Iterator[Remedy]:
+        yield from self._raised("nominalQuota", self._missing())
+
+    def _more_borrowed(self) -> Iterator[Remedy]:
+        """Raise the borrowingLimit that keeps the queue from unused quota of its cohort."""
+        node = self._run.cache.tree.queues[self._verdict.cluster_queue]
+        limited = {
+            flavor: missing
+            for flavor, missing in self._missing().items()
+            if all(node.quota(FlavorResource(flavor, name)).borrowing_limit is not None for name in missing)
+        }
+        yield from self._raised("borrowingLimit", limited)
+
+    def _missing(self) -> dict[str, dict[str, int]]:
+        """Return the missing amounts by flavor and resource."""
         by_flavor: dict[str, dict[str, int]] = {}
         for one in self._verdict.shortages:
             missing = by_flavor.setdefault(one.flavor, {})
             missing[one.resource] = max(missing.get(one.resource, 0), one.missing)
+        return by_flavor
+
+    def _raised(self, field: str, by_flavor: Mapping[str, Mapping[str, int]]) -> Iterator[Remedy]:
+        """Raise `nominalQuota` or `borrowingLimit` of a flavor by the missing amounts."""
         queue = self._run.queues[self._verdict.cluster_queue].queue
+        node = self._run.cache.tree.queues[self._verdict.cluster_queue]
         for flavor, missing in by_flavor.items():
-            node = self._run.cache.tree.queues[self._verdict.cluster_queue]
-            told = []
+            told, raised = [], {}
             for resource, amount in missing.items():
-                nominal = node.quota(FlavorResource(flavor, resource)).nominal
-                before, after = _shown(resource, nominal), _shown(resource, plus(nominal, amount))
-                told.append(f"{resource} from {before} to {after}")
-            changed = _with_quota(queue, flavor, missing)
-            queues = [changed if one is queue else one for one in self._snapshot.of(ClusterQueue)]
-            title = (
-                f"raise the nominal quota of flavor {flavor} in ClusterQueue {queue.metadata.name}: {', '.join(told)}"
-            )
-            if remedy := self._tried(RemedyKind.QUOTA, title, self._snapshot.with_records(ClusterQueue, queues)):
+                quota = node.quota(FlavorResource(flavor, resource))
+                before = quota.nominal if field == "nominalQuota" else quota.borrowing_limit or 0
+                raised[resource] = _shown(resource, plus(before, amount))
+                told.append(f"{resource} from {_shown(resource, before)} to {raised[resource]}")
+            name = queue.metadata.name
+            what = "the nominal quota" if field == "nominalQuota" else field
+            title = f"raise {what} of flavor {flavor} in ClusterQueue {name}: {', '.join(told)}"
+            changed, patch = _with_quota(queue, flavor, field, raised)
+            if remedy := self._tried(
+                RemedyKind.QUOTA, title, self._with_queue(changed), target=_target(queue), patch=patch
+            ):
                 yield remedy
                 return
+
+    def _reclaimed(self) -> Iterator[Remedy]:
+        """Let the queue take back the quota that others of its cohort have borrowed."""
+        queue = self._run.queues[self._verdict.cluster_queue].queue
+        preemption = queue.spec.preemption or QueuePreemption()
+        if not queue.cohort or preemption.reclaim_within_cohort not in ("", "Never"):
+            return
+        name = queue.metadata.name
+        changed = replace(preemption, reclaim_within_cohort="Any")
+        title = f"set reclaimWithinCohort of ClusterQueue {name} to Any"
+        if queue.spec.preemption is None:
+            patch = _added("/spec/preemption", {"reclaimWithinCohort": "Any"})
+        else:
+            patch = _added("/spec/preemption/reclaimWithinCohort", "Any")
+        snapshot = self._with_queue(replace(queue, spec=replace(queue.spec, preemption=changed)))
+        if remedy := self._tried(RemedyKind.PREEMPTION, title, snapshot, target=_target(queue), patch=[patch]):
+            yield remedy
+
+    def _with_queue(self, changed: ClusterQueue) -> Snapshot:
+        name = changed.metadata.name
+        queues = [changed if one.metadata.name == name else one for one in self._snapshot.of(ClusterQueue)]
+        return self._snapshot.with_records(ClusterQueue, queues)
 
     # --- the order of the queue, topology, and namespaces
 
@@ -492,7 +563,9 @@ class _Trials:
         title = f"label namespace {name} with {', '.join(f'{key}={value}' for key, value in sorted(wanted.items()))}"
         namespaces = self._snapshot.namespaces
         changed = replace(self._snapshot, namespaces={**namespaces, name: {**namespaces.get(name, {}), **wanted}})
-        if remedy := self._tried(RemedyKind.NAMESPACE, title, changed):
+        patch = [_added(f"/metadata/labels/{_escaped(key)}", value) for key, value in sorted(wanted.items())]
+        target = Target("v1", "Namespace", name)
+        if remedy := self._tried(RemedyKind.NAMESPACE, title, changed, target=target, patch=patch):
             yield remedy
 
     # --- completion of others
@@ -550,11 +623,13 @@ class _Trials:
     def _resumed(self) -> Iterator[Remedy]:
         local = self._run.local_queue(self._job)
         queues = list(self._snapshot.of(ClusterQueue))
+        resumed = [_added("/spec/stopPolicy", "None")]
         if local is not None and is_stopped(local.spec.stop_policy):
             started = replace(local, spec=replace(local.spec, stop_policy=None))
             locals_ = [started if one is local else one for one in self._snapshot.of(LocalQueue)]
             title = f"set stopPolicy of LocalQueue {local.metadata.name} to None"
-            if remedy := self._tried(RemedyKind.RESUME, title, self._snapshot.with_records(LocalQueue, locals_)):
+            changed = self._snapshot.with_records(LocalQueue, locals_)
+            if remedy := self._tried(RemedyKind.RESUME, title, changed, target=_target(local), patch=resumed):
                 yield remedy
         named = local.spec.cluster_queue if local is not None else ""
         queue = next((one for one in queues if one.metadata.name == named), None)
@@ -562,9 +637,9 @@ class _Trials:
             return
         if is_stopped(queue.spec.stop_policy):
             started_queue = replace(queue, spec=replace(queue.spec, stop_policy=None))
-            others = [started_queue if one is queue else one for one in queues]
             title = f"set stopPolicy of ClusterQueue {named} to None"
-            if remedy := self._tried(RemedyKind.RESUME, title, self._snapshot.with_records(ClusterQueue, others)):
+            changed = self._with_queue(started_queue)
+            if remedy := self._tried(RemedyKind.RESUME, title, changed, target=_target(queue), patch=resumed):
                 yield remedy
         known = {one.metadata.name for one in self._snapshot.of(ResourceFlavor)}
         missing = [one.name for one in _flavors(queue) if one.name not in known]
@@ -581,23 +656,41 @@ def _flavors(queue: ClusterQueue) -> Iterator[FlavorQuotas]:
         yield from group.flavors
 
 
-def _with_quota(queue: ClusterQueue, flavor: str, missing: dict[str, int]) -> ClusterQueue:
-    def quota(one: QueueResourceQuota) -> QueueResourceQuota:
-        amount = missing.get(one.name)
-        if amount is None:
-            return one
-        raised = plus(quota_amount(one.name, one.nominal_quota), amount)
-        return replace(one, nominal_quota=_shown(one.name, raised))
+def _with_quota(
+    queue: ClusterQueue, flavor: str, field: str, amounts: Mapping[str, str]
+) -> tuple[ClusterQueue, list[Json]]:
+    """Return the queue with `nominalQuota` or `borrowingLimit` of a flavor's resources, and the JSON patch."""
+    patch: list[Json] = []
+    groups = []
+    for g, group in enumerate(queue.spec.resource_groups):
+        flavors = []
+        for f, each in enumerate(group.flavors):
+            resources = list(each.resources)
+            for r, one in enumerate(resources if each.name == flavor else ()):
+                if (amount := amounts.get(one.name)) is None:
+                    continue
+                is_nominal = field == "nominalQuota"
+                resources[r] = (
+                    replace(one, nominal_quota=amount) if is_nominal else replace(one, borrowing_limit=amount)
+                )
+                path = f"/spec/resourceGroups/{g}/flavors/{f}/resources/{r}/{field}"
+                patch.append(_added(path, amount))
+            flavors.append(replace(each, resources=tuple(resources)))
+        groups.append(replace(group, flavors=tuple(flavors)))
+    return replace(queue, spec=replace(queue.spec, resource_groups=tuple(groups))), patch
 
-    def group(one: ResourceGroup) -> ResourceGroup:
-        flavors = tuple(
-            replace(each, resources=tuple(map(quota, each.resources))) if each.name == flavor else each
-            for each in one.flavors
-        )
-        return replace(one, flavors=flavors)
 
-    groups = tuple(map(group, queue.spec.resource_groups))
-    return replace(queue, spec=replace(queue.spec, resource_groups=groups))
+def _escaped(key: str) -> str:
+    """Return a key as a part of a JSON pointer (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def _added(path: str, value: object) -> Json:
+    return {"op": "add", "path": path, "value": value}
+
+
+def _target(queue: ClusterQueue | LocalQueue) -> Target:
+    return Target(KUEUE_API, type(queue).__name__, queue.metadata.name, queue.metadata.namespace)
 
 
 def _shown(resource: str, amount: int) -> str:
