@@ -611,8 +611,10 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
     ("cpu max limit to request ratio per Container is 2, but provided ratio is 8.000000", {}, "lower limits.cpu"),
     ("minimum cpu usage per Pod is 2, but request is 1", {}, "raise requests.cpu of container app to 2"),
     (
-        "[minimum cpu usage per Container is 2, but request is 1, "
-        "cpu max limit to request ratio per Container is 2, but provided ratio is 8.000000]",
+        (
+            "[minimum cpu usage per Container is 2, but request is 1, "
+            "cpu max limit to request ratio per Container is 2, but provided ratio is 8.000000]"
+        ),
         {},
         "set requests.cpu of container app to 2, limits.cpu of container app to ",
     ),
