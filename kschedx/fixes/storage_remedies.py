@@ -74,10 +74,13 @@ def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: Candidate) -> 
     smaller = [] if isinstance(finding, ProvisioningTopologyMismatch) else list(_smaller_claim(finding, claim))
     yield from smaller
     storage_class = place.snapshot.storage.classes.get(claim.storage_class)
-    if smaller and storage_class is not None and storage_class.can_provision:
-        return  # no volume is created by hand if a driver creates it
     volume = volume_for(claim, f"{claim.metadata.namespace}-{claim.name}", storage_class, bound=False)
     made_by = storage_class.provisioner if storage_class and storage_class.can_provision else ""
+    if isinstance(finding, InsufficientStorageCapacity) and finding.capacity_count and made_by:
+        yield s.AddStorage(volume=volume, claim_key=claim.key, claim=None, provisioner=made_by)
+        return
+    if smaller and made_by:
+        return  # no volume is created by hand if a driver creates it
     yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=None, provisioner=made_by)
 
 
@@ -414,7 +417,10 @@ def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver:
     of its own pods."""
     report = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
     told = report.message if report is not None and report.uid in ("", claim.metadata.uid) else ""
-    return provisioning_text(told, claim.key, claim.storage_class, driver, _provisioners_down(snapshot, driver))
+    nodes = snapshot.storage.csi_nodes.values()
+    nowhere = bool(nodes) and all(one.name != driver for node in nodes for one in node.spec.drivers)
+    down = _provisioners_down(snapshot, driver)
+    return provisioning_text(told, claim.key, claim.storage_class, driver, down, nowhere=nowhere)
 
 
 def _is_in_trouble(snapshot: Snapshot, claim: PersistentVolumeClaim, driver: str) -> bool:

@@ -47,6 +47,7 @@ from kschedx.fixes.steps.pod import (
     UseHostPort,
 )
 from kschedx.fixes.steps.storage import (
+    AddStorage,
     ChangeClaimTemplate,
     CreateDeviceClaim,
     CreateVolume,
@@ -61,6 +62,7 @@ from kschedx.fixes.steps.storage import (
 __all__ = [
     "DOMAIN_OF_ITS_OWN",
     "AddNode",
+    "AddStorage",
     "AwaitController",
     "AwaitTermination",
     "ChangeClaimTemplate",
