@@ -160,10 +160,10 @@ def admit(pod: Pod, context: AdmissionContext, kubelet: KubeletSpec | None = Non
 def _set_by_limit_ranges(changes: Iterable[AdmissionChange]) -> Iterator[str]:
     """Yield `cpu, memory request for container app`, the text of the plugin's annotation on the pod."""
     found: dict[tuple[str, str], list[str]] = {}
-    for one in changes:
-        side, _, resource = one.item.partition(".")
-        if one.plugin == LIMIT_RANGER:
-            found.setdefault((one.container, side.removesuffix("s")), []).append(resource)
+    for change in changes:
+        side, _, resource = change.item.partition(".")
+        if change.plugin == LIMIT_RANGER:
+            found.setdefault((change.container, side.removesuffix("s")), []).append(resource)
     for (container, side), resources in found.items():
         yield f"{', '.join(sorted(resources))} {side} for container {container}"
 
@@ -323,8 +323,8 @@ def _differences(before: PodSpec, after: PodSpec, step: _Step) -> Iterator[Admis
             )
     old_tolerations, new_tolerations = frozenset(before.tolerations), frozenset(after.tolerations)
     tolerations = [
-        *((toleration_text(one), "") for one in before.tolerations if one not in new_tolerations),
-        *(("", toleration_text(one)) for one in after.tolerations if one not in old_tolerations),
+        *((toleration_text(toleration), "") for toleration in before.tolerations if toleration not in new_tolerations),
+        *(("", toleration_text(toleration)) for toleration in after.tolerations if toleration not in old_tolerations),
     ]
     for dropped, added in tolerations:
         yield AdmissionChange(

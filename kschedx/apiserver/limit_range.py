@@ -96,10 +96,10 @@ def limit_range_refusal(spec: PodSpec, limit_range: LimitRange) -> InputError | 
     `spec` and `limit_range` have their defaults. The place is the field, or the common part of several fields, which
     the hint then lists."""
     violations = list(_violations(spec, limit_range))
-    refusal = aggregate(InputError(one.sentence) for one in violations)
+    refusal = aggregate(InputError(violation.sentence) for violation in violations)
     if refusal is None:
         return None
-    fields = list(dict.fromkeys(one.field for one in violations))
+    fields = list(dict.fromkeys(violation.field for violation in violations))
     title = f"LimitRange {limit_range.metadata.namespace}/{limit_range.metadata.name}"
     hint = title if len(fields) == 1 else f"{title} refuses {', '.join(fields)}"
     return InputError(refusal.message, place=Place(field=fields[0] if len(fields) == 1 else "spec"), hint=hint)

@@ -88,7 +88,7 @@ def tolerate_extended_resources(spec: PodSpec) -> PodSpec:
     tolerations = spec.tolerations
     for name in sorted(requested):
         added = Toleration(key=name, operator="Exists", effect=NO_SCHEDULE)
-        same = [replace(one, toleration_seconds=None) == added for one in tolerations]
+        same = [replace(toleration, toleration_seconds=None) == added for toleration in tolerations]
         tolerations = tuple(added if is_same else one for one, is_same in zip(tolerations, same, strict=True))
         if not any(same):
             tolerations = (*tolerations, added)

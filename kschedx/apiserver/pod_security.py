@@ -183,8 +183,8 @@ def baseline_capabilities(pod: Judged, _: Edition) -> Violation | None:
 
 def host_namespaces(pod: Judged, _: Edition) -> Violation | None:
     shared = {"hostNetwork": pod.host_network, "hostPID": pod.host_pid, "hostIPC": pod.host_ipc}
-    told = [f"{name}=true" for name, is_shared in shared.items() if is_shared]
-    return Violation(reason="host namespaces", detail=", ".join(told)) if told else None
+    texts = [f"{name}=true" for name, is_shared in shared.items() if is_shared]
+    return Violation(reason="host namespaces", detail=", ".join(texts)) if texts else None
 
 
 def host_path_volumes(pod: Judged, _: Edition) -> Violation | None:
@@ -224,7 +224,7 @@ def baseline_proc_mount(pod: Judged, edition: Edition) -> Violation | None:
 
 
 def proc_mount(pod: Judged, _: Edition) -> Violation | None:
-    mounts = {one.name: one.context.proc_mount for one in pod.containers}
+    mounts = {container.name: container.context.proc_mount for container in pod.containers}
     bad = [name for name, mount in mounts.items() if mount not in (None, "Default")]
     if not bad:
         return None
@@ -241,7 +241,7 @@ def se_linux(pod: Judged, edition: Edition) -> Violation | None:
         )
 
     of_pod = pod.context.se_linux_options
-    bad = [one for one in pod.containers if is_bad(one.context.se_linux_options)]
+    bad = [container for container in pod.containers if is_bad(container.context.se_linux_options)]
     setters = [*(["pod"] if is_bad(of_pod) else []), *([_containers([one.name for one in bad])] if bad else [])]
     if not setters:
         return None
@@ -261,7 +261,7 @@ def baseline_seccomp(pod: Judged, edition: Edition) -> Violation | None:
 
 
 def sysctls(pod: Judged, edition: Edition) -> Violation | None:
-    bad = [one.name for one in pod.context.sysctls if _is_new(_SYSCTLS, one.name, edition)]
+    bad = [sysctl.name for sysctl in pod.context.sysctls if _is_new(_SYSCTLS, sysctl.name, edition)]
     return Violation(reason="forbidden sysctls", detail=", ".join(bad)) if bad else None
 
 
@@ -283,7 +283,7 @@ def windows_host_process(pod: Judged, _: Edition) -> Violation | None:
 
 
 def allow_privilege_escalation(pod: Judged, edition: Edition) -> Violation | None:
-    bad = [one.name for one in pod.containers if one.context.allow_privilege_escalation is not False]
+    bad = [container.name for container in pod.containers if container.context.allow_privilege_escalation is not False]
     if not bad or _is_windows(pod, edition):
         return None
     return Violation(
@@ -295,7 +295,7 @@ def allow_privilege_escalation(pod: Judged, edition: Edition) -> Violation | Non
 def restricted_capabilities(pod: Judged, edition: Edition) -> Violation | None:
     if _is_windows(pod, edition):
         return None
-    missing = [one.name for one in pod.containers if ALL not in _dropped(one)]
+    missing = [container.name for container in pod.containers if ALL not in _dropped(container)]
     bad, forbidden = _adding(pod, frozenset({NET_BIND_SERVICE}))
     told = [f'{_containers(missing)} must set securityContext.capabilities.drop=["ALL"]'] if missing else []
     if bad:
@@ -314,9 +314,9 @@ def restricted_volumes(pod: Judged, _: Edition) -> Violation | None:
     if not bad:
         return None
     kinds = sorted(types)
-    told = f"{_plural('restricted volume type', kinds)} {_names(kinds)}"
+    text = f"{_plural('restricted volume type', kinds)} {_names(kinds)}"
     return Violation(
-        reason="restricted volume types", detail=f"{_plural('volume', bad)} {_names(bad)} {_uses(bad)} {told}"
+        reason="restricted volume types", detail=f"{_plural('volume', bad)} {_names(bad)} {_uses(bad)} {text}"
     )
 
 
@@ -324,7 +324,7 @@ def run_as_non_root(pod: Judged, edition: Edition) -> Violation | None:
     if edition.lets_pass(pod):
         return None
     reason, of_pod = "runAsNonRoot != true", pod.context.run_as_non_root
-    bad = [one.name for one in pod.containers if one.context.run_as_non_root is False]
+    bad = [container.name for container in pod.containers if container.context.run_as_non_root is False]
     setters = [*(["pod"] if of_pod is False else []), *([_containers(bad)] if bad else [])]
     if setters:
         detail = f"{' and '.join(setters)} must not set securityContext.runAsNonRoot=false"
@@ -338,7 +338,7 @@ def run_as_non_root(pod: Judged, edition: Edition) -> Violation | None:
 def run_as_user(pod: Judged, edition: Edition) -> Violation | None:
     if edition.lets_pass(pod):
         return None
-    bad = [one.name for one in pod.containers if one.context.run_as_user == 0]
+    bad = [container.name for container in pod.containers if container.context.run_as_user == 0]
     setters = [*(["pod"] if pod.context.run_as_user == 0 else []), *([_containers(bad)] if bad else [])]
     if not setters:
         return None
@@ -351,7 +351,7 @@ def restricted_seccomp(pod: Judged, edition: Edition) -> Violation | None:
     explicit = _bad_seccomp(pod)
     if explicit is not None or pod.context.seccomp_profile is not None:
         return explicit
-    silent = [one.name for one in pod.containers if one.context.seccomp_profile is None]
+    silent = [container.name for container in pod.containers if container.context.seccomp_profile is None]
     if not silent:
         return None
     allowed = '"RuntimeDefault" or "Localhost"'
@@ -381,7 +381,7 @@ def _bad_seccomp(pod: Judged) -> Violation | None:
 
 
 def _seccomp_annotations(pod: Judged) -> Violation | None:
-    keys = {_SECCOMP_OF_POD, *(f"{_SECCOMP_OF_CONTAINER}{one.name}" for one in pod.containers)}
+    keys = {_SECCOMP_OF_POD, *(f"{_SECCOMP_OF_CONTAINER}{container.name}" for container in pod.containers)}
     told = sorted(
         f"{key}={quoted(pod.annotations[key])}"
         for key in keys & pod.annotations.keys()

@@ -72,7 +72,7 @@ def quota_refusal(new: New, quotas: Iterable[ResourceQuota], *, pod_level_resour
     """Return why a quota of its namespace refuses a new, otherwise admitted object, or None. A quota without a status
     is not synced yet and refuses nothing."""
     usage = _usage(new, pod_level_resources=pod_level_resources)
-    concerned = [one for one in sorted(quotas, key=lambda one: one.metadata.name) if _matches(one, new)]
+    concerned = [quota for quota in sorted(quotas, key=lambda quota: quota.metadata.name) if _matches(quota, new)]
     for quota in concerned:
         name = quota.metadata.name
         restricted = [resource for resource in sorted(quota.status.hard) if _is_restricted(resource, new)]
@@ -358,9 +358,9 @@ def _negative(amount: Quantity) -> Quantity:
     return dataclasses.replace(amount, mantissa=-amount.mantissa, canonical="")
 
 
-def _sum(one: Quantity | None, other: Quantity) -> Quantity:
+def _sum(quantity: Quantity | None, other: Quantity) -> Quantity:
     """Add; the result is formatted like the first one that is not zero."""
-    if one is None or not one.mantissa:
+    if quantity is None or not quantity.mantissa:
         return other
-    total = parse_quantity(f"{_nano(one) + _nano(other)}n")
-    return dataclasses.replace(total, format=one.format, canonical="")
+    total = parse_quantity(f"{_nano(quantity) + _nano(other)}n")
+    return dataclasses.replace(total, format=quantity.format, canonical="")

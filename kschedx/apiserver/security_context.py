@@ -191,7 +191,7 @@ def judged(pod: Pod, kubelet: KubeletSpec, *, is_template: bool = False) -> Judg
     )
     if not (is_template or is_windows):
         annotations, of_pod = pod.metadata.annotations, context.app_armor_profile
-        containers = tuple(_with_profile(one, annotations, of_pod) for one in containers)
+        containers = tuple(_with_profile(container, annotations, of_pod) for container in containers)
     return Judged(
         annotations=pod.metadata.annotations,
         is_windows=is_windows,

@@ -185,8 +185,8 @@ def _hint(steps: _Steps, name: str, known: Sequence[str], root: str) -> str:
     return f"allowed are {', '.join(sorted(known))}" if len(known) <= _FEW else ""
 
 
-def _likeness(one: str, other: str) -> float:
-    return difflib.SequenceMatcher(None, one.lower(), other.lower()).ratio()
+def _likeness(text: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, text.lower(), other.lower()).ratio()
 
 
 def _places(root: str, name: str) -> Iterator[tuple[_Steps, str]]:

@@ -309,8 +309,8 @@ def _request_against_limit(name: str, request: Quantity, limit: Quantity, field:
         yield _invalid(field, request, f"must be less than or equal to {name} limit of {limit}")
 
 
-def _exceeds(one: Quantity, other: Quantity) -> bool:
-    return exact_nano_units(one) > exact_nano_units(other)
+def _exceeds(quantity: Quantity, other: Quantity) -> bool:
+    return exact_nano_units(quantity) > exact_nano_units(other)
 
 
 def _invalid(field: str, quantity: Quantity, detail: str) -> InputError:

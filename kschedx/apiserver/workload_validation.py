@@ -114,7 +114,7 @@ def _name(kind: str, metadata: Mapping[str, object]) -> Iterator[InputError]:
 def _is_of_patch(template: Mapping[str, object]) -> bool:
     """Return whether the template is from a patch, which contains only changes and so lacks labels or images."""
     containers = map_at(template, "spec").get("containers")
-    has_images = isinstance(containers, list) and all("image" in map_at(one) for one in containers)
+    has_images = isinstance(containers, list) and all("image" in map_at(container) for container in containers)
     return not has_images or not map_at(template, "metadata").get("labels")
 
 
@@ -222,7 +222,7 @@ def _changed(kind: str, before: Manifest, after: Manifest) -> Iterator[str]:
             if name in before and name in after and (before[name] or default) != (after[name] or default):
                 yield name
         templates = [one.get("volumeClaimTemplates") for one in (before, after)]
-        if all(isinstance(one, list) for one in templates) and not says(*templates):
+        if all(isinstance(template, list) for template in templates) and not says(*templates):
             yield "volumeClaimTemplates"
     if kind == "Job":
         is_indexed = "Indexed" in (before.get("completionMode"), after.get("completionMode"))

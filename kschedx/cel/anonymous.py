@@ -82,11 +82,11 @@ def looks_into_text(written: str) -> str:
         if _REFUSED_TEXT.search(str(error)):
             return "it has a string that its function refuses"
         return "" if _has_tokens(written) else "it is not an expression"
-    for one in descendants(root):
-        if isinstance(one, Literal) and isinstance(one.value, bytes) and one.value:
+    for descendant in descendants(root):
+        if isinstance(descendant, Literal) and isinstance(descendant.value, bytes) and descendant.value:
             return "it has a bytes literal"
-        if isinstance(one, Call) and not _compares(one):
-            return f"{one.function.strip('_')}() reads parts of a string"
+        if isinstance(descendant, Call) and not _compares(descendant):
+            return f"{descendant.function.strip('_')}() reads parts of a string"
     return ""
 
 
@@ -106,26 +106,26 @@ def _has_tokens(written: str) -> bool:
         return False
 
 
-def _compares(one: Call) -> bool:
-    if one.function in _COMPARING:
+def _compares(call: Call) -> bool:
+    if call.function in _COMPARING:
         return True
-    if one.function in _OF_AMOUNTS:
-        return all(isinstance(each, Literal) and _is_amount(one.function, each) for each in one.arguments)
+    if call.function in _OF_AMOUNTS:
+        return all(isinstance(each, Literal) and _is_amount(call.function, each) for each in call.arguments)
     # operations on lists and numbers only
-    return all(each.startswith(_HARMLESS) and not each.startswith("list_join") for each in one.overloads)
+    return all(each.startswith(_HARMLESS) and not each.startswith("list_join") for each in call.overloads)
 
 
 _HARMLESS = ("list_", "size_list", "size_map", "map_size", "add_list", "add_int", "add_uint", "add_double", "int64_to")
 
 
-def _is_amount(function: str, one: Expr) -> bool:
-    if not isinstance(one, Literal) or not isinstance(one.value, str):
+def _is_amount(function: str, expr: Expr) -> bool:
+    if not isinstance(expr, Literal) or not isinstance(expr.value, str):
         return True
     if function in ("duration", "timestamp"):
         return True  # anything else does not compile
 
     read = quantity_from_text if "uantity" in function else semver_from_text
-    return not isinstance(read(one.value), Fault)
+    return not isinstance(read(expr.value), Fault)
 
 
 def _replaced(written: str, names: Names, *, is_valid: bool) -> str:

@@ -56,8 +56,8 @@ def check(root: Expr, environment: Environment) -> list[Issue]:
     """Set types and overloads. Return the errors with positions; none for a valid expression."""
     checker = _Checker(environment)
     checker.check(root)
-    for one in descendants(root):
-        one.type = substitute(checker.mapping, one.type, to_dyn=True)
+    for descendant in descendants(root):
+        descendant.type = substitute(checker.mapping, descendant.type, to_dyn=True)
     return checker.issues or list(_invalid_literals(root))
 
 
@@ -72,25 +72,25 @@ class _Checker:
     def check(self, one: Expr) -> None:
         one.type = self._type_of(one)
 
-    def _type_of(self, one: Expr) -> Type:
-        match one:
+    def _type_of(self, expr: Expr) -> Type:
+        match expr:
             case Literal():
-                return type_value(one.value)
+                return type_value(expr.value)
             case Ident():
-                return self._ident(one)
+                return self._ident(expr)
             case Select():
-                return self._select(one)
+                return self._select(expr)
             case Call():
-                return self._call(one)
+                return self._call(expr)
             case ListNode():
-                return self._list(one)
+                return self._list(expr)
             case MapNode():
-                return self._map(one)
+                return self._map(expr)
             case StructNode():
-                return self._struct(one)
+                return self._struct(expr)
             case Comprehension():
-                return self._comprehension(one)
-        assert_never(one)
+                return self._comprehension(expr)
+        assert_never(expr)
 
     def _fault(self, position: int, message: str) -> Type:
         self.issues.append((position, message))
@@ -111,73 +111,73 @@ class _Checker:
     def _local(self, name: str) -> Type | None:
         return next((scope[name] for scope in reversed(self._scopes) if name in scope), None)
 
-    def _ident(self, one: Ident) -> Type:
-        local = self._local(one.name)
+    def _ident(self, ident: Ident) -> Type:
+        local = self._local(ident.name)
         if local is not None:
             return local
-        name = one.name.removeprefix(".")
+        name = ident.name.removeprefix(".")
         if name in VARIABLES:
             return VARIABLES[name]
         if name in TYPES:
-            one.stands_for = TYPES[name]
+            ident.stands_for = TYPES[name]
             return type_of(TYPES[name])
-        return self._fault(one.position, f"undeclared reference to '{one.name}' (in container '')")
+        return self._fault(ident.position, f"undeclared reference to '{ident.name}' (in container '')")
 
-    def _select(self, one: Select) -> Type:
-        name = None if one.is_test else _qualified(one)
+    def _select(self, select: Select) -> Type:
+        name = None if select.is_test else _qualified(select)
         if name is not None and self._local(name.partition(".")[0]) is None and name.removeprefix(".") in TYPES:
-            one.stands_for = TYPES[name.removeprefix(".")]
-            return type_of(one.stands_for)
-        self.check(one.operand)
-        found = self._field(one, one.operand.type, one.field, is_optional=False)
-        return BOOL if one.is_test else found
+            select.stands_for = TYPES[name.removeprefix(".")]
+            return type_of(select.stands_for)
+        self.check(select.operand)
+        found = self._field(select, select.operand.type, select.field, is_optional=False)
+        return BOOL if select.is_test else found
 
-    def _field(self, one: Expr, operand: Type, field: str, *, is_optional: bool) -> Type:
+    def _field(self, expr: Expr, operand: Type, field: str, *, is_optional: bool) -> Type:
         operand, was_optional = unwrap_optional(substitute(self.mapping, operand))
         found = ERROR
         if operand.kind is TypeKind.MAP:
             found = operand.parameters[1]
         elif operand.kind is TypeKind.STRUCT:
             if operand != DEVICE:
-                self._fault(one.position, f"unexpected failed resolution of '{operand.name}'")
+                self._fault(expr.position, f"unexpected failed resolution of '{operand.name}'")
             elif field in self._environment.device_fields:
                 found = self._environment.device_fields[field]
             else:
-                self._fault(one.position, f"undefined field '{field}'")
+                self._fault(expr.position, f"undefined field '{field}'")
         elif operand.kind is TypeKind.TYPE_PARAM:
             self._may_be((DYN,), (operand,))
             found = DYN
         else:
             if not is_dyn(operand) and operand.kind is not TypeKind.ERROR:
-                self._fault(one.position, f"type '{shown(operand)}' does not support field selection")
+                self._fault(expr.position, f"type '{shown(operand)}' does not support field selection")
             found = DYN
         return substitute(self.mapping, optional_of(found) if was_optional or is_optional else found)
 
     # --- calls
 
-    def _call(self, one: Call) -> Type:
-        if one.function == "_?._":
-            operand, field = one.arguments
+    def _call(self, call: Call) -> Type:
+        if call.function == "_?._":
+            operand, field = call.arguments
             assert isinstance(field, Literal)
             self.check(operand)
             field.type = type_value(field.value)
-            one.overloads = ("select_optional_field",)
-            return self._field(one, operand.type, str(field.value), is_optional=True)
-        for argument in one.arguments:
+            call.overloads = ("select_optional_field",)
+            return self._field(call, operand.type, str(field.value), is_optional=True)
+        for argument in call.arguments:
             self.check(argument)
         functions = self._environment.functions
-        if one.target is not None:
-            prefix = _qualified(one.target)
-            qualified = functions.get(f"{prefix}.{one.function}".removeprefix(".")) if prefix else None
+        if call.target is not None:
+            prefix = _qualified(call.target)
+            qualified = functions.get(f"{prefix}.{call.function}".removeprefix(".")) if prefix else None
             if qualified is not None:
-                one.function, one.target = qualified.name, None
-                return self._resolved(one, qualified)
-            self.check(one.target)
-        function = functions.get(one.function.removeprefix("."))
+                call.function, call.target = qualified.name, None
+                return self._resolved(call, qualified)
+            self.check(call.target)
+        function = functions.get(call.function.removeprefix("."))
         if function is None:
-            return self._fault(one.position, f"undeclared reference to '{one.function}' (in container '')")
-        one.function = function.name
-        return self._resolved(one, function)
+            return self._fault(call.position, f"undeclared reference to '{call.function}' (in container '')")
+        call.function = function.name
+        return self._resolved(call, function)
 
     def _resolved(self, one: Call, function: Function) -> Type:
         arguments = tuple(each.type for each in one.children())
@@ -213,13 +213,13 @@ class _Checker:
         for each in one.parameters:
             self._freshen(each, fresh)
 
-    def _logical(self, one: Call, function: Function) -> Type:
+    def _logical(self, call: Call, function: Function) -> Type:
         is_right = True
-        for argument in one.arguments:
+        for argument in call.arguments:
             if not self._may_be((argument.type,), (BOOL,)):
                 self._mismatch(argument.position, BOOL, argument.type)
                 is_right = False
-        one.overloads = (function.overloads[0].id,)
+        call.overloads = (function.overloads[0].id,)
         return BOOL if is_right else ERROR
 
     def _mismatch(self, position: int, expected: Type, found: Type) -> None:
@@ -234,24 +234,24 @@ class _Checker:
             return most_general(previous, current)
         return DYN
 
-    def _optional_element(self, one: Expr) -> Type:
-        held, is_optional = unwrap_optional(one.type)
+    def _optional_element(self, expr: Expr) -> Type:
+        held, is_optional = unwrap_optional(expr.type)
         if not is_optional and not is_dyn(held):
-            self._mismatch(one.position, optional_of(held), held)
+            self._mismatch(expr.position, optional_of(held), held)
         return held
 
-    def _list(self, one: ListNode) -> Type:
+    def _list(self, node: ListNode) -> Type:
         found: Type | None = None
-        for index, element in enumerate(one.elements):
+        for index, element in enumerate(node.elements):
             self.check(element)
-            own = self._optional_element(element) if index in one.optionals else element.type
+            own = self._optional_element(element) if index in node.optionals else element.type
             found = self._joined(found, own)
         return list_of(self._new_variable() if found is None else found)
 
-    def _map(self, one: MapNode) -> Type:
+    def _map(self, node: MapNode) -> Type:
         key_type: Type | None = None
         value_type: Type | None = None
-        for key, value, is_optional in one.entries:
+        for key, value, is_optional in node.entries:
             self.check(key)
             key_type = self._joined(key_type, key.type)
             self.check(value)
@@ -261,54 +261,54 @@ class _Checker:
             return map_of(self._new_variable(), self._new_variable())
         return map_of(key_type, value_type)
 
-    def _struct(self, one: StructNode) -> Type:
-        if one.type_name.removeprefix(".") in TYPES or one.type_name.startswith("google."):
-            raise UndecidedError(f"how kube-scheduler builds messages of type {one.type_name} is, is not known")
-        return self._fault(one.position, f"undeclared reference to '{one.type_name}' (in container '')")
+    def _struct(self, node: StructNode) -> Type:
+        if node.type_name.removeprefix(".") in TYPES or node.type_name.startswith("google."):
+            raise UndecidedError(f"how kube-scheduler builds messages of type {node.type_name} is, is not known")
+        return self._fault(node.position, f"undeclared reference to '{node.type_name}' (in container '')")
 
-    def _comprehension(self, one: Comprehension) -> Type:
-        self.check(one.over)
-        self.check(one.initial)
-        over = substitute(self.mapping, one.over.type)
-        accumulated = one.initial.type
-        self._scopes.append({one.accumulator: accumulated})
-        variables = self._iterated(one, over)
-        if one.variable2:
-            self._scopes.append({one.variable: variables[0], one.variable2: variables[1]})
+    def _comprehension(self, comprehension: Comprehension) -> Type:
+        self.check(comprehension.over)
+        self.check(comprehension.initial)
+        over = substitute(self.mapping, comprehension.over.type)
+        accumulated = comprehension.initial.type
+        self._scopes.append({comprehension.accumulator: accumulated})
+        variables = self._iterated(comprehension, over)
+        if comprehension.variable2:
+            self._scopes.append({comprehension.variable: variables[0], comprehension.variable2: variables[1]})
         else:
-            self._scopes.append({one.variable: variables[0]})
-        for part, expected in ((one.condition, BOOL), (one.step, accumulated)):
+            self._scopes.append({comprehension.variable: variables[0]})
+        for part, expected in ((comprehension.condition, BOOL), (comprehension.step, accumulated)):
             self.check(part)
             if not self._may_be((expected,), (part.type,)):
                 self._mismatch(part.position, expected, part.type)
         self._scopes.pop()
-        self.check(one.result)
+        self.check(comprehension.result)
         self._scopes.pop()
-        return substitute(self.mapping, one.result.type)
+        return substitute(self.mapping, comprehension.result.type)
 
-    def _iterated(self, one: Comprehension, over: Type) -> tuple[Type, Type]:
+    def _iterated(self, comprehension: Comprehension, over: Type) -> tuple[Type, Type]:
         """Return the types of the variables."""
         if over.kind is TypeKind.LIST:
-            return (INT, over.parameters[0]) if one.variable2 else (over.parameters[0], DYN)
+            return (INT, over.parameters[0]) if comprehension.variable2 else (over.parameters[0], DYN)
         if over.kind is TypeKind.MAP:
             return over.parameters[0], over.parameters[1]
         if over.kind in (TypeKind.DYN, TypeKind.ERROR, TypeKind.TYPE_PARAM):
             self._may_be((DYN,), (over,))
             return DYN, DYN
         self._fault(
-            one.over.position,
+            comprehension.over.position,
             f"expression of type '{shown(over)}' cannot be range of a comprehension (must be list, map, or dynamic)",
         )
         return ERROR, ERROR
 
 
-def _qualified(one: Expr) -> str | None:
+def _qualified(expr: Expr) -> str | None:
     """Return `a.b.c` as a name, or None."""
     parts: list[str] = []
-    while isinstance(one, Select) and not one.is_test:
-        parts.append(one.field)
-        one = one.operand
-    return ".".join((one.name, *reversed(parts))) if isinstance(one, Ident) else None
+    while isinstance(expr, Select) and not expr.is_test:
+        parts.append(expr.field)
+        expr = expr.operand
+    return ".".join((expr.name, *reversed(parts))) if isinstance(expr, Ident) else None
 
 
 # --- errors beyond types
@@ -319,9 +319,9 @@ _CONVERSIONS = {function.name: function for function in STANDARD if function.nam
 def _invalid_literals(root: Expr) -> list[Issue]:
     issues: list[Issue] = []
     calls = [one for one in descendants(root) if isinstance(one, Call) and one.function == "format"]
-    issues += [found for one in calls if one.target is not None and (found := misused(one)) is not None]
+    issues += [found for call in calls if call.target is not None and (found := misused(call)) is not None]
     # arguments of format() may have any types
-    mixed = {id(inner) for one in calls for inner in descendants(one)}
+    mixed = {id(inner) for call in calls for inner in descendants(call)}
     for one in descendants(root):
         if isinstance(one, Call) and one.arguments and isinstance(one.arguments[0], Literal):
             literal = one.arguments[0]
@@ -346,9 +346,9 @@ def _invalid_literals(root: Expr) -> list[Issue]:
     return issues
 
 
-def _is_refused(one: Call, literal: Literal) -> bool:
-    for overload in _CONVERSIONS[one.function].overloads:
-        if overload.id in one.overloads and overload.run is not None:
+def _is_refused(call: Call, literal: Literal) -> bool:
+    for overload in _CONVERSIONS[call.function].overloads:
+        if overload.id in call.overloads and overload.run is not None:
             return isinstance(overload.run(Budget(1), literal.value), Fault)
     return False
 
@@ -364,8 +364,8 @@ def _check_homogeneous(elements: list[tuple[Expr, bool]], issues: list[Issue]) -
             return
 
 
-def _own_type(one: Expr, is_optional: bool) -> Type:
-    return one.type.parameters[0] if is_optional and one.type.parameters else one.type
+def _own_type(expr: Expr, is_optional: bool) -> Type:
+    return expr.type.parameters[0] if is_optional and expr.type.parameters else expr.type
 
 
 def _expected(expected: Type, found: Type) -> str:

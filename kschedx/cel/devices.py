@@ -117,46 +117,46 @@ def _reads(root: Expr) -> tuple[frozenset[str], bool]:
     reads_all = False
     explained: set[Expr] = set()
     """Operands of steps with a known name; they come after the step."""
-    for one in descendants(root):
-        depth = _depth(one)
+    for descendant in descendants(root):
+        depth = _depth(descendant)
         if depth is None:
             continue
-        name = _looked_up(one)
+        name = _looked_up(descendant)
         if depth == _ATTRIBUTE and name is not None:
             names.add(name)
-            explained |= set(_insides(one))
+            explained |= set(_insides(descendant))
         elif depth == 1 and name in _OWN_FIELDS:
-            explained |= set(_insides(one))
-        elif one not in explained:
+            explained |= set(_insides(descendant))
+        elif descendant not in explained:
             reads_all = True
     return frozenset(names), reads_all
 
 
-def _insides(one: Expr) -> Iterator[Expr]:
-    inner = _within(one)
+def _insides(expr: Expr) -> Iterator[Expr]:
+    inner = _within(expr)
     while inner is not None:
         yield inner
         inner = _within(inner)
 
 
-def _within(one: Expr) -> Expr | None:
+def _within(expr: Expr) -> Expr | None:
     """Return the operand of a step."""
-    if isinstance(one, Select):
-        return one.operand
-    return one.arguments[0] if isinstance(one, Call) and one.function in _INDEXES else None
+    if isinstance(expr, Select):
+        return expr.operand
+    return expr.arguments[0] if isinstance(expr, Call) and expr.function in _INDEXES else None
 
 
-def _looked_up(one: Expr) -> str | None:
-    if isinstance(one, Select):
-        return one.field
-    key = one.arguments[1] if isinstance(one, Call) and one.function in _INDEXES else None
+def _looked_up(expr: Expr) -> str | None:
+    if isinstance(expr, Select):
+        return expr.field
+    key = expr.arguments[1] if isinstance(expr, Call) and expr.function in _INDEXES else None
     return key.value if isinstance(key, Literal) and isinstance(key.value, str) else None
 
 
-def _depth(one: Expr) -> int | None:
+def _depth(expr: Expr) -> int | None:
     """Return the number of steps into the device: 1 for its attributes, 3 for one of them; None outside of it."""
     steps = 0
-    inner: Expr | None = one
+    inner: Expr | None = expr
     while inner is not None and not isinstance(inner, Ident):
         inner = _within(inner)
         steps += 1
@@ -185,7 +185,7 @@ def _supported(attribute: DeviceAttribute, list_attributes: bool) -> Value:
                 return list(several)
         if attribute.versions is not None:
             versions = [_version(text) for text in attribute.versions]
-            return next((one for one in versions if isinstance(one, Fault)), versions)
+            return next((version for version in versions if isinstance(version, Fault)), versions)
     for one in (attribute.int_value, attribute.bool_value, attribute.string):
         if one is not None:
             return one

@@ -52,10 +52,10 @@ def holds(declared: Type, value: Value) -> bool:
 
 
 def no_overload(name: str, arguments: tuple[Value, ...]) -> Fault:
-    for one in arguments:
-        if isinstance(one, Fault):
-            return one
-    return Fault(f"no such overload: {name}({', '.join(type_value(one).name for one in arguments)})")
+    for argument in arguments:
+        if isinstance(argument, Fault):
+            return argument
+    return Fault(f"no such overload: {name}({', '.join(type_value(argument).name for argument in arguments)})")
 
 
 def dispatched(function: Function) -> Run:

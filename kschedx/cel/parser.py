@@ -162,14 +162,14 @@ def expanded(position: int, function: str, target: Expr | None, arguments: list[
     return None if macro is None else macro(position, target, arguments)
 
 
-def _simple_name(one: Expr, message: str) -> str:
-    if not isinstance(one, Ident):
-        raise MacroError(one.position, message)
-    return one.name
+def _simple_name(expr: Expr, message: str) -> str:
+    if not isinstance(expr, Ident):
+        raise MacroError(expr.position, message)
+    return expr.name
 
 
 def _variables(arguments: list[Expr], count: int, message: str = "argument must be a simple name") -> list[str]:
-    names = [_simple_name(one, message) for one in arguments[:count]]
+    names = [_simple_name(argument, message) for argument in arguments[:count]]
     if count == 2 and names[0] == names[1]:
         raise MacroError(arguments[1].position, f"duplicate variable name: {names[0]}")
     for name, one in zip(names, arguments, strict=False):
@@ -616,9 +616,9 @@ class _Parser:
         self._take(end)
         return found, frozenset(optionals)
 
-    def _lone_comma(self, found: list[Expr], end: str) -> None:
+    def _lone_comma(self, exprs: list[Expr], end: str) -> None:
         """The grammar allows a list with only a comma."""
-        if not found and end in "]}":
+        if not exprs and end in "]}":
             self._skip(",")
 
     def _map(self, position: int) -> Expr:

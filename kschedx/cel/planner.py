@@ -346,7 +346,7 @@ def membership_in_constants(item: Evaluate, items: list[Value]) -> Evaluate | No
         return lambda _: False
     if not all(map(_is_plain, items)):
         return None
-    known = {map_key(one) for one in items}
+    known = {map_key(item) for item in items}
 
     def evaluate(run: Evaluation) -> Value:
         value = item(run)
@@ -370,7 +370,7 @@ def implementation(function: Function, overload: str) -> Run:
         own = guarded(function, found)
         if own is not None:
             return own
-    runnable = [one for one in function.overloads if one.run is not None]
+    runnable = [overload for overload in function.overloads if overload.run is not None]
     if len(runnable) == 1:
         only = guarded(function, runnable[0])
         assert only is not None
@@ -584,25 +584,25 @@ class _Planner:
 
     # --- steps into a value
 
-    def _select(self, one: Select) -> Planned:
-        if one.stands_for is not None:
-            return Constant(one.stands_for)
-        attribute = self._as_attribute(one.operand)
-        field = one.field
-        if one.is_test:
+    def _select(self, select: Select) -> Planned:
+        if select.stands_for is not None:
+            return Constant(select.stands_for)
+        attribute = self._as_attribute(select.operand)
+        field = select.field
+        if select.is_test:
             attribute.add(presence_of(field), is_optional=False)
             tested = Attribute(attribute.resolver(), 0)
             return ready(tested)
         attribute.add(step_to(field), is_optional=False)
         return attribute
 
-    def _as_attribute(self, one: Expr) -> Attribute:
-        planned = self.plan(one)
+    def _as_attribute(self, expr: Expr) -> Attribute:
+        planned = self.plan(expr)
         return planned if isinstance(planned, Attribute) else Attribute(ready(planned))
 
-    def _indexed(self, one: Call, *, is_optional: bool) -> Planned:
-        attribute = self._as_attribute(one.arguments[0])
-        index = self.plan(one.arguments[1])
+    def _indexed(self, call: Call, *, is_optional: bool) -> Planned:
+        attribute = self._as_attribute(call.arguments[0])
+        index = self.plan(call.arguments[1])
         if isinstance(index, Constant):
             attribute.add(step_to(index.value), is_optional=is_optional)
             return attribute
@@ -618,41 +618,41 @@ class _Planner:
 
     # --- calls
 
-    def _call(self, one: Call) -> Planned:
-        match one.function:
+    def _call(self, call: Call) -> Planned:
+        match call.function:
             case "_&&_":
-                return logical(self._ready_arguments(one), stops_at=False)
+                return logical(self._ready_arguments(call), stops_at=False)
             case "_||_":
-                return logical(self._ready_arguments(one), stops_at=True)
+                return logical(self._ready_arguments(call), stops_at=True)
             case "_?_:_":
-                condition = ready(self.plan(one.arguments[0]))
-                return ConditionalAttribute(condition, *map(self._as_branch, one.arguments[1:]))
+                condition = ready(self.plan(call.arguments[0]))
+                return ConditionalAttribute(condition, *map(self._as_branch, call.arguments[1:]))
             case "_==_" | "_!=_":
-                return equality(*self._ready_arguments(one), is_equal=one.function == "_==_")
+                return equality(*self._ready_arguments(call), is_equal=call.function == "_==_")
             case "_[_]":
-                return self._indexed(one, is_optional=False)
+                return self._indexed(call, is_optional=False)
             case "_[?_]" | "_?._":
-                return self._indexed(one, is_optional=True)
-            case "or" if one.overloads == ("optional_or_optional",) or len(one.overloads) > 1:
-                return optional_or(*self._ready_arguments(one), unwraps=False)
-            case "orValue" if one.overloads == ("optional_orValue_value",) or len(one.overloads) > 1:
-                return optional_or(*self._ready_arguments(one), unwraps=True)
+                return self._indexed(call, is_optional=True)
+            case "or" if call.overloads == ("optional_or_optional",) or len(call.overloads) > 1:
+                return optional_or(*self._ready_arguments(call), unwraps=False)
+            case "orValue" if call.overloads == ("optional_orValue_value",) or len(call.overloads) > 1:
+                return optional_or(*self._ready_arguments(call), unwraps=True)
             case "@not_strictly_false":
-                return not_strictly_false(*self._ready_arguments(one))
-        return self._function(one)
+                return not_strictly_false(*self._ready_arguments(call))
+        return self._function(call)
 
-    def _ready_arguments(self, one: Call) -> list[Evaluate]:
-        return [ready(self.plan(each)) for each in one.children()]
+    def _ready_arguments(self, call: Call) -> list[Evaluate]:
+        return [ready(self.plan(each)) for each in call.children()]
 
-    def _as_branch(self, one: Expr) -> Attribute:
+    def _as_branch(self, expr: Expr) -> Attribute:
         """The name of a branch costs nothing, its steps do."""
-        planned = self.plan(one)
+        planned = self.plan(expr)
         return planned if isinstance(planned, Attribute) else Attribute(ready(planned), 0)
 
-    def _function(self, one: Call) -> Planned:
-        planned = [self.plan(each) for each in one.children()]
-        function = self._environment.functions[one.function]
-        overload = one.overloads[0] if len(one.overloads) == 1 else ""
+    def _function(self, call: Call) -> Planned:
+        planned = [self.plan(each) for each in call.children()]
+        function = self._environment.functions[call.function]
+        overload = call.overloads[0] if len(call.overloads) == 1 else ""
         if overload == "in_list" and isinstance(planned[1], Constant) and is_list(planned[1].value):
             membership = membership_in_constants(ready(planned[0]), list(planned[1].value))
             if membership is not None:
@@ -671,12 +671,12 @@ class _Planner:
 
     # --- lists and maps
 
-    def _list(self, one: ListNode) -> Planned:
-        planned = [self.plan(each) for each in one.elements]
-        if all(isinstance(each, Constant) for each in planned) and not one.optionals:
+    def _list(self, node: ListNode) -> Planned:
+        planned = [self.plan(each) for each in node.elements]
+        if all(isinstance(each, Constant) for each in planned) and not node.optionals:
             return Constant([each.value for each in planned if isinstance(each, Constant)])
         elements = [ready(each) for each in planned]
-        optionals = one.optionals
+        optionals = node.optionals
 
         def evaluate(run: Evaluation) -> Value:
             found: list[Value] = []
@@ -699,8 +699,8 @@ class _Planner:
 
         return evaluate
 
-    def _map(self, one: MapNode) -> Planned:
-        planned = [(self.plan(key), self.plan(value), is_optional) for key, value, is_optional in one.entries]
+    def _map(self, node: MapNode) -> Planned:
+        planned = [(self.plan(key), self.plan(value), is_optional) for key, value, is_optional in node.entries]
         if all(isinstance(key, Constant) and isinstance(value, Constant) for key, value, _ in planned):
             entries = {}
             for key, value, _ in planned:

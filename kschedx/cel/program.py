@@ -138,12 +138,12 @@ def _syntax_error(expression: str) -> Exception:
 _AT_START_OF_LINE = re.compile(r"ERROR: <input>:\d+:1: [^\n]*(?=\n?(?:ERROR: |$))")
 
 
-def _in_words_of_go(told: str, expression: str) -> str:
+def _in_words_of_go(text: str, expression: str) -> str:
     """Convert cel-cpp's message to Go's: cel-cpp escapes the question mark and omits empty lines."""
-    told = told.replace(r"\u003F", "?")
+    text = text.replace(r"\u003F", "?")
     if not expression:
-        return told.replace("<input>:1:1:", "<input>:1:0:")
-    return _AT_START_OF_LINE.sub(lambda found: f"{found.group()}\n | \n | ^", told)
+        return text.replace("<input>:1:1:", "<input>:1:0:")
+    return _AT_START_OF_LINE.sub(lambda found: f"{found.group()}\n | \n | ^", text)
 
 
 def _extensions() -> list[object]:

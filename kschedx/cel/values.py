@@ -406,19 +406,19 @@ def equal(one: Value, other: Value, budget: Budget) -> bool | Fault:
 COMPARABLE = (bool, int, Uint, float, str, bytes, Duration, Timestamp)
 
 
-def compare(one: Value, other: Value) -> int | Fault:
+def compare(value: Value, other: Value) -> int | Fault:
     """Return -1, 0, or 1."""
-    if is_number(one) and is_number(other):
-        if one != one or other != other:
+    if is_number(value) and is_number(other):
+        if value != value or other != other:
             return Fault("NaN values cannot be ordered")
-        return (one > other) - (one < other)
-    if type(one) is not type(other):
+        return (value > other) - (value < other)
+    if type(value) is not type(other):
         return NO_OVERLOAD
-    if isinstance(one, str) and isinstance(other, str):
-        first, second = one.encode(errors="surrogatepass"), other.encode(errors="surrogatepass")
+    if isinstance(value, str) and isinstance(other, str):
+        first, second = value.encode(errors="surrogatepass"), other.encode(errors="surrogatepass")
         return (first > second) - (first < second)
-    if isinstance(one, bytes) and isinstance(other, bytes):
-        return (one > other) - (one < other)
-    if isinstance(one, int) and isinstance(other, int):
-        return (one > other) - (one < other)
+    if isinstance(value, bytes) and isinstance(other, bytes):
+        return (value > other) - (value < other)
+    if isinstance(value, int) and isinstance(other, int):
+        return (value > other) - (value < other)
     return NO_OVERLOAD

@@ -130,22 +130,22 @@ class Baseline:
             hint = "write one with -o sarif"
             raise InputError("--baseline: this is not a SARIF file", place=Place(source=path), hint=hint) from None
         known = {
-            one.partial_fingerprints[FINGERPRINT]
+            result.partial_fingerprints[FINGERPRINT]
             for run in found.runs
-            for one in run.results
-            if FINGERPRINT in one.partial_fingerprints
+            for result in run.results
+            if FINGERPRINT in result.partial_fingerprints
         }
         return cls(path, known)
 
     def marked(self, checks: Sequence[Check], code: int) -> tuple[tuple[Check, ...], int]:
         """Return the checks, with new ones marked, and the exit code: known findings do not count. Their number is
         printed on standard error."""
-        marked = tuple(self._marked(one) for one in checks)
+        marked = tuple(self._marked(check) for check in checks)
         new = sum(one.since is Since.NEW for one in marked)
         unchanged = sum(one.since is Since.UNCHANGED for one in marked)
         if unchanged:
-            told = f"{unchanged:,} finding{'s' * (unchanged > 1)} of {self._path} ignored, {new:,} new"
-            print_note(told)
+            text = f"{unchanged:,} finding{'s' * (unchanged > 1)} of {self._path} ignored, {new:,} new"
+            print_note(text)
             code = code if new else ExitCode.SCHEDULABLE
         return marked, code
 

@@ -168,7 +168,7 @@ def tell_left_out(*setups: Setup) -> None:
     """Print a line on stderr, before many pods are evaluated, about plugins that kschedx does not have."""
     from kschedx.explain.notes import unknown_plugins
 
-    left_out = {one.name: one for setup in setups for one in setup.unknown_plugins}
+    left_out = {plugin.name: plugin for setup in setups for plugin in setup.unknown_plugins}
     if left_out:
         print_note(unknown_plugins(tuple(left_out.values()), stands=False).text)
 

@@ -122,13 +122,13 @@ def _read(path: str, question: Question) -> bytes:
         raise InputError(error.strerror or "cannot be read", place=Place(source=path)) from None
 
 
-def _require_metrics(snapshot: Snapshot, found: Descheduling) -> None:
+def _require_metrics(snapshot: Snapshot, descheduling: Descheduling) -> None:
     """Raise `UndecidableError` if the policy measures usage and there are no metrics."""
     from kschedx.descheduler.cluster import Metrics
     from kschedx.snapshot.snapshot import Missing
 
-    measures = found.policy is not None and found.policy.has_metrics
-    if not measures or not found.loop.errors or Metrics.of(snapshot).nodes:
+    measures = descheduling.policy is not None and descheduling.policy.has_metrics
+    if not measures or not descheduling.loop.errors or Metrics.of(snapshot).nodes:
         return
     missing = snapshot.source.missing.get("NodeMetrics")
     if missing is Missing.FORBIDDEN:

@@ -72,7 +72,7 @@ def to_be_created(manifest: Manifest, *, renamed: bool = False) -> Manifest:
     for field in _OF_SERVER:
         metadata.pop(field, None)
     owners = metadata.pop("ownerReferences", None)
-    known: list[object] = [one for one in owners if map_at(one).get("uid")] if isinstance(owners, list) else []
+    known: list[object] = [owner for owner in owners if map_at(owner).get("uid")] if isinstance(owners, list) else []
     if known:
         metadata["ownerReferences"] = known
     if renamed:
@@ -98,7 +98,7 @@ def _plain(pod: Pod) -> object:
     assert isinstance(spec, dict)
     volumes = spec.get("volumes")
     if isinstance(volumes, list | tuple):
-        spec["volumes"] = [one for one in volumes if any(value for key, value in one.items() if key != "name")]
+        spec["volumes"] = [volume for volume in volumes if any(value for key, value in volume.items() if key != "name")]
     return spec
 
 

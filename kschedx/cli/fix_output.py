@@ -34,7 +34,7 @@ def to_send(changes: Sequence[Change], found: Pod | Written, pod: Pod) -> list[C
     name = str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
     path = tuple(int(index) if index else step for step, index in _STEP.findall(found.template))
     owner = Owner(kind=str(found.workload.get("kind")), name=name, manifest=found.workload, own_template=path)
-    return [owner_change(one, owner, pod) for one in changes]
+    return [owner_change(change, owner, pod) for change in changes]
 
 
 def numbered(fixes: Sequence[T], number: int) -> T:

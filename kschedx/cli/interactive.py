@@ -141,14 +141,14 @@ def show_undecided(snapshot: Snapshot, rows: Sequence[int]) -> None:
 
 
 def show_answers(
-    found: Sequence[PodAnswer], explanation: Callable[[str], Explanation], tried: Try, nodes: Sequence[str]
+    answers: Sequence[PodAnswer], explanation: Callable[[str], Explanation], tried: Try, nodes: Sequence[str]
 ) -> None:
     """Show the causes of decided pods; `explanation` returns that of a pod, given as `namespace/name`."""
 
     def open_pod(pod: str) -> Page:
         return Why(explanation(pod), tried)
 
-    show(Pending(pending_sentence(found), pending_tone(found), groups(found), open_pod), nodes)
+    show(Pending(pending_sentence(answers), pending_tone(answers), groups(answers), open_pod), nodes)
 
 
 class Row(Struct, frozen=True):

@@ -119,11 +119,11 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
             try:
                 rows = look()[1]
             except KschedxError as error:
-                told = f"warning: {visible(str(error))}; kschedx tries again"
+                text = f"warning: {visible(str(error))}; kschedx tries again"
                 if out.is_terminal:
-                    live.update(screen(told), refresh=True)
+                    live.update(screen(text), refresh=True)
                 else:
-                    typer.echo(told, err=True)
+                    typer.echo(text, err=True)
                 continue
             if out.is_terminal:
                 live.update(screen(), refresh=True)

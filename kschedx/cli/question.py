@@ -370,7 +370,7 @@ def cluster_after_changes(
             print_note(rollout_text(rolled))
     lost, changes = done.displaced, tuple(map(str, question.changes))
     pods = {"moved": lost.moved, "waiting": lost.waiting, "gone": lost.gone}
-    undone = tuple(one.undone for one in done.effects if one.undone)
+    undone = tuple(effect.undone for effect in done.effects if effect.undone)
     shown = {name: keys for name, keys in {**pods, "undone": undone}.items() if keys}
     text = "; ".join((f"after {'; '.join(changes)}{displaced_text(**pods)}", *undone))
     return replace(reached, snapshot=done.after), (note(AFTER_CHANGES, text, changes=changes, **shown),)

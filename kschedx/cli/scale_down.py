@@ -81,7 +81,7 @@ def scale_down(
         asked = ScaleDown.of(snapshot, question.autoscaling or AutoscalerOptions(), setup.scheduler_on(snapshot))
         each = counted(others, Phase.DECIDING, len(others), "nodes")
         removals = [asked.about(name, is_one_of_many=not nodes) for name in each]
-    together = _together(snapshot, setup, question, [one.node for one in removals if one.is_removable])
+    together = _together(snapshot, setup, question, [removal.node for removal in removals if removal.is_removable])
 
     def document() -> Mapping[str, object]:
         return {

@@ -276,13 +276,13 @@ def _answers(snapshot: Snapshot, config: str) -> bytes:
     return json.encode(recorder.recording)
 
 
-def _is_one_file(one: str, other: str) -> bool:
-    return one == other or Path(one).absolute() == Path(other).absolute() or _are_one_file(Path(one), Path(other))
+def _is_one_file(text: str, other: str) -> bool:
+    return text == other or Path(text).absolute() == Path(other).absolute() or _are_one_file(Path(text), Path(other))
 
 
-def _are_one_file(one: Path, other: Path) -> bool:
+def _are_one_file(path: Path, other: Path) -> bool:
     try:
-        return one.samefile(other)
+        return path.samefile(other)
     except OSError:  # one does not exist yet
         return False
 

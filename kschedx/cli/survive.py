@@ -120,9 +120,9 @@ def _failures(
     return found
 
 
-def _names(found: Survival) -> list[str]:
+def _names(survival: Survival) -> list[str]:
     """Return the workloads that do not survive."""
     from kschedx.simulate.survive import BROKEN
 
-    broken = (loss.workload for one in found.results for loss in one.of(*BROKEN))
+    broken = (loss.workload for result in survival.results for loss in result.of(*BROKEN))
     return list(dict.fromkeys(f"{one.namespace} {one.reference.partition('/')[2]}" for one in broken))

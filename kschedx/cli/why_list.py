@@ -50,6 +50,7 @@ from kschedx.progress import Phase, counted
 from kschedx.render.fixes import group_fix, mended_fix
 from kschedx.render.holding import gang_text, group_standing
 from kschedx.render.lifecycle import causes
+from kschedx.render.pending import PodAnswers, evicted_note, pending_lines, wanted_labels
 from kschedx.render.states import BeingDeleted, Lifecycle, Refused, WaitingForKubelet
 from kschedx.render.states import headline as headline_of_state
 from kschedx.render.words.causes import main_findings, shared_headline
@@ -119,38 +120,27 @@ def command_of(wanted: Wanted, namespace: str, owner: str, name: str) -> str:
     return shell_command(pattern, target, namespace, *map(Path, (*wanted.files, *wanted.snapshot)))
 
 
-class Asked:
+class ManyPods(Struct, dict=True):
     """The pods in question, explained with the same settings."""
 
-    def __init__(
-        self,
-        items: Sequence[Item],
-        *,
-        jobs: int | None = None,
-        competing: bool = False,
-        notes: Sequence[str] = (),
-        nothing: str = "",
-        snapshot: Snapshot | None = None,
-        mended: Callable[[Sequence[str]], SharedFix | None] | None = None,
-    ) -> None:
-        """`jobs` is how many processes may share the work, by default one per processor. `notes` are about all pods;
-        `nothing` is the text if there are no pods. `mended` tries a fix for several pending pods, one after the
-        other."""
-        self._notes = notes
-        self._nothing = nothing
-        self._snapshot = snapshot
-        self._mended = mended
-        self._jobs = jobs
-        self._items = items
-        self._competing = competing
-        """Whether the pods are new, and compete for the same resources."""
+    items: Sequence[Item]
+    jobs: int | None = None
+    """How many processes may share the work, by default one per processor."""
+    competing: bool = False
+    """Whether the pods are new, and compete for the same resources."""
+    notes: Sequence[str] = ()
+    """About all pods."""
+    nothing: str = ""
+    """The text if there are no pods."""
+    snapshot: Snapshot | None = None
+    shared_fix: Callable[[Sequence[str]], SharedFix | None] | None = None
+    """Tries a fix for several pending pods, one after the other."""
 
     def look(self, index: int) -> tuple[PodAnswer, Explanation | None]:
         """Return the answer about one pod in short and its explanation; undecided and refused pods have answers too."""
-        from kschedx.render.pending import wanted_labels
         from kschedx.render.screen import nominated_text
 
-        item = self._items[index]
+        item = self.items[index]
         undecided = self._undecided(item)
         try:
             found = item.explain()
@@ -192,44 +182,44 @@ class Asked:
             )
         return answer, found
 
-    def _of_lifecycle(self, undecided: PodAnswer, found: Explanation, lifecycle: Lifecycle) -> PodAnswer:
+    def _of_lifecycle(self, undecided: PodAnswer, explanation: Explanation, lifecycle: Lifecycle) -> PodAnswer:
         """Return the answer about a pod that kube-scheduler does not decide."""
         if isinstance(lifecycle, Refused):
             said = f"{lifecycle.message} ({lifecycle.hint})" if lifecycle.hint else lifecycle.message
-            return replace(undecided, outcome=found.overall, message=said, state=found.state.name)
+            return replace(undecided, outcome=explanation.overall, message=said, state=explanation.state.name)
         reads = headline_of_state(replace(lifecycle, subject="")).lstrip(": ").removeprefix("is ")
         why = next(causes(lifecycle), "")
         node = lifecycle.node if isinstance(lifecycle, WaitingForKubelet) else ""
-        is_open = found.overall is Outcome.UNDECIDED
+        is_open = explanation.overall is Outcome.UNDECIDED
         return replace(
             undecided,
-            outcome=found.overall,
+            outcome=explanation.overall,
             nodes=(node,) if node else (),
             message=reads if is_open else why,
-            cause=(found.state.name, reads),
+            cause=(explanation.state.name, reads),
             headlines=() if is_open else (reads,),
-            state=found.state.name,
+            state=explanation.state.name,
         )
 
-    def _of_gang(self, item: Item, found: Explanation) -> PodAnswer:
+    def _of_gang(self, item: Item, explanation: Explanation) -> PodAnswer:
         """Return the answer about a pod that fits alone, but not with its group."""
-        group = found.holding.group
-        named = group.name if group is not None else found.cycle.pod.metadata.labels.get(POD_GROUP_LABEL, "")
+        group = explanation.holding.group
+        named = group.name if group is not None else explanation.cycle.pod.metadata.labels.get(POD_GROUP_LABEL, "")
         headline = f"fits alone, but not with its group {named}"
         if group is not None and group.lacks_room:
             headline = gang_text(group).removeprefix("is unschedulable: ")
-        message = item.waits or (found.message if group is None else group.message)
+        message = item.waits or (explanation.message if group is None else group.message)
         undecided = replace(self._undecided(item), outcome=Outcome.UNSCHEDULABLE, taken=None, message=message)
         undecided = replace(undecided, state="WaitingForGang")
         return replace(undecided, cause=("group", named), headlines=(headline,))
 
     def answer(self, index: int) -> tuple[PodAnswer, ...]:
         """Return the answers about one item, one for each of its pods."""
-        item = self._items[index]
-        is_placed = bool(item.replicas) and all(one.node for one in item.replicas)
+        item = self.items[index]
+        is_placed = bool(item.replicas) and all(replica.node for replica in item.replicas)
         if is_placed and item.open_count:
             story = replace(self._undecided(item), message=item.open_count)
-            return tuple(replace(story, pod=one.pod) for one in item.replicas)
+            return tuple(replace(story, pod=replica.pod) for replica in item.replicas)
         if item.node or is_placed:
             return self._each(item, replace(self._undecided(item), outcome=Outcome.SCHEDULED, nodes=(item.node,)))
         return self._each(item, self.look(index)[0])
@@ -240,10 +230,10 @@ class Asked:
             return (story,)
         placed = replace(self._undecided(item), outcome=Outcome.SCHEDULED, taken=None)
         return tuple(
-            replace(placed, pod=one.pod, nodes=(one.node,))
-            if one.node
-            else replace(story, pod=one.pod, taken=one.taken)
-            for one in item.replicas
+            replace(placed, pod=replica.pod, nodes=(replica.node,))
+            if replica.node
+            else replace(story, pod=replica.pod, taken=replica.taken)
+            for replica in item.replicas
         )
 
     def _undecided(self, item: Item) -> PodAnswer:
@@ -266,25 +256,25 @@ class Asked:
         """The answers in the order of the items, computed in several processes if there are many."""
         from kschedx.cli.parallel import processors, results
 
-        if not self._items:
+        if not self.items:
             return []
-        likes = [index if item.like is None else (item.like,) for index, item in enumerate(self._items)]
+        likes = [index if item.like is None else (item.like,) for index, item in enumerate(self.items)]
         first = {like: index for index, like in reversed([*enumerate(likes)])}
         asked = sorted(first.values())
         found = {0: self.answer(0)}  # what all pods share is computed once, before processes are forked
         pods = Counter(likes)
-        answers = zip(asked[1:], results(self.answer, asked[1:], self._jobs or processors()), strict=True)
-        total = len(self._items) - pods[likes[0]]
+        answers = zip(asked[1:], results(self.answer, asked[1:], self.jobs or processors()), strict=True)
+        total = len(self.items) - pods[likes[0]]
         found |= dict(counted(answers, Phase.DECIDING, total, "pods", weight=lambda one: pods[likes[one[0]]]))
         return [
             found[index] if index in found else (_alike(item, found[first[like]][0]),)
-            for index, (item, like) in enumerate(zip(self._items, likes, strict=True))
+            for index, (item, like) in enumerate(zip(self.items, likes, strict=True))
         ]
 
     def explanation(self, pod: str) -> Explanation:
         """Return the explanation of one of the pods. Raises `KschedxError` if it cannot be explained."""
         index = next(index for index, answers in enumerate(self._answers) if any(one.pod == pod for one in answers))
-        return self._items[index].explain()
+        return self.items[index].explain()
 
     def document(self) -> dict[str, object]:
         return {key: [*value] if isinstance(value, Iterator) else value for key, value in self.entries()}
@@ -297,14 +287,14 @@ class Asked:
         answers: list[tuple[PodAnswer, ...]] = []
 
         def items() -> Iterator[object]:
-            for index, item in enumerate(self._items):
+            for index, item in enumerate(self.items):
                 answer, found = self.look(index)
                 answers.append(self._each(item, answer))
                 if found is not None and not isinstance(found.lifecycle, Refused):
                     yield found.to_dict()
                 else:
                     told = undecided if answer.outcome is None else refused
-                    fixes = [to_json(one.document()) for one in found.fixes] if found is not None else []
+                    fixes = [to_json(fix.document()) for fix in found.fixes] if found is not None else []
                     told.append({"pod": answer.pod, "reason": answer.message, **({"fixes": fixes} if fixes else {})})
 
         yield "apiVersion", API_VERSION
@@ -315,35 +305,35 @@ class Asked:
         if refused:
             yield "refused", refused
 
-    def fix_of(self, group: CauseGroup) -> Fix | None:
+    def _fix_of(self, group: CauseGroup) -> Fix | None:
         """Return a fix of the first pod of a group, with its certainty and the number of pods that it helps; None if
         none is known."""
         if group.first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED):
             return None
-        if self._mended is not None and len(group.answers) > 1 and group.first.outcome is Outcome.UNSCHEDULABLE:
-            mended = self._mended([answer.pod for answer in group.answers])
-            if mended is not None:
-                return mended_fix(mended)
+        if self.shared_fix is not None and len(group.answers) > 1 and group.first.outcome is Outcome.UNSCHEDULABLE:
+            shared = self.shared_fix([answer.pod for answer in group.answers])
+            if shared is not None:
+                return mended_fix(shared)
         index = next(index for index, answers in enumerate(self._answers) if group.first in answers)
-        _, found = self.look(index)
-        fixes = found.fixes if found is not None else ()
+        _, explanation = self.look(index)
+        fixes = explanation.fixes if explanation is not None else ()
         for_one = len(group.answers) > 1 and not group.first.state
         return group_fix(fixes[0], for_one=for_one) if fixes else None
 
+    @cached_property
+    def _shown(self) -> PodAnswers:
+        fixes: dict[int, Fix | None] = {}
+
+        def fix_of(group: CauseGroup) -> Fix | None:
+            if id(group.first) not in fixes:
+                fixes[id(group.first)] = self._fix_of(group)
+            return fixes[id(group.first)]
+
+        return PodAnswers(
+            answers=self.answers, fix_of=fix_of, notes=self.notes, nothing=self.nothing, competing=self.competing
+        )
+
     def report(self) -> Report:
-        def screen(width: int, wide: bool) -> Sequence[Text]:
-            from kschedx.render.pending import pending_lines
-
-            return pending_lines(
-                self.answers,
-                self.fix_of,
-                width=width,
-                wide=wide,
-                competing=self._competing,
-                notes=self._notes,
-                nothing=self._nothing,
-            )
-
         def names() -> list[str]:
             return [
                 f"{answer.pod} {' '.join(f'node/{name}' for name in answer.nodes)}".rstrip() for answer in self.answers
@@ -352,29 +342,27 @@ class Asked:
         def checks() -> list[Check]:
             from kschedx.cli.checks import of_answers
 
-            pairs = zip(self._answers, self._items, strict=True)
+            pairs = zip(self._answers, self.items, strict=True)
             return [of_answers(answers, item.workload, item.place) for answers, item in pairs]
 
         def page(_: bool) -> Page:
             from kschedx.render.page.reports import pending_page
 
-            return pending_page(
-                self.answers,
-                self.fix_of,
-                self._notes,
-                self._snapshot,
-                competing=self._competing,
-                nothing=self._nothing,
-            )
+            return pending_page(self._shown, self.snapshot)
 
         return Report(
-            screen=screen, document=self.document, entries=self.entries, names=names, checks=checks, page=page
+            screen=lambda width, wide: pending_lines(self._shown, width=width, wide=wide),
+            document=self.document,
+            entries=self.entries,
+            names=names,
+            checks=checks,
+            page=page,
         )
 
     @property
     def exit_code(self) -> ExitCode:
         """0 if every pod is schedulable, 3 if one cannot be decided, else 1."""
-        open_counts = {item.open_count for item in self._items if item.open_count}
+        open_counts = {item.open_count for item in self.items if item.open_count}
         undecided = [answer for answer in self.answers if answer.outcome in (None, Outcome.UNDECIDED)]
         is_sure = any(answer.outcome is Outcome.UNSCHEDULABLE for answer in self.answers)
         if undecided and not (is_sure and all(answer.message in open_counts for answer in undecided)):
@@ -402,22 +390,17 @@ def why_several(
 ) -> Answer:
     """Explain every pod of some manifests, with all replicas, by cause. `queue` are these pods and the others in the
     files, in order."""
-    about_one = {
-        "watch": wanted.watch,
-        "fix": wanted.fix,
-        "try": wanted.tries,
-    }
-    for name, is_asked in about_one.items():
-        if is_asked:
+    for name, value in {"watch": wanted.watch, "fix": wanted.fix, "try": wanted.tries}.items():
+        if value:
             raise InputError(f"--{name} needs one pod, and there are several")
     connection.tell_left_out(setup)
     inquiry = inquiry_of(question, wanted, clusters, setup)
     if wanted.alone:
         items = [item for one in found for item in _alone(question, wanted, inquiry, one)]
-        asked = Asked(items, competing=any(not isinstance(one, Pod) for one in found), snapshot=clusters.read)
+        pods = ManyPods(items, competing=any(not isinstance(one, Pod) for one in found), snapshot=clusters.read)
     else:
-        asked = _together(question, wanted, inquiry, found, queue)
-    return Answer(asked.report(), asked.exit_code)
+        pods = _together(question, wanted, inquiry, found, queue)
+    return Answer(pods.report(), pods.exit_code)
 
 
 def _alone(question: Question, wanted: Wanted, inquiry: Inquiry, one: Pod | Written) -> tuple[Item, ...]:
@@ -464,11 +447,10 @@ def _together(
     inquiry: Inquiry,
     found: Sequence[Pod | Written],
     queue: Sequence[Pod | Written],
-) -> Asked:
+) -> ManyPods:
     """Schedule the pods one after the other, in the order of the queue; pods that belong to no queue are evaluated
     alone."""
     from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions
-    from kschedx.render.pending import evicted_note
 
     clusters, setup = inquiry.clusters, inquiry.setup
     gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
@@ -502,11 +484,11 @@ def _together(
             items[number] = _alone(question, wanted, inquiry, found[number])
         else:
             items[number] = tuple(_of_group(wanted, inquiry, together, group, found[number]))
-    return Asked(
+    return ManyPods(
         [item for number in range(len(found)) for item in items[number]],
         notes=evicted_note(together.evicted),
         snapshot=clusters.read,
-        mended=together.mended,
+        shared_fix=together.mended,
     )
 
 
@@ -623,16 +605,20 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     """Explain the pods with a row for each cause, or with every document."""
     from kschedx.inquiry.pod import autoscaler_of, explain, karpenter_of, lacking_group, objection
     from kschedx.inquiry.workload_pods import QueueOutcome
-    from kschedx.render.pending import evicted_note
 
     snapshot = reached.snapshot
     rows = _rows(question, wanted, reached, setup)
     connection.tell(snapshot, setup)
     part = shard_of(wanted.shard, is_json=wanted.output is Format.JSON)
     rows = rows if part is None else list(part.part(rows))
-    _show_undecided(wanted, snapshot, rows)
+    if wanted.interactive:
+        from kschedx.cli.interactive import show_undecided
+
+        show_undecided(snapshot, rows)
     waits = not wanted.alone and not {*snapshot.pods.pending}.isdisjoint(rows)
-    in_turn = QueueOutcome.of(snapshot, setup) if waits else None
+    autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.scheduler) if rows else (None, ())
+    karpenter, unread = karpenter_of(snapshot, question.provisioning) if rows else (None, ())
+    in_turn = QueueOutcome.of(snapshot, setup, autoscaler, karpenter) if waits else None
     kinds = {} if setup.scheduler.config.extenders else alike(snapshot, rows)
 
     def item(row: int) -> Item:
@@ -662,29 +648,19 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
             like=(kinds[row], in_turn.message(pod.key)) if row in kinds and not preempts else None,
         )
 
-    autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.scheduler) if rows else (None, ())
-    karpenter, unread = karpenter_of(snapshot, question.provisioning) if rows else (None, ())
     notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *(one.text for one in (*said, *unread)))
     items = [item(row) for row in rows]
     if part is None:  # added nodes, and workloads without pods, are in no part
         notes = (*notes, *_growth(autoscaler, karpenter))
         items += _without_created_pods(question, wanted, reached, setup)
-    mended = None if in_turn is None else in_turn.mended
-    asked = Asked(items, jobs=question.jobs(), notes=notes, nothing=_nothing(wanted), snapshot=snapshot, mended=mended)
+    pods = ManyPods(items, jobs=question.jobs(), notes=notes, nothing=_nothing(wanted), snapshot=snapshot)
+    pods.shared_fix = None if in_turn is None else in_turn.mended
     if wanted.interactive and items:
         from kschedx.cli.interactive import show_answers
 
-        show_answers(asked.answers, asked.explanation, typed_change(question, setup), snapshot.cluster.names)
-        return asked.exit_code
-    return Answer(asked.report() if part is None else asked.report().marked(part), asked.exit_code)
-
-
-def _show_undecided(wanted: Wanted, snapshot: Snapshot, rows: Sequence[int]) -> None:
-    """Show the pods in the browser, if the answer is interactive."""
-    if wanted.interactive:
-        from kschedx.cli.interactive import show_undecided
-
-        show_undecided(snapshot, rows)
+        show_answers(pods.answers, pods.explanation, typed_change(question, setup), snapshot.cluster.names)
+        return pods.exit_code
+    return Answer(pods.report() if part is None else pods.report().marked(part), pods.exit_code)
 
 
 def _without_created_pods(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Iterator[Item]:
@@ -753,6 +729,7 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
     """Explain a node. The exit code is 0: a node is neither schedulable nor unschedulable. Raises `InputError` if it
     does not exist."""
     from kschedx.cli.parallel import processors, results
+    from kschedx.render.subjects import node_lines
 
     (known,) = node_names(snapshot, [name])
     answer = NodeAnswer(setup, snapshot, known)
@@ -769,13 +746,12 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
     verdicts = list(counted(results(look, queued, processors()), Phase.DECIDING, len(queued), "pods"))
 
     def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.subjects import node_lines
 
         return node_lines(answer, verdicts, width=width, wide=wide)
 
     report = Report(
         screen=screen,
         document=lambda: report_document(answer, verdicts),
-        names=lambda: [one.pod for one in verdicts if one.fits],
+        names=lambda: [verdict.pod for verdict in verdicts if verdict.fits],
     )
     return Answer(report, ExitCode.SCHEDULABLE)

@@ -68,12 +68,12 @@ class Wanted(Struct, frozen=True, kw_only=True):
             case [kind, name] if (kind.lower() in SHORT_NAMES or kind.lower() in NODE_NAMES) and "/" not in name:
                 if not is_file(kind) and not is_file(name):
                     return [f"{kind}/{name}"], files
-        for one in arguments:
-            if is_object(one) and Path(one).exists():
-                print_note(f"{one} is also a file here: ./{one} means the file")
-        return [one for one in arguments if not is_file(one)], [
+        for argument in arguments:
+            if is_object(argument) and Path(argument).exists():
+                print_note(f"{argument} is also a file here: ./{argument} means the file")
+        return [argument for argument in arguments if not is_file(argument)], [
             *files,
-            *(one for one in arguments if is_file(one)),
+            *(argument for argument in arguments if is_file(argument)),
         ]
 
     @property
@@ -363,7 +363,7 @@ def _fix_report(explanation: Explanation, number: int, found: Pod | Written, bef
     from kschedx.cli.fix_output import numbered, report
 
     fix, cycle = numbered(explanation.fixes, number), explanation.cycle
-    followed = [one for one in fix.changes if one.by]
+    followed = [change for change in fix.changes if change.by]
     return report(fix.apply, followed, found, cycle.pod, cycle.snapshot, before, document=fix.to_dict)
 
 

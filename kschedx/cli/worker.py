@@ -84,11 +84,11 @@ class Worker(Generic[Q]):
                 if isinstance(answer, Captured):
                     return answer
                 see(answer)
-            told = f"error: no answer within {limit:g} s (name fewer nodes or pods, or raise --limit)\n"
+            text = f"error: no answer within {limit:g} s (name fewer nodes or pods, or raise --limit)\n"
         except (EOFError, OSError):
-            told = "error: the answer needs more memory than this machine has\n"
+            text = "error: the answer needs more memory than this machine has\n"
         self.end()
-        return Captured(exit_code=ExitCode.UNDECIDED, errors=told)
+        return Captured(exit_code=ExitCode.UNDECIDED, errors=text)
 
     @property
     def is_alive(self) -> bool:

@@ -13,11 +13,11 @@ from functools import partial
 from msgspec import Struct, field
 
 from kschedx.descheduler.arguments import BALANCE, DEFAULT_EVICTOR
-from kschedx.descheduler.cluster import PodFacts, is_node_ready, pods_of
+from kschedx.descheduler.cluster import Cluster, PodFacts, is_node_ready, pods_of
 from kschedx.descheduler.descheduling import API, Descheduling, deschedule
 from kschedx.descheduler.policy import API_VERSION, KIND, PREFERRED, REQUIRED
 from kschedx.descheduler.rounds import Fate
-from kschedx.descheduler.utilization import rounded
+from kschedx.descheduler.utilization import rounded, shares
 from kschedx.explain.setup import Setup
 from kschedx.kube.autoscalers import MIRROR
 from kschedx.kube.documents import Document, document
@@ -226,9 +226,6 @@ class _Trials:
 
     def _spread(self, pods: Sequence[PodFacts]) -> int:
         """Return the points between the fullest and the emptiest node, of CPU or memory, whichever is larger."""
-        from kschedx.descheduler.cluster import Cluster
-        from kschedx.descheduler.utilization import shares
-
         found = shares(Cluster(self._snapshot, pods, counts_budgets=False, nodes=self._nodes))
         spreads = [0]
         for name in (CPU, MEMORY):

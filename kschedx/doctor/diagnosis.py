@@ -105,13 +105,13 @@ class Diagnosis(Shown, Struct, frozen=True, kw_only=True, rename="camel"):
         """Return one row per finding."""
         return [
             {
-                "id": str(type(one).__struct_config__.tag),
-                "certainty": one.certainty.value,
-                "reaction": one.reaction.value,
-                "plugins": ", ".join(dict.fromkeys(name for part in one.weakens for name in part.plugins)),
-                "effect": "; ".join(part.effect for part in one.weakens),
+                "id": str(type(finding).__struct_config__.tag),
+                "certainty": finding.certainty.value,
+                "reaction": finding.reaction.value,
+                "plugins": ", ".join(dict.fromkeys(name for part in finding.weakens for name in part.plugins)),
+                "effect": "; ".join(part.effect for part in finding.weakens),
             }
-            for one in self.findings
+            for finding in self.findings
         ]
 
     def to_dict(self) -> dict[str, object]:
@@ -214,15 +214,15 @@ _GIVEN_TWICE = (Difference.NONE, Difference.UNKNOWN)
 ANEW = "cluster.yaml"
 
 
-def _completion(found: Sequence[Finding], contents: Contents, paths: Sequence[str]) -> Completion | None:
+def _completion(findings: Sequence[Finding], contents: Contents, paths: Sequence[str]) -> Completion | None:
     """Return how to complete the dump. Kinds that are missing as a whole are added. If a kind is present in part,
     everything is taken again, since each object may be given only once."""
-    amiss = [one for one in found if one.counts and not _is_mended_here(one)]
+    amiss = [one for one in findings if one.counts and not _is_mended_here(one)]
     if not amiss:
         return None
     whole = [one.kind for one in amiss if isinstance(one, MissingKind) and not one.present]
     if all(isinstance(one, MissingKind) and not one.present for one in amiss):
-        perhaps = (kind for one in found if isinstance(one, PerhapsNone) for kind in one.kinds)
+        perhaps = (kind for one in findings if isinstance(one, PerhapsNone) for kind in one.kinds)
         kinds = [*whole, *(kind for kind in perhaps if not KINDS[kind].is_optional)]
         return Completion(way=Way.ADD, command=get_command(kinds, ADDED), snapshots=(*paths, ADDED))
     used = {*whole, *(key for key, objects in contents.objects.items() if objects), *pointed_to(contents)}
@@ -230,14 +230,14 @@ def _completion(found: Sequence[Finding], contents: Contents, paths: Sequence[st
     return Completion(way=Way.ANEW, command=get_command(kinds, ANEW), snapshots=(ANEW,))
 
 
-def _is_mended_here(found: Finding) -> bool:
+def _is_mended_here(finding: Finding) -> bool:
     """Whether the fix is to repair the present files, or to leave one of them out."""
-    return isinstance(found, Unreadable) or (isinstance(found, Copies) and found.difference in _GIVEN_TWICE)
+    return isinstance(finding, Unreadable) or (isinstance(finding, Copies) and finding.difference in _GIVEN_TWICE)
 
 
-def _permission(found: Sequence[Finding]) -> Completion | None:
+def _permission(findings: Sequence[Finding]) -> Completion | None:
     """Return the command that allows listing the forbidden kinds."""
-    kinds = [one.kind for one in found if isinstance(one, MissingKind) and one.is_forbidden]
+    kinds = [one.kind for one in findings if isinstance(one, MissingKind) and one.is_forbidden]
     if not kinds:
         return None
     resources = ",".join(KINDS[kind].resource for kind in kinds)

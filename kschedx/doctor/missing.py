@@ -234,7 +234,7 @@ def _of_namespaces(contents: Contents) -> Iterator[PodsOfNamespaces | WorkloadPo
             pods=sum(pods for _, pods in elsewhere),
         )
     here = [(workload, pods) for workload, pods in short if workload.namespace in present]
-    missing, total = sum(pods for _, pods in here), sum(one.pods for one in contents.workloads)
+    missing, total = sum(pods for _, pods in here), sum(workload.pods for workload in contents.workloads)
     if missing > total // TOLERATED:
         yield WorkloadPods(
             certainty=Certainty.LIKELY,
@@ -333,7 +333,7 @@ def _cluster_autoscaler(contents: Contents) -> Iterator[NoAutoscalerStatus | Aut
         if not any(PROGRAM in one.name for one in contents.objects["Deployment"].values()):
             yield AutoscalerFlags(certainty=Certainty.LIKELY, config_map=AUTOSCALER_STATUS)
         return
-    pod = next((one for one in contents.pods.values() if PROGRAM in one.name), None)
+    pod = next((pod for pod in contents.pods.values() if PROGRAM in pod.name), None)
     if pod is not None:
         yield NoAutoscalerStatus(
             certainty=Certainty.LIKELY,

@@ -202,7 +202,7 @@ def _time(text: str) -> int | None:
 
 
 def _taken_twice(contents: Contents) -> Iterator[TakenTwice]:
-    times = ((time, one) for one in contents.headers if (time := _time(one.taken)) is not None)
+    times = ((time, header) for header in contents.headers if (time := _time(header.taken)) is not None)
     taken = sorted(times, key=lambda pair: pair[0])
     if taken and taken[-1][0] - taken[0][0] > APART:
         first, second = taken[0][1], taken[-1][1]

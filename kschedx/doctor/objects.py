@@ -163,7 +163,7 @@ class DumpObject(Struct, gc=False):
         owners = self.metadata.owner_references
         if not owners:
             return _NOBODY
-        return owners[0] if len(owners) == 1 else next((one for one in owners if one.controller), owners[0])
+        return owners[0] if len(owners) == 1 else next((owner for owner in owners if owner.controller), owners[0])
 
     @property
     def key(self) -> str:
@@ -258,7 +258,7 @@ def _cloud(provider_id: str) -> str:
 
 
 def _pod(common: tuple[str, str, Metadata, Origin, int], metadata: Metadata, spec: Spec, status: Status) -> DumpPod:
-    times = [one.last_transition_time or "" for one in status.conditions or ()]
+    times = [condition.last_transition_time or "" for condition in status.conditions or ()]
     claims = []
     for volume in spec.volumes or ():
         if volume.persistent_volume_claim is not None:

@@ -345,14 +345,14 @@ def _with_details(status: dict[str, object], more: PodStatusFacts) -> dict[str, 
         status["conditions"] = [
             _known(
                 {
-                    "type": one.type,
-                    "status": one.status,
-                    "reason": one.reason,
-                    "message": told.get(one.type, ""),
-                    "lastTransitionTime": one.last_transition_time,
+                    "type": condition.type,
+                    "status": condition.status,
+                    "reason": condition.reason,
+                    "message": told.get(condition.type, ""),
+                    "lastTransitionTime": condition.last_transition_time,
                 }
             )
-            for one in more.conditions
+            for condition in more.conditions
         ]
     for key, found in zip(
         _STATUSES,
@@ -366,16 +366,16 @@ def _with_details(status: dict[str, object], more: PodStatusFacts) -> dict[str, 
     return status
 
 
-def _container(one: ContainerFacts) -> dict[str, object]:
+def _container(facts: ContainerFacts) -> dict[str, object]:
     """Return the details of a container; empty if it runs and has never restarted."""
     state: dict[str, object] = {}
-    if one.state.waiting is not None:
-        state["waiting"] = _known({"reason": one.state.waiting.reason})
-    if one.state.terminated is not None:
-        ended = one.state.terminated
+    if facts.state.waiting is not None:
+        state["waiting"] = _known({"reason": facts.state.waiting.reason})
+    if facts.state.terminated is not None:
+        ended = facts.state.terminated
         state["terminated"] = {"exitCode": ended.exit_code, **_known({"reason": ended.reason})}
-    more = _known({"restartCount": one.restart_count, "state": state})
-    return {"name": one.name, **more} if more else {}
+    more = _known({"restartCount": facts.restart_count, "state": state})
+    return {"name": facts.name, **more} if more else {}
 
 
 def _conditions(conditions: object) -> list[dict[str, object]]:

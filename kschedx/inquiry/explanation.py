@@ -18,7 +18,7 @@ from kschedx.explain.notes import Note
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.document import Covered
-from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER
+from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER, NODE_POOL
 from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.render.states import (
@@ -285,6 +285,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         by_hand = all(one.adds_node for one in found)
         room = self._room(owner) or (self._room(owner, with_changes_of_pod=True) if by_hand else ())
         if room:  # the autoscaler adds nodes, so none is added by hand
+            by_hand_first = () if not all(one.reshapes_pool for one in room) else filter(_is_without_karpenter, found)
+            room = (*by_hand_first, *room)
             found = tuple(one for one in found if not one.adds_node)
         if balanced_service(pod.metadata.labels):
             found = ()  # its controller overwrites the pod template
@@ -518,8 +520,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     def _room(self, owner: Owner | None, *, with_changes_of_pod: bool = False) -> tuple[Fix, ...]:
         """Return what an autoscaler does, or would do with other settings. With `with_changes_of_pod`, include fixes
         that change the pod."""
-        event = self.cycle.snapshot.autoscaler_events.get(self.cycle.pod.key)
-        if self.scaling is None and self.provisioning is None and event is None:
+        snapshot, key = self.cycle.snapshot, self.cycle.pod.key
+        event, karpenter_event = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
+        if self.scaling is None and self.provisioning is None and event is None and karpenter_event is None:
             return ()
         from kschedx.inquiry.scaling_fixes import (
             NodeTrial,
@@ -527,13 +530,15 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             autoscaler_repair,
             karpenter_fixes,
             makes_room,
+            reported_by_karpenter,
             reported_fixes,
         )
 
         if self.autoscaler_down is not None:
             return (autoscaler_repair(self.autoscaler_down),)
         if self.scaling is None and self.provisioning is None:
-            return () if event is None else tuple(reported_fixes(event))
+            by_karpenter = () if karpenter_event is None else reported_by_karpenter(karpenter_event.message)
+            return (*(() if event is None else reported_fixes(event)), *by_karpenter)
         of_groups = [one for one in self.scaling_remedies if with_changes_of_pod or makes_room(one)]
         of_pools = [one for one in self.provisioning_remedies if with_changes_of_pod or makes_room(one)]
         trial = NodeTrial(
@@ -544,12 +549,15 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             autoscaler="cluster-autoscaler",
             explain=lambda cycle, scheduler: Explanation(cycle, scheduler, self.first_notes),
         )
-        by_autoscaler = () if self.scaling is None else autoscaler_fixes(trial, self.scaling, of_groups, event)
-        by_karpenter: Iterable[Fix] = ()
+        by_autoscaler: Iterable[Fix] = ()
+        if self.autoscaler is not None and self.scaling is not None:
+            by_autoscaler = autoscaler_fixes(trial, self.autoscaler, self.scaling, of_groups, event)
+        by_karpenter = ()
         if self.karpenter is not None and self.provisioning is not None:
             trial = replace(trial, autoscaler="Karpenter")
             by_karpenter = karpenter_fixes(trial, self.karpenter, self.provisioning, of_pools)
-        return (*by_autoscaler, *by_karpenter)
+        known = (*by_autoscaler, *by_karpenter)
+        return known or (() if event is None else tuple(reported_fixes(event)))
 
     def _cluster_test(self, owner: Owner | None, *, is_stored: bool) -> ClusterTest:
         """Return a test for problems of a fix on the whole cluster. A gang is not tested, because its fix changes all
@@ -624,6 +632,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     def covered(self, fix: Fix) -> Covered | None:
         """Return the number of pending replicas that a fix helps; None if that was not tried."""
+        if fix.helps is not None and self.replicas is not None and len(pending := self.replicas.pending) > 1:
+            return Covered(title=fix.title, pods=sum(key in fix.helps for key in pending), of=len(pending))
         return None if self.covering is None else self.covering(self, fix)
 
     @cached_property
@@ -761,6 +771,15 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
         remedies = tuple(PoolRemedyDocument(one.step.title, one.pool, one.types) for one in self.provisioning_remedies)
         return to_json(provisioning_document(karpenter, found, remedies))
+
+
+def _is_without_karpenter(fix: Fix) -> bool:
+    """Return whether a fix adds a node like an existing one that Karpenter has not created."""
+    from kschedx.fixes.steps import AddNode
+
+    return fix.adds_node and all(
+        isinstance(step, AddNode) and step.like and NODE_POOL not in step.node.metadata.labels for step in fix.steps
+    )
 
 
 def terminating_victims(snapshot: Snapshot, pod: Pod) -> tuple[str, ...]:

@@ -48,6 +48,10 @@ class Fix(Struct, frozen=True, kw_only=True):
     """The group of a fix without steps."""
     costs: tuple[str, ...] = ()
     """The cost for others: where the pods recreated by a deleted pod's controller land, which budget is used."""
+    helps: frozenset[str] | None = None
+    """The pending pods, `namespace/name`, for which an autoscaler adds nodes after the fix; None if unknown."""
+    reshapes_pool: bool = False
+    """Whether Karpenter's nodes get other labels or types than a NodePool has now."""
     answer: Callable[[], Explanation] | None = None
     """Return the pod's answer after a fix that its steps do not describe."""
 

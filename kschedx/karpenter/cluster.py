@@ -513,3 +513,7 @@ class KarpenterRemedy(Struct, frozen=True, kw_only=True):
     """The changed pod."""
     node: Node | None
     """What the pool gives a new node for the pod; its size is open."""
+    changed: NodePool | None = None
+    """The changed NodePool; None if the pod is changed."""
+    helps: frozenset[str] = frozenset()
+    """The pending pods, `namespace/name`, that get a new node."""

@@ -262,6 +262,7 @@ AZURE = "karpenter.azure.com"
 GCP = "karpenter.k8s.gcp"
 
 NODE_POOL = f"{KARPENTER_GROUP}/nodepool"
+NODE_POOL_API = f"{KARPENTER_GROUP}/v1"
 """The label with the name of a node's pool."""
 CAPACITY_TYPE = f"{KARPENTER_GROUP}/capacity-type"
 REGISTERED = f"{KARPENTER_GROUP}/registered"

@@ -318,10 +318,10 @@ def _elastic(main: str, memory: str, label: str, groups: str = "") -> Callable[[
             template = fields_at(fields, "podTemplate.spec")
             written = template.get("containers")
             containers = [one for one in written if isinstance(one, Mapping)] if isinstance(written, list) else []
-            own = next((one for one in containers if one.get("name") == main), {"name": main})
+            own = next((container for container in containers if container.get("name") == main), {"name": main})
             resources = fields_at(own, "resources")
             own = {**own, "resources": {**resources, "requests": {"memory": memory, **_requests(resources)}}}
-            beside = (one for one in containers if one.get("name") != main)
+            beside = (container for container in containers if container.get("name") != main)
             labels = {
                 label: str(at(manifest, "metadata.name") or ""),
                 **fields_at(fields, "podTemplate.metadata.labels"),
@@ -352,7 +352,7 @@ def _inference_service(manifest: Fields) -> Iterator[BuiltPods]:
         fields = fields_at(manifest, f"spec.{part}")
         if not fields:
             continue
-        served = [one for one in fields.values() if isinstance(one, Mapping) and "resources" in one]
+        served = [field for field in fields.values() if isinstance(field, Mapping) and "resources" in field]
         containers = fields.get("containers")
         requests = _requests(fields_at(served[0], "resources")) if served and not containers else {}
         spec = _pod_spec(fields, requests, containers=containers)

@@ -456,13 +456,13 @@ def of_record(objects: Objects, record: type[R]) -> tuple[R, ...]:
     return tuple(one for one in objects.get(record, ()) if isinstance(one, record))
 
 
-def metadata_of(one: Struct) -> types.ObjectMeta:
-    metadata = getattr(one, "metadata", None)
+def metadata_of(struct: Struct) -> types.ObjectMeta:
+    metadata = getattr(struct, "metadata", None)
     assert isinstance(metadata, types.ObjectMeta), "every object has metadata"
     return metadata
 
 
-def name_of(one: Struct) -> tuple[str, str]:
+def name_of(struct: Struct) -> tuple[str, str]:
     """Return namespace and name; the namespace is empty for cluster-scoped kinds."""
-    metadata = metadata_of(one)
+    metadata = metadata_of(struct)
     return metadata.namespace, metadata.name

@@ -249,7 +249,7 @@ class Workload(Struct, frozen=True, kw_only=True):
         return self.spec.priority or 0
 
     def condition(self, kind: str) -> Condition | None:
-        return next((one for one in self.status.conditions if one.type == kind), None)
+        return next((condition for condition in self.status.conditions if condition.type == kind), None)
 
     def has(self, kind: str) -> bool:
         found = self.condition(kind)
@@ -447,7 +447,7 @@ class AdmissionCheck(Struct, frozen=True, kw_only=True):
 
     @property
     def is_active(self) -> bool:
-        return any(one.type == "Active" and one.status == "True" for one in self.status.conditions)
+        return any(condition.type == "Active" and condition.status == "True" for condition in self.status.conditions)
 
 
 class TopologyLevel(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -379,7 +379,7 @@ def _while_resizing(wanted: Exact, actuated: ResourceList, allocated: ResourceLi
 
 
 def _is_resize_infeasible(status: PodStatus) -> bool:
-    pending = next((one for one in status.conditions if one.type == "PodResizePending"), None)
+    pending = next((condition for condition in status.conditions if condition.type == "PodResizePending"), None)
     return pending is not None and pending.reason == "Infeasible"
 
 

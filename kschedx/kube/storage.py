@@ -357,10 +357,10 @@ def provisioned_at_once(
     it. None if the driver chooses the location by the nodes' topology keys or the class's topologies."""
     if storage_class is None or not storage_class.can_provision or storage_class.waits_for_first_consumer:
         return None
-    drivers = [one for node in nodes for one in node.spec.drivers if one.name == storage_class.provisioner]
+    drivers = [driver for node in nodes for driver in node.spec.drivers if driver.name == storage_class.provisioner]
     if claim.spec.volume_name or storage_class.allowed_topologies or not drivers:
         return None
-    if any(one.topology_keys for one in drivers):
+    if any(driver.topology_keys for driver in drivers):
         return None
     return volume_for(claim, f"{claim.metadata.namespace}-{claim.name}", storage_class, bound=True)
 

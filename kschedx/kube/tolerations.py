@@ -47,13 +47,13 @@ class Tolerations:
         self._exist: set[tuple[str, str]] = set()
         self._others: dict[str, list[Toleration]] = {}
         """Those with a comparison operator, by key."""
-        for one in tolerations:
-            if one.operator in ("", "Equal"):
-                self._equal.add((one.key, one.effect, one.value))
-            elif one.operator == "Exists":
-                self._exist.add((one.key, one.effect))
+        for toleration in tolerations:
+            if toleration.operator in ("", "Equal"):
+                self._equal.add((toleration.key, toleration.effect, toleration.value))
+            elif toleration.operator == "Exists":
+                self._exist.add((toleration.key, toleration.effect))
             else:
-                self._others.setdefault(one.key, []).append(one)
+                self._others.setdefault(toleration.key, []).append(toleration)
 
     def cover(self, taint: Taint) -> bool:
         """Return whether one of them tolerates the taint (`tolerates`)."""

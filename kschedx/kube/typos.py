@@ -37,12 +37,12 @@ def meant_by(written: str, known: Iterable[str]) -> str:
     for name in list(dict.fromkeys(known))[:LOOKED_AT]:
         names.setdefault(_folded(name), []).append(name)
     folded = _folded(written)
-    same_but_prefix = [one for one in names if _has_its_prefix(folded, one)]
+    same_but_prefix = [name for name in names if _has_its_prefix(folded, name)]
     near = difflib.get_close_matches(folded, names, n=_NEAR, cutoff=_CLOSE)
     slips = {
         one: found for one in dict.fromkeys((*near, *same_but_prefix)) if (found := _slips(folded, one)) is not None
     }
-    fewest = [one for one in slips if slips[one] == min(slips.values())]
+    fewest = [slip for slip in slips if slips[slip] == min(slips.values())]
     candidates = [name for one in fewest for name in names[one] if name != written]
     return candidates[0] if len(candidates) == 1 else ""
 
@@ -58,8 +58,8 @@ def _has_its_prefix(written: str, known: str) -> bool:
     return bool(slash) and _is_same_word(name, same) and whole.startswith(prefix)
 
 
-def _is_same_word(one: str, other: str) -> bool:
-    return _SEPARATORS.sub("", one) == _SEPARATORS.sub("", other)
+def _is_same_word(text: str, other: str) -> bool:
+    return _SEPARATORS.sub("", text) == _SEPARATORS.sub("", other)
 
 
 def _slips(written: str, known: str) -> int | None:
@@ -112,16 +112,16 @@ def _most(word: str) -> int:
     return max(1, len(word) // _LETTERS_A_SLIP)
 
 
-def _distance(one: str, other: str) -> int:
+def _distance(text: str, other: str) -> int:
     """Return the Damerau–Levenshtein distance with adjacent transpositions."""
     mistaken = 1 if len(other) >= _SHORT else 2
     before: list[int] = []
     row = list(range(len(other) + 1))
-    for i, letter in enumerate(one, start=1):
+    for i, letter in enumerate(text, start=1):
         older, before, row = before, row, [i]
         for j, its in enumerate(other, start=1):
             best = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (0 if letter == its else mistaken))
-            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == its:
+            if i > 1 and j > 1 and letter == other[j - 2] and text[i - 2] == its:
                 best = min(best, older[j - 2] + 1)
             row.append(best)
     return row[-1]

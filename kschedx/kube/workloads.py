@@ -230,7 +230,7 @@ def _host_ports(spec: Mapping[str, object]) -> set[object]:
     """Return the host ports of all containers; with hostNetwork, every port is one."""
     listed = spec.get("containers")
     containers = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    ports = [port for one in containers for port in one.get("ports") or () if isinstance(port, dict)]
+    ports = [port for container in containers for port in container.get("ports") or () if isinstance(port, dict)]
     is_on_node = spec.get("hostNetwork") is True
     return {port.get("hostPort") or (port.get("containerPort") if is_on_node else 0) or 0 for port in ports} - {0}
 
@@ -408,7 +408,7 @@ def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:
     scheduler = (spec.get("schedulerName") if isinstance(spec, dict) else None) or _SCHEDULERS.get(group)
     pods = []
     for template, path, part in found:
-        if (count := counts[path]).number == 0 and any(one.number != 0 for one in counts.values()):
+        if (count := counts[path]).number == 0 and any(count.number != 0 for count in counts.values()):
             continue
         pod = _pod(template, own, kind, str(manifest.get("apiVersion")), part if len(found) > 1 else "")
         pod_spec = cast("ForeignWorkloadsManifest", pod["spec"])
@@ -460,7 +460,7 @@ def _drop_mounts(spec: ForeignWorkloadsManifest) -> None:
             mounts = container.get("volumeMounts") if isinstance(container, dict) else None
             if isinstance(mounts, list):
                 container["volumeMounts"] = [
-                    one for one in mounts if not isinstance(one, dict) or one.get("name") in names
+                    mount for mount in mounts if not isinstance(mount, dict) or mount.get("name") in names
                 ]
 
 
@@ -553,9 +553,9 @@ def pinned_to(spec: PodSpec) -> str:
     rules = spec.affinity.node_affinity if spec.affinity is not None else None
     required = rules.required_during_scheduling_ignored_during_execution if rules is not None else None
     for term in required.node_selector_terms if required is not None else ():
-        for one in term.match_fields:
-            if one.key == NAME and one.operator == "In" and len(one.values) == 1:
-                return one.values[0]
+        for field in term.match_fields:
+            if field.key == NAME and field.operator == "In" and len(field.values) == 1:
+                return field.values[0]
     return ""
 
 

@@ -404,8 +404,8 @@ class CheckServiceAffinity(Predicate):
         )
 
         def explain(row: TableRow) -> tuple[PluginMessage, ...]:
-            told = ", ".join(f"{key}={value}" for key, value in sorted(wanted[row].items()))
-            return (PluginMessage(text=f"the service's pods are where {told}"),)
+            text = ", ".join(f"{key}={value}" for key, value in sorted(wanted[row].items()))
+            return (PluginMessage(text=f"the service's pods are where {text}"),)
 
         return Verdicts.first_of(
             (rejected, Code.UNSCHEDULABLE, self.context.era.texts.service_affinity), explain=explain

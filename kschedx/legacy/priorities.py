@@ -41,7 +41,7 @@ class ImageLocalityPriority(Priority):
 
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
         held = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)
-        for name, times in Counter(normalized_image_name(one.image) for one in pod.spec.containers).items():
+        for name, times in Counter(normalized_image_name(container.image) for container in pod.spec.containers).items():
             image = nodes.cluster.images.state(name)
             if image is not None:
                 spread = len(image.nodes) / len(nodes.cluster.nodes)
@@ -133,7 +133,7 @@ class TaintTolerationPriority(Priority):
 
         def intolerable(taints: Sequence[Taint]) -> int:
             soft = (taint for taint in taints if taint.effect == PREFER_NO_SCHEDULE)
-            return sum(not any(self.tolerates(one, taint) for one in tolerations) for taint in soft)
+            return sum(not any(self.tolerates(toleration, taint) for toleration in tolerations) for taint in soft)
 
         return nodes.taints.map(intolerable)
 
@@ -219,7 +219,7 @@ def _avoided(annotation: str) -> tuple[_Controller, ...]:
         found = msgspec.json.decode(annotation, type=_AvoidPods)
     except (msgspec.DecodeError, UnicodeError):
         return ()
-    return tuple(one.pod_signature.pod_controller for one in found.prefer_avoid_pods)
+    return tuple(pod.pod_signature.pod_controller for pod in found.prefer_avoid_pods)
 
 
 # Priorities by how full a node would be (least_requested.go, most_requested.go, balanced_resource_allocation.go,
@@ -432,7 +432,7 @@ def _count(pod: Pod, nodes: NodeTable, selectors: Sequence[Selector]) -> IntArra
 def _peers(pod: Pod, nodes: NodeTable, selectors: Sequence[Selector]) -> BoolArray:
     pods = nodes.pods
     peers = pods.namespaces.where(lambda name: name == pod.metadata.namespace) & ~pods.terminating
-    return peers & pods.labels.where(lambda labels: any(one.matches(labels) for one in selectors))
+    return peers & pods.labels.where(lambda labels: any(selector.matches(labels) for selector in selectors))
 
 
 def _by_zone(counts: IntArray, nodes: NodeTable) -> tuple[IntArray, IntArray]:

@@ -316,11 +316,11 @@ def _refuse_to_guess(runner: PredicateRunner, pod: Pod, feasible: NodeTable) -> 
     scored = len(feasible) > 1 or runner.release.behaviour.single_node_is_scored
     for extender in runner.policy.extenders:
         verbs = [extender.filter_verb, extender.prioritize_verb if scored else ""]
-        told = " and ".join(verb for verb in verbs if verb)
-        if told and (extender.is_interested(pod) or not runner.era.reads_policy_settings):
+        text = " and ".join(verb for verb in verbs if verb)
+        if text and (extender.is_interested(pod) or not runner.era.reads_policy_settings):
             url = Url(extender.url_prefix)
             raise UndecidableError(
-                f"the extender at {url} also decides about {pod.key} ({told}): kschedx cannot call it"
+                f"the extender at {url} also decides about {pod.key} ({text}): kschedx cannot call it"
             )
 
 
@@ -341,10 +341,10 @@ def _errors(runner: PredicateRunner, outcome: FilterOutcome) -> str:
 def _message(runner: PredicateRunner, pod: Pod, outcome: FilterOutcome) -> str:
     counts = Counter(_reasons(outcome))
     if runner.era.order is None:
-        told = ", ".join(sorted(f"{reason} ({count})" for reason, count in counts.items()))
-        return f"pod ({pod.metadata.name}) failed to fit in any node\nfit failure summary on nodes : {told}"
-    told = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
-    return f"0/{len(runner.nodes)} nodes are available: {told}."
+        text = ", ".join(sorted(f"{reason} ({count})" for reason, count in counts.items()))
+        return f"pod ({pod.metadata.name}) failed to fit in any node\nfit failure summary on nodes : {text}"
+    text = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
+    return f"0/{len(runner.nodes)} nodes are available: {text}."
 
 
 def _reasons(outcome: FilterOutcome) -> Iterator[str]:

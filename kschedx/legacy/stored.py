@@ -226,7 +226,7 @@ def _term(term: PodAffinityTerm) -> PodAffinityTerm:
     selector of pods."""
     selector = term.label_selector
     if selector is not None and (term.match_label_keys or term.mismatch_label_keys):
-        kept = tuple(one for one in selector.match_expressions if not _is_merged(one, term))
+        kept = tuple(expression for expression in selector.match_expressions if not _is_merged(expression, term))
         selector = LabelSelector(match_labels=selector.match_labels, match_expressions=kept)
     return PodAffinityTerm(label_selector=selector, namespaces=term.namespaces, topology_key=term.topology_key)
 

@@ -243,7 +243,7 @@ def eviction_facts(detail: NodeDetail, helped: int = 0) -> list[Fact]:
         items.append(f"helps on {count(helped, 'other node')}")
     facts = [Fact(label="eviction", items=tuple(items), whole=True)]
     if found.enough:
-        short = next(one for one in detail.account.findings if isinstance(one, InsufficientResource))
+        short = next(finding for finding in detail.account.findings if isinstance(finding, InsufficientResource))
         sums = balance(short.resource, asks=short.requested, allocatable=short.allocatable, used=short.used)
         texts = sums.alike(short.resource, tuple(holder.amount for holder in found.enough))
         pods = [f"{holder.pod} ({text})" for holder, text in zip(found.enough, texts, strict=True)]
@@ -272,7 +272,7 @@ def _eviction(found: Eviction, detail: NodeDetail) -> str:
             broken = f", violating {count(found.pdb_violations, 'PodDisruptionBudget')}" if found.pdb_violations else ""
             return f"helps: evicts {pods_text(found.victims, SHOWN_PODS)}{broken}"
         case EvictionVerdict.UNRESOLVABLE:
-            only = sum(not all(map(only_repeats_cordon, one.findings)) for one in detail.account.blockers) == 1
+            only = sum(not all(map(only_repeats_cordon, blocker.findings)) for blocker in detail.account.blockers) == 1
             return "cannot help" if only else f"cannot help: {found.plugin} rejects the node even without pods"
         case EvictionVerdict.NOT_ALLOWED:
             lower = count(found.lower, "pod here has", "pods here have")

@@ -106,19 +106,19 @@ def _sources(origins: Mapping[str, str], where: str) -> str:
     return weight if weight.startswith(plugin) else f"{plugin}, weight: {weight}"
 
 
-def advice_lines(name: str, version: str, found: Sequence[Advice], width: int) -> list[Text]:
+def advice_lines(name: str, version: str, advices: Sequence[Advice], width: int) -> list[Text]:
     """Return the warnings about a valid configuration."""
-    told = count(len(found), "warning") if found else "no warnings"
-    needed = dict.fromkeys(advice.needs for advice in found if advice.needs)
+    told = count(len(advices), "warning") if advices else "no warnings"
+    needed = dict.fromkeys(advice.needs for advice in advices if advice.needs)
     if needed:
         lacks = listed(needed, len(needed), conjunction="and")
         verdict = f"the released kube-scheduler {version} does not start with it, because it lacks {lacks}"
     else:
         verdict = f"kube-scheduler {version} accepts it"
-    lines = title_lines(f"{name}: {verdict}, {told}", Tone.BAD if found else Tone.GOOD, width)
-    for advice in found:
+    lines = title_lines(f"{name}: {verdict}, {told}", Tone.BAD if advices else Tone.GOOD, width)
+    for advice in advices:
         lines += paragraph(f"{advice.path}: {advice.text}", width, first="  ", indent=4)
-    if any(not advice.needs for advice in found):
+    if any(not advice.needs for advice in advices):
         lines.append(text("  kube-scheduler does not report these", DIM))
     return lines
 

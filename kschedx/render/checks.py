@@ -67,8 +67,8 @@ FINGERPRINT = "kschedx/v1"
 
 def junit(checks: Sequence[Check], suite: str) -> str:
     """Return a test suite with a case for each check. A check that cannot be decided is an error, not a failure."""
-    known = sum(one.since is Since.UNCHANGED for one in checks)
-    new = [one for one in checks if one.since is not Since.UNCHANGED]
+    known = sum(check.since is Since.UNCHANGED for check in checks)
+    new = [check for check in checks if check.since is not Since.UNCHANGED]
     count = {result: sum(one.result is result for one in new) for result in Result}
     root = ElementTree.Element(
         "testsuite",
@@ -79,20 +79,20 @@ def junit(checks: Sequence[Check], suite: str) -> str:
     )
     if known:
         root.set("skipped", str(known))
-    for one in checks:
+    for check in checks:
         case = ElementTree.SubElement(
-            root, "testcase", classname=visible(one.place.source) or suite, name=visible(one.name)
+            root, "testcase", classname=visible(check.place.source) or suite, name=visible(check.name)
         )
-        if one.place.line is not None:
-            case.set("line", str(one.place.line))
-        if one.result is Result.PASSED:
+        if check.place.line is not None:
+            case.set("line", str(check.place.line))
+        if check.result is Result.PASSED:
             continue
-        lines = [visible(line) for line in one.text.splitlines()]
-        if one.since is Since.UNCHANGED:
-            ElementTree.SubElement(case, "skipped", message=f"known: {lines[0] if lines else RULES[one.rule]}")
+        lines = [visible(line) for line in check.text.splitlines()]
+        if check.since is Since.UNCHANGED:
+            ElementTree.SubElement(case, "skipped", message=f"known: {lines[0] if lines else RULES[check.rule]}")
             continue
-        tag = "failure" if one.result is Result.FAILED else "error"
-        fault = ElementTree.SubElement(case, tag, type=one.rule, message=lines[0] if lines else RULES[one.rule])
+        tag = "failure" if check.result is Result.FAILED else "error"
+        fault = ElementTree.SubElement(case, tag, type=check.rule, message=lines[0] if lines else RULES[check.rule])
         fault.text = "\n".join(lines)
     ElementTree.indent(root)
     return f"<?xml version='1.0' encoding='UTF-8'?>\n{ElementTree.tostring(root, encoding='unicode')}\n"
@@ -100,7 +100,7 @@ def junit(checks: Sequence[Check], suite: str) -> str:
 
 def sarif(checks: Sequence[Check], version: str) -> str:
     """Return a run of this version of kschedx, with a result for each check that did not pass."""
-    amiss = [one for one in checks if one.result is not Result.PASSED]
+    amiss = [check for check in checks if check.result is not Result.PASSED]
     rules = sorted({one.rule for one in amiss})
     driver = {
         "name": "kschedx",

@@ -139,12 +139,12 @@ def _in_two_lines(told: str, room: int) -> str:
     return next((one for one in shorter if len(wrapped(one, room)) <= MOST_LINES), told)
 
 
-def _nodes(found: Repacking, names: tuple[str, str], width: int) -> list[Text]:
-    if found.before == found.after:
-        return paragraph(repacking_title(found), width, first="  ", style=DIM)
-    lines = [BLANK, *paragraph(repacking_title(found), width, indent=2, style=BOLD)]
-    lines += columns(node_rows(found, names), indent=2)
-    for told in node_notes(found, names):
+def _nodes(repacking: Repacking, names: tuple[str, str], width: int) -> list[Text]:
+    if repacking.before == repacking.after:
+        return paragraph(repacking_title(repacking), width, first="  ", style=DIM)
+    lines = [BLANK, *paragraph(repacking_title(repacking), width, indent=2, style=BOLD)]
+    lines += columns(node_rows(repacking, names), indent=2)
+    for told in node_notes(repacking, names):
         lines += paragraph(told, width, first="  ", indent=4)
     return lines
 
@@ -259,9 +259,9 @@ def _fits(story: Story) -> str:
 
 
 def _preemption(story: Story) -> str:
-    told = [f"{', '.join(one.victims)} on {one.node}" for one in story.preemptions[:2]]
+    texts = [f"{', '.join(preemption.victims)} on {preemption.node}" for preemption in story.preemptions[:2]]
     rest = f"; {count(len(story.preemptions) - 2, 'more node')}" if len(story.preemptions) > 2 else ""
-    return " or ".join(told) + rest
+    return " or ".join(texts) + rest
 
 
 def _rejections(before: Story, after: Story) -> Iterator[Row]:

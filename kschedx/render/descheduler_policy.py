@@ -21,21 +21,21 @@ _HEADS = ("evictions", "bounces", "returned", "pending")
 """Evicted pods, pods that a later round evicts again, pods that return to the same node, and pods that stay pending."""
 
 
-def advice_lines(found: Advice, width: int, *, wide: bool = False) -> list[Text]:
+def advice_lines(advice: Advice, width: int, *, wide: bool = False) -> list[Text]:
     """Return the headline, the plugins that would evict pods, and the policies that were tried for the goal."""
-    lines = head_lines(advice_view(found), width)
+    lines = head_lines(advice_view(advice), width)
     lines += [BLANK, line("each plugin by itself")]
-    shown = [one for one in found.plugins if wide or one.evictions or one.error]
+    shown = [plugin for plugin in advice.plugins if wide or plugin.evictions or plugin.error]
     rows = [(_title(one), *map(_number, _numbers(one))) for one in shown]
     lines += _table(("plugin", *_HEADS), rows, width)
-    idle = len(found.plugins) - len(shown)
+    idle = len(advice.plugins) - len(shown)
     if idle:
         lines.append(line((f"  {count(idle, 'other')} evict no pod" if rows else "  none evicts a pod", DIM)))
-    tried = sorted(found.tried, key=lambda one: (one is not found.chosen, not one.evictions, one.measure))
+    tried = sorted(advice.tried, key=lambda one: (one is not advice.chosen, not one.evictions, one.measure))
     shown = tried if wide else tried[:MOST_TRIED]
-    lines += [BLANK, line(f"policies tried for {found.goal}")]
+    lines += [BLANK, line(f"policies tried for {advice.goal}")]
     rows = [(_title(one), _limit(one), *_tried(one)) for one in shown]
-    lines += _table(("policy", "limit", *_TRIED_HEADS, _measure_name(found.goal)), rows, width)
+    lines += _table(("policy", "limit", *_TRIED_HEADS, _measure_name(advice.goal)), rows, width)
     return lines + more(len(tried) - len(shown))
 
 
@@ -52,47 +52,47 @@ def _measure_name(goal: Goal) -> str:
 _TRIED_HEADS = ("evictions", "bounces", "pending")
 
 
-def _tried(one: Trial) -> tuple[str, ...]:
+def _tried(trial: Trial) -> tuple[str, ...]:
     """Return the cells for `_TRIED_HEADS`, and the measure."""
-    return tuple(map(_number, (one.evictions, one.bounces, one.pending, one.measure)))
+    return tuple(map(_number, (trial.evictions, trial.bounces, trial.pending, trial.measure)))
 
 
 def _number(value: int | str) -> str:
     return f"{value:,}" if isinstance(value, int) else value
 
 
-def _limit(one: Trial) -> str:
-    limit = one.max_evictions
+def _limit(trial: Trial) -> str:
+    limit = trial.max_evictions
     return "" if limit is None else _number(limit)
 
 
-def advice_view(found: Advice) -> View:
+def advice_view(advice: Advice) -> View:
     """Return a view with the policy as a fix, and a row for each plugin."""
-    chosen = found.chosen
+    chosen = advice.chosen
     return View(
         command="kschedx descheduler-policy advise",
-        subject=found.goal.value,
-        headline=_headline(found),
-        tone=Tone.GOOD if found.is_reached and (chosen or found.target is not None) else Tone.BAD,
-        facts=tuple(_facts(found)),
+        subject=advice.goal.value,
+        headline=_headline(advice),
+        tone=Tone.GOOD if advice.is_reached and (chosen or advice.target is not None) else Tone.BAD,
+        facts=tuple(_facts(advice)),
         fixes=() if chosen is None else (Fix(title=_title(chosen), changes=to_yaml(chosen.policy)),),
-        items=tuple(_item(one) for one in found.plugins),
+        items=tuple(_item(plugin) for plugin in advice.plugins),
         list_title="Each plugin by itself",
         list_noun="plugin",
         list_columns=tuple((name, True) for name in _HEADS),
     )
 
 
-def _headline(found: Advice) -> str:
-    chosen, goal = found.chosen, found.goal
+def _headline(advice: Advice) -> str:
+    chosen, goal = advice.chosen, advice.goal
     if chosen is None:
-        if found.is_reached:
-            return f"the goal is reached without any eviction: {_state(goal, found.before)}"
-        return f"no policy that was tried improves {goal}: {_state(goal, found.before)}"
-    told = f"{chosen.plugin} reaches {goal} with {count(chosen.evictions, 'eviction')}"
-    if not found.is_reached:
-        told = f"{chosen.plugin} comes closest to {goal} with {count(chosen.evictions, 'eviction')}"
-    return f"{told}: {_change(goal, found.before, chosen.measure)}"
+        if advice.is_reached:
+            return f"the goal is reached without any eviction: {_state(goal, advice.before)}"
+        return f"no policy that was tried improves {goal}: {_state(goal, advice.before)}"
+    text = f"{chosen.plugin} reaches {goal} with {count(chosen.evictions, 'eviction')}"
+    if not advice.is_reached:
+        text = f"{chosen.plugin} comes closest to {goal} with {count(chosen.evictions, 'eviction')}"
+    return f"{text}: {_change(goal, advice.before, chosen.measure)}"
 
 
 def _state(goal: Goal, measure: int) -> str:
@@ -107,28 +107,28 @@ def _change(goal: Goal, before: int, after: int) -> str:
     return f"{after} instead of {count(before, 'node')} run nothing but DaemonSets"
 
 
-def _facts(found: Advice) -> Iterator[Fact]:
-    if found.target is not None:
-        yield Fact(label="target", items=(_state(found.goal, found.target),))
-    if found.chosen is not None:
-        limit = found.chosen.max_evictions
+def _facts(advice: Advice) -> Iterator[Fact]:
+    if advice.target is not None:
+        yield Fact(label="target", items=(_state(advice.goal, advice.target),))
+    if advice.chosen is not None:
+        limit = advice.chosen.max_evictions
         limits = () if limit is None else (f"at most {count(limit, 'eviction')} a round",)
-        yield Fact(label="policy", items=(_title(found.chosen), *limits, "-o yaml prints it"))
+        yield Fact(label="policy", items=(_title(advice.chosen), *limits, "-o yaml prints it"))
         return
-    harmful = [one for one in found.tried if one.evictions and not one.is_harmless]
+    harmful = [one for one in advice.tried if one.evictions and not one.is_harmless]
     if harmful:
         back = sum(bool(one.bounces) for one in harmful)
         stay = sum(bool(one.pending) for one in harmful)
         yield Fact(
             label="because", items=(f"{count(back, 'policy', 'policies')} bounce pods", f"{stay} leave pods pending")
         )
-    if found.goal is Goal.COMPACTION:
-        told = "kube-scheduler's default scoring prefers empty nodes: try --config binpack (MostAllocated)"
-        yield Fact(label="note", items=(told,))
+    if advice.goal is Goal.COMPACTION:
+        text = "kube-scheduler's default scoring prefers empty nodes: try --config binpack (MostAllocated)"
+        yield Fact(label="note", items=(text,))
 
 
-def _title(one: Trial) -> str:
-    return " ".join(filter(None, (one.plugin, _args_text(one.args))))
+def _title(trial: Trial) -> str:
+    return " ".join(filter(None, (trial.plugin, _args_text(trial.args))))
 
 
 def _args_text(args: Mapping[str, object]) -> str:
@@ -154,21 +154,21 @@ def _numbers(one: Trial) -> tuple[int | str, ...]:
     return (one.evictions, one.bounces, one.returned, one.pending) if one.placed else (one.evictions, "?", "?", "?")
 
 
-def _item(one: Trial) -> Item:
-    facts = [Fact(label="args", items=(json.dumps(one.args),))] if one.args else []
-    facts += [Fact(label="limited", items=(f"{count(one.refused, 'eviction')} refused",))] if one.refused else []
-    facts += [Fact(label="error", items=(one.error,))] if one.error else []
-    tone = Tone.PLAIN if not one.evictions else Tone.GOOD if one.is_harmless else Tone.BAD
-    return Item(title=_title(one), tone=tone, values=_numbers(one), facts=tuple(facts))
+def _item(trial: Trial) -> Item:
+    facts = [Fact(label="args", items=(json.dumps(trial.args),))] if trial.args else []
+    facts += [Fact(label="limited", items=(f"{count(trial.refused, 'eviction')} refused",))] if trial.refused else []
+    facts += [Fact(label="error", items=(trial.error,))] if trial.error else []
+    tone = Tone.PLAIN if not trial.evictions else Tone.GOOD if trial.is_harmless else Tone.BAD
+    return Item(title=_title(trial), tone=tone, values=_numbers(trial), facts=tuple(facts))
 
 
-def advice_page(found: Advice, snapshot: Snapshot) -> Page:
+def advice_page(advice: Advice, snapshot: Snapshot) -> Page:
     """Return a page with the plugins, and the policies that were tried."""
-    heads = ("policy", "limit", *_TRIED_HEADS, _measure_name(found.goal))
+    heads = ("policy", "limit", *_TRIED_HEADS, _measure_name(advice.goal))
     tried = Table(
-        title=f"Tried for {found.goal}",
+        title=f"Tried for {advice.goal}",
         columns=tuple(Column(label=label, is_number=number > 0) for number, label in enumerate(heads)),
-        rows=tuple((_title(one), _limit(one), *_tried(one)) for one in found.tried),
+        rows=tuple((_title(one), _limit(one), *_tried(one)) for one in advice.tried),
     )
-    lines = advice_lines(found, SCREEN_WIDTH)
-    return page_of(advice_view(found), lines, (tried,), snapshot)
+    lines = advice_lines(advice, SCREEN_WIDTH)
+    return page_of(advice_view(advice), lines, (tried,), snapshot)

@@ -59,43 +59,43 @@ _Reasons: TypeAlias = list[tuple[str, list[str]]]
 _EVERYTHING = _Most(pods=10**9, nodes=10**9, reasons=10**9, plugins=10**9)
 
 
-def descheduling_lines(found: Descheduling, width: int, *, wide: bool = False) -> list[Text]:
+def descheduling_lines(descheduling: Descheduling, width: int, *, wide: bool = False) -> list[Text]:
     """Return the headline and its causes, the classification of nodes, the evictions by plugin, and the ignored
     pods."""
-    return _lines(found, descheduling_view(found), width, wide=wide)
+    return _lines(descheduling, descheduling_view(descheduling), width, wide=wide)
 
 
-def _lines(found: Descheduling, view: View, width: int, *, wide: bool = False) -> list[Text]:
-    lines, alone = list[Text](), _left_alone(found.loop)
-    passed = _passed_over(found.loop, alone)
+def _lines(descheduling: Descheduling, view: View, width: int, *, wide: bool = False) -> list[Text]:
+    lines, alone = list[Text](), _left_alone(descheduling.loop)
+    passed = _passed_over(descheduling.loop, alone)
     for most in (_EVERYTHING,) if wide else _SIZES:
-        lines = _lines_of(found, view, width, most)
+        lines = _lines_of(descheduling, view, width, most)
         lines += _left_alone_lines(alone, width, most) + _passed_over_lines(passed, width, most)
         if len(lines) <= MOST_LINES:
             break
     return lines
 
 
-def _lines_of(found: Descheduling, view: View, width: int, most: _Most) -> list[Text]:
-    short = short_names(list(found.shares[0]) if found.shares is not None else [])
+def _lines_of(descheduling: Descheduling, view: View, width: int, most: _Most) -> list[Text]:
+    short = short_names(list(descheduling.shares[0]) if descheduling.shares is not None else [])
     lines = head_lines(view, width, most.rows)
-    for one in found.loop.classifications:
-        if one.nodes and most.nodes:
-            lines += [BLANK, *_classification_lines(one, found, width, short, most)]
-    lines += _eviction_lines(found, width, short, most)
-    return lines + _refusal_lines(found.loop, width, most)
+    for classification in descheduling.loop.classifications:
+        if classification.nodes and most.nodes:
+            lines += [BLANK, *_classification_lines(classification, descheduling, width, short, most)]
+    lines += _eviction_lines(descheduling, width, short, most)
+    return lines + _refusal_lines(descheduling.loop, width, most)
 
 
 # --- the view
 
 
-def descheduling_view(found: Descheduling) -> View:
+def descheduling_view(descheduling: Descheduling) -> View:
     """Return a view with a row for each eviction that was carried out, in order."""
-    loop = found.loop
-    fates = Counter(one.fate for one in (found.landings[0] if found.landings else ()))
-    because = () if found.error else _because(loop)
-    if found.error:
-        headline, tone = f"the descheduler refuses the policy: {found.error}", Tone.BAD
+    loop = descheduling.loop
+    fates = Counter(one.fate for one in (descheduling.landings[0] if descheduling.landings else ()))
+    because = () if descheduling.error else _because(loop)
+    if descheduling.error:
+        headline, tone = f"the descheduler refuses the policy: {descheduling.error}", Tone.BAD
     elif not loop.evicted:
         headline, tone = "the descheduler evicts no pod", Tone.GOOD
     else:
@@ -103,19 +103,19 @@ def descheduling_view(found: Descheduling) -> View:
         fate = _fates_text(fates)
         headline = f"the descheduler evicts {count(len(loop.evicted), 'pod')} from {count(nodes, 'node')}"
         headline += f": {fate}" if fate else ""
-        is_bad = bool(fates[Fate.PENDING] or fates[Fate.UNDECIDED] or found.repeats)
+        is_bad = bool(fates[Fate.PENDING] or fates[Fate.UNDECIDED] or descheduling.repeats)
         tone = Tone.BAD if is_bad else Tone.GOOD
     return View(
         command="kschedx deschedule",
         headline=headline,
         tone=tone,
         because=because,
-        facts=tuple(_facts(found)),
-        items=tuple(_items(found)),
+        facts=tuple(_facts(descheduling)),
+        items=tuple(_items(descheduling)),
         list_title="Evictions",
         list_noun="pod",
         list_columns=(("round", True), ("profile", False), ("plugin", False), ("node", False), ("then", False)),
-        notes=tuple(_notes(found)),
+        notes=tuple(_notes(descheduling)),
     )
 
 
@@ -129,25 +129,25 @@ def head_lines(view: View, width: int, rows: int | None = None) -> list[Text]:
     return lines
 
 
-def _facts(found: Descheduling) -> Iterator[Fact]:
-    yield from _pending_facts(found.landings[0] if found.landings else ())
-    yield from _repeat_facts(found)
-    for error in found.loop.errors:
+def _facts(descheduling: Descheduling) -> Iterator[Fact]:
+    yield from _pending_facts(descheduling.landings[0] if descheduling.landings else ())
+    yield from _repeat_facts(descheduling)
+    for error in descheduling.loop.errors:
         yield Fact(label="error", items=(f"{error.plugin}: {error.error}",))
 
 
-def _notes(found: Descheduling) -> Iterator[str]:
-    yield from _chance_notes(found)
-    if found.newly_placed:
-        number = len(found.newly_placed)
-        yield f"{count(number, 'pending pod')} {_finds(number)} a node then: {listed(found.newly_placed, 3)}"
-    if found.preempted:
-        told = f"kube-scheduler preempts {count(len(found.preempted), 'pod')} for them"
-        yield f"{told}: {listed(found.preempted, 3)}"
+def _notes(descheduling: Descheduling) -> Iterator[str]:
+    yield from _chance_notes(descheduling)
+    if descheduling.newly_placed:
+        number = len(descheduling.newly_placed)
+        yield f"{count(number, 'pending pod')} {_finds(number)} a node then: {listed(descheduling.newly_placed, 3)}"
+    if descheduling.preempted:
+        text = f"kube-scheduler preempts {count(len(descheduling.preempted), 'pod')} for them"
+        yield f"{text}: {listed(descheduling.preempted, 3)}"
 
 
-def _items(found: Descheduling) -> Iterator[Item]:
-    for number, landed in enumerate(_rounds(found), start=1):
+def _items(descheduling: Descheduling) -> Iterator[Item]:
+    for number, landed in enumerate(_rounds(descheduling), start=1):
         for eviction, one in landed:
             fate, message = ("", "") if one is None else (_fate_of(one), one.message)
             yield Item(
@@ -160,12 +160,12 @@ def _items(found: Descheduling) -> Iterator[Item]:
             )
 
 
-def _rounds(found: Descheduling) -> list[list[tuple[Eviction, Landing | None]]]:
+def _rounds(descheduling: Descheduling) -> list[list[tuple[Eviction, Landing | None]]]:
     """Return the evictions of every loop that was carried out, with the pods' outcomes. If no pod was rescheduled,
     return the evictions of the only loop."""
-    if not found.landings:
-        return [[(one, None) for one in found.loop.evicted]]
-    return [[(one.eviction, one) for one in landed] for landed in found.landings]
+    if not descheduling.landings:
+        return [[(one, None) for one in descheduling.loop.evicted]]
+    return [[(one.eviction, one) for one in landed] for landed in descheduling.landings]
 
 
 def _finds(number: int) -> str:
@@ -225,13 +225,13 @@ def _pending_facts(landed: Sequence[Landing]) -> Iterator[Fact]:
 MOST_FIGHTS = 3
 
 
-def _repeat_facts(found: Descheduling) -> Iterator[Fact]:
+def _repeat_facts(descheduling: Descheduling) -> Iterator[Fact]:
     """Yield the pods that are evicted again, the plugins that evict them, and the reasons of each plugin."""
     fights: dict[tuple[str, str, bool], dict[str, tuple[str, str, int]]] = {}
-    for one in found.repeats:
-        is_returned = one.landing.fate is Fate.RETURNED
-        pods = fights.setdefault((one.first.plugin, one.then.plugin, is_returned), {})
-        pods.setdefault(one.first.pod.key, (one.first.because, one.then.because, one.then_round))
+    for repeat in descheduling.repeats:
+        is_returned = repeat.landing.fate is Fate.RETURNED
+        pods = fights.setdefault((repeat.first.plugin, repeat.then.plugin, is_returned), {})
+        pods.setdefault(repeat.first.pod.key, (repeat.first.because, repeat.then.because, repeat.then_round))
     for (first, then, is_returned), pods in list(fights.items())[:MOST_FIGHTS]:
         them = "it" if len(pods) == 1 else "them"
         if first != then:
@@ -241,26 +241,26 @@ def _repeat_facts(found: Descheduling) -> Iterator[Fact]:
         else:
             why = f"{first} evicts {them} from the next node as well"
         mine, its, number = next(iter(pods.values()))
-        which = "the next round" if len(found.landings) == 1 else f"round {number}"
+        which = "the next round" if len(descheduling.landings) == 1 else f"round {number}"
         yield Fact(label="again", items=(f"{which} evicts {listed(pods, 2)} again: {why}",))
         if first != then:
             yield Fact(label="", items=(f"{first}: {mine}",))
             yield Fact(label="", items=(f"{then}: {its}",))
     if len(fights) > MOST_FIGHTS:
         yield Fact(label="", items=(f"{len(fights) - MOST_FIGHTS:,} more: -o json has all",))
-    rounds = len(found.loops) - 1
-    if rounds > 1 or (rounds == 1 and found.landings and found.loops[1].evicted and not fights):
-        numbers = ", ".join(f"{len(loop.evicted):,}" for loop in found.loops)
-        end = "nothing is left to evict" if found.is_settled else "the last round is not carried out"
+    rounds = len(descheduling.loops) - 1
+    if rounds > 1 or (rounds == 1 and descheduling.landings and descheduling.loops[1].evicted and not fights):
+        numbers = ", ".join(f"{len(loop.evicted):,}" for loop in descheduling.loops)
+        end = "nothing is left to evict" if descheduling.is_settled else "the last round is not carried out"
         yield Fact(label="rounds", items=(f"evict {numbers} pods: {end}",))
 
 
-def _chance_notes(found: Descheduling) -> Iterator[str]:
-    likelihood = found.likelihood
+def _chance_notes(descheduling: Descheduling) -> Iterator[str]:
+    likelihood = descheduling.likelihood
     if likelihood is None:
         return
     random = "the descheduler lists nodes and pods in random order, so it may evict"
-    certain, total = len(likelihood.certain), found.loop.total
+    certain, total = len(likelihood.certain), descheduling.loop.total
     sure = f"{certain:,} of {count(total, 'eviction')} {'is' if certain == 1 or total == 1 else 'are'} certain"
     match likelihood.chance:
         case Chance.NONE:
@@ -279,36 +279,36 @@ def _chance_notes(found: Descheduling) -> Iterator[str]:
 
 
 def _classification_lines(
-    one: Classification, found: Descheduling, width: int, short: Mapping[str, str], most: _Most
+    classification: Classification, descheduling: Descheduling, width: int, short: Mapping[str, str], most: _Most
 ) -> list[Text]:
     """Return the nodes by category, with the utilization of each compared resource before and after the evictions."""
-    lines = paragraph(f"{one.plugin} ({one.profile}): {_sizes(one)}", width)
-    if one.thresholds is not None:
-        for category, thresholds in one.thresholds.items():
+    lines = paragraph(f"{classification.plugin} ({classification.profile}): {_sizes(classification)}", width)
+    if classification.thresholds is not None:
+        for category, thresholds in classification.thresholds.items():
             limits = ", ".join(f"{name} {rounded(percent)}%" for name, percent in thresholds.items())
             lines += labelled(category.value[:5], limits, width)
-    if one.verdict:
-        lines += labelled("verdict", one.verdict, width)
-    rows = _classified(one, found)
-    heads = ["node", "category", *_resources(one)]
+    if classification.verdict:
+        lines += labelled("verdict", classification.verdict, width)
+    rows = _classified(classification, descheduling)
+    heads = ["node", "category", *_resources(classification)]
     lines += columns(
         [heads, *([short.get(name, name), *cells] for name, *cells in rows[: most.nodes])], indent=2, header=True
     )
     return lines + more(len(rows) - most.nodes, "node")
 
 
-def _sizes(one: Classification) -> str:
-    sizes = Counter(node.category for node in one.nodes)
+def _sizes(classification: Classification) -> str:
+    sizes = Counter(node.category for node in classification.nodes)
     return ", ".join(
-        f"{sizes[category]:,} {_category(category, one.plugin)}" for category in Category if sizes[category]
+        f"{sizes[category]:,} {_category(category, classification.plugin)}" for category in Category if sizes[category]
     )
 
 
-def _resources(one: Classification) -> list[str]:
-    return list(dict.fromkeys(name for node in one.nodes for name in sorted(node.percent)))
+def _resources(classification: Classification) -> list[str]:
+    return list(dict.fromkeys(name for node in classification.nodes for name in sorted(node.percent)))
 
 
-def _classified(one: Classification, found: Descheduling) -> list[list[str]]:
+def _classified(one: Classification, descheduling: Descheduling) -> list[list[str]]:
     """Return node, category, and percentages before and after; overutilized nodes come first."""
     order = [Category.OVERUTILIZED, Category.UNDERUTILIZED, Category.APPROPRIATE]
     nodes = sorted(one.nodes, key=lambda node: (order.index(node.category), -max(node.percent.values(), default=0.0)))
@@ -317,7 +317,7 @@ def _classified(one: Classification, found: Descheduling) -> list[list[str]]:
         [
             node.node.name,
             _category(node.category, one.plugin),
-            *(_percent(node.percent.get(key), node.node.name, key, found.shares) for key in resources),
+            *(_percent(node.percent.get(key), node.node.name, key, descheduling.shares) for key in resources),
         ]
         for node in nodes
     ]
@@ -341,14 +341,14 @@ def _percent(percent: float | None, node: str, resource: str, shares: tuple[Shar
 # --- pods
 
 
-def _eviction_lines(found: Descheduling, width: int, short: Mapping[str, str], most: _Most) -> list[Text]:
+def _eviction_lines(descheduling: Descheduling, width: int, short: Mapping[str, str], most: _Most) -> list[Text]:
     """Return the evictions by round, profile, and plugin, in order."""
     groups: list[tuple[str, list[tuple[Eviction, Landing | None]]]] = []
-    for number, landed in enumerate(_rounds(found), start=1):
+    for number, landed in enumerate(_rounds(descheduling), start=1):
         by_plugin: dict[tuple[str, str], list[tuple[Eviction, Landing | None]]] = {}
         for eviction, one in landed:
             by_plugin.setdefault((eviction.profile, eviction.plugin), []).append((eviction, one))
-        which = f"round {number}: " if len(found.landings) > 1 else ""
+        which = f"round {number}: " if len(descheduling.landings) > 1 else ""
         for (profile, plugin), its in by_plugin.items():
             groups.append((f"{which}{plugin} ({profile}) evicts {count(len(its), 'pod')}", its))
     lines: list[Text] = []
@@ -368,18 +368,18 @@ def _eviction_lines(found: Descheduling, width: int, short: Mapping[str, str], m
     return lines
 
 
-def _landing_text(eviction: Eviction, one: Landing | None, short: Mapping[str, str]) -> str:
+def _landing_text(eviction: Eviction, landing: Landing | None, short: Mapping[str, str]) -> str:
     node = eviction.pod.node
     start = f"{eviction.pod.key}  {short.get(node, node)}"
-    if one is None:
+    if landing is None:
         return start
-    return f"{start}, not recreated" if one.fate is Fate.GONE else f"{start} → {_fate_of(one, short)}"
+    return f"{start}, not recreated" if landing.fate is Fate.GONE else f"{start} → {_fate_of(landing, short)}"
 
 
-def _fate_of(one: Landing, short: Mapping[str, str] = {}) -> str:
-    match one.fate:
+def _fate_of(landing: Landing, short: Mapping[str, str] = {}) -> str:
+    match landing.fate:
         case Fate.MOVED:
-            return short.get(one.node, one.node)
+            return short.get(landing.node, landing.node)
         case Fate.RETURNED:
             return "the same node"
         case Fate.PENDING:
@@ -389,7 +389,7 @@ def _fate_of(one: Landing, short: Mapping[str, str] = {}) -> str:
         case Fate.GONE:
             return "not recreated"
         case _:
-            assert_never(one.fate)
+            assert_never(landing.fate)
 
 
 def _refused(loop: Loop) -> dict[str, list[str]]:
@@ -428,8 +428,8 @@ def _left_alone_lines(found: _Reasons, width: int, most: _Most) -> list[Text]:
         return [BLANK, *paragraph(f"{title}: -o wide shows why", width)]
     lines = [BLANK, *paragraph(title, width)]
     for why, pods in found[: most.reasons]:
-        told = f"{listed(pods, len(pods) if most is _EVERYTHING else 2)}: {why}"
-        lines += paragraph(told, width, first="  ", indent=4)
+        text = f"{listed(pods, len(pods) if most is _EVERYTHING else 2)}: {why}"
+        lines += paragraph(text, width, first="  ", indent=4)
     return lines + more(sum(len(pods) for _, pods in found[most.reasons :]), "pod")
 
 
@@ -453,38 +453,38 @@ def _passed_over_lines(found: _Reasons, width: int, most: _Most) -> list[Text]:
         return [BLANK, *paragraph(f"{title}: -o wide shows why", width)]
     lines = [BLANK, *paragraph(title, width)]
     for why, its in found[: most.reasons]:
-        told = f"{listed(its, len(its) if most is _EVERYTHING else 2)}: {why}"
-        lines += paragraph(told, width, first="  ", indent=4)
+        text = f"{listed(its, len(its) if most is _EVERYTHING else 2)}: {why}"
+        lines += paragraph(text, width, first="  ", indent=4)
     return lines + more(len(found) - most.reasons, "reason")
 
 
 # --- the page
 
 
-def descheduling_page(found: Descheduling) -> Page:
+def descheduling_page(descheduling: Descheduling) -> Page:
     """Return a page with the evictions, the utilization of the nodes before and after, and the ignored pods."""
-    view = descheduling_view(found)
-    return page_of(view, _lines(found, view, SCREEN_WIDTH), _sections(found), found.snapshot)
+    view = descheduling_view(descheduling)
+    return page_of(view, _lines(descheduling, view, SCREEN_WIDTH), _sections(descheduling), descheduling.snapshot)
 
 
-def _sections(found: Descheduling) -> Iterator[Section]:
-    if found.shares is not None:
-        yield usage_section(*found.shares)
-    for one in found.loop.classifications:
-        if one.nodes:
-            heads = ("node", "category", *_resources(one))
+def _sections(descheduling: Descheduling) -> Iterator[Section]:
+    if descheduling.shares is not None:
+        yield usage_section(*descheduling.shares)
+    for classification in descheduling.loop.classifications:
+        if classification.nodes:
+            heads = ("node", "category", *_resources(classification))
             yield Table(
-                title=f"{one.plugin} ({one.profile}): {_sizes(one)}",
+                title=f"{classification.plugin} ({classification.profile}): {_sizes(classification)}",
                 columns=tuple(Column(label=label) for label in heads),
-                rows=tuple(map(tuple, _classified(one, found))),
+                rows=tuple(map(tuple, _classified(classification, descheduling))),
             )
-    refused = _refused(found.loop)
+    refused = _refused(descheduling.loop)
     if refused:
         yield _reasons_table("Refused evictions", list(refused.items()))
-    alone = _left_alone(found.loop)
+    alone = _left_alone(descheduling.loop)
     if alone:
         yield _reasons_table("Pods that may not be evicted", alone)
-    passed = _passed_over(found.loop, alone)
+    passed = _passed_over(descheduling.loop, alone)
     if passed:
         yield _reasons_table("Pods that plugins pass over", passed)
 

@@ -25,11 +25,11 @@ LONGEST_PATH = 40
 """Of a longer path, the end is shown."""
 
 
-def finding_words(found: gaps.Finding, *, whole: bool = False) -> Words:
+def finding_words(finding: gaps.Finding, *, whole: bool = False) -> Words:
     """Return the headline, the evidence, and what the finding weakens. Long paths are shortened, unless `whole`."""
-    headline, evidence = _told(found if whole else _with_short_paths(found))
-    sure = certainty_text(found.certainty) if found.counts else ""
-    return Words(headline=headline + sure, facts=(*evidence, *_weakens(found)))
+    headline, evidence = _told(finding if whole else _with_short_paths(finding))
+    sure = certainty_text(finding.certainty) if finding.counts else ""
+    return Words(headline=headline + sure, facts=(*evidence, *_weakens(finding)))
 
 
 T = TypeVar("T")
@@ -63,25 +63,25 @@ def reaction_fact(how: gaps.Reaction) -> Fact:
     """Return how `kschedx why` treats it."""
     match how:
         case gaps.Reaction.REFUSES:
-            told = "`kschedx why` refuses the dump"
+            text = "`kschedx why` refuses the dump"
         case gaps.Reaction.SHOWS:
-            told = "`kschedx why` warns in affected answers"
+            text = "`kschedx why` warns in affected answers"
         case gaps.Reaction.SILENT:
-            told = "`kschedx why` does not warn about this"
+            text = "`kschedx why` does not warn about this"
         case _:
             assert_never(how)
-    return Fact(label="note", items=(told,))
+    return Fact(label="note", items=(text,))
 
 
-def _weakens(found: gaps.Finding) -> tuple[Fact, ...]:
-    lines = [f"{', '.join(one.plugins)}: {one.effect}" if one.plugins else one.effect for one in found.weakens]
+def _weakens(finding: gaps.Finding) -> tuple[Fact, ...]:
+    lines = [f"{', '.join(one.plugins)}: {one.effect}" if one.plugins else one.effect for one in finding.weakens]
     facts = (Fact(label="" if position else "affects", items=(text,)) for position, text in enumerate(lines))
-    return (*facts, reaction_fact(found.reaction), *_mend(found)) if found.counts else ()
+    return (*facts, reaction_fact(finding.reaction), *_mend(finding)) if finding.counts else ()
 
 
-def _mend(found: gaps.Finding) -> Iterator[Fact]:
+def _mend(finding: gaps.Finding) -> Iterator[Fact]:
     """Yield how to make `kschedx why` read the dump; nothing if the dump has to be taken again."""
-    match found:
+    match finding:
         case gaps.Unreadable():
             text = "repair the file, or omit it"
         case gaps.Copies(pairs=1, first=first, second=second) if first.source != second.source:
@@ -99,76 +99,76 @@ def problem_text(problem: gaps.Problem) -> str:
     return str(InputError(problem.message, place=problem.place, hint=problem.hint))
 
 
-def _told(found: gaps.Finding) -> tuple[str, tuple[Fact, ...]]:
+def _told(finding: gaps.Finding) -> tuple[str, tuple[Fact, ...]]:
     """Return the headline and the evidence."""
-    if isinstance(found, gaps.Mixture):
-        return _mixed(found)
-    if isinstance(found, gaps.Absence):
-        return _absent(found)
-    match found:
+    if isinstance(finding, gaps.Mixture):
+        return _mixed(finding)
+    if isinstance(finding, gaps.Absence):
+        return _absent(finding)
+    match finding:
         case gaps.Unreadable(problems=problems):
-            number = count(found.number, "object")
-            rest = found.number - len(problems)
+            number = count(finding.number, "object")
+            rest = finding.number - len(problems)
             texts = [*map(problem_text, problems), *([f"{rest:,} more"] if rest else [])]
             return f"{number} cannot be read", tuple(
                 Fact(label="" if position else "at", items=(text,)) for position, text in enumerate(texts)
             )
         case gaps.Secrets():
-            where = listed(found.files, NAMES)
-            number = count(found.secrets, "Secret")
+            where = listed(finding.files, NAMES)
+            number = count(finding.secrets, "Secret")
             return f"{number} in {where}: remove them before you share the dump; kschedx does not read them", ()
         case _:
-            assert_never(found)
+            assert_never(finding)
 
 
-def _mixed(found: gaps.Mixture) -> tuple[str, tuple[Fact, ...]]:
-    match found:
+def _mixed(mixture: gaps.Mixture) -> tuple[str, tuple[Fact, ...]]:
+    match mixture:
         case gaps.TwoClusters():
             return "objects of two clusters: namespace kube-system has two uids", (
-                Fact(label="one", items=(f"{found.first_uid} in {_file(found.first)}",)),
-                Fact(label="other", items=(f"{found.second_uid} in {_file(found.second)}",)),
+                Fact(label="one", items=(f"{mixture.first_uid} in {_file(mixture.first)}",)),
+                Fact(label="other", items=(f"{mixture.second_uid} in {_file(mixture.second)}",)),
             )
         case gaps.Copies():
-            return _copies(found)
+            return _copies(mixture)
         case gaps.OtherOwner():
-            number = count(found.objects, "object is", "objects are")
+            number = count(mixture.objects, "object is", "objects are")
             return f"{number} owned by another object of the same name", (
-                Fact(label="example", items=(f"{found.example} ({found.place})",)),
-                Fact(label="owner", items=(f"{found.owner}, uid {found.named_uid}",)),
-                Fact(label="there", items=(f"uid {found.found_uid} ({found.owner_place})",)),
+                Fact(label="example", items=(f"{mixture.example} ({mixture.place})",)),
+                Fact(label="owner", items=(f"{mixture.owner}, uid {mixture.named_uid}",)),
+                Fact(label="there", items=(f"uid {mixture.found_uid} ({mixture.owner_place})",)),
             )
         case gaps.Clouds():
-            clouds = [f"{number:,} of {cloud}" for cloud, number in found.nodes.items()]
-            examples = tuple(f"{found.examples[cloud]} in {found.places[cloud]}" for cloud in found.nodes)
+            clouds = [f"{number:,} of {cloud}" for cloud, number in mixture.nodes.items()]
+            examples = tuple(f"{mixture.examples[cloud]} in {mixture.places[cloud]}" for cloud in mixture.nodes)
             return f"nodes of {len(clouds)} clouds: {listed(clouds, NAMES)}", (Fact(label="such as", items=examples),)
         case gaps.Skew():
-            return _skew(found)
+            return _skew(mixture)
         case gaps.NodesOfTwoTimes():
             return (
-                f"nodes recorded at two times: {count(found.older, 'ready node', 'ready nodes')} last seen earlier",
+                f"nodes recorded at two times: {count(mixture.older, 'ready node', 'ready nodes')} last seen earlier",
                 (
-                    Fact(label="newest", items=(f"{found.newest} {found.newest_node} ({found.newest_place})",)),
-                    Fact(label="oldest", items=(f"{found.oldest} {found.oldest_node} ({found.oldest_place})",)),
+                    Fact(label="newest", items=(f"{mixture.newest} {mixture.newest_node} ({mixture.newest_place})",)),
+                    Fact(label="oldest", items=(f"{mixture.oldest} {mixture.oldest_node} ({mixture.oldest_place})",)),
                 ),
             )
         case gaps.PodsAfterNodes():
             return "the pods are newer than the nodes", (
-                Fact(label="pod", items=(f"{found.pod_time} {found.pod} ({found.pod_place})",)),
-                Fact(label="node", items=(f"{found.node_time} {found.node} ({found.node_place})",)),
+                Fact(label="pod", items=(f"{mixture.pod_time} {mixture.pod} ({mixture.pod_place})",)),
+                Fact(label="node", items=(f"{mixture.node_time} {mixture.node} ({mixture.node_place})",)),
             )
         case gaps.YoungNodes():
-            pods = count(found.pods, "pod", "pods")
-            return f"{pods} started before the {'node' if found.nodes == 1 else 'nodes'} under them", (
-                Fact(label="pod", items=(f"{found.started} {found.pod}",)),
-                Fact(label="node", items=(f"{found.created} {found.node} was created",)),
+            pods = count(mixture.pods, "pod", "pods")
+            return f"{pods} started before the {'node' if mixture.nodes == 1 else 'nodes'} under them", (
+                Fact(label="pod", items=(f"{mixture.started} {mixture.pod}",)),
+                Fact(label="node", items=(f"{mixture.created} {mixture.node} was created",)),
             )
         case gaps.TakenTwice():
             return "snapshots of two times", (
-                Fact(label="one", items=(f"{found.first} {found.first_source}",)),
-                Fact(label="other", items=(f"{found.second} {found.second_source}",)),
+                Fact(label="one", items=(f"{mixture.first} {mixture.first_source}",)),
+                Fact(label="other", items=(f"{mixture.second} {mixture.second_source}",)),
             )
         case _:
-            assert_never(found)
+            assert_never(mixture)
 
 
 def _absent(found: gaps.Absence) -> tuple[str, tuple[Fact, ...]]:
@@ -228,54 +228,54 @@ def _lacking(found: gaps.Lacking) -> tuple[str, tuple[Fact, ...]]:
     return f"{with_article(found.format)} does not hold {first}", (*lacks, Fact(label="in", items=(found.place,)))
 
 
-def missing_kind_text(found: gaps.MissingKind) -> str:
+def missing_kind_text(kind: gaps.MissingKind) -> str:
     """Return what is missing of a kind."""
-    if found.is_forbidden:
+    if kind.is_forbidden:
         return "listing is forbidden"
-    if not found.missing:
-        return f"none, but there are {found.named_by}" if found.named_by else "none"
-    if not found.present:
-        return f"none, but {found.named_by} name {found.missing:,}"
-    names = listed(found.names, 1, found.missing)
-    return f"{found.present:,} present; missing but named by {found.named_by}: {names}"
+    if not kind.missing:
+        return f"none, but there are {kind.named_by}" if kind.named_by else "none"
+    if not kind.present:
+        return f"none, but {kind.named_by} name {kind.missing:,}"
+    names = listed(kind.names, 1, kind.missing)
+    return f"{kind.present:,} present; missing but named by {kind.named_by}: {names}"
 
 
-def missing_kind_effect(found: gaps.MissingKind) -> str:
+def missing_kind_effect(kind: gaps.MissingKind) -> str:
     """Return what is unknown without the kind, and which plugins' verdicts depend on it."""
-    return "; ".join(f"{one.effect} ({', '.join(one.plugins)})" if one.plugins else one.effect for one in found.weakens)
+    return "; ".join(f"{one.effect} ({', '.join(one.plugins)})" if one.plugins else one.effect for one in kind.weakens)
 
 
-def _copies(found: gaps.Copies) -> tuple[str, tuple[Fact, ...]]:
-    kinds = listed([f"{number:,} {kind}" for kind, number in found.kinds.items()], NAMES)
-    first, second = _file(found.first), _file(found.second)
-    if found.pairs > 1:
-        files = f"each in two of many files ({count(found.pairs, 'pair')})"
+def _copies(copies: gaps.Copies) -> tuple[str, tuple[Fact, ...]]:
+    kinds = listed([f"{number:,} {kind}" for kind, number in copies.kinds.items()], NAMES)
+    first, second = _file(copies.first), _file(copies.second)
+    if copies.pairs > 1:
+        files = f"each in two of many files ({count(copies.pairs, 'pair')})"
     else:
         files = f"twice in {first}" if first == second else f"in {first} and {second}"
-    where = Fact(label="example", items=(found.example, f"{found.first} and {found.second}"))
-    match found.difference:
+    where = Fact(label="example", items=(copies.example, f"{copies.first} and {copies.second}"))
+    match copies.difference:
         case gaps.Difference.NONE:
             return f"{kinds} {files}, identical", (where,)
         case gaps.Difference.UNKNOWN:
             return f"{kinds} {files}", (where,)
         case gaps.Difference.STATE:
-            versions = f"resourceVersion {found.first_value} and {found.second_value}"
+            versions = f"resourceVersion {copies.first_value} and {copies.second_value}"
             return f"{kinds} {files}, at two times", (where, Fact(label="differs", items=(versions,)))
         case gaps.Difference.OBJECT:
-            uids = f"uid {found.first_value} and {found.second_value}"
+            uids = f"uid {copies.first_value} and {copies.second_value}"
             return f"{kinds} {files}, with the same names but different uids", (
                 where,
                 Fact(label="differs", items=(uids,)),
             )
         case _:
-            assert_never(found.difference)
+            assert_never(copies.difference)
 
 
-def _skew(found: gaps.Skew) -> tuple[str, tuple[Fact, ...]]:
-    newest = f"{found.newest} on {found.newest_node}"
-    oldest = f"{found.oldest} on {found.oldest_node}"
-    rule = f"a kubelet may be at most {found.allowed} minor versions older than its API server, and never newer"
-    compared = (f"API server {found.server}",) if found.server else ()
+def _skew(skew: gaps.Skew) -> tuple[str, tuple[Fact, ...]]:
+    newest = f"{skew.newest} on {skew.newest_node}"
+    oldest = f"{skew.oldest} on {skew.oldest_node}"
+    rule = f"a kubelet may be at most {skew.allowed} minor versions older than its API server, and never newer"
+    compared = (f"API server {skew.server}",) if skew.server else ()
     return "unsupported version skew", (
         Fact(label="kubelets", items=(*compared, newest, oldest)),
         Fact(label="rule", items=(rule,)),
@@ -283,8 +283,8 @@ def _skew(found: gaps.Skew) -> tuple[str, tuple[Fact, ...]]:
 
 
 def _unknown_node(node: gaps.UnknownNode) -> tuple[str, ...]:
-    told = f"{node.name}: {count(node.pods, 'pod')}, such as {node.example} ({node.place})"
-    return (told, f"near: {node.nearest}") if node.nearest else (told,)
+    text = f"{node.name}: {count(node.pods, 'pod')}, such as {node.example} ({node.place})"
+    return (text, f"near: {node.nearest}") if node.nearest else (text,)
 
 
 def _pods_of_namespaces(found: gaps.PodsOfNamespaces) -> tuple[str, tuple[Fact, ...]]:
@@ -372,10 +372,10 @@ def _inventory(found: Inventory, width: int, *, wide: bool) -> list[Text]:
         for what, number in (("running", found.running), ("pending", found.pending), ("finished", found.finished))
         if number
     ]
-    told = f"{count(found.kinds.get('Pod', 0), 'pod')}" + (f" ({', '.join(pods)})" if pods else "")
+    text = f"{count(found.kinds.get('Pod', 0), 'pod')}" + (f" ({', '.join(pods)})" if pods else "")
     spaces = f" in {count(found.namespaces, 'namespace')}" if found.namespaces else ""
     others = tuple(f"{number:,} {kind}" for kind, number in found.kinds.items() if kind not in ("Node", "Pod"))
-    facts = [Fact(label="holds", items=(count(found.kinds.get("Node", 0), "node"), told + spaces, *others))]
+    facts = [Fact(label="holds", items=(count(found.kinds.get("Node", 0), "node"), text + spaces, *others))]
     kubelets = dict.fromkeys((found.oldest_kubelet, found.newest_kubelet))
     versions = [f"API server {found.server_version}"] if found.server_version else []
     versions += [f"kubelets {' to '.join(kubelets)}"] if found.oldest_kubelet else []
@@ -405,11 +405,11 @@ def _blocks(findings: Sequence[gaps.Finding], width: int, *, wide: bool) -> Iter
             yield _missing(missing, width, wide=wide)
 
 
-def _block(found: gaps.Finding, width: int, *, wide: bool) -> _Block:
-    told = finding_words(found, whole=wide)
+def _block(finding: gaps.Finding, width: int, *, wide: bool) -> _Block:
+    told = finding_words(finding, whole=wide)
     facts = told.facts if wide else _without_repeats(told.facts)
     detail = [row for fact in facts for row in fact_lines(fact, width, None if wide else FACT_LINES)]
-    return _Block(head=_headline(told.headline, found, width), detail=detail, width=width)
+    return _Block(head=_headline(told.headline, finding, width), detail=detail, width=width)
 
 
 def _without_repeats(facts: Sequence[Fact]) -> Iterable[Fact]:
@@ -427,10 +427,10 @@ def _without_repeats(facts: Sequence[Fact]) -> Iterable[Fact]:
             yield fact
 
 
-def _headline(headline: str, found: gaps.Finding, width: int) -> list[Text]:
-    if not found.counts:
+def _headline(headline: str, finding: gaps.Finding, width: int) -> list[Text]:
+    if not finding.counts:
         return paragraph(headline, width, first="· ", style=DIM)
-    sure = found.certainty is not gaps.Certainty.POSSIBLE
+    sure = finding.certainty is not gaps.Certainty.POSSIBLE
     return paragraph(headline, width, first="✗ " if sure else "? ", style=BOLD)
 
 
@@ -456,25 +456,25 @@ def _missing(kinds: Sequence[gaps.MissingKind], width: int, *, wide: bool) -> _B
     )
 
 
-def completion_fix(found: Completion) -> Fix:
+def completion_fix(completion: Completion) -> Fix:
     """Return how to get what is missing."""
-    match found.way:
+    match completion.way:
         case Way.ADD:
-            again = "kschedx why ..." + " --snapshot {}" * len(found.snapshots)
-            more = shell_command(again, *map(Path, found.snapshots))
-            return Fix(title="complete it with", commands=(found.command, more))
+            again = "kschedx why ..." + " --snapshot {}" * len(completion.snapshots)
+            more = shell_command(again, *map(Path, completion.snapshots))
+            return Fix(title="complete it with", commands=(completion.command, more))
         case Way.ANEW:
             snapshot = f"kschedx snapshot -o {SNAPSHOT}"
-            return Fix(title="take one new dump with one of these commands", commands=(snapshot, found.command))
+            return Fix(title="take one new dump with one of these commands", commands=(snapshot, completion.command))
         case Way.ALLOW:
-            return Fix(title="grant yourself this role", commands=(found.command,))
+            return Fix(title="grant yourself this role", commands=(completion.command,))
         case _:
-            assert_never(found.way)
+            assert_never(completion.way)
 
 
-def _completion(found: Completion, width: int) -> list[Text]:
+def _completion(completion: Completion, width: int) -> list[Text]:
     """Return commands that can be copied."""
-    fix = completion_fix(found)
+    fix = completion_fix(completion)
     rows = (row for command in fix.commands for row in shell_rows(command, width))
     return [BLANK, line((fix.title, DIM)), *map(line, rows)]
 

@@ -20,20 +20,20 @@ from kschedx.simulate.drain import REFUSES, STAYS, DrainedPod, DrainOutcome, Dra
 from kschedx.simulate.simulation import Simulation
 
 
-def drain_remedy_title(found: DrainFix) -> str:
+def drain_remedy_title(fix: DrainFix) -> str:
     """`scale shop/deploy/web to 4 · all 3 nodes can be drained`."""
-    if found.of == 1:
+    if fix.of == 1:
         seen = "the node can be drained"
-    elif found.done == found.of:
-        seen = f"all {count(found.of, 'node')} can be drained"
+    elif fix.done == fix.of:
+        seen = f"all {count(fix.of, 'node')} can be drained"
     else:
-        seen = f"{found.done:,} of {count(found.of, 'node')} can be drained"
-    return f"{', '.join(map(_remedy_step_text, found.steps))} · {seen}"
+        seen = f"{fix.done:,} of {count(fix.of, 'node')} can be drained"
+    return f"{', '.join(map(_remedy_step_text, fix.steps))} · {seen}"
 
 
-def drain_remedy_commands(found: DrainFix) -> tuple[str, ...]:
+def drain_remedy_commands(fix: DrainFix) -> tuple[str, ...]:
     """Return the fix as kubectl commands."""
-    return tuple(_remedy_command(one) for one in found.steps if not (isinstance(one, SmallerBudget) and one.manager))
+    return tuple(_remedy_command(one) for one in fix.steps if not (isinstance(one, SmallerBudget) and one.manager))
 
 
 class BudgetFixDocument(Document, frozen=True):
@@ -43,9 +43,9 @@ class BudgetFixDocument(Document, frozen=True):
     of: int
 
 
-def drain_remedy_document(found: DrainFix) -> BudgetFixDocument:
-    title = ", ".join(map(_remedy_step_text, found.steps))
-    return BudgetFixDocument(title, tuple(drain_remedy_commands(found)), found.done, found.of)
+def drain_remedy_document(fix: DrainFix) -> BudgetFixDocument:
+    title = ", ".join(map(_remedy_step_text, fix.steps))
+    return BudgetFixDocument(title, tuple(drain_remedy_commands(fix)), fix.done, fix.of)
 
 
 def _remedy_step_text(step: BudgetStep) -> str:
@@ -124,12 +124,12 @@ def several_lines(
     drained = simulation.drained
     fixes = fix_lines(tuple(map(drain_fix, lets_go)), "", width)
 
-    def story(one: DrainResult) -> list[Text]:
+    def story(result: DrainResult) -> list[Text]:
         its = fixes if len(drained) == 1 else ()
-        lines = drain_lines(one, width, most, stranded_story(simulation, one), its)
-        if one.is_refused and one.node in forced:
-            then = forced[one.node]
-            lines += paragraph(f"with {_flags(one, then)}: {verdict(then)}", width, first="  ", indent=4)
+        lines = drain_lines(result, width, most, stranded_story(simulation, result), its)
+        if result.is_refused and result.node in forced:
+            then = forced[result.node]
+            lines += paragraph(f"with {_flags(result, then)}: {verdict(then)}", width, first="  ", indent=4)
         return lines
 
     if len(drained) == 1:
@@ -148,10 +148,10 @@ def several_lines(
     return lines + more(len(good) - nodes, "node", " that can")
 
 
-def drain_fix(found: DrainFix) -> Fix:
+def drain_fix(fix: DrainFix) -> Fix:
     """Return the fix that unblocks drains."""
-    title, _, seen = drain_remedy_title(found).partition(SEPARATOR)
-    return Fix(title=title, seen=seen, commands=drain_remedy_commands(found))
+    title, _, seen = drain_remedy_title(fix).partition(SEPARATOR)
+    return Fix(title=title, seen=seen, commands=drain_remedy_commands(fix))
 
 
 def drains_headline(drained: Sequence[DrainResult]) -> str:
@@ -237,16 +237,16 @@ def each_lines(
     if refused:
         flags = dict.fromkeys(flag for one, then in refused for flag in _flags(one, then).split())
         could = len(good) + sum(then.is_done for _, then in refused)
-        told = f"with {' '.join(sorted(flags, reverse=True))}: {could:,} of {count(len(drained), 'node')}"
-        lines += paragraph(told, width, first="  ")
+        text = f"with {' '.join(sorted(flags, reverse=True))}: {could:,} of {count(len(drained), 'node')}"
+        lines += paragraph(text, width, first="  ")
     if wide or len(bad) <= MOST_NODES:
         for one in bad:
             lines += paragraph(f"{one.node}: {verdict(one)}{'' if wide else _first_cause(one)}", width, first="✗ ")
             for fact in drain_facts(one) if wide else ():
                 lines += paragraph(fact.items[0], width, first="  ")
             if wide and one.node in forced:
-                told = f"with {_flags(one, forced[one.node])}: {verdict(forced[one.node])}"
-                lines += paragraph(told, width, first="  ", indent=4)
+                text = f"with {_flags(one, forced[one.node])}: {verdict(forced[one.node])}"
+                lines += paragraph(text, width, first="  ", indent=4)
     else:
         lines += _by_cause(bad, width)
     for one in good if wide else ():
@@ -276,12 +276,12 @@ def _by_cause(bad: Sequence[DrainResult], width: int) -> list[Text]:
     return lines
 
 
-def _shared(one: DrainResult) -> str:
+def _shared(result: DrainResult) -> str:
     """Return the cause in words that other nodes may share."""
-    if one.is_refused:
-        fate = one.of(*REFUSES)[0].fate
+    if result.is_refused:
+        fate = result.of(*REFUSES)[0].fate
         return "pods need --force" if fate is DrainOutcome.NEEDS_FORCE else "pods need --delete-emptydir-data"
-    stopped = one.of(*STAYS)
+    stopped = result.of(*STAYS)
     if stopped:
         return f"PDB {stopped[0].budget}" if stopped[0].fate is DrainOutcome.BUDGET else "pods with several PDBs"
     return "pods fit no other node"

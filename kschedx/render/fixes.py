@@ -43,7 +43,9 @@ def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
     made = []
     for fix in explanation.fixes:
         covered = explanation.covered(fix)
-        title, for_whom = (fix.title, for_one) if covered is None else (covered.title, _for(covered))
+        title, for_whom = fix.title, for_one if fix.steps else ""
+        if covered is not None:
+            title, for_whom = covered.title, _for(covered)
         made.append(
             FixView(
                 title=title,
@@ -182,7 +184,7 @@ def command_lines(commands: Iterable[str], width: int) -> list[Text]:
     """Return kubectl commands that can be copied; one that is longer than the window continues after a backslash.
     Commands with a longer word, or with characters that a terminal would interpret, are omitted: -o patch has them."""
     room = width - _INDENT - 2
-    broken = [continued(one, room) for one in commands]
+    broken = [continued(command, room) for command in commands]
     if any(cell_len(row) > room or visible(row) != row for rows in broken for row in rows):
         return []
     marks = chain.from_iterable(zip(chain("$", repeat(" ")), rows, strict=False) for rows in broken)

@@ -65,7 +65,7 @@ def holding_facts(holding: Holding, cycle: Cycle, *, wide: bool = False) -> Iter
         yield from _scheduler(holding.scheduler, cycle)
     if holding.group is not None:
         yield from _group(holding.group)
-    ordered = sorted(holding.pools, key=lambda one: (not one.error, one.available or 0))
+    ordered = sorted(holding.pools, key=lambda pool: (not pool.error, pool.available or 0))
     for pool in ordered if wide else ordered[:SHOWN]:
         yield Fact(label="pool", items=(_pool(pool),))
 
@@ -195,10 +195,10 @@ def decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[Fa
     if verdict.equal_to:
         yield Fact(label="", items=(f"decided for {verdict.equal_to}, which is equal",))
     for fr, amount in verdict.unseen:
-        told = f"{displayed(fr.resource, amount)} {fr.resource} in {fr.flavor}"
-        yield Fact(label="note", items=(f"{told} reserved by Workloads that are not in the snapshot",))
+        text = f"{displayed(fr.resource, amount)} {fr.resource} in {fr.flavor}"
+        yield Fact(label="note", items=(f"{text} reserved by Workloads that are not in the snapshot",))
     if verdict.victims:
-        names = [f"{one.workload} ({one.reason})" for one in verdict.victims]
+        names = [f"{victim.workload} ({victim.reason})" for victim in verdict.victims]
         rest = tuple(f"{len(names) - number:,} others" for number in range(len(names)))
         yield Fact(label="victims", items=tuple(names[:SHOWN]), rest=rest)
 
@@ -247,19 +247,19 @@ def _quota(quota: FlavorQuota) -> str:
     def shown(amount: int) -> str:
         return format_quantity(amount, unit)
 
-    told = (
+    text = (
         f"{quota.resource} in {quota.flavor}: requests {shown(quota.asked)}, {shown(quota.free)} free = "
         f"{shown(quota.nominal)} nominal - {shown(min(quota.used, quota.nominal))} used"
     )
     if quota.borrowed:
-        told += f", {shown(quota.borrowed)} borrowed"
+        text += f", {shown(quota.borrowed)} borrowed"
     if quota.lent:
-        told += f", {shown(quota.lent)} lent to the cohort"
+        text += f", {shown(quota.lent)} lent to the cohort"
     elif quota.pools:
-        told += f"; {shown(quota.to_borrow)} can be borrowed in the cohort"
+        text += f"; {shown(quota.to_borrow)} can be borrowed in the cohort"
         if quota.borrowing_limit is not None:
-            told += f" (limit {shown(quota.borrowing_limit)})"
-    return f"{told}; short by {shown(quota.short)}" if quota.short else told
+            text += f" (limit {shown(quota.borrowing_limit)})"
+    return f"{text}; short by {shown(quota.short)}" if quota.short else text
 
 
 def _fit(fit: FlavorFit) -> str:
@@ -333,13 +333,13 @@ def _scheduler(scheduler: OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
         )
     for devices in scheduler.shared[:SHOWN]:
         sick = f", {devices.healthy:,} healthy" if devices.healthy < devices.devices else ""
-        told = (
+        text = (
             f"{devices.node}: {count(devices.devices, 'device')} ({devices.kind}){sick}, up to {devices.memory:,} MiB"
         )
         short = devices.requested - devices.memory
         wanted = f"{devices.requested:,} MiB free" if devices.requested else "all memory free"
         lacks = f"short by {short:,} MiB" if short > 0 else f"{devices.fitting:,} with {wanted}"
-        yield Fact(label="devices", items=(told, lacks))
+        yield Fact(label="devices", items=(text, lacks))
     yield Fact(label="look at", items=(scheduler.look_at,))
     if cycle.profile.scheduler_name == scheduler.name:
         yield Fact(label="note", items=("kube-scheduler's own answer: --profile default-scheduler",))
@@ -364,10 +364,10 @@ def _share(share: QueueShare, title: str) -> str:
     most = "" if share.capability is None else shown(share.capability)
     if share.allocated is None:
         return f"{share.resource} at most {most}"
-    told = f"{share.resource} {shown(share.allocated)}{f' of {most}' if most else ''} allocated"
+    text = f"{share.resource} {shown(share.allocated)}{f' of {most}' if most else ''} allocated"
     beside = [f"{_SURE.get(title, 'deserved')} {shown(share.deserved)}"] if share.deserved is not None else []
     beside += [f"requested {shown(share.requested)}"] if share.requested is not None else []
-    return f"{told} ({', '.join(beside)})" if beside else told
+    return f"{text} ({', '.join(beside)})" if beside else text
 
 
 def _few(names: Sequence[str]) -> tuple[str, ...]:
@@ -381,22 +381,22 @@ def _placement(group: GangStatus) -> Iterator[Fact]:
     if not group.domains:
         yield Fact(label="topology", items=(f"no placement: {group.message}",))
     elif group.fitting_domains:
-        told = f"all pods go to {group.topology_key}={group.domain}"
+        text = f"all pods go to {group.topology_key}={group.domain}"
         yield Fact(
-            label="topology", items=(told, f"the group fits {group.fitting_domains:,} of {group.domains:,} domains")
+            label="topology", items=(text, f"the group fits {group.fitting_domains:,} of {group.domains:,} domains")
         )
     else:
-        told = f"the group fits none of {count(group.domains, 'domain')} of {group.topology_key}"
-        yield Fact(label="topology", items=(told, f"most pods fit {group.topology_key}={group.domain}"))
+        text = f"the group fits none of {count(group.domains, 'domain')} of {group.topology_key}"
+        yield Fact(label="topology", items=(text, f"most pods fit {group.topology_key}={group.domain}"))
 
 
 def _group(group: GangStatus) -> Iterator[Fact]:
     needs = f", needs {group.min_count:,} at once" if group.min_count else ""
-    told = f"{group.name}: {group.placed:,} of {count(group.pods, 'pod')} assigned{needs}"
+    text = f"{group.name}: {group.placed:,} of {count(group.pods, 'pod')} assigned{needs}"
     where = f" in {group.topology_key}={group.domain}" if group.domain else ""
     is_complete = group.pods >= group.min_count
     room = () if group.together is None or not is_complete else (f"room for {group.together:,} more at once{where}",)
-    yield Fact(label="group", items=(told, *room))
+    yield Fact(label="group", items=(text, *room))
     if not group.is_heeded:
         gates = "GenericWorkload and, up to Kubernetes 1.36, GangScheduling"
         yield Fact(label="", items=(f"ignored unless these gates are on: {gates}; each pod is scheduled alone",))

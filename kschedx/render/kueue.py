@@ -18,15 +18,15 @@ SHOWN = 5
 """Pending Workloads of a queue without `-o wide`."""
 
 
-def overview_view(found: Overview) -> View:
+def overview_view(overview: Overview) -> View:
     """Return a view with a row for each pending Workload."""
-    cohorts = f" in {count(len(found.cohorts), 'cohort')}" if found.cohorts else ""
-    pending = f"{count(found.waiting, 'Workload')} pending"
-    queues = [*((queue.name, queue.waiting) for queue in found.queues), ("", found.unqueued)]
+    cohorts = f" in {count(len(overview.cohorts), 'cohort')}" if overview.cohorts else ""
+    pending = f"{count(overview.waiting, 'Workload')} pending"
+    queues = [*((queue.name, queue.waiting) for queue in overview.queues), ("", overview.unqueued)]
     return View(
         command="kschedx kueue",
-        headline=f"{count(len(found.queues), 'ClusterQueue')}{cohorts}, {pending}",
-        tone=Tone.HELD if found.waiting else Tone.GOOD,
+        headline=f"{count(len(overview.queues), 'ClusterQueue')}{cohorts}, {pending}",
+        tone=Tone.HELD if overview.waiting else Tone.GOOD,
         items=tuple(
             Item(
                 title=one.workload,
@@ -44,27 +44,27 @@ def overview_view(found: Overview) -> View:
     )
 
 
-def overview_page(found: Overview) -> Page:
-    rows = [(queue.name, *_cells(row)) for queue in found.queues for row in queue.rows]
-    rows += [(f"cohort {cohort.name}", *_cells(row)) for cohort in found.cohorts for row in cohort.rows]
+def overview_page(overview: Overview) -> Page:
+    rows = [(queue.name, *_cells(row)) for queue in overview.queues for row in queue.rows]
+    rows += [(f"cohort {cohort.name}", *_cells(row)) for cohort in overview.cohorts for row in cohort.rows]
     columns = tuple(Column(label=label) for label in ("queue", *_HEADS))
     quota = Table(title="Quota", columns=columns, rows=tuple(rows))
-    return page_of(overview_view(found), overview_lines(found, SCREEN_WIDTH), (quota,), found.snapshot)
+    return page_of(overview_view(overview), overview_lines(overview, SCREEN_WIDTH), (quota,), overview.snapshot)
 
 
-def overview_lines(found: Overview, width: int, *, wide: bool = False) -> list[Text]:
-    view = overview_view(found)
+def overview_lines(overview: Overview, width: int, *, wide: bool = False) -> list[Text]:
+    view = overview_view(overview)
     lines = title_lines(view.headline, view.tone, width)
-    for queue in found.queues:
+    for queue in overview.queues:
         lines += [BLANK, *_queue(queue, width, wide=wide)]
-    for cohort in found.cohorts:
+    for cohort in overview.cohorts:
         above = f" below {cohort.parent}" if cohort.parent else ""
         lines += [BLANK, line((f"cohort {cohort.name}{above}", BOLD)), *_table(cohort.rows)]
-    if found.unqueued:
-        lines += [BLANK, line(("in no queue", BOLD)), *_waiting(found.unqueued, width, wide=wide)]
-    if not found.is_settled:
+    if overview.unqueued:
+        lines += [BLANK, line(("in no queue", BOLD)), *_waiting(overview.unqueued, width, wide=wide)]
+    if not overview.is_settled:
         lines += [BLANK, *paragraph("the run was stopped before it settled", width, first="  note      ", indent=12)]
-    version = f"Kueue {found.kueue_version}; -o wide shows all, -o json every cycle"
+    version = f"Kueue {overview.kueue_version}; -o wide shows all, -o json every cycle"
     return [*lines, BLANK, *paragraph(version, width, style=DIM)]
 
 
@@ -105,17 +105,17 @@ def _waiting(waiting: Sequence[Waiting], width: int, *, wide: bool) -> Iterator[
         yield line(f"       {len(waiting) - len(shown):,} more")
 
 
-def _cause(one: Waiting) -> str:
-    if one.outcome in ("Admitted", "QuotaReserved"):
-        return "Kueue admits it" if one.outcome == "Admitted" else "gets quota, then admission checks"
-    if one.victims:
-        return f"preempts {listed(list(one.victims), 3)}"
-    if one.shortages:
-        return "lacks " + listed([_shortage(each) for each in one.shortages], 2)
-    return one.message or "not evaluated yet"
+def _cause(waiting: Waiting) -> str:
+    if waiting.outcome in ("Admitted", "QuotaReserved"):
+        return "Kueue admits it" if waiting.outcome == "Admitted" else "gets quota, then admission checks"
+    if waiting.victims:
+        return f"preempts {listed(list(waiting.victims), 3)}"
+    if waiting.shortages:
+        return "lacks " + listed([_shortage(each) for each in waiting.shortages], 2)
+    return waiting.message or "not evaluated yet"
 
 
-def _shortage(one: Shortage) -> str:
-    most = f", more than the queue's maximum of {displayed(one.resource, one.maximum)}"
-    told = f"{displayed(one.resource, one.missing)} {one.resource} in {one.flavor}"
-    return told + (most if one.exceeds_maximum else "")
+def _shortage(shortage: Shortage) -> str:
+    most = f", more than the queue's maximum of {displayed(shortage.resource, shortage.maximum)}"
+    text = f"{displayed(shortage.resource, shortage.missing)} {shortage.resource} in {shortage.flavor}"
+    return text + (most if shortage.exceeds_maximum else "")

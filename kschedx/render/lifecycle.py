@@ -283,7 +283,7 @@ def _deletion(pod: BeingDeleted) -> Iterator[str]:
         yield f"the kubelet of node {pod.node} does not answer, so the deletion is not confirmed"
     if DEPENDENTS_FIRST in pod.finalizers:
         yield f"finalizer {DEPENDENTS_FIRST}: what it owns is deleted first"
-    others = [one for one in pod.finalizers if one != DEPENDENTS_FIRST]
+    others = [finalizer for finalizer in pod.finalizers if finalizer != DEPENDENTS_FIRST]
     if others:
         which, it = ("finalizers", "them") if len(others) > 1 else ("finalizer", "it")
         yield f"{which} {listed(others, 4)}: the object stays until the controller behind {it} is done"

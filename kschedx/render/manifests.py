@@ -149,33 +149,33 @@ def kubectl_commands(changes: Sequence[Change], only_written: Find = _nothing) -
     nothing to patch.
     """
     lines: list[str] = []
-    for one in joined_changes(changes):
-        manifest = None if one.by else only_written(one)
-        if one.by:
-            follows = _follows(one)
+    for change in joined_changes(changes):
+        manifest = None if change.by else only_written(change)
+        if change.by:
+            follows = _follows(change)
             lines += [] if lines[-1:] == [follows] else [follows]
         elif manifest is None:
-            lines.append(_command(one))
-        elif one.delete and any(other.create is not None and other.target == one.target for other in changes):
+            lines.append(_command(change))
+        elif change.delete and any(other.create is not None and other.target == change.target for other in changes):
             continue  # it is created in another form, and never existed
         else:
-            lines.append(_written(one, manifest))
+            lines.append(_written(change, manifest))
     return "".join(f"{line}\n" for line in lines)
 
 
 def joined_changes(changes: Sequence[Change]) -> list[Change]:
     """Return the same changes, with patches of one object joined."""
     found: list[Change] = []
-    for one in changes:
+    for change in changes:
         at = next(
-            (n for n, other in enumerate(found) if other.patch and one.patch and other.target == one.target), None
+            (n for n, other in enumerate(found) if other.patch and change.patch and other.target == change.target), None
         )
         if at is not None and any(other.delete for other in found[at + 1 :]):
             at = None  # an object that is deleted between two patches is deleted in the state between them
-        if at is None or one.by or found[at].by:
-            found.append(one)
+        if at is None or change.by or found[at].by:
+            found.append(change)
         else:
-            found[at] = replace(found[at], patch=(*found[at].patch, *one.patch))
+            found[at] = replace(found[at], patch=(*found[at].patch, *change.patch))
     return found
 
 
@@ -237,7 +237,7 @@ def _command(change: Change) -> str:
     if change.create is not None and (maker := _made_elsewhere(change.create)):
         is_node = change.target.kind == "Node"  # its resources are in its status, and a comment cannot be applied
         lines = to_yaml(change.create if is_node else sendable_manifest(change.create)).splitlines()
-        return "\n".join([f"# {maker}", *(f"#   {one}" for one in lines)])
+        return "\n".join([f"# {maker}", *(f"#   {line}" for line in lines)])
     if change.create is not None:
         return f"kubectl apply --server-side {_here(sendable_manifest(change.create))}"
     patch = list(change.patch)
@@ -247,9 +247,26 @@ def _command(change: Change) -> str:
         local = "kubectl patch --local -f - --type=json --patch={} -o json"
         template = f"kubectl get {name} -o json | {local} | kubectl replace --force -f -"
         return f"{_MADE_AGAIN[target.kind]}{shell_command(template, *data, patch)}"
+    if target.kind == "NodePool" and (merged := _merged(patch)) is not None:
+        return shell_command(f"kubectl patch {name} --type=merge --patch={{}}", *data, merged)
     comment = "# for future Jobs: an existing Job keeps its template\n" if target.kind == "CronJob" else ""
     part = f" --subresource {change.subresource}" if change.subresource else ""
     return f"{comment}{shell_command(f'kubectl patch {name}{part} --type=json --patch={{}}', *data, patch)}"
+
+
+def _merged(patch: Iterable[Mapping[str, object]]) -> Manifest | None:
+    """Return the merge patch (RFC 7386) of operations that add to maps; None if one adds to a list."""
+    made: dict[str, object] = {}
+    for one in patch:
+        *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in str(one["path"]).split("/")[1:]]
+        if last == "-":
+            return None
+        at = made
+        for part in parents:
+            below = at[part] = {**map_at(at, part)}
+            at = below
+        at[last] = one["value"]
+    return made
 
 
 def _made_elsewhere(manifest: Manifest) -> str:

@@ -151,7 +151,7 @@ def nodes_view(rows: Sequence[NodeRow], notes: Sequence[str] = ()) -> View:
     """Return a view with a row for each node, in the order of `rows`."""
     uses = total(rows)
     usable = sum(row.is_open for row in rows)
-    kept = [one for one in _columns(rows) if one.label not in ("node", "status")]
+    kept = [column for column in _columns(rows) if column.label not in ("node", "status")]
     return View(
         command="kschedx nodes",
         headline=f"{count(len(rows), 'node')}, {usable:,} can take a pod",

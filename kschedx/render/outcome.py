@@ -184,17 +184,17 @@ def indecisive_facts(explanation: Explanation) -> Iterator[Fact]:
 
 def volume_facts(diagnosis: Diagnosis) -> Iterator[Fact]:
     """Yield the location of bound volumes that exclude nodes, if the pod fits other nodes."""
-    findings = [one for group in diagnosis.groups for one in group.exemplar.findings if diagnosis.feasible]
+    findings = [finding for group in diagnosis.groups for finding in group.exemplar.findings if diagnosis.feasible]
     told: dict[str, None] = {}
-    for one in findings:
-        if isinstance(one, VolumeZoneMismatch):
-            told[f"{one.persistent_volume} is in {listed(one.zones, SHOWN_NODES, conjunction='or')}"] = None
-        elif isinstance(one, VolumeNodeAffinityMismatch) and len(one.terms) == 1:
-            for unmet in one.terms[0].requirements:
+    for finding in findings:
+        if isinstance(finding, VolumeZoneMismatch):
+            told[f"{finding.persistent_volume} is in {listed(finding.zones, SHOWN_NODES, conjunction='or')}"] = None
+        elif isinstance(finding, VolumeNodeAffinityMismatch) and len(finding.terms) == 1:
+            for unmet in finding.terms[0].requirements:
                 if not unmet.matched and unmet.operator == "In":
                     places = listed(unmet.values, SHOWN_NODES, conjunction="or")
                     where = places if unmet.key == HOSTNAME else f"{unmet.key.rpartition('/')[2]} {places}"
-                    told[f"{one.persistent_volume} is accessible only from {where}"] = None
+                    told[f"{finding.persistent_volume} is accessible only from {where}"] = None
     if told:
         yield Fact(label="volume", items=tuple(told))
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
 
+from msgspec import Struct
 from rich.text import Text
 
 from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, counts, groups
@@ -27,46 +28,43 @@ SHOWN_OTHERS = 2
 EACH_ALONE = "each pod is evaluated alone, as if the others were not pending"
 
 
-def _nodes_of(answers: Sequence[PodAnswer]) -> Sequence[str]:
-    return sorted({name for answer in answers for name in answer.nodes})
+class PodAnswers(Struct, frozen=True, kw_only=True):
+    """The answers about many pods."""
+
+    answers: Sequence[PodAnswer]
+    fix_of: Callable[[CauseGroup], FixView | None]
+    """Returns the first fix of a group."""
+    notes: Sequence[str] = ()
+    """About all pods."""
+    nothing: str = ""
+    """The title if there are no pods."""
+    competing: bool = False
+    """Whether the pods are new, and compete for the same resources."""
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        fitting = sum(answer.outcome is Outcome.SCHEDULED for answer in self.answers)
+        return (*self.notes, *((EACH_ALONE,) if self.competing and fitting > 1 else ()))
 
 
-@shortens(_nodes_of)
-def pending_lines(
-    answers: Sequence[PodAnswer],
-    fix_of: Callable[[CauseGroup], FixView | None],
-    *,
-    width: int,
-    wide: bool = False,
-    competing: bool = False,
-    notes: Sequence[str] = (),
-    nothing: str = "",
-) -> list[Text]:
-    """Return at most 30 lines, unless `wide`, which names every pod.
+def _node_names(pods: PodAnswers) -> Sequence[str]:
+    return sorted({name for answer in pods.answers for name in answer.nodes})
 
-    `fix_of` returns the first fix of a group that is shown. `competing` pods are new, and all of them are to be
-    created. `nothing` is the title if there are no pods.
-    """
-    if not answers:
-        return title_lines(nothing, Tone.GOOD, width)
-    found = groups(answers)
-    head = title_lines(pending_sentence(answers), pending_tone(answers), width)
-    told: dict[int, FixView | None] = {}
 
-    def fix(group: CauseGroup) -> FixView | None:
-        """Return the fix of a group, which is computed only once."""
-        if id(group) not in told:
-            told[id(group)] = fix_of(group)
-        return told[id(group)]
-
-    room = MOST_LINES - len(head)
+@shortens(_node_names)
+def pending_lines(pods: PodAnswers, *, width: int, wide: bool = False) -> list[Text]:
+    """Return at most 30 lines, unless `wide`, which names every pod."""
+    if not pods.answers:
+        return title_lines(pods.nothing, Tone.GOOD, width)
+    causes = groups(pods.answers)
+    lines = title_lines(pending_sentence(pods.answers), pending_tone(pods.answers), width)
+    room = MOST_LINES - len(lines)
     blocks: list[list[Text]] = []
-    for events in range(len(found) if wide else min(len(found), MOST_LINES), -1, -1):  # small groups omit the event
-        blocks = list(_blocks(found, fix, width, wide=wide, events=events))
-        if wide or (len(blocks) == len(found) and sum(map(len, blocks)) <= room):
+    for events in range(len(causes) if wide else min(len(causes), MOST_LINES), -1, -1):  # small groups omit the event
+        blocks = list(_blocks(causes, pods.fix_of, width, wide=wide, events=events))
+        if wide or (len(blocks) == len(causes) and sum(map(len, blocks)) <= room):
             break
-    lines = [*head]
-    left = len(found)
+    left = len(causes)
     for block in blocks:
         if not wide and len(lines) + len(block) > MOST_LINES - (2 if left > 1 else 0):
             break
@@ -74,16 +72,9 @@ def pending_lines(
         left -= 1
     if left:
         lines += [BLANK, line((f"{count(left, 'more group')} of pods: -o wide shows all", DIM))]
-    for note in notes:
+    for note in pods.all_notes:
         lines += [BLANK, *paragraph(note, width, style=DIM)]
-    if competing and are_several(answers):
-        lines += [BLANK, *paragraph(EACH_ALONE, width, style=DIM)]
     return lines
-
-
-def are_several(answers: Sequence[PodAnswer]) -> bool:
-    """Whether more than one pod fits, so that they could take room from each other."""
-    return sum(answer.outcome is Outcome.SCHEDULED for answer in answers) > 1
 
 
 def pending_tone(answers: Sequence[PodAnswer]) -> Tone:
@@ -115,7 +106,7 @@ def evicted_note(evicted: Sequence[str]) -> tuple[str, ...]:
 
 def wanted_labels(findings: Sequence[Finding]) -> str:
     """Return the requirements of findings about node labels, because their headlines name no labels."""
-    of_labels = (describe(one) for one in findings if isinstance(one, NodeAffinityMismatch))
+    of_labels = (describe(finding) for finding in findings if isinstance(finding, NodeAffinityMismatch))
     return "; ".join(SEPARATOR.join(fact.items) for words in of_labels for fact in words.facts)
 
 

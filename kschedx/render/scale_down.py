@@ -43,14 +43,14 @@ from kschedx.simulate.compaction import EmptiedTogether
 NAMES = 3
 
 
-def removal_text(found: Removal) -> str:
+def removal_text(removal: Removal) -> str:
     """Return the text about a node that can be removed."""
-    moving = len(found.places)
+    moving = len(removal.places)
     pods = (
         f", {count(moving, 'pod')} {'moves' if moving == 1 else 'move'} to other nodes" if moving else ", it is empty"
     )
-    if found.unneeded_for is None and found.needed > 0:
-        return f"cluster-autoscaler removes it after {found.needed} unneeded{pods}"
+    if removal.unneeded_for is None and removal.needed > 0:
+        return f"cluster-autoscaler removes it after {removal.needed} unneeded{pods}"
     return f"cluster-autoscaler removes it{pods}"
 
 
@@ -104,48 +104,48 @@ def unremovable_text(found: Removal, reason: Unremovable) -> str:
             assert_never(reason)
 
 
-def removal_label(found: Removal) -> str:
+def removal_label(removal: Removal) -> str:
     """Return the result in a few words for a row of a table."""
-    if found.is_removable:
-        moving = len(found.places)
+    if removal.is_removable:
+        moving = len(removal.places)
         return f"removed, {count(moving, 'pod')} {'moves' if moving == 1 else 'move'}" if moving else "removed"
-    match found.reasons[0]:
+    match removal.reasons[0]:
         case Unremovable.NOT_UNDERUTILIZED:
-            assert found.utilization is not None
-            return f"above {round(100 * found.utilization.threshold)}%"
+            assert removal.utilization is not None
+            return f"above {round(100 * removal.utilization.threshold)}%"
         case Unremovable.NODE_GROUP_MIN_SIZE_REACHED:
-            assert found.group is not None
-            return f"minimum of {found.group.min_size} in {found.group.name}"
+            assert removal.group is not None
+            return f"minimum of {removal.group.min_size} in {removal.group.name}"
         case Unremovable.BLOCKED_BY_POD:
-            blocking = found.of(RemovalFate.BLOCKS)
+            blocking = removal.of(RemovalFate.BLOCKS)
             more = f" and {len(blocking) - 1:,} more" if len(blocking) > 1 else ""
             return f"kept by {blocking[0].pod}{more}: {blocking[0].blocker}"
         case reason:
-            return unremovable_text(found, reason)
+            return unremovable_text(removal, reason)
 
 
-def blocker_text(one: PodFate) -> str:
+def blocker_text(fate: PodFate) -> str:
     """Return why a pod cannot be evicted; empty if it can."""
-    match one.blocker:
+    match fate.blocker:
         case RemovalBlocker.CONTROLLER_NOT_FOUND:
-            return f"its controller {one.controller} does not exist"
+            return f"its controller {fate.controller} does not exist"
         case RemovalBlocker.MIN_REPLICAS_REACHED:
-            return f"{one.controller} keeps {count(one.replicas or 0, 'replica')}, fewer than --min-replica-count"
+            return f"{fate.controller} keeps {count(fate.replicas or 0, 'replica')}, fewer than --min-replica-count"
         case RemovalBlocker.NOT_REPLICATED:
-            made = f"{one.controller} is an unknown kind" if one.controller else "it has no controller"
+            made = f"{fate.controller} is an unknown kind" if fate.controller else "it has no controller"
             return f"not replicated: {made}"
         case RemovalBlocker.LOCAL_STORAGE_REQUESTED:
-            return f"local storage in {listed(one.volumes, NAMES)}"
+            return f"local storage in {listed(fate.volumes, NAMES)}"
         case RemovalBlocker.NOT_SAFE_TO_EVICT_ANNOTATION:
             return f"annotated {SAFE_TO_EVICT}=false"
         case RemovalBlocker.UNMOVABLE_KUBE_SYSTEM_POD:
             return "a pod of kube-system without a PodDisruptionBudget"
         case RemovalBlocker.NOT_ENOUGH_PDB:
-            return f"the PodDisruptionBudget {listed(one.budgets, NAMES)} allows no disruption"
+            return f"the PodDisruptionBudget {listed(fate.budgets, NAMES)} allows no disruption"
         case None:
             return ""
         case _:
-            assert_never(one.blocker)
+            assert_never(fate.blocker)
 
 
 def utilization_text(used: Utilization) -> str:
@@ -169,7 +169,7 @@ MOST_ITEMS = 10**9
 
 
 def scale_down_screen(
-    asked: ScaleDown | None,
+    scale_down: ScaleDown | None,
     removals: Sequence[Removal],
     kept: Sequence[NodeDisruption],
     consolidation: Consolidation | None = None,
@@ -179,9 +179,9 @@ def scale_down_screen(
     wide: bool = False,
 ) -> list[Text]:
     """Return the answer about one node, or a row for each of cluster-autoscaler's nodes and a block for each of
-    Karpenter's. `asked` is None if cluster-autoscaler has no node; `kept` are Karpenter's nodes."""
-    view = scale_down_view(asked, removals, kept, consolidation, together, wide=wide)
-    with short_node_names([] if asked is None else asked.autoscaler.snapshot.cluster.names):
+    Karpenter's. `scale_down` is None if cluster-autoscaler has no node; `kept` are Karpenter's nodes."""
+    view = scale_down_view(scale_down, removals, kept, consolidation, together, wide=wide)
+    with short_node_names([] if scale_down is None else scale_down.autoscaler.snapshot.cluster.names):
         lines = title_lines(view.headline, view.tone, width)
         for number, cause in enumerate(view.because):
             lines += fact_lines(Fact(label="" if number else "others", items=(cause,)), width)
@@ -249,12 +249,12 @@ def together_facts(found: EmptiedTogether, most: int) -> Iterator[Fact]:
         yield Fact(label="", items=(f"{count(found.not_tried, 'node')} not tried",))
 
 
-def consolidation_texts(found: Consolidation, names: Collection[str]) -> list[str]:
+def consolidation_texts(consolidation: Consolidation, names: Collection[str]) -> list[str]:
     """Return what each of Karpenter's methods does. For single-node consolidation, only the first nodes are named."""
     asked = {*names}
-    commands = [one for one in found.commands if not asked.isdisjoint(one.nodes)]
-    alone = [one for one in commands if one.method is Method.SINGLE_NODE][MOST_COMMANDS:]
-    texts = [command_text(one) for one in commands if one not in alone]
+    commands = [command for command in consolidation.commands if not asked.isdisjoint(command.nodes)]
+    alone = [command for command in commands if command.method is Method.SINGLE_NODE][MOST_COMMANDS:]
+    texts = [command_text(command) for command in commands if command not in alone]
     if alone:
         texts.append(f"{Method.SINGLE_NODE.value}: {count(len(alone), 'more node')} can go instead, each by itself")
     return texts
@@ -275,19 +275,19 @@ def command_text(one: Command) -> str:
     return f"{one.method.value}: replaces {nodes} with a node of {listed(one.types, 2)}{saved}{_scores(one)}"
 
 
-def _scores(one: Command) -> str:
-    return "".join(f", score {score.value:.2f} in {score.pool} (Balanced)" for score in one.scores)
+def _scores(command: Command) -> str:
+    return "".join(f", score {score.value:.2f} in {score.pool} (Balanced)" for score in command.scores)
 
 
-def karpenter_basis(found: Consolidation | None) -> str:
+def karpenter_basis(consolidation: Consolidation | None) -> str:
     """Return what the answer is based on."""
-    if found is None:
+    if consolidation is None:
         return "Karpenter: prices and replacement nodes are not evaluated"
-    parts = [f"Karpenter {found.follows}: each method by itself; it takes the first"]
-    if any(price is None for price in found.prices.values()):
+    parts = [f"Karpenter {consolidation.follows}: each method by itself; it takes the first"]
+    if any(price is None for price in consolidation.prices.values()):
         parts.append("prices are incomplete: --instance-types")
-    if found.budgets_at:
-        parts.append(f"budgets with a schedule as of {found.budgets_at}")
+    if consolidation.budgets_at:
+        parts.append(f"budgets with a schedule as of {consolidation.budgets_at}")
     return " · ".join(parts)
 
 
@@ -302,8 +302,8 @@ def _balanced(balance: Balance) -> tuple[str, ...]:
 def _karpenter_facts(found: NodeDisruption, consolidation: Consolidation | None) -> tuple[Tone, tuple[Fact, ...]]:
     """Return the tone and facts of a node: whether Karpenter removes it, as far as that is decided, and why or why
     not."""
-    obstacles = [one.text for one in found.obstacles]
-    goes = consolidation is not None and any(found.node in one.nodes for one in consolidation.commands)
+    obstacles = [obstacle.text for obstacle in found.obstacles]
+    goes = consolidation is not None and any(found.node in command.nodes for command in consolidation.commands)
     why = "" if consolidation is None else consolidation.kept.get(found.node, "")
     if not obstacles and not goes:
         if not found.may_go:
@@ -339,7 +339,7 @@ def removal_facts(found: Removal, *, wide: bool = True) -> Iterator[Fact]:
         yield Fact(label="kept by" if number == 0 else "", items=(f"{one.pod}: {blocker_text(one)}",))
     if not wide and len(blocking) > MOST_BLOCKERS:
         yield Fact(label="", items=(f"{count(len(blocking) - MOST_BLOCKERS, 'more pod')}: -o wide",))
-    also = [unremovable_text(found, one) for one in found.reasons[1:] if one is not Unremovable.BLOCKED_BY_POD]
+    also = [unremovable_text(found, reason) for reason in found.reasons[1:] if reason is not Unremovable.BLOCKED_BY_POD]
     for number, told in enumerate(also):
         yield Fact(label="also" if number == 0 else "", items=(told,))
     if found.utilization is not None and Unremovable.NOT_UNDERUTILIZED not in found.reasons:
@@ -353,35 +353,35 @@ def removal_facts(found: Removal, *, wide: bool = True) -> Iterator[Fact]:
     if staying:
         yield Fact(label="removed", items=(f"{count(len(staying), 'pod')} of DaemonSets with the node",))
     if found.reasons:
-        yield Fact(label="reasons", items=tuple(one.value for one in found.reasons))
+        yield Fact(label="reasons", items=tuple(reason.value for reason in found.reasons))
 
 
-def removal_fixes(asked: ScaleDown, found: Removal) -> tuple[Fix, ...]:
+def removal_fixes(scale_down: ScaleDown, removal: Removal) -> tuple[Fix, ...]:
     """Return the fix after which cluster-autoscaler removes the node, if one was tried."""
-    after = asked.safe_to_evict(found)
+    after = scale_down.safe_to_evict(removal)
     if after is None:
         return ()
     left = {one.pod for one in after.of(RemovalFate.BLOCKS)}
-    pods = [one.pod for one in found.of(RemovalFate.BLOCKS) if one.pod not in left]
+    pods = [one.pod for one in removal.of(RemovalFate.BLOCKS) if one.pod not in left]
     does = "the node is removed" if after.is_removable else f"then {unremovable_text(after, after.reasons[0])}"
     return (Fix(title=f"annotate {listed(pods, NAMES)} with {SAFE_TO_EVICT}=true", seen=does),)
 
 
-def _basis(asked: ScaleDown) -> str:
-    autoscaler = asked.autoscaler
-    told = [f"cluster-autoscaler {autoscaler.release.version}"]
+def _basis(scale_down: ScaleDown) -> str:
+    autoscaler = scale_down.autoscaler
+    texts = [f"cluster-autoscaler {autoscaler.release.version}"]
     if not autoscaler.flags_are_known:
-        told.append("default flags (--autoscaler-flag)")
+        texts.append("default flags (--autoscaler-flag)")
     if autoscaler.membership.told_by:
-        told.append(f"node groups by {listed(autoscaler.membership.told_by, NAMES)}")
-    return " · ".join(told)
+        texts.append(f"node groups by {listed(autoscaler.membership.told_by, NAMES)}")
+    return " · ".join(texts)
 
 
 # --- the view
 
 
 def scale_down_view(
-    asked: ScaleDown | None,
+    scale_down: ScaleDown | None,
     removals: Sequence[Removal],
     kept: Sequence[NodeDisruption],
     consolidation: Consolidation | None = None,
@@ -393,8 +393,8 @@ def scale_down_view(
     """Return a view with a row for each node; those that cluster-autoscaler removes come first. Without `wide`, long
     facts are cut, and fixes are tried only for a single node. `most` is the number of names shown of nodes that can be
     removed together."""
-    ordered = sorted(removals, key=lambda one: (len(one.reasons), one.node))
-    mended = asked if wide or len(removals) + len(kept) == 1 else None
+    ordered = sorted(removals, key=lambda removal: (len(removal.reasons), removal.node))
+    mended = scale_down if wide or len(removals) + len(kept) == 1 else None
     items = [_removal(mended, one, wide=wide) for one in ordered]
     disrupted = [_disruption(one, consolidation) for one in kept]
     items += sorted(disrupted, key=lambda item: (Tone.GOOD, Tone.OPEN, Tone.BAD).index(item.tone))
@@ -403,14 +403,14 @@ def scale_down_view(
     if len(items) == 1:
         headline = f"{items[0].title}: {items[0].facts[0].items[0]}"
     commands = () if consolidation is None else consolidation_texts(consolidation, [one.node for one in kept])
-    basis = [*([] if asked is None else [_basis(asked)]), *([karpenter_basis(consolidation)] if kept else [])]
+    basis = [*([] if scale_down is None else [_basis(scale_down)]), *([karpenter_basis(consolidation)] if kept else [])]
     return View(
         command="kschedx scale-down",
         details=tuple(commands),
         because=_causes(items) if len(items) > MOST_BLOCKS else (),
         facts=() if together is None else tuple(together_facts(together, most or (MOST_ITEMS if wide else NAMES))),
         headline=headline,
-        tone=Tone.GOOD if going else Tone.OPEN if any(one.tone is Tone.OPEN for one in items) else Tone.BAD,
+        tone=Tone.GOOD if going else Tone.OPEN if any(item.tone is Tone.OPEN for item in items) else Tone.BAD,
         items=tuple(items),
         list_title="Nodes",
         list_noun="node",
@@ -432,7 +432,7 @@ def _causes(items: Sequence[Item]) -> tuple[str, ...]:
     return (*causes, *([f"other causes: {count(left, 'node')}"] if left else []))
 
 
-def _removal(asked: ScaleDown | None, found: Removal, *, wide: bool) -> Item:
+def _removal(scale_down: ScaleDown | None, found: Removal, *, wide: bool) -> Item:
     used = "" if found.utilization is None else f"{round(100 * found.utilization.share)}% {found.utilization.resource}"
     told = removal_text(found)
     if not found.is_removable:
@@ -443,20 +443,20 @@ def _removal(asked: ScaleDown | None, found: Removal, *, wide: bool) -> Item:
         kind="removed" if found.is_removable else found.reasons[0].value,
         values=(used, "" if found.group is None else found.group.name, removal_label(found)),
         facts=(Fact(label="because", items=(told,)), *removal_facts(found, wide=wide)),
-        fixes=() if asked is None else removal_fixes(asked, found),
+        fixes=() if scale_down is None else removal_fixes(scale_down, found),
         members=tuple(f"{pod} → {node}" for pod, node in found.places.items()),
     )
 
 
-def _disruption(found: NodeDisruption, consolidation: Consolidation | None) -> Item:
-    tone, facts = _karpenter_facts(found, consolidation)
+def _disruption(disruption: NodeDisruption, consolidation: Consolidation | None) -> Item:
+    tone, facts = _karpenter_facts(disruption, consolidation)
     return Item(
-        title=found.node,
+        title=disruption.node,
         tone=tone,
         kind={Tone.GOOD: "removed", Tone.OPEN: "undecided"}.get(tone, "kept"),
         values=("", "Karpenter", facts[0].items[0].removeprefix("Karpenter keeps it, ")),
         facts=facts,
-        fixes=tuple(_budget_fix(found.pool, place) for place in found.blocking),
+        fixes=tuple(_budget_fix(disruption.pool, place) for place in disruption.blocking),
     )
 
 

@@ -105,8 +105,8 @@ def legend(titles: dict[str, str], width: int, weights: dict[str, int] | None = 
 def matrices(ranking: Ranking, width: int) -> list[Text]:
     """Return the scores of all feasible nodes: raw, normalized to 0..100, and weighted with totals."""
     first = ranking.nodes[0]
-    titles = initials(one.plugin for one in first.contributions)
-    lines = legend(titles, width, {one.plugin: one.weight for one in first.contributions})
+    titles = initials(contribution.plugin for contribution in first.contributions)
+    lines = legend(titles, width, {contribution.plugin: contribution.weight for contribution in first.contributions})
     for title, value in _MATRICES:
         lines += [BLANK, text(title, BOLD)]
         header = ["node", *titles.values()]
@@ -189,7 +189,7 @@ def _blockers(diagnosis: Diagnosis, row: TableRow) -> str:
     blockers = diagnosis.detail(row).account.blockers
     first = blockers[0]
     headlines = [describe(finding).headline for finding in first.findings]
-    also = f" (also {', '.join(one.plugin for one in blockers[1:])})" if len(blockers) > 1 else ""
+    also = f" (also {', '.join(blocker.plugin for blocker in blockers[1:])})" if len(blockers) > 1 else ""
     return (", ".join(headlines) or f"{first.plugin} rejects it") + also
 
 

@@ -84,29 +84,29 @@ def _effects(simulation: Simulation) -> Iterator[str]:
             number = len(effect.evicted)
             back = sum(key in simulation.placed for key in effect.evicted)
             verb = "loses its node" if number == 1 else "lose their nodes"
-            found = "is rescheduled" if number == 1 else f"{back:,} are rescheduled"
+            text = "is rescheduled" if number == 1 else f"{back:,} are rescheduled"
             none = "stays pending" if number == 1 else "all stay pending"
-            parts.append(f"{count(number, 'pod')} {verb}, {found if back else none}")
+            parts.append(f"{count(number, 'pod')} {verb}, {text if back else none}")
         if effect.gone:
             parts.append(f"{listed(effect.gone, 2)} will not be recreated")
         which = f"{effect.change}: " if len(simulation.changes) > 1 else ""
         yield f"{which}{'; '.join(parts)}"
 
 
-def rollout_text(found: Rollout) -> str:
+def rollout_text(rollout: Rollout) -> str:
     """Return the progress of the rollout, and its bounds."""
-    name = found.workload.reference
-    if isinstance(found.strategy, NoRollout):
-        return f"{name}: {_kept(found.strategy)}"
-    if found.is_done:
-        return f"rollout of {name} completes: {count(found.old, 'pod')} replaced ({strategy_text(found.strategy)})"
-    waits = f"{count(found.waiting, 'new pod')} {'stays' if found.waiting == 1 else 'stay'} pending"
-    if found.refusal:
-        waits = f"the API server refuses the next pod: {found.refusal}"
-    elif not found.waiting:
+    name = rollout.workload.reference
+    if isinstance(rollout.strategy, NoRollout):
+        return f"{name}: {_kept(rollout.strategy)}"
+    if rollout.is_done:
+        return f"rollout of {name} completes: {count(rollout.old, 'pod')} replaced ({strategy_text(rollout.strategy)})"
+    waits = f"{count(rollout.waiting, 'new pod')} {'stays' if rollout.waiting == 1 else 'stay'} pending"
+    if rollout.refusal:
+        waits = f"the API server refuses the next pod: {rollout.refusal}"
+    elif not rollout.waiting:
         waits = "a pod is not ready; delete it first"
-    replaced = f"{found.replaced:,} of {count(found.old, 'pod')} replaced"
-    return f"rollout of {name} stalls: {replaced}, {waits} ({strategy_text(found.strategy)})"
+    replaced = f"{rollout.replaced:,} of {count(rollout.old, 'pod')} replaced"
+    return f"rollout of {name} stalls: {replaced}, {waits} ({strategy_text(rollout.strategy)})"
 
 
 def strategy_text(strategy: UpdateStrategy) -> str:
@@ -239,7 +239,7 @@ def simulation_lines(
 
 def _moves(simulation: Simulation) -> list[str]:
     moves = () if simulation.goal is None else simulation.goal.moves
-    return [f"move {one.pod} from {one.source} to {one.to}" for one in moves]
+    return [f"move {move.pod} from {move.source} to {move.to}" for move in moves]
 
 
 def goal_text(goal: GoalResult) -> str:
@@ -292,8 +292,8 @@ def simulation_headline(simulation: Simulation) -> str:
     evicted = list(simulation.evictions)
     if evicted:
         back = sum(simulation.is_recreated(key) and key in simulation.placed for key in evicted)
-        told = f"{count(len(evicted), 'pod')} evicted for them"
-        parts.append(told + (f", {back:,} of them rescheduled" if back else ""))
+        text = f"{count(len(evicted), 'pod')} evicted for them"
+        parts.append(text + (f", {back:,} of them rescheduled" if back else ""))
     if simulation.gated:
         parts.append(f"{count(len(simulation.gated), 'pod')} gated")
     if simulation.kueue is not None and simulation.kueue.pending:
@@ -351,8 +351,8 @@ def simulation_facts(simulation: Simulation) -> Iterator[Fact]:
 def shown_workloads(simulation: Simulation) -> list[WorkloadResult]:
     """Return the workloads with the most pending or refused pods first, then those that lose most."""
 
-    def rank(one: WorkloadResult) -> tuple[int, int, int]:
-        return -one.refused - len(one.pending), -len(one.evicted), -len(one.placed)
+    def rank(result: WorkloadResult) -> tuple[int, int, int]:
+        return -result.refused - len(result.pending), -len(result.evicted), -len(result.placed)
 
     return sorted(simulation.workloads, key=rank)
 
@@ -368,8 +368,8 @@ def _workloads(simulation: Simulation, mending: SharedFixes, width: int, most: i
 def _states(simulation: Simulation, width: int, most: int) -> list[Text]:
     """Return the states that no decision of kube-scheduler explains, with the first cause and the first fix of each."""
     lines = [BLANK] if simulation.states else []
-    for one in simulation.states[:most]:
-        view = explanation_view(one)
+    for state in simulation.states[:most]:
+        view = explanation_view(state)
         lines += paragraph(view.headline, width, first=view.tone.mark, indent=4)
         for root in view.roots[:1]:
             lines += paragraph(root, width, first="    ")
@@ -400,8 +400,8 @@ def _workload(result: WorkloadResult, mending: SharedFixes, width: int) -> list[
     if result.evicted:
         parts.append(f"{len(result.evicted):,} evicted")
     if result.pending:
-        told = "undecided" if tone is Tone.OPEN else "pending"
-        number = told if wanted == 1 else f"{len(result.pending):,} {told}"
+        text = "undecided" if tone is Tone.OPEN else "pending"
+        number = text if wanted == 1 else f"{len(result.pending):,} {text}"
         parts.append(f"{number}: {why}" if why else number)
     if result.to_come:
         parts.append(f"{result.to_come:,} not created before the others are ready")
@@ -474,8 +474,8 @@ def _bar(before: NodeUse | None, after: NodeUse, resource: str, size: int) -> st
     now = after.percent(resource)
     filled = min(max(round(now * size / 100), 0), size)
     was = "new" if before is None else f"{before.percent(resource)}"
-    told = f"{now}%" if was == f"{now}" else f"{was}→{now}%"
-    return f"{'█' * filled}{'░' * (size - filled)} {told}"
+    text = f"{now}%" if was == f"{now}" else f"{was}→{now}%"
+    return f"{'█' * filled}{'░' * (size - filled)} {text}"
 
 
 def _pending(
@@ -531,53 +531,53 @@ def decision_text(step: QueueStep) -> str:
     return f"✗ {step.key} stays pending: {step.message}"
 
 
-def ties_text(found: OtherOutcomes, choices: Sequence[str] = ()) -> str:
+def ties_text(outcomes: OtherOutcomes, choices: Sequence[str] = ()) -> str:
     """Return whether random choices among tied nodes change the result, and which `choices` controllers make besides
     the scheduler."""
-    told = _scheduler_ties(found)
+    told = _scheduler_ties(outcomes)
     return f"{told}; controllers choose {', '.join(choices)}" if choices else told
 
 
-def _scheduler_ties(found: OtherOutcomes) -> str:
-    if not found.ties:
+def _scheduler_ties(other_outcomes: OtherOutcomes) -> str:
+    if not other_outcomes.ties:
         return "no decision is random"
-    told = f"{count(found.ties, 'decision')} {'is' if found.ties == 1 else 'are'} random"
-    if found.is_all:
-        told += f", {count(found.outcomes - 1, 'other outcome')} possible"
+    text = f"{count(other_outcomes.ties, 'decision')} {'is' if other_outcomes.ties == 1 else 'are'} random"
+    if other_outcomes.is_all:
+        text += f", {count(other_outcomes.outcomes - 1, 'other outcome')} possible"
     else:
-        told += f"; of {found.tried} random runs and the one by name {found.outcomes:,} differ"
-    if len(found.placed) == 1:
-        [number] = found.placed
-        return f"{told}: {count(number, 'pod')} {'is' if number == 1 else 'are'} scheduled in each"
-    placed = ", ".join(f"{number:,} in {of:,}" for number, of in sorted(found.placed.items(), reverse=True))
-    return f"{told}: the number of scheduled pods differs, {placed} of them"
+        text += f"; of {other_outcomes.tried} random runs and the one by name {other_outcomes.outcomes:,} differ"
+    if len(other_outcomes.placed) == 1:
+        [number] = other_outcomes.placed
+        return f"{text}: {count(number, 'pod')} {'is' if number == 1 else 'are'} scheduled in each"
+    placed = ", ".join(f"{number:,} in {of:,}" for number, of in sorted(other_outcomes.placed.items(), reverse=True))
+    return f"{text}: the number of scheduled pods differs, {placed} of them"
 
 
 SHOWN_FITS = 8
 
 
-def _nodes_of(found: Fit) -> Sequence[str]:
-    return found.snapshot.cluster.names
+def _nodes_of(fit: Fit) -> Sequence[str]:
+    return fit.snapshot.cluster.names
 
 
 @shortens(_nodes_of)
-def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
+def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[Text]:
     """Return the number, what would be enough, where the pods go, and what rejects the next one."""
-    lines = title_lines(fit_headline(found), fit_tone(found), width)
-    for told in fit_details(found):
+    lines = title_lines(fit_headline(fit), fit_tone(fit), width)
+    for told in fit_details(fit):
         lines += paragraph(told, width, first="  ")
-    if found.nodes:
-        lines += [BLANK, *_places(found, width, wide=wide)]
-    if found.stopped is not None:
-        stopped = found.stopped
-        next_one = "the next one is undecided" if found.could_reject else "the next one does not fit"
-        lines += [BLANK, *paragraph(next_one if found.count else "why", width, style=BOLD)]
-        why = could_reject(found.could_reject) or stopped.message or outcome_sentence(Diagnosis(stopped.cycle), None)
+    if fit.nodes:
+        lines += [BLANK, *_places(fit, width, wide=wide)]
+    if fit.stopped is not None:
+        stopped = fit.stopped
+        next_one = "the next one is undecided" if fit.could_reject else "the next one does not fit"
+        lines += [BLANK, *paragraph(next_one if fit.count else "why", width, style=BOLD)]
+        why = could_reject(fit.could_reject) or stopped.message or outcome_sentence(Diagnosis(stopped.cycle), None)
         lines += paragraph(why, width, first="  ")
-        lines += fix_lines(fit_fixes(found), "", width)
-    if found.refusal:
+        lines += fix_lines(fit_fixes(fit), "", width)
+    if fit.refusal:
         lines += [BLANK, *paragraph("the API server refuses more", width, style=BOLD)]
-        lines += paragraph(found.refusal, width, first="  ")
+        lines += paragraph(fit.refusal, width, first="  ")
     return lines
 
 
@@ -593,74 +593,74 @@ def displaced_text(moved: Sequence[str], waiting: Sequence[str], gone: Sequence[
     return f": {', '.join(parts)}" if parts else ""
 
 
-def fit_fixes(found: Fit) -> tuple[FixView, ...]:
+def fit_fixes(fit: Fit) -> tuple[FixView, ...]:
     """Return the fixes that make room for the next pod."""
-    stopped = found.stopped
-    for_whom = "for one more" if found.wanted is None or found.wanted - found.count > 1 else ""
+    stopped = fit.stopped
+    for_whom = "for one more" if fit.wanted is None or fit.wanted - fit.count > 1 else ""
     return () if stopped is None else tuple(FixView(title=fix.title, seen=for_whom) for fix in stopped.fixes[:2])
 
 
-def fit_details(found: Fit) -> Iterator[str]:
+def fit_details(fit: Fit) -> Iterator[str]:
     """Yield the pods' own state or the room besides it, the changes that were applied, and how many nodes would be
     enough."""
-    if found.lifecycle is not None:
-        yield _room(found) if found.is_held else headline(found.lifecycle)
-        yield from causes(found.lifecycle)
-    if isinstance(found.lifecycle, Contradicted | NotBound) and found.lifecycle.message:
-        yield f"event: {found.lifecycle.message}"
-    yield from (note.text for note in found.setup.notes if note.id == AFTER_CHANGES)
-    if found.missing:
-        yield f"needs {_enough(found)}"
-    elif found.wanted is not None and not found.is_enough and not found.refusal and not found.could_reject:
+    if fit.lifecycle is not None:
+        yield _room(fit) if fit.is_held else headline(fit.lifecycle)
+        yield from causes(fit.lifecycle)
+    if isinstance(fit.lifecycle, Contradicted | NotBound) and fit.lifecycle.message:
+        yield f"event: {fit.lifecycle.message}"
+    yield from (note.text for note in fit.setup.notes if note.id == AFTER_CHANGES)
+    if fit.missing:
+        yield f"needs {_enough(fit)}"
+    elif fit.wanted is not None and not fit.is_enough and not fit.refusal and not fit.could_reject:
         yield "more nodes like the existing ones do not help"
 
 
-def _room(found: Fit) -> str:
+def _room(fit: Fit) -> str:
     """Return how many pods the nodes have room for, if the pods' own state holds them."""
-    if not found.count:
+    if not fit.count:
         return "no node has room for one more"
-    number = f"{'at least ' if found.is_bounded and found.wanted is None else ''}{found.count:,}"
-    return f"the nodes have room for {number}{'' if found.wanted is None else f' of {found.wanted:,}'} more"
+    number = f"{'at least ' if fit.is_bounded and fit.wanted is None else ''}{fit.count:,}"
+    return f"the nodes have room for {number}{'' if fit.wanted is None else f' of {fit.wanted:,}'} more"
 
 
-def _enough(found: Fit) -> str:
+def _enough(fit: Fit) -> str:
     """Return `2 more nodes like node-3, or 4 like node-1`."""
-    first, *others = found.missing
+    first, *others = fit.missing
     every = [f"{count(first.nodes, 'more node')} like {first.like}"]
     every += [f"{one.nodes:,} like {one.like}" for one in others]
     return ", or ".join(every)
 
 
-def fit_tone(found: Fit) -> Tone:
-    if found.lifecycle is not None and found.is_held:
-        return state_tone(found.lifecycle)
-    return Tone.GOOD if found.is_enough else Tone.OPEN if found.could_reject else Tone.BAD
+def fit_tone(fit: Fit) -> Tone:
+    if fit.lifecycle is not None and fit.is_held:
+        return state_tone(fit.lifecycle)
+    return Tone.GOOD if fit.is_enough else Tone.OPEN if fit.could_reject else Tone.BAD
 
 
-def fit_headline(found: Fit) -> str:
-    return headline(found.lifecycle) if found.lifecycle is not None and found.is_held else _counted(found)
+def fit_headline(fit: Fit) -> str:
+    return headline(fit.lifecycle) if fit.lifecycle is not None and fit.is_held else _counted(fit)
 
 
-def _counted(found: Fit) -> str:
-    name, number = found.title, found.count
-    if found.could_reject and not found.is_enough:
+def _counted(fit: Fit) -> str:
+    name, number = fit.title, fit.count
+    if fit.could_reject and not fit.is_enough:
         return f"{name}: undecided whether {'more fit' if number else 'any fits'}"
-    if found.wanted is not None:
-        if found.is_enough:
+    if fit.wanted is not None:
+        if fit.is_enough:
             return f"{name}: {number:,} more fit" if number > 1 else f"{name}: 1 more fits"
-        return f"{name}: {number:,} of {found.wanted:,} more fit" if number else f"{name}: no more fit"
+        return f"{name}: {number:,} of {fit.wanted:,} more fit" if number else f"{name}: no more fit"
     if not number:
         return f"{name}: no more fit"
-    at_least = "at least " if found.is_bounded else ""
+    at_least = "at least " if fit.is_bounded else ""
     return f"{name}: {at_least}{number:,} more {'fits' if number == 1 else 'fit'}"
 
 
-def _places(found: Fit, width: int, *, wide: bool) -> list[Text]:
-    shown = list(found.nodes.items()) if wide else list(found.nodes.items())[:SHOWN_FITS]
+def _places(fit: Fit, width: int, *, wide: bool) -> list[Text]:
+    shown = list(fit.nodes.items()) if wide else list(fit.nodes.items())[:SHOWN_FITS]
     rows = [["node", "more", "cpu", "memory", "pods"]]
     for name, number in shown:
-        before, after = found.usage_before[name], found.usage_after[name]
+        before, after = fit.usage_before[name], fit.usage_after[name]
         shares = [f"{before.percent(one)}→{after.percent(one)}%" for one in ("cpu", "memory", "pods")]
         rows.append([name, f"{number:,}", *shares])
     lines = columns(rows, right=frozenset({1, 2, 3, 4}), indent=2, header=True, width=width)
-    return lines + more(len(found.nodes) - len(shown), "node")
+    return lines + more(len(fit.nodes) - len(shown), "node")

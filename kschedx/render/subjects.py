@@ -74,8 +74,8 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
         lines += labelled_all("because", because(answer.diagnosis), width)
         lines += fixes_block(answer.explanation, width, _FIX_LINES)
     if answer.refused:
-        told = f"{count(answer.refused, 'node')}: the API server refuses the pod, which node depends on the order"
-        lines += [BLANK, *paragraph(told, width, first="✗ ", style=BAD)]
+        text = f"{count(answer.refused, 'node')}: the API server refuses the pod, which node depends on the order"
+        lines += [BLANK, *paragraph(text, width, first="✗ ", style=BAD)]
         lines += paragraph(answer.refusal, width, first="  refused   ")
     for group in answer.waits if wide else answer.waits[:MOST_GROUPS]:
         lines += [BLANK, *_group(answer, group, "✗ ", BAD, width, wide=wide), *_group_fix(answer, group, width)]
@@ -104,10 +104,10 @@ def daemon_set_node_lines(answer: DaemonSetAnswer, node: str, *, width: int, wid
     """Return the result for the pod of a DaemonSet on one node: not created, pending, or assigned."""
     found = answer.on(node)
     group = next((one for one in (*answer.left_out, *answer.waits) if node in answer.names(one)), None)
-    told = " · ".join(dict.fromkeys(headline(finding) for finding in group.exemplar.findings)) if group else ""
-    said = f"its pod fits {node}" if found.outcome is Outcome.SCHEDULED else f"its pod stays pending on {node}: {told}"
+    text = " · ".join(dict.fromkeys(headline(finding) for finding in group.exemplar.findings)) if group else ""
+    said = f"its pod fits {node}" if found.outcome is Outcome.SCHEDULED else f"its pod stays pending on {node}: {text}"
     if group in answer.left_out:
-        said = f"its controller creates no pod for {node}: {told}"
+        said = f"its controller creates no pod for {node}: {text}"
     tone = Tone.GOOD if found.outcome is Outcome.SCHEDULED else Tone.BAD
     lines = title_lines(f"DaemonSet {answer.name}: {said}", tone, width)
     lines += fixes_block(found, width, _FIX_LINES)
@@ -123,10 +123,10 @@ pod does not have."""
 
 
 def _group(answer: DaemonSetAnswer, group: NodeGroup, mark: str, style: str, width: int, *, wide: bool) -> list[Text]:
-    told = " · ".join(dict.fromkeys(headline(finding) for finding in group.exemplar.findings))
+    text = " · ".join(dict.fromkeys(headline(finding) for finding in group.exemplar.findings))
     what = "not eligible" if mark == "· " else "pod pending"
     names = answer.names(group)
-    lines = paragraph(f"{count(group.count, 'node')}: {what}, {told}", width, first=mark, style=style)
+    lines = paragraph(f"{count(group.count, 'node')}: {what}, {text}", width, first=mark, style=style)
     return lines + paragraph(listed(names, len(names) if wide else SHOWN_NODES), width, first="  ", style=DIM)
 
 
@@ -160,7 +160,7 @@ SHOWN_PODS = 8
 
 def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, wide: bool = False) -> list[Text]:
     """Return the node's allocatable resources, the pods that use them, and which pending pods would fit."""
-    fitting = [one for one in verdicts if one.fits]
+    fitting = [verdict for verdict in verdicts if verdict.fits]
     waiting = count(len(verdicts), "pending pod")
     would = f"fits {len(fitting):,} of {waiting}" if verdicts else "no pod is pending"
     unwell = unwell_node_text(answer.node)
@@ -195,7 +195,7 @@ def _states(answer: NodeAnswer, width: int, *, wide: bool) -> list[Text]:
 def _keeps_out(answer: NodeAnswer) -> list[str]:
     """Return what rejects pods regardless of their requests."""
     spec = answer.node.spec
-    taints = [f"{one.key}{f'={one.value}' if one.value else ''}:{one.effect}" for one in spec.taints]
+    taints = [f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in spec.taints]
     return [*(["cordoned"] if spec.unschedulable else []), *([f"taints {', '.join(taints)}"] if taints else [])]
 
 
@@ -217,7 +217,7 @@ def _verdicts(verdicts: Sequence[Verdict], width: int, *, wide: bool) -> list[Te
     if not verdicts:
         return []
     lines = [BLANK]
-    shown = verdicts if wide else sorted(verdicts, key=lambda one: not one.fits)[:SHOWN_PODS]
+    shown = verdicts if wide else sorted(verdicts, key=lambda verdict: not verdict.fits)[:SHOWN_PODS]
     for one in shown:
         priority = f" (priority {one.priority:,})" if one.priority else ""
         told = one.undecided or one.standing or " · ".join(map(headline, one.findings)) or ", ".join(one.plugins)

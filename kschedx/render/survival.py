@@ -55,26 +55,26 @@ LABELS = {
 }
 
 
-def _node_names(found: Survival) -> Sequence[str]:
-    return found.simulation.run.cluster.node_names
+def _node_names(survival: Survival) -> Sequence[str]:
+    return survival.simulation.run.cluster.node_names
 
 
 @shortens(_node_names)
-def survival_lines(found: Survival, *, width: int, wide: bool = False) -> list[Text]:
+def survival_lines(survival: Survival, *, width: int, wide: bool = False) -> list[Text]:
     """Return the headline, a row for each failure, and the details of the worst."""
-    lines = title_lines(headline(found), _tone(found), width)
-    for told in details(found):
+    lines = title_lines(headline(survival), _tone(survival), width)
+    for told in details(survival):
         lines += paragraph(told, width, first="  ", style=DIM)
-    ordered = worst_first(found.results)
+    ordered = worst_first(survival.results)
     if len(ordered) > 1:
         shown = ordered if wide else ordered[:MOST_FAILURES]
-        heads = [label for label, _ in column_heads(found.mode)]
-        rows = [heads, *([one.failure.name, *(f"{number:,}" for number in cells(one, found.mode))] for one in shown)]
+        heads = [label for label, _ in column_heads(survival.mode)]
+        rows = [heads, *([one.failure.name, *(f"{number:,}" for number in cells(one, survival.mode))] for one in shown)]
         lines += [BLANK, *columns(rows, indent=2, right=frozenset(range(1, len(heads))), header=True, width=width)]
         lines += more(len(ordered) - len(shown), "failure")
     detailed = [one for one in ordered if wide or not one.survives or len(ordered) == 1]
     for one in detailed if wide else detailed[:MOST_DETAILS]:
-        lines += [BLANK, *_failure_lines(found, one, width, wide=wide)]
+        lines += [BLANK, *_failure_lines(survival, one, width, wide=wide)]
     if not wide and len(detailed) > MOST_DETAILS:
         lines += [BLANK, line((f"  details of {len(detailed) - MOST_DETAILS:,} more: -o wide", DIM))]
     return lines
@@ -83,41 +83,41 @@ def survival_lines(found: Survival, *, width: int, wide: bool = False) -> list[T
 def worst_first(results: Sequence[FailureResult]) -> list[FailureResult]:
     return sorted(
         results,
-        key=lambda one: (
-            -len(one.of(WorkloadState.DOWN)),
-            -len(one.of(WorkloadState.PENDING, WorkloadState.BLOCKED)),
-            -len(one.of(WorkloadState.INTERRUPTED)),
+        key=lambda result: (
+            -len(result.of(WorkloadState.DOWN)),
+            -len(result.of(WorkloadState.PENDING, WorkloadState.BLOCKED)),
+            -len(result.of(WorkloadState.INTERRUPTED)),
         ),
     )
 
 
-def headline(found: Survival) -> str:
+def headline(survival: Survival) -> str:
     """Return how many of the failures workloads do not survive."""
-    what = "outage" if found.mode is Mode.OUTAGE else "drain"
-    if len(found.results) == 1:
-        one = found.results[0]
+    what = "outage" if survival.mode is Mode.OUTAGE else "drain"
+    if len(survival.results) == 1:
+        one = survival.results[0]
         return f"{what} of {one.failure.name}: {effect(one)}"
-    good = sum(one.survives for one in found.results)
-    if good == len(found.results):
+    good = sum(result.survives for result in survival.results)
+    if good == len(survival.results):
         return f"every workload survives each of {count(good, what)}"
-    bad = len(found.results) - good
+    bad = len(survival.results) - good
     verb = "leaves" if bad == 1 else "leave"
     ends = "down or short of replicas"
-    if any(one.of(WorkloadState.BLOCKED) for one in found.results):
+    if any(result.of(WorkloadState.BLOCKED) for result in survival.results):
         ends = "down, short of replicas, or blocked by a PodDisruptionBudget"
-    return f"{bad:,} of {count(len(found.results), what)} {verb} workloads {ends}"
+    return f"{bad:,} of {count(len(survival.results), what)} {verb} workloads {ends}"
 
 
-def _tone(found: Survival) -> Tone:
-    return Tone.OPEN if found.is_undecided else Tone.GOOD if found.survives else Tone.BAD
+def _tone(survival: Survival) -> Tone:
+    return Tone.OPEN if survival.is_undecided else Tone.GOOD if survival.survives else Tone.BAD
 
 
-def details(found: Survival) -> Iterator[str]:
-    if found.simulation.changes:
-        yield f"after {'; '.join(map(str, found.simulation.changes))}"
+def details(survival: Survival) -> Iterator[str]:
+    if survival.simulation.changes:
+        yield f"after {'; '.join(map(str, survival.simulation.changes))}"
 
 
-def effect(one: FailureResult) -> str:
+def effect(result: FailureResult) -> str:
     """Return what a failure does to workloads, worst first."""
     parts: list[str] = []
     for state, told in (
@@ -127,13 +127,13 @@ def effect(one: FailureResult) -> str:
         (WorkloadState.UNDECIDED, "undecided"),
         (WorkloadState.INTERRUPTED, "restarted on other nodes"),
     ):
-        number = len(one.of(state))
+        number = len(result.of(state))
         if number:
             verb = "is" if number == 1 else "are"
             parts.append(f"{count(number, 'workload')} {verb} {told}" if not parts else f"{number:,} {told}")
     if parts:
         return ", ".join(parts)
-    return "every pod is rescheduled" if one.lost else "no pod is lost"
+    return "every pod is rescheduled" if result.lost else "no pod is lost"
 
 
 def column_heads(mode: Mode) -> tuple[tuple[str, bool], ...]:
@@ -143,28 +143,28 @@ def column_heads(mode: Mode) -> tuple[tuple[str, bool], ...]:
     return (("failure", False), *((label, True) for label in numbers))
 
 
-def cells(one: FailureResult, mode: Mode) -> tuple[int, ...]:
+def cells(result: FailureResult, mode: Mode) -> tuple[int, ...]:
     pending = PodOutcome.PENDING, PodOutcome.NOT_CREATED, PodOutcome.UNDECIDED
     return (
-        len(one.failure.nodes),
-        one.lost,
-        len(one.pods(PodOutcome.RESCHEDULED)),
-        len(one.pods(*pending)),
-        len(one.of(WorkloadState.DOWN)),
-        len(one.of(WorkloadState.PENDING)),
-        len(one.of(WorkloadState.INTERRUPTED if mode is Mode.OUTAGE else WorkloadState.BLOCKED)),
+        len(result.failure.nodes),
+        result.lost,
+        len(result.pods(PodOutcome.RESCHEDULED)),
+        len(result.pods(*pending)),
+        len(result.of(WorkloadState.DOWN)),
+        len(result.of(WorkloadState.PENDING)),
+        len(result.of(WorkloadState.INTERRUPTED if mode is Mode.OUTAGE else WorkloadState.BLOCKED)),
     )
 
 
-def _failure_lines(found: Survival, one: FailureResult, width: int, *, wide: bool) -> list[Text]:
+def _failure_lines(survival: Survival, result: FailureResult, width: int, *, wide: bool) -> list[Text]:
     lines: list[Text] = []
-    if len(found.results) > 1:
-        tone = Tone.GOOD if one.survives else Tone.BAD
-        lines += title_lines(f"{one.failure.name}: {effect(one)}", tone, width)
-    for fact in loss_facts(found, one, None if wide else MOST_WORKLOADS):
+    if len(survival.results) > 1:
+        tone = Tone.GOOD if result.survives else Tone.BAD
+        lines += title_lines(f"{result.failure.name}: {effect(result)}", tone, width)
+    for fact in loss_facts(survival, result, None if wide else MOST_WORKLOADS):
         lines += fact_lines(fact, width)
-    lines += fix_lines(tuple(fixes(one)), no_fix_text(one), width)
-    for fact in _eviction_facts(one):
+    lines += fix_lines(tuple(fixes(result)), no_fix_text(result), width)
+    for fact in _eviction_facts(result):
         lines += fact_lines(fact, width)
     return lines
 
@@ -172,44 +172,44 @@ def _failure_lines(found: Survival, one: FailureResult, width: int, *, wide: boo
 # --- facts
 
 
-def no_fix_text(one: FailureResult) -> str:
+def no_fix_text(result: FailureResult) -> str:
     """Return which pods no added node helps."""
-    left = () if one.needed is None else one.needed.not_helped
+    left = () if result.needed is None else result.needed.not_helped
     return f"no added node helps {listed(left, 3)}" if left else ""
 
 
-def loss_facts(found: Survival, one: FailureResult, most: int | None) -> Iterator[Fact]:
+def loss_facts(survival: Survival, result: FailureResult, most: int | None) -> Iterator[Fact]:
     """Yield the workloads by state, and the volumes that are lost."""
     shown = [state for state in WorkloadState if state is not WorkloadState.RESCHEDULED]
     for state in shown:
-        its = one.of(state)
+        its = result.of(state)
         for workload in its[:most]:
-            yield Fact(label=LABELS[state], items=(_workload_text(found, one, workload),))
+            yield Fact(label=LABELS[state], items=(_workload_text(survival, result, workload),))
         if most is not None and len(its) > most:
             yield Fact(label="", items=(f"{count(len(its) - most, 'more workload')}: -o wide",))
-    if one.volumes:
-        what = "are" if len(one.volumes) > 1 else "is"
-        yield Fact(label="volumes", items=(f"{listed(one.volumes, 3)} {what} reachable from the lost nodes only",))
+    if result.volumes:
+        what = "are" if len(result.volumes) > 1 else "is"
+        yield Fact(label="volumes", items=(f"{listed(result.volumes, 3)} {what} reachable from the lost nodes only",))
 
 
-def fixes(one: FailureResult) -> Iterator[Fix]:
+def fixes(result: FailureResult) -> Iterator[Fix]:
     """Yield the fixes that were tried and give pods a node, in the order in which they are applied."""
     then = ""
-    if one.freed_by_deletion:
-        number, then = one.freed_by_deletion, "then "
+    if result.freed_by_deletion:
+        number, then = result.freed_by_deletion, "then "
         seen = f"{count(number, 'pod')} {'finds' if number == 1 else 'find'} a node, since topology spread ignores them"
         yield Fix(title="delete the Node objects of the lost nodes", seen=seen)
-    if one.needed is not None and one.needed.nodes:
+    if result.needed is not None and result.needed.nodes:
         added = [
             f"{count(its.count, 'node')} like {its.like}{f' in zone {its.zone}' if its.zone else ''}"
-            for its in one.needed.nodes
+            for its in result.needed.nodes
         ]
-        of = one.needed.pods + len(one.needed.not_helped)
-        seen = f"{one.needed.pods:,} of {count(of, 'pod')} {'has' if one.needed.pods == 1 else 'have'} a node"
+        of = result.needed.pods + len(result.needed.not_helped)
+        seen = f"{result.needed.pods:,} of {count(of, 'pod')} {'has' if result.needed.pods == 1 else 'have'} a node"
         yield Fix(title=f"{then}add {listed(added, 4)}", seen=seen)
 
 
-def _workload_text(found: Survival, one: FailureResult, loss: WorkloadLoss) -> str:
+def _workload_text(survival: Survival, result: FailureResult, loss: WorkloadLoss) -> str:
     name, lost = loss.workload.reference, f"{loss.lost:,} of {count(loss.replicas, 'replica')}"
     if loss.state is WorkloadState.INTERRUPTED:
         every = "its only replica" if loss.replicas == 1 else f"all {loss.replicas:,} replicas"
@@ -218,58 +218,58 @@ def _workload_text(found: Survival, one: FailureResult, loss: WorkloadLoss) -> s
         blocked = [pod for pod in loss.pods if pod.outcome is PodOutcome.BLOCKED]
         return f"{name}: PDB {blocked[0].message} blocks the eviction of {count(len(blocked), 'pod')}"
     if loss.workload.kind == "Pod":
-        return f"{name} is lost: {_reason(found, one, loss)}"
+        return f"{name} is lost: {_reason(survival, result, loss)}"
     back = loss.number(PodOutcome.RESCHEDULED)
     moved = f", {back:,} rescheduled" if back else ""
     blocked = [pod for pod in loss.pods if pod.outcome is PodOutcome.BLOCKED]
     moved += f", {len(blocked):,} blocked by PDB {blocked[0].message}" if blocked else ""
     by_preemption = sum(pod.by_preemption for pod in loss.pods)
     preempted = f" ({by_preemption:,} preempted)" if by_preemption else ""
-    return f"{name} loses {lost}{preempted}{moved}: {_reason(found, one, loss)}"
+    return f"{name} loses {lost}{preempted}{moved}: {_reason(survival, result, loss)}"
 
 
-def _reason(found: Survival, one: FailureResult, loss: WorkloadLoss) -> str:
+def _reason(survival: Survival, result: FailureResult, loss: WorkloadLoss) -> str:
     """Return why the first of its pods has no node."""
     failed = [pod for pod in loss.pods if pod.outcome not in (PodOutcome.RESCHEDULED, PodOutcome.BLOCKED)]
     failed.sort(key=lambda pod: pod.outcome is PodOutcome.NOT_CREATED)
     first = failed[0]
-    return first.message if first.outcome is not PodOutcome.PENDING else _cause(found, one, first)
+    return first.message if first.outcome is not PodOutcome.PENDING else _cause(survival, result, first)
 
 
-def _cause(found: Survival, one: FailureResult, pod: LostPod) -> str:
-    if one.scene is None:
+def _cause(survival: Survival, result: FailureResult, pod: LostPod) -> str:
+    if result.scene is None:
         return pod.message.partition(". no new claims")[0].partition(". preemption:")[0]
     try:
-        explanation = found.simulation.explain_in(one.scene, pod.pod)
+        explanation = survival.simulation.explain_in(result.scene, pod.pod)
     except (UndecidableError, KeyError):
         return pod.message
     if explanation is None:
         return pod.message
-    gone = count(len(one.failure.nodes), "node")
+    gone = count(len(result.failure.nodes), "node")
     phrases = because(Diagnosis(explanation.cycle), None)
     others = [phrase for phrase in phrases if not phrase.startswith(gone) or not phrase.endswith(_GONE)]
     return "; ".join((others or list(phrases))[:2]) or pod.message
 
 
-def _eviction_facts(one: FailureResult) -> Iterator[Fact]:
+def _eviction_facts(result: FailureResult) -> Iterator[Fact]:
     """Yield when the node lifecycle controller taints the nodes, and which pods it never evicts."""
-    for zone in one.zones:
+    for zone in result.zones:
         yield Fact(label="evictions", items=(zone_text(zone),))
-    times = [time for eviction in one.evictions for time in eviction.pods.values() if time is not None]
+    times = [time for eviction in result.evictions for time in eviction.pods.values() if time is not None]
     if times:
         spans = " to ".join(dict.fromkeys((duration(min(times)), duration(max(times)))))
         yield Fact(label="", items=(f"pods are deleted {spans} after the outage",))
     for_ever = [
-        pod for eviction in one.evictions if eviction.taint_after is not None
+        pod for eviction in result.evictions if eviction.taint_after is not None
         for pod, time in eviction.pods.items() if time is None
     ]  # fmt: skip
     if for_ever:
-        told = f"{listed(for_ever, 2)}: not evicted before the Node object is deleted, since tolerated for ever"
-        yield Fact(label="", items=(told,))
-    ordinals = [loss for loss in one.workloads if loss.workload.kind == "StatefulSet"]
-    if ordinals and one.zones:
-        told = "StatefulSets recreate pods once the Node object is deleted or tainted out-of-service"
-        yield Fact(label="", items=(told,))
+        text = f"{listed(for_ever, 2)}: not evicted before the Node object is deleted, since tolerated for ever"
+        yield Fact(label="", items=(text,))
+    ordinals = [loss for loss in result.workloads if loss.workload.kind == "StatefulSet"]
+    if ordinals and result.zones:
+        text = "StatefulSets recreate pods once the Node object is deleted or tainted out-of-service"
+        yield Fact(label="", items=(text,))
 
 
 def zone_text(zone: ZoneEvictions) -> str:
@@ -277,13 +277,13 @@ def zone_text(zone: ZoneEvictions) -> str:
     the outage`."""
     name = f"zone {zone.zone}" if zone.zone else "the cluster, without zones,"
     state = f"{name} is in {zone.state.value}" if zone.state is not ZoneState.NORMAL else f"{name} stays in Normal"
-    told = f"{state} ({len(zone.lost):,} of {count(zone.nodes, 'node')} lost)"
+    text = f"{state} ({len(zone.lost):,} of {count(zone.nodes, 'node')} lost)"
     last = zone.tainted_after(len(zone.lost) - 1)
     if last is None:
         why = "all zones are" if zone.state is ZoneState.FULL else f"it has at most {LARGE_ZONE} nodes"
-        return f"{told}: evictions stop, since {why}"
+        return f"{text}: evictions stop, since {why}"
     each = f"one node is tainted every {duration(round(1 / zone.rate))}"
-    return f"{told}: {each}, the last {duration(last)} after the outage"
+    return f"{text}: {each}, the last {duration(last)} after the outage"
 
 
 def duration(seconds: int) -> str:
@@ -296,17 +296,17 @@ def duration(seconds: int) -> str:
 # --- the page
 
 
-def survival_view(found: Survival) -> View:
+def survival_view(survival: Survival) -> View:
     """Return a view with a row for each failure, worst first."""
     return View(
         command="kschedx survive",
-        headline=headline(found),
-        tone=_tone(found),
-        details=tuple(details(found)),
-        items=tuple(_item(found, one) for one in worst_first(found.results)),
+        headline=headline(survival),
+        tone=_tone(survival),
+        details=tuple(details(survival)),
+        items=tuple(_item(survival, one) for one in worst_first(survival.results)),
         list_title="Failures",
         list_noun="failure",
-        list_columns=column_heads(found.mode)[1:],
+        list_columns=column_heads(survival.mode)[1:],
     )
 
 
@@ -327,25 +327,25 @@ def _member(pod: LostPod) -> str:
     return f"{pod.pod} {pod.node} → {pod.to or pod.outcome.value}"
 
 
-def survival_page(found: Survival) -> Page:
+def survival_page(survival: Survival) -> Page:
     """Return a page with the failures, a heat map of workloads, and when pods are evicted."""
-    lines = survival_lines(found, width=SCREEN_WIDTH)
-    return page_of(survival_view(found), lines, _sections(found), found.simulation.before)
+    lines = survival_lines(survival, width=SCREEN_WIDTH)
+    return page_of(survival_view(survival), lines, _sections(survival), survival.simulation.before)
 
 
-def _sections(found: Survival) -> Iterator[Section]:
-    if len(found.results) <= MOST_HEAT_COLUMNS:
-        yield heat_map(found)
+def _sections(survival: Survival) -> Iterator[Section]:
+    if len(survival.results) <= MOST_HEAT_COLUMNS:
+        yield heat_map(survival)
     rows = [
         (
-            visible(one.failure.name),
+            visible(result.failure.name),
             visible(eviction.node),
             "never" if eviction.taint_after is None else duration(eviction.taint_after),
             len(eviction.pods),
             _times(tuple(eviction.pods.values())),
         )
-        for one in found.results
-        for eviction in one.evictions
+        for result in survival.results
+        for eviction in result.evictions
     ]
     if rows:
         heads = (
@@ -370,19 +370,19 @@ def _times(times: Sequence[int | None]) -> str:
     return " to ".join(spans) + (", some never" if len(known) < len(times) else "")
 
 
-def heat_map(found: Survival) -> HeatMap:
+def heat_map(survival: Survival) -> HeatMap:
     """Return the workloads that lose pods by failure, worst first."""
     at: dict[str, dict[int, WorkloadLoss]] = {}
-    for place, one in enumerate(found.results):
+    for place, one in enumerate(survival.results):
         for loss in one.workloads:
             at.setdefault(loss.workload.reference, {})[place] = loss
     states = list(WorkloadState)
     worst = {name: min(states.index(loss.state) for loss in its.values()) for name, its in at.items()}
     names = sorted(at, key=lambda name: (worst[name], -sum(loss.lost for loss in at[name].values()), name))
     shown = names[:MOST_HEAT_ROWS]
-    places = range(len(found.results))
+    places = range(len(survival.results))
     return HeatMap(
-        columns=tuple(visible(one.failure.name) for one in found.results),
+        columns=tuple(visible(result.failure.name) for result in survival.results),
         rows=tuple(map(visible, shown)),
         replicas=tuple(next(iter(at[name].values())).replicas for name in shown),
         states=("", *(LABELS[state] for state in states)),

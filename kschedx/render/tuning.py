@@ -39,32 +39,32 @@ def tuning_lines(found: Tuning, width: int, *, wide: bool = False) -> list[Text]
     for place, subject, told in _changes(found):
         lines += paragraph(f"{place}  {subject}  {told}", width, first="  ", indent=4)
     lines += [BLANK, text("its configuration (-o yaml prints it alone)", BOLD)]
-    return lines + [text(f"  {one}") for one in to_yaml(found.configuration).splitlines()]
+    return lines + [text(f"  {splitline}") for splitline in to_yaml(found.configuration).splitlines()]
 
 
-def _values(one: Trial) -> tuple[str, ...]:
+def _values(trial: Trial) -> tuple[str, ...]:
     """Return the cells for `HEADS`, and the cost if it is known."""
-    cost = () if one.cost is None else (f"{one.cost:.2f}",)
-    numbers = (f"{one.fragmentation:.1f}%", f"{one.spread:.1f}", f"{one.moves:,}", f"{one.unplaced:,}")
-    return (f"{one.nodes:,}", *numbers, *cost)
+    cost = () if trial.cost is None else (f"{trial.cost:.2f}",)
+    numbers = (f"{trial.fragmentation:.1f}%", f"{trial.spread:.1f}", f"{trial.moves:,}", f"{trial.unplaced:,}")
+    return (f"{trial.nodes:,}", *numbers, *cost)
 
 
-def tuning_view(found: Tuning) -> View:
+def tuning_view(tuning: Tuning) -> View:
     """Return a view with the best profile as a fix, and a row for each profile of the front."""
-    left_out = (f"{found.left_out:,} more had no time: --seconds",) if found.left_out else ()
-    tried = f"{count(found.candidates, 'profile')} for {found.goal.value}, seed {found.seed}"
-    fix = Fix(title=f"profile: {found.best.candidate.title}", changes=to_yaml(found.configuration))
+    left_out = (f"{tuning.left_out:,} more had no time: --seconds",) if tuning.left_out else ()
+    tried = f"{count(tuning.candidates, 'profile')} for {tuning.goal.value}, seed {tuning.seed}"
+    fix = Fix(title=f"profile: {tuning.best.candidate.title}", changes=to_yaml(tuning.configuration))
     return View(
         command="kschedx profiles tune",
-        subject=found.goal.value,
-        headline=_headline(found),
-        tone=Tone.GOOD if found.is_better else Tone.BAD,
+        subject=tuning.goal.value,
+        headline=_headline(tuning),
+        tone=Tone.GOOD if tuning.is_better else Tone.BAD,
         facts=(
             Fact(label="tried", items=(tried, *left_out)),
-            Fact(label="assumes", items=found.assumptions),
+            Fact(label="assumes", items=tuning.assumptions),
         ),
-        fixes=(fix,) if found.is_better else (),
-        items=tuple(_items(found)),
+        fixes=(fix,) if tuning.is_better else (),
+        items=tuple(_items(tuning)),
         list_title="Profiles of which no other is better in everything",
         list_noun="profile",
         list_columns=tuple((name, True) for name in HEADS),
@@ -80,40 +80,40 @@ def _headline(found: Tuning) -> str:
     return f"{title}: {_measure(found.goal, best, found)}, with today's profile {_short(found.goal, today)}{unplaced}"
 
 
-def _measure(goal: Goal, one: Trial, found: Tuning) -> str:
+def _measure(goal: Goal, trial: Trial, tuning: Tuning) -> str:
     if goal is Goal.FEWEST_NODES:
-        return f"{one.nodes:,} of {count(found.all_nodes, 'node')} in use"
+        return f"{trial.nodes:,} of {count(tuning.all_nodes, 'node')} in use"
     if goal is Goal.LEAST_FRAGMENTATION:
-        return f"{one.fragmentation:.1f}% of the free capacity is fragmented"
+        return f"{trial.fragmentation:.1f}% of the free capacity is fragmented"
     if goal is Goal.SPREAD:
-        return f"nodes differ by {one.spread:.1f} points"
-    return f"the nodes in use cost {_short(goal, one)} an hour"
+        return f"nodes differ by {trial.spread:.1f} points"
+    return f"the nodes in use cost {_short(goal, trial)} an hour"
 
 
-def _short(goal: Goal, one: Trial) -> str:
+def _short(goal: Goal, trial: Trial) -> str:
     if goal is Goal.FEWEST_NODES:
-        return f"{one.nodes:,}"
+        return f"{trial.nodes:,}"
     if goal is Goal.LEAST_FRAGMENTATION:
-        return f"{one.fragmentation:.1f}%"
-    return f"{one.spread:.1f}" if goal is Goal.SPREAD else f"{one.cost or 0.0:.2f}"
+        return f"{trial.fragmentation:.1f}%"
+    return f"{trial.spread:.1f}" if goal is Goal.SPREAD else f"{trial.cost or 0.0:.2f}"
 
 
-def _items(found: Tuning) -> Iterator[Item]:
-    yield Item(title="now", tone=Tone.PLAIN, values=_values(found.now)[: len(HEADS)])
-    for one in (found.today, *(trial for trial in found.front if trial is not found.today)):
-        tone = Tone.GOOD if one is found.best and found.is_better else Tone.PLAIN
+def _items(tuning: Tuning) -> Iterator[Item]:
+    yield Item(title="now", tone=Tone.PLAIN, values=_values(tuning.now)[: len(HEADS)])
+    for one in (tuning.today, *(trial for trial in tuning.front if trial is not tuning.today)):
+        tone = Tone.GOOD if one is tuning.best and tuning.is_better else Tone.PLAIN
         yield Item(title=one.candidate.title, tone=tone, values=_values(one)[: len(HEADS)])
 
 
-def _changes(found: Tuning) -> list[tuple[str, str, str]]:
-    return change_rows(changes(found.before, found.after), found.before, found.after)
+def _changes(tuning: Tuning) -> list[tuple[str, str, str]]:
+    return change_rows(changes(tuning.before, tuning.after), tuning.before, tuning.after)
 
 
-def tuning_page(found: Tuning) -> Page:
+def tuning_page(tuning: Tuning) -> Page:
     """Return a page with the front, and what the best profile changes."""
     table = Table(
         title="What the best changes",
         columns=tuple(Column(label=label) for label in ("where", "subject", "change")),
-        rows=tuple(_changes(found)) if found.is_better else (),
+        rows=tuple(_changes(tuning)) if tuning.is_better else (),
     )
-    return page_of(tuning_view(found), tuning_lines(found, SCREEN_WIDTH), (table,), found.snapshot)
+    return page_of(tuning_view(tuning), tuning_lines(tuning, SCREEN_WIDTH), (table,), tuning.snapshot)

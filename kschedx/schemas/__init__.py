@@ -59,7 +59,7 @@ def _never_null(schema: Json) -> Json:
     choices = schema.get("anyOf")
     if not isinstance(choices, list) or schema.get("default", choices) is not None:
         return schema
-    left: list[Json] = [one for one in choices if one != {"type": "null"}]
+    left: list[Json] = [choice for choice in choices if choice != {"type": "null"}]
     return left[0] if len(left) == 1 else {"anyOf": left}
 
 

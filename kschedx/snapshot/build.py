@@ -136,7 +136,7 @@ class SnapshotBuilder:
                 flat.append(item)
                 continue
             head = {"kind": kind.removesuffix("List"), "apiVersion": item.get("apiVersion")} if kind != "List" else {}
-            flat.extend({**head, **one} if isinstance(one, Mapping) else one for one in items)
+            flat.extend({**head, **item} if isinstance(item, Mapping) else item for item in items)
         self.add(Dicts(encoded(flat, "objects")))
 
     def add_page(self, page: Page) -> None:
@@ -407,29 +407,29 @@ class SnapshotBuilder:
         return msgspec.structs.replace(contents, **of_objects(objects))
 
 
-def _defaulted(one: Struct) -> Struct:
+def _defaulted(struct: Struct) -> Struct:
     """Return the object as the API server stores it. Raises `InputError` for an invalid quantity."""
-    match one:
+    match struct:
         case storage.PersistentVolume() | storage.PersistentVolumeClaim() | storage.CSIStorageCapacity():
-            storage.check_quantities(one)
-            return one
+            storage.check_quantities(struct)
+            return struct
         case types.LimitRange():
-            return default_limit_range(one)
+            return default_limit_range(struct)
         case types.RuntimeClass():
-            return check_runtime_class(one)
+            return check_runtime_class(struct)
         case devices.ResourceClaim():
-            return device_defaults.defaulted_claim(one)
+            return device_defaults.defaulted_claim(struct)
         case devices.ResourceClaimTemplate():
-            return device_defaults.defaulted_template(one)
+            return device_defaults.defaulted_template(struct)
         case devices.ResourceSlice():
-            return device_defaults.defaulted_slice(one)
+            return device_defaults.defaulted_slice(struct)
         case _:
-            return one
+            return struct
 
 
-def _listed(one: Struct) -> str:
+def _listed(struct: Struct) -> str:
     """Return the key by which etcd, and so an API server's list, sorts an object."""
-    return "/".join(name_of(one))
+    return "/".join(name_of(struct))
 
 
 def _refuse_second(title: str, first: tuple[Origin, int], second: tuple[Origin, int]) -> NoReturn:

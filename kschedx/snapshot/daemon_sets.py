@@ -49,9 +49,9 @@ def daemon_pods(snapshot: Snapshot, options: RequestOptions, *, but: Pod | None 
 def overhead(daemons: Iterable[DaemonPod], node: Node, *, comparison: bool) -> Mapping[str, int]:
     """Return the requests of the DaemonSets' pods on the node by resource, with their number under "pods"."""
     total: Counter[str] = Counter()
-    for one in daemons:
-        if runs_on(one.spec, node, comparison=comparison):
-            total.update({**one.amounts, "pods": 1})
+    for daemon in daemons:
+        if runs_on(daemon.spec, node, comparison=comparison):
+            total.update({**daemon.amounts, "pods": 1})
     return total
 
 
@@ -90,7 +90,7 @@ def _with_rules(pod: Pod, template: Pod | None) -> Pod:
 
 
 def _daemon_set(owners: Iterable[OwnerReference]) -> OwnerReference | None:
-    return next((one for one in owners if one.controller and one.kind == "DaemonSet"), None)
+    return next((owner for owner in owners if owner.controller and owner.kind == "DaemonSet"), None)
 
 
 def _of_template(raw: bytes) -> Pod | None:

@@ -213,7 +213,7 @@ binding."""
 def with_applied(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) -> Snapshot:
     """Return the snapshot with these objects, which replace those with the same name. Pods and nodes are ignored. Each
     object has its namespace. Raises `InputError` for an invalid object."""
-    given = Snapshot.from_objects([one for one in manifests if one.get("kind") not in ("Pod", "Node")])
+    given = Snapshot.from_objects([manifest for manifest in manifests if manifest.get("kind") not in ("Pod", "Node")])
     objects = {
         record: _merged(record, snapshot.objects.get(record, ()), map(_ready, given.objects.get(record, ())))
         for record in {**snapshot.objects, **given.objects}
@@ -235,9 +235,9 @@ def without_object(snapshot: Snapshot, gone: Struct) -> Snapshot:
     return _with_objects(snapshot, gone, [])
 
 
-def _with_objects(snapshot: Snapshot, one: Struct, instead: Sequence[Struct]) -> Snapshot:
-    name = name_of(one)
-    record = next(record for record in snapshot.objects if isinstance(one, record))
+def _with_objects(snapshot: Snapshot, struct: Struct, instead: Sequence[Struct]) -> Snapshot:
+    name = name_of(struct)
+    record = next(record for record in snapshot.objects if isinstance(struct, record))
     left = [it for old in snapshot.objects[record] for it in (instead if name_of(old) == name else [old])]
     changed = replace(snapshot, **of_objects({**snapshot.objects, record: left}), _tables=dict(snapshot._tables))
     return _with_bound(changed, snapshot, (record, name))

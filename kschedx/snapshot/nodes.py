@@ -220,7 +220,7 @@ class ClusterNodes:
     def label_keys(self) -> frozenset[str]:
         """All label keys of all nodes."""
         return _LABEL_KEYS.of(
-            self.derived, lambda: frozenset[str]().union(*(one.metadata.labels for one in self.nodes))
+            self.derived, lambda: frozenset[str]().union(*(node.metadata.labels for node in self.nodes))
         )
 
     def label(self, key: str) -> Column[str | None]:

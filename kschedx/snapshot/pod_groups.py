@@ -17,7 +17,7 @@ PodGroups = Mapping[str, PodGroup]
 
 
 def groups_by_key(groups: Iterable[PodGroup], workloads: Iterable[GroupedWorkload]) -> dict[str, PodGroup]:
-    found = {f"{one.metadata.namespace}/{one.metadata.name}": one for one in groups}
+    found = {f"{group.metadata.namespace}/{group.metadata.name}": group for group in groups}
     for workload in workloads:
         namespace = workload.metadata.namespace
         for entry in workload.spec.pod_groups:

@@ -650,8 +650,8 @@ class RequestTable(Struct, frozen=True, kw_only=True):
 
 def _amounts(requests: Sequence[PodRequest], names: ResourceNames) -> tuple[IntArray, IntArray]:
     """(request, resource) as `RequestTable.matrix`, and (request, 2) as its `nonzero`."""
-    matrix = np.array([names.row(one.amounts) for one in requests], dtype=np.int64)
-    nonzero = np.array([(one.nonzero_cpu, one.nonzero_memory) for one in requests], dtype=np.int64)
+    matrix = np.array([names.row(request.amounts) for request in requests], dtype=np.int64)
+    nonzero = np.array([(request.nonzero_cpu, request.nonzero_memory) for request in requests], dtype=np.int64)
     return matrix.reshape(-1, len(names)), nonzero.reshape(-1, 2)
 
 

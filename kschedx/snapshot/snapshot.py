@@ -268,7 +268,7 @@ def of_objects(objects: Objects) -> dict[str, object]:
     namespaces = of_record(objects, Namespace)
     return {
         "namespaces": {one.metadata.name: default_namespace(one).metadata.labels for one in namespaces},
-        "namespace_annotations": {one.metadata.name: _read_by_admission(one) for one in namespaces},
+        "namespace_annotations": {namespace.metadata.name: _read_by_admission(namespace) for namespace in namespaces},
         "limit_ranges": _by_namespace(of_record(objects, LimitRange)),
         "runtime_classes": {one.metadata.name: one for one in of_record(objects, RuntimeClass)},
         "services": of_record(objects, Service),

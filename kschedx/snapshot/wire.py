@@ -430,8 +430,8 @@ def _slim_statuses(statuses: Sequence[SlimPodStatus]) -> list[bytes]:
     containers += [one for status in statuses for one in status.init_container_statuses or ()]
     has_kept = (
         has_ended
-        or any(one.resources is not UNSET for one in containers)
-        or bool(_occurring((_WAITING,), _texts([one.state for one in containers])))
+        or any(container.resources is not UNSET for container in containers)
+        or bool(_occurring((_WAITING,), _texts([container.state for container in containers])))
     )
     return [
         b""

@@ -65,7 +65,7 @@ def find_configuration(path: str) -> Written:
             True for document, place in documents for _ in (*_configurations(document, place), *_named(document))
         ):
             raise
-    found = [one for document, place in documents for one in _configurations(document, place)]
+    found = [configuration for document, place in documents for configuration in _configurations(document, place)]
     if len(found) > 1:
         named = set(_mounted(document for document, _ in documents))
         found = [one for one in found if (one.config_map, one.key) in named] or found

@@ -86,9 +86,9 @@ def foreign_template(content: bytes) -> tuple[str, str, int] | None:
     return None
 
 
-def variables_hint(found: str) -> str:
+def variables_hint(text: str) -> str:
     """Return the hint for an invalid value that contains an unresolved variable."""
-    return FILL_IN if _VARIABLE.search(found) and FILL_IN not in found else ""
+    return FILL_IN if _VARIABLE.search(text) and FILL_IN not in text else ""
 
 
 Refuse: TypeAlias = Callable[[InputError], None]

@@ -310,11 +310,11 @@ class _Forward(io.RawIOBase):
         while size and (block := self._stream.read(size)):
             blocks.append(block)
             size -= len(block)
-        found = b"".join(blocks)
-        self._at += len(found)
-        if found:
-            self._last = found[-_BLOCK:]
-        return found
+        text = b"".join(blocks)
+        self._at += len(text)
+        if text:
+            self._last = text[-_BLOCK:]
+        return text
 
 
 # Zip archives in seekable files.

@@ -6,7 +6,7 @@ import pytest
 
 from kschedx.explain.causes import PodAnswer
 from kschedx.framework.cycle import Outcome
-from kschedx.render.pending import pending_lines, pending_sentence
+from kschedx.render.pending import PodAnswers, pending_lines, pending_sentence
 
 ALONE = "each pod is evaluated alone, as if the others were not pending"
 
@@ -40,5 +40,6 @@ def test_the_first_line(outcomes: list[Outcome | None], told: str) -> None:
 def test_pods_that_compete_are_said_to_be_looked_at_alone(
     competing: bool, outcomes: list[Outcome | None], is_said: bool
 ) -> None:
-    lines = pending_lines(answers(*outcomes), lambda group: None, width=100, competing=competing)
+    pods = PodAnswers(answers=answers(*outcomes), fix_of=lambda group: None, competing=competing)
+    lines = pending_lines(pods, width=100)
     assert (ALONE in [line.plain for line in lines]) == is_said

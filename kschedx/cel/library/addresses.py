@@ -199,26 +199,26 @@ def _is_cidr(_: Budget, text: str) -> Value:
     return isinstance(_prefix(text), Cidr)
 
 
-def _contains_ip(_: Budget, one: Cidr, other: Value) -> Value:
+def _contains_ip(_: Budget, cidr: Cidr, other: Value) -> Value:
     address = _address(other) if isinstance(other, str) else other
     if not isinstance(address, Ip):
         return Fault("no such overload")  # for any error of the text
-    return address.address.version == one.prefix.version and address.address in one.prefix.network
+    return address.address.version == cidr.prefix.version and address.address in cidr.prefix.network
 
 
-def _contains_cidr(_: Budget, one: Cidr, other: Value) -> Value:
+def _contains_cidr(_: Budget, cidr: Cidr, other: Value) -> Value:
     inner = _prefix(other) if isinstance(other, str) else other
     if not isinstance(inner, Cidr):
         return inner if isinstance(inner, Fault) else Fault("no such overload")
-    if inner.prefix.version != one.prefix.version:
+    if inner.prefix.version != cidr.prefix.version:
         return False
-    return inner.prefix.network.network_address in one.prefix.network and (
-        one.prefix.network.prefixlen <= inner.prefix.network.prefixlen
+    return inner.prefix.network.network_address in cidr.prefix.network and (
+        cidr.prefix.network.prefixlen <= inner.prefix.network.prefixlen
     )
 
 
-def _masked(_: Budget, one: Cidr) -> Value:
-    return Cidr(ip_interface(str(one.prefix.network)))
+def _masked(_: Budget, cidr: Cidr) -> Value:
+    return Cidr(ip_interface(str(cidr.prefix.network)))
 
 
 ADDRESS_FUNCTIONS = (

@@ -263,13 +263,13 @@ def _is_quantity(_: Budget, text: str) -> Value:
     return isinstance(quantity_from_text(text), Quantity)
 
 
-def _is_integer(_: Budget, one: Quantity) -> bool:
-    whole, rest = divmod(one.nano, _NANO)
+def _is_integer(_: Budget, quantity: Quantity) -> bool:
+    whole, rest = divmod(quantity.nano, _NANO)
     return not rest and -(2**63) <= whole < 2**63
 
 
-def _as_integer(budget: Budget, one: Quantity) -> Value:
-    return one.nano // _NANO if _is_integer(budget, one) else Fault("cannot convert value to integer")
+def _as_integer(budget: Budget, quantity: Quantity) -> Value:
+    return quantity.nano // _NANO if _is_integer(budget, quantity) else Fault("cannot convert value to integer")
 
 
 def _sign(number: int) -> int:
@@ -277,8 +277,8 @@ def _sign(number: int) -> int:
 
 
 def _of_quantities(does: Callable[[int, int], Value]) -> Run:
-    def run(_: Budget, one: Quantity, other: Quantity | int) -> Value:
-        return does(one.nano, other.nano if isinstance(other, Quantity) else other * _NANO)
+    def run(_: Budget, quantity: Quantity, other: Quantity | int) -> Value:
+        return does(quantity.nano, other.nano if isinstance(other, Quantity) else other * _NANO)
 
     return run
 
@@ -368,16 +368,16 @@ def _is_semver(budget: Budget, text: str, normalize: bool = False) -> Value:
 
 
 def _version_part(index: int) -> Run:
-    def run(_: Budget, one: Semver) -> Value:
-        number = one.numbers[index]
+    def run(_: Budget, semver: Semver) -> Value:
+        number = semver.numbers[index]
         return number if number < 2**63 else number - 2**64
 
     return run
 
 
 def _of_versions(does: Callable[[int], Value]) -> Run:
-    def run(_: Budget, one: Semver, other: Semver) -> Value:
-        return does((one.order > other.order) - (one.order < other.order))
+    def run(_: Budget, semver: Semver, other: Semver) -> Value:
+        return does((semver.order > other.order) - (semver.order < other.order))
 
     return run
 
@@ -396,9 +396,9 @@ def _is_url(_: Budget, text: str) -> Value:
     return request_uri_error(text) is None
 
 
-def _query(budget: Budget, one: Url) -> Value:
-    budget.spend(len(one.query))
-    entries: dict[object, Value] = {key: list(values) for key, values in query_of(one.query).items()}
+def _query(budget: Budget, url: Url) -> Value:
+    budget.spend(len(url.query))
+    entries: dict[object, Value] = {key: list(values) for key, values in query_of(url.query).items()}
     return MapValue(entries)
 
 

@@ -76,20 +76,20 @@ def _on_list(does: ListOperation) -> Run:
 
 def _is_sorted(_: Budget, items: ListValue) -> Value:
     previous: Value = None
-    for one in items:
-        if type(one) not in COMPARABLE:
+    for item in items:
+        if type(item) not in COMPARABLE:
             return NO_OVERLOAD
-        if previous is not None and compare(previous, one) == 1:
+        if previous is not None and compare(previous, item) == 1:
             return False
-        previous = one
+        previous = item
     return True
 
 
 def _sum(zero: Value) -> ListOperation:
     def run(budget: Budget, items: ListValue) -> Value:
         total = zero
-        for one in items:
-            total = add(budget, total, one)
+        for item in items:
+            total = add(budget, total, item)
             if isinstance(total, Fault):
                 return NO_OVERLOAD if total is NO_OVERLOAD else total
         return total
@@ -100,11 +100,11 @@ def _sum(zero: Value) -> ListOperation:
 def _extreme(name: str, replaced_by: int) -> ListOperation:
     def run(_: Budget, items: ListValue) -> Value:
         found: Value = None
-        for one in items:
-            if type(one) not in COMPARABLE:
+        for item in items:
+            if type(item) not in COMPARABLE:
                 return NO_OVERLOAD
-            if found is None or compare(found, one) == replaced_by:
-                found = one
+            if found is None or compare(found, item) == replaced_by:
+                found = item
         return Fault(f"{name} called on empty list") if found is None else found
 
     return run
@@ -134,13 +134,13 @@ def copied(budget: Budget, items: ListValue) -> list[Value]:
 
 
 def _slice(budget: Budget, items: ListValue, start: int, end: int) -> Value:
-    told = f"cannot slice({start}, {end}), "
+    text = f"cannot slice({start}, {end}), "
     if start < 0 or end < 0:
-        return Fault(f"{told}negative indexes not supported")
+        return Fault(f"{text}negative indexes not supported")
     if start > end:
-        return Fault(f"{told}start index must be less than or equal to end index")
+        return Fault(f"{text}start index must be less than or equal to end index")
     if len(items) < end:
-        return Fault(f"{told}list is length {len(items)}")
+        return Fault(f"{text}list is length {len(items)}")
     return copied(budget, items)[start:end]
 
 
@@ -176,7 +176,7 @@ def _sorted_by(budget: Budget, items: ListValue, keys: ListValue) -> Value:
     if type(first) not in COMPARABLE:
         return Fault("list elements must be comparable")
     own, own_keys = copied(budget, items), copied(budget, keys)
-    if len(own) > 1 and any(type_value(one) != type_value(first) for one in own_keys):
+    if len(own) > 1 and any(type_value(key) != type_value(first) for key in own_keys):
         return Fault("list elements must have the same type")
 
     def order(one: int, other: int) -> int:
@@ -202,9 +202,9 @@ def _reverse(budget: Budget, items: ListValue) -> Value:
 
 def _distinct(budget: Budget, items: ListValue) -> Value:
     found: list[Value] = []
-    for one in items:
-        if not contains(budget, one, found):
-            found.append(one)
+    for item in items:
+        if not contains(budget, item, found):
+            found.append(item)
     return found
 
 
@@ -220,7 +220,7 @@ def _set_equivalent(budget: Budget, items: ListValue, others: ListValue) -> Valu
 
 
 def _set_intersects(budget: Budget, items: ListValue, others: ListValue) -> Value:
-    return any(contains(budget, one, others) for one in items)
+    return any(contains(budget, item, others) for item in items)
 
 
 # --- first() and last()
@@ -321,8 +321,8 @@ def _of_non_zero(_: Budget, value: Value) -> Value:
     return NONE if _is_zero(value) else Optional(value)
 
 
-def _value(_: Budget, one: Optional) -> Value:
-    return Fault("optional.none() dereference") if one.value is None else one.value
+def _value(_: Budget, optional: Optional) -> Value:
+    return Fault("optional.none() dereference") if optional.value is None else optional.value
 
 
 def _unwrapped(budget: Budget, items: ListValue) -> Value:

@@ -68,85 +68,85 @@ def text_built(budget: Budget, length: int) -> None:
     budget.spend(length // _CHARACTERS_A_STEP)
 
 
-def add(budget: Budget, one: Value, other: Value) -> Value:
-    kind, other_kind = type(one), type(other)
-    if is_list(one):
+def add(budget: Budget, value: Value, other: Value) -> Value:
+    kind, other_kind = type(value), type(other)
+    if is_list(value):
         if not is_list(other):
             return NO_OVERLOAD
-        if isinstance(one, Growing):
+        if isinstance(value, Growing):
             budget.spend(len(other))
-        return joined(one, other)
-    if isinstance(one, Timestamp | Duration) and isinstance(other, Timestamp | Duration):
-        if isinstance(one, Timestamp) and isinstance(other, Timestamp):
+        return joined(value, other)
+    if isinstance(value, Timestamp | Duration) and isinstance(other, Timestamp | Duration):
+        if isinstance(value, Timestamp) and isinstance(other, Timestamp):
             return NO_OVERLOAD
-        both_durations = isinstance(one, Duration) and isinstance(other, Duration)
-        return in_range(int(one) + int(other), Duration if both_durations else Timestamp)
+        both_durations = isinstance(value, Duration) and isinstance(other, Duration)
+        return in_range(int(value) + int(other), Duration if both_durations else Timestamp)
     if kind is not other_kind:
         return NO_OVERLOAD
-    if isinstance(one, str) and isinstance(other, str):
-        text_built(budget, len(one) + len(other))
-        return one + other
-    if isinstance(one, bytes) and isinstance(other, bytes):
-        text_built(budget, len(one) + len(other))
-        return one + other
-    if isinstance(one, float) and isinstance(other, float):
-        return one + other
-    if isinstance(one, int) and isinstance(other, int):
-        return in_range(int(one) + int(other), kind)
+    if isinstance(value, str) and isinstance(other, str):
+        text_built(budget, len(value) + len(other))
+        return value + other
+    if isinstance(value, bytes) and isinstance(other, bytes):
+        text_built(budget, len(value) + len(other))
+        return value + other
+    if isinstance(value, float) and isinstance(other, float):
+        return value + other
+    if isinstance(value, int) and isinstance(other, int):
+        return in_range(int(value) + int(other), kind)
     return NO_OVERLOAD
 
 
-def subtract(_: Budget, one: Value, other: Value) -> Value:
-    if isinstance(one, Timestamp) and isinstance(other, Timestamp):
-        return in_range(int(one) - int(other), Duration)
-    if isinstance(one, Timestamp) and isinstance(other, Duration):
-        return in_range(int(one) - int(other), Timestamp)
-    if type(one) is not type(other):
+def subtract(_: Budget, value: Value, other: Value) -> Value:
+    if isinstance(value, Timestamp) and isinstance(other, Timestamp):
+        return in_range(int(value) - int(other), Duration)
+    if isinstance(value, Timestamp) and isinstance(other, Duration):
+        return in_range(int(value) - int(other), Timestamp)
+    if type(value) is not type(other):
         return NO_OVERLOAD
-    if isinstance(one, float) and isinstance(other, float):
-        return one - other
-    if isinstance(one, int) and isinstance(other, int):
-        return in_range(int(one) - int(other), type(one))
+    if isinstance(value, float) and isinstance(other, float):
+        return value - other
+    if isinstance(value, int) and isinstance(other, int):
+        return in_range(int(value) - int(other), type(value))
     return NO_OVERLOAD
 
 
-def multiply(_: Budget, one: Value, other: Value) -> Value:
-    if isinstance(one, float) and isinstance(other, float):
-        return one * other
-    if type(one) is type(other) and isinstance(one, int) and isinstance(other, int):
-        return in_range(int(one) * int(other), type(one))
+def multiply(_: Budget, value: Value, other: Value) -> Value:
+    if isinstance(value, float) and isinstance(other, float):
+        return value * other
+    if type(value) is type(other) and isinstance(value, int) and isinstance(other, int):
+        return in_range(int(value) * int(other), type(value))
     return NO_OVERLOAD
 
 
-def divide(_: Budget, one: Value, other: Value) -> Value:
-    if isinstance(one, float) and isinstance(other, float):
+def divide(_: Budget, value: Value, other: Value) -> Value:
+    if isinstance(value, float) and isinstance(other, float):
         if other:
-            return one / other
-        return math.nan if one != one or not one else math.copysign(math.inf, one) * math.copysign(1, other)
-    if type(one) is type(other) and isinstance(one, int) and isinstance(other, int):
+            return value / other
+        return math.nan if value != value or not value else math.copysign(math.inf, value) * math.copysign(1, other)
+    if type(value) is type(other) and isinstance(value, int) and isinstance(other, int):
         if not other:
             return Fault("division by zero")
-        quotient = abs(int(one)) // abs(int(other))
-        return in_range(quotient if (one < 0) == (other < 0) else -quotient, type(one))
+        quotient = abs(int(value)) // abs(int(other))
+        return in_range(quotient if (value < 0) == (other < 0) else -quotient, type(value))
     return NO_OVERLOAD
 
 
-def modulo(_: Budget, one: Value, other: Value) -> Value:
-    if type(one) is type(other) and isinstance(one, int) and isinstance(other, int):
+def modulo(_: Budget, value: Value, other: Value) -> Value:
+    if type(value) is type(other) and isinstance(value, int) and isinstance(other, int):
         if not other:
             return Fault("modulus by zero")
-        if one == MIN_INT and other == -1:
+        if value == MIN_INT and other == -1:
             return Fault("integer overflow")
-        rest = abs(int(one)) % abs(int(other))
-        return in_range(rest if one >= 0 else -rest, type(one))
+        rest = abs(int(value)) % abs(int(other))
+        return in_range(rest if value >= 0 else -rest, type(value))
     return NO_OVERLOAD
 
 
-def negate(_: Budget, one: Value) -> Value:
-    if isinstance(one, float):
-        return -one
-    if type(one) is int or isinstance(one, Duration):
-        return in_range(-one, type(one))
+def negate(_: Budget, value: Value) -> Value:
+    if isinstance(value, float):
+        return -value
+    if type(value) is int or isinstance(value, Duration):
+        return in_range(-value, type(value))
     return NO_OVERLOAD
 
 
@@ -179,10 +179,10 @@ def duration_from_text(text: str) -> Duration | None:
     return Duration(total) if end and -(2**63) <= total < 2**63 else None
 
 
-def duration_text(one: Duration) -> str:
-    seconds, rest = divmod(abs(one), 10**9)
+def duration_text(duration: Duration) -> str:
+    seconds, rest = divmod(abs(duration), 10**9)
     fraction = f".{rest:09d}".rstrip("0") if rest else ""
-    return f"{'-' if one < 0 else ''}{seconds}{fraction}s"
+    return f"{'-' if duration < 0 else ''}{seconds}{fraction}s"
 
 
 def timestamp_from_text(text: str) -> Timestamp | None:
@@ -202,8 +202,8 @@ def timestamp_from_text(text: str) -> Timestamp | None:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def timestamp_text(one: Timestamp) -> str:
-    seconds, rest = divmod(int(one), 10**9)
+def timestamp_text(timestamp: Timestamp) -> str:
+    seconds, rest = divmod(int(timestamp), 10**9)
     moment = _EPOCH + timedelta(seconds=seconds)
     fraction = f".{rest:09d}".rstrip("0") if rest else ""
     return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}{fraction}Z"
@@ -238,9 +238,9 @@ def _part_of(read: Callable[[datetime], int]) -> Run:
 
 
 def _whole_units(unit: int) -> Run:
-    def run(_: Budget, one: Value) -> Value:
-        assert isinstance(one, int)
-        return abs(one) // unit * (-1 if one < 0 else 1)
+    def run(_: Budget, value: Value) -> Value:
+        assert isinstance(value, int)
+        return abs(value) // unit * (-1 if value < 0 else 1)
 
     return run
 
@@ -283,8 +283,8 @@ _DOUBLE = re.compile(
 )
 
 
-def _not_converted(one: Value, to: Type) -> Fault:
-    return Fault(f"type conversion error from '{type_value(one)}' to '{to}'")
+def _not_converted(value: Value, to: Type) -> Fault:
+    return Fault(f"type conversion error from '{type_value(value)}' to '{to}'")
 
 
 def _whole(one: float, low: float, high: float, overflow: str, kind: type) -> Value:
@@ -314,56 +314,56 @@ def to_uint(_: Budget, one: Value) -> Value:
     return in_range(int(one), Uint) if isinstance(one, int) else NO_OVERLOAD
 
 
-def to_double(_: Budget, one: Value) -> Value:
-    if isinstance(one, str):
-        return float(one) if _DOUBLE.fullmatch(one) else _not_converted(one, DOUBLE)
-    return float(one) if isinstance(one, int | float) else NO_OVERLOAD
+def to_double(_: Budget, value: Value) -> Value:
+    if isinstance(value, str):
+        return float(value) if _DOUBLE.fullmatch(value) else _not_converted(value, DOUBLE)
+    return float(value) if isinstance(value, int | float) else NO_OVERLOAD
 
 
-def to_bool(_: Budget, one: Value) -> Value:
-    if one in ("1", "t", "T", "TRUE", "true", "True"):
+def to_bool(_: Budget, value: Value) -> Value:
+    if value in ("1", "t", "T", "TRUE", "true", "True"):
         return True
-    return False if one in ("0", "f", "F", "FALSE", "false", "False") else _not_converted(one, BOOL)
+    return False if value in ("0", "f", "F", "FALSE", "false", "False") else _not_converted(value, BOOL)
 
 
-def to_bytes(budget: Budget, one: Value) -> Value:
-    assert isinstance(one, str)
-    text_built(budget, len(one))
-    return one.encode(errors="surrogatepass")
+def to_bytes(budget: Budget, value: Value) -> Value:
+    assert isinstance(value, str)
+    text_built(budget, len(value))
+    return value.encode(errors="surrogatepass")
 
 
-def to_string(budget: Budget, one: Value) -> Value:
-    if isinstance(one, bool):
-        return "true" if one else "false"
-    if isinstance(one, bytes):
-        text_built(budget, len(one))
+def to_string(budget: Budget, value: Value) -> Value:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        text_built(budget, len(value))
         try:
-            return one.decode()
+            return value.decode()
         except UnicodeDecodeError:
             return Fault("invalid UTF-8 in bytes, cannot convert to string")
-    if isinstance(one, float):
-        return double_text(one)
-    if isinstance(one, Duration):
-        return duration_text(one)
-    if isinstance(one, Timestamp):
-        return timestamp_text(one)
-    return str(int(one)) if isinstance(one, int) else NO_OVERLOAD
+    if isinstance(value, float):
+        return double_text(value)
+    if isinstance(value, Duration):
+        return duration_text(value)
+    if isinstance(value, Timestamp):
+        return timestamp_text(value)
+    return str(int(value)) if isinstance(value, int) else NO_OVERLOAD
 
 
-def to_duration(_: Budget, one: Value) -> Value:
-    if isinstance(one, str):
-        found = duration_from_text(one)
-        return _not_converted(one, DURATION) if found is None else found
+def to_duration(_: Budget, value: Value) -> Value:
+    if isinstance(value, str):
+        found = duration_from_text(value)
+        return _not_converted(value, DURATION) if found is None else found
     # cel-go declares duration(int) but does not implement it
-    return _not_converted(one, DURATION)
+    return _not_converted(value, DURATION)
 
 
-def to_timestamp(_: Budget, one: Value) -> Value:
-    if isinstance(one, str):
-        found = timestamp_from_text(one)
-        return _not_converted(one, TIMESTAMP) if found is None else found
-    assert isinstance(one, int)
-    return in_timestamp_range(one * 10**9)
+def to_timestamp(_: Budget, value: Value) -> Value:
+    if isinstance(value, str):
+        found = timestamp_from_text(value)
+        return _not_converted(value, TIMESTAMP) if found is None else found
+    assert isinstance(value, int)
+    return in_timestamp_range(value * 10**9)
 
 
 def in_timestamp_range(nanoseconds: int) -> Value:
@@ -378,13 +378,13 @@ _A, _B = parameter("A"), parameter("B")
 _LIST, _MAP = list_of(_A), map_of(_A, _B)
 
 
-def _not(_: Budget, one: Value) -> Value:
-    return (not one) if isinstance(one, bool) else NO_OVERLOAD
+def _not(_: Budget, value: Value) -> Value:
+    return (not value) if isinstance(value, bool) else NO_OVERLOAD
 
 
 def _ordered(holds: Callable[[int], bool]) -> Run:
-    def run(_: Budget, one: Value, other: Value) -> Value:
-        order = compare(one, other)
+    def run(_: Budget, value: Value, other: Value) -> Value:
+        order = compare(value, other)
         return order if isinstance(order, Fault) else holds(order)
 
     return run
@@ -407,24 +407,24 @@ def _in(budget: Budget, item: Value, within: Value) -> Value:
     return NO_OVERLOAD
 
 
-def _size(_: Budget, one: Value) -> Value:
-    return size(one)
+def _size(_: Budget, value: Value) -> Value:
+    return size(value)
 
 
-def _same(_: Budget, one: Value) -> Value:
-    return one
+def _same(_: Budget, value: Value) -> Value:
+    return value
 
 
-def _type(_: Budget, one: Value) -> Value:
-    return type_value(one)
+def _type(_: Budget, value: Value) -> Value:
+    return type_value(value)
 
 
 # --- strings
 
 
 def _on_texts(does: Callable[[str, str], bool]) -> Run:
-    def run(_: Budget, one: Value, other: Value) -> Value:
-        return does(one, other) if isinstance(one, str) and isinstance(other, str) else NO_OVERLOAD
+    def run(_: Budget, value: Value, other: Value) -> Value:
+        return does(value, other) if isinstance(value, str) and isinstance(other, str) else NO_OVERLOAD
 
     return run
 
@@ -482,7 +482,7 @@ def _comparison(name: str, word: str, holds: Callable[[int], bool]) -> Function:
 
 
 def _arithmetic(name: str, word: str, kinds: str, run: Run, takes: tuple[type, ...] = _NUMBERS) -> Function:
-    overloads = tuple(_of(f"{word}_{_WORDS[one]}", one * 2, _LETTERS[one]) for one in kinds)
+    overloads = tuple(_of(f"{word}_{_WORDS[kind]}", kind * 2, _LETTERS[kind]) for kind in kinds)
     return Function(name=name, overloads=overloads, run=run, takes=takes)
 
 

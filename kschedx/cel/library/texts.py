@@ -96,17 +96,17 @@ def _pieces(text: str) -> Iterator[str | _Clause | Fault]:
 
 def _clause(found: re.Match[str]) -> _Clause | Fault:
     verb, digits = found[4], found[3]
-    told = "could not parse formatting clause: "
+    text = "could not parse formatting clause: "
     if verb is None:
-        missing = Fault(f"{told}error while parsing precision: could not find end of precision specifier")
+        missing = Fault(f"{text}error while parsing precision: could not find end of precision specifier")
         return _End if found[2] is None else missing
     if digits is not None and (not digits or int(digits) >= 2**63):
         why = "invalid syntax" if not digits else "value out of range"
         wrong = f'error while converting precision to integer: strconv.Atoi: parsing "{digits}": {why}'
-        return Fault(f"{told}error while parsing precision: {wrong}")
+        return Fault(f"{text}error while parsing precision: {wrong}")
     if verb not in _TAKES:
         # the first byte of a character
-        return Fault(f'{told}unrecognized formatting clause "{chr(verb.encode()[0])}"')
+        return Fault(f'{text}unrecognized formatting clause "{chr(verb.encode()[0])}"')
     return _Clause(verb, -1 if digits is None else int(digits))
 
 
@@ -220,7 +220,7 @@ def _inside(value: Value) -> str | Fault:
     """Format a value as CEL."""
     if is_list(value):
         items = [_inside(one) for one in value]
-        wrong = next((one for one in items if isinstance(one, Fault)), None)
+        wrong = next((item for item in items if isinstance(item, Fault)), None)
         return wrong or f"[{', '.join(map(str, items))}]"
     if isinstance(value, MapValue):
         return _map(value)
@@ -281,15 +281,15 @@ def misused(call: Call) -> tuple[int, str] | None:
     return None
 
 
-def _refused(verb: str, one: Expr) -> Expr | None:
+def _refused(verb: str, expr: Expr) -> Expr | None:
     """Return the value that a clause cannot format, also inside a list or map."""
-    if one.type.kind is not TypeKind.DYN and one.type.kind not in _TAKES[verb]:
-        return one
+    if expr.type.kind is not TypeKind.DYN and expr.type.kind not in _TAKES[verb]:
+        return expr
     inner: tuple[Expr, ...] = ()
-    if verb == "s" and isinstance(one, ListNode):
-        inner = tuple(one.elements)
-    elif verb == "s" and isinstance(one, MapNode):
-        inner = tuple(part for key, value, _ in one.entries for part in (key, value))
+    if verb == "s" and isinstance(expr, ListNode):
+        inner = tuple(expr.elements)
+    elif verb == "s" and isinstance(expr, MapNode):
+        inner = tuple(part for key, value, _ in expr.entries for part in (key, value))
     return next((found for each in inner if (found := _refused(verb, each)) is not None), None)
 
 
@@ -381,12 +381,12 @@ def _join(budget: Budget, items: Value, separator: str = "") -> Value:
     assert is_list(items)
     texts = []
     length = 0
-    for one in items:
-        if not isinstance(one, str):
-            return Fault(f"join: invalid input: {printed_key(one)}")
-        length += len(one) + len(separator)
+    for item in items:
+        if not isinstance(item, str):
+            return Fault(f"join: invalid input: {printed_key(item)}")
+        length += len(item) + len(separator)
         budget.spend(1)
-        texts.append(one)
+        texts.append(item)
     text_built(budget, length)
     return separator.join(texts)
 

@@ -144,7 +144,7 @@ def ask(
     rows, and `see` is called with each new one."""
     rows = dict(done)
     with _Workers(answer) as workers, ThreadPoolExecutor(jobs) as pool:
-        waiting = [pool.submit(_row, workers, one, question, limit) for one in members if one.name not in rows]
+        waiting = [pool.submit(_row, workers, member, question, limit) for member in members if member.name not in rows]
         try:
             for future in as_completed(waiting):
                 row = future.result()
@@ -154,7 +154,7 @@ def ask(
             pool.shutdown(wait=False, cancel_futures=True)
             workers.stop()
             raise
-    return tuple(rows[one.name] for one in members)
+    return tuple(rows[member.name] for member in members)
 
 
 class _Workers:

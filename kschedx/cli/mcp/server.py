@@ -45,8 +45,8 @@ class Clusters(Struct, frozen=True, kw_only=True):
         """Return the JSON Schema of the arguments that choose a cluster."""
         found: dict[str, dict[str, object]] = {}
         if self.snapshots:
-            told = f"the cluster: one of {', '.join(self.snapshots)}, or a file in one of them"
-            found["snapshot"] = {"type": "string", "description": told}
+            text = f"the cluster: one of {', '.join(self.snapshots)}, or a file in one of them"
+            found["snapshot"] = {"type": "string", "description": text}
         if self.contexts:
             found["context"] = {"type": "string", "enum": list(self.contexts), "description": "a live cluster"}
         return found
@@ -58,7 +58,7 @@ class Clusters(Struct, frozen=True, kw_only=True):
             for allowed in self.snapshots
             for shown in (allowed, *(_files_in(Path(allowed)) if len(self.snapshots) == 1 else ()))
         ]
-        named = [*snapshots, *(f"context {one}" for one in self.contexts)]
+        named = [*snapshots, *(f"context {context}" for context in self.contexts)]
         return "\n".join(named or ["the current context of the kubeconfig"]) + "\n"
 
     def question(self, arguments: Mapping[str, object]) -> Question:

@@ -118,11 +118,11 @@ class Anonymous:
         if config is not None:
             change_configuration(config, collected)
         if collected.looking and not keep_selectors:
-            found = "; ".join(f"{owner}: {why}" for owner, why in sorted(collected.looking.items())[:_SHOWN])
+            text = "; ".join(f"{owner}: {why}" for owner, why in sorted(collected.looking.items())[:_SHOWN])
             others = len(collected.looking) - _SHOWN
             more = f"; and {others} more" if others > 0 else ""
             raise InputError(
-                f"device selectors that cannot be anonymized: {found}{more}",
+                f"device selectors that cannot be anonymized: {text}{more}",
                 hint="with --keep-selectors they are kept as they are, and every word in them stays readable",
             )
         return cls(collected)

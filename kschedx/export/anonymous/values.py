@@ -303,12 +303,12 @@ class Record:
         return Record(fields)
 
 
-def _both(one: Replacement, other: Replacement) -> Replacement:
+def _both(replacement: Replacement, other: Replacement) -> Replacement:
     """Merge the fields of two records, or of the records in two lists. Otherwise return the other replacement."""
-    if isinstance(one, Record) and isinstance(other, Record):
-        return one.both(other.fields)
-    if isinstance(one, ListOf) and isinstance(other, ListOf):
-        return ListOf(_both(one.item, other.item))
+    if isinstance(replacement, Record) and isinstance(other, Record):
+        return replacement.both(other.fields)
+    if isinstance(replacement, ListOf) and isinstance(other, ListOf):
+        return ListOf(_both(replacement.item, other.item))
     return other
 
 
@@ -562,10 +562,10 @@ def _requirement(value: Mapping[str, object], names: Names) -> Json:
     key, listed = str(value["key"]), value.get("values")
     values = listed if isinstance(listed, list) else []
     if key == "metadata.name":
-        return {**value, "values": [names.name(str(one)) for one in values]}
+        return {**value, "values": [names.name(str(value)) for value in values]}
     if value["operator"] in ("Gt", "Lt"):
         names.compared(key)
     changed = {**value, "key": label_key(key, names)}
     if values:
-        changed["values"] = [names.value(key, str(one)) for one in values]
+        changed["values"] = [names.value(key, str(value)) for value in values]
     return changed

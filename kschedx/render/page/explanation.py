@@ -160,7 +160,7 @@ def _scores(cycle: Cycle) -> Scores | None:
         weights=tuple(one.weight for one in first),
         nodes=tuple(visible(node.name) for node in ranked.nodes),
         best=ranked.winners,
-        raw=tuple(tuple(one.raw for one in node.contributions) for node in ranked.nodes),
+        raw=tuple(tuple(contribution.raw for contribution in node.contributions) for node in ranked.nodes),
         normalized=tuple(tuple(one.normalized for one in node.contributions) for node in ranked.nodes),
         totals=tuple(node.total for node in ranked.nodes),
     )
@@ -172,7 +172,7 @@ def _candidates(cycle: Cycle) -> Iterator[Candidate]:
         return
     best = frozenset(result.best)
     pods = cycle.snapshot.pods
-    ordered = sorted(result.candidates, key=lambda one: one.node not in best)
+    ordered = sorted(result.candidates, key=lambda candidate: candidate.node not in best)
     for candidate in ordered[:MOST_CANDIDATES]:
         yield Candidate(
             node=visible(cycle.all_nodes.cluster.names[candidate.node]),

@@ -95,11 +95,11 @@ def _section(section: model.Section) -> Iterator[str]:
             yield ""
             rows = [
                 (
-                    f"**{plain(one.node)}**" if one.best else plain(one.node),
-                    str(one.violations),
-                    ", ".join(map(plain, one.victims)),
+                    f"**{plain(candidate.node)}**" if candidate.best else plain(candidate.node),
+                    str(candidate.violations),
+                    ", ".join(map(plain, candidate.victims)),
                 )
-                for one in section.candidates
+                for candidate in section.candidates
             ]
             yield from table(("node", "budget violations", "victims"), rows)
         case model.Table():
@@ -113,7 +113,7 @@ def _section(section: model.Section) -> Iterator[str]:
             amounts = [[plain(node), *map(plain, told)] for node, told in zip(section.nodes, section.told, strict=True)]
             yield from table(("node", *map(plain, section.resources)), amounts)
         case model.Timeline():
-            decisions = (f"- {plain(one)}" for one in section.texts[:MOST_ROWS])
+            decisions = (f"- {plain(text)}" for text in section.texts[:MOST_ROWS])
             yield from folded(f"{count(len(section.texts), 'decision')}", decisions)
         case model.HeatMap():
             yield "### Workloads by failure"
@@ -151,10 +151,10 @@ def _heat_rows(section: model.HeatMap) -> Iterator[list[str]]:
     """Yield rows with `short: 6 → 4` in each cell."""
     for at, name in enumerate(section.rows):
         cells = zip(section.state[at], section.after[at], strict=True)
-        told = [
+        texts = [
             f"{section.states[state]}: {section.replicas[at]:,} → {after:,}" if state else "" for state, after in cells
         ]
-        yield [plain(name), f"{section.replicas[at]:,}", *map(plain, told)]
+        yield [plain(name), f"{section.replicas[at]:,}", *map(plain, texts)]
 
 
 def _items(section: model.Items) -> Iterator[str]:
@@ -183,9 +183,9 @@ def _verdicts(section: model.Verdicts) -> Iterator[str]:
     for members in section.groups:
         first = members[0]
         story = section.stories[section.story_of[first]]
-        told = [f"**{line.plugin}** {plain(line.headline)}" for line in story if line.plugin]
+        texts = [f"**{line.plugin}** {plain(line.headline)}" for line in story if line.plugin]
         others = f" and {len(members) - 1:,} more" if len(members) > 1 else ""
-        rows.append((plain(section.nodes[first]) + others, str(len(members)), "<br>".join(told) or "fits"))
+        rows.append((plain(section.nodes[first]) + others, str(len(members)), "<br>".join(texts) or "fits"))
     yield from table(("nodes like", "count", "why"), rows)
 
 

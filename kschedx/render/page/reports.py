@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kschedx.doctor.diagnosis import Diagnosis
 from kschedx.doctor.findings import MissingKind
@@ -50,8 +50,7 @@ from kschedx.render.page.model import (
     page_of,
 )
 from kschedx.render.pending import (
-    EACH_ALONE,
-    are_several,
+    PodAnswers,
     cause_facts,
     cause_title,
     cause_tone,
@@ -108,24 +107,17 @@ MOST_STORIES = 40
 # --- pending pods
 
 
-def pending_view(
-    answers: Sequence[PodAnswer],
-    fix_of: Callable[[CauseGroup], Fix | None],
-    notes: Sequence[str],
-    *,
-    competing: bool = False,
-    nothing: str = "",
-) -> View:
+def pending_view(pods: PodAnswers) -> View:
     """Return a view with a row for each cause, largest group first; identical pods share a row."""
     return View(
         command="kschedx why",
-        headline=pending_sentence(answers) if answers else nothing,
-        tone=pending_tone(answers),
-        items=tuple(_cause(group, fix_of(group)) for group in groups(answers)),
+        headline=pending_sentence(pods.answers) if pods.answers else pods.nothing,
+        tone=pending_tone(pods.answers),
+        items=tuple(_cause(group, pods.fix_of(group)) for group in groups(pods.answers)),
         list_title="Causes",
         list_noun="cause",
         list_columns=(("of", False), ("pods", True), ("namespaces", True), ("highest priority", True)),
-        notes=(*notes, *((EACH_ALONE,) if competing and are_several(answers) else ())),
+        notes=pods.all_notes,
     )
 
 
@@ -155,26 +147,8 @@ def _member(answer: PodAnswer) -> str:
     return f"{answer.pod} → {', '.join(answer.nodes[:4])}" if answer.nodes else answer.pod
 
 
-def pending_page(
-    answers: Sequence[PodAnswer],
-    fix_of: Callable[[CauseGroup], Fix | None],
-    notes: Sequence[str],
-    snapshot: Snapshot | None,
-    *,
-    competing: bool = False,
-    nothing: str = "",
-) -> Page:
-    told: dict[int, Fix | None] = {}
-
-    def once(group: CauseGroup) -> Fix | None:
-        key = id(group.first)
-        if key not in told:
-            told[key] = fix_of(group)
-        return told[key]
-
-    lines = pending_lines(answers, once, width=SCREEN_WIDTH, notes=notes, competing=competing, nothing=nothing)
-    view = pending_view(answers, once, notes, competing=competing, nothing=nothing)
-    return page_of(view, lines, snapshot=snapshot)
+def pending_page(pods: PodAnswers, snapshot: Snapshot | None) -> Page:
+    return page_of(pending_view(pods), pending_lines(pods, width=SCREEN_WIDTH), snapshot=snapshot)
 
 
 # --- simulations
@@ -377,17 +351,17 @@ def _told(before: NodeUse | None, after: NodeUse | None, resource: str) -> str:
 # --- how many fit
 
 
-def fit_view(found: Fit) -> View:
+def fit_view(fit: Fit) -> View:
     """Return a view with a row for each node that fits more of the pods."""
-    stopped = found.stopped
+    stopped = fit.stopped
     return View(
         command="kschedx fit",
-        subject=found.title,
-        headline=fit_headline(found),
-        tone=fit_tone(found),
-        details=tuple(fit_details(found)),
-        fixes=fit_fixes(found),
-        event=stopped.message if stopped is not None else found.refusal,
+        subject=fit.title,
+        headline=fit_headline(fit),
+        tone=fit_tone(fit),
+        details=tuple(fit_details(fit)),
+        fixes=fit_fixes(fit),
+        event=stopped.message if stopped is not None else fit.refusal,
         items=tuple(
             Item(
                 title=name,
@@ -395,12 +369,12 @@ def fit_view(found: Fit) -> View:
                 values=(
                     number,
                     *(
-                        f"{found.usage_before[name].percent(one)} → {found.usage_after[name].percent(one)}%"
+                        f"{fit.usage_before[name].percent(one)} → {fit.usage_after[name].percent(one)}%"
                         for one in ("cpu", "memory", "pods")
                     ),
                 ),
             )
-            for name, number in found.nodes.items()
+            for name, number in fit.nodes.items()
         ),
         list_title="Nodes",
         list_noun="node",
@@ -408,8 +382,8 @@ def fit_view(found: Fit) -> View:
     )
 
 
-def fit_page(found: Fit) -> Page:
-    return page_of(fit_view(found), fit_lines(found, width=SCREEN_WIDTH), snapshot=found.snapshot)
+def fit_page(fit: Fit) -> Page:
+    return page_of(fit_view(fit), fit_lines(fit, width=SCREEN_WIDTH), snapshot=fit.snapshot)
 
 
 # --- profiles
@@ -457,9 +431,9 @@ def _changed(group: DifferenceGroup) -> Iterator[Item]:
     title = difference_title(group).partition(": ")
     kind = effect_words(group.effect, 2) + (f": {title[2]}" if title[2] else "")
     pods: dict[tuple[tuple[str, str], tuple[str, ...]], list[str]] = {}
-    for one in group.differences:
-        pods.setdefault((side_texts(one), pod_lines(one)[1]), []).append(one.pod)
-    for (sides, facts), names in sorted(pods.items(), key=lambda one: -len(one[1])):
+    for difference in group.differences:
+        pods.setdefault((side_texts(difference), pod_lines(difference)[1]), []).append(difference.pod)
+    for (sides, facts), names in sorted(pods.items(), key=lambda item: -len(item[1])):
         yield Item(
             title=listed(names, 1),
             kind=kind,
@@ -530,12 +504,12 @@ def _has_label(snapshot: Snapshot, key: str) -> bool:
     return any(key in node.metadata.labels for node in snapshot.cluster.nodes)
 
 
-def _in_use(found: Repacking, pool_of: Mapping[str, str], pool: str) -> tuple[str, str]:
+def _in_use(repacking: Repacking, pool_of: Mapping[str, str], pool: str) -> tuple[str, str]:
     """Return `3 of 4 nodes in use` for either profile; empty for pods that stay pending."""
     if pool == pool_of[""]:
         return "", ""
     members = {name for name, own in pool_of.items() if own == pool}
-    used = (len(members.difference(side.unused)) for side in (found.before, found.after))
+    used = (len(members.difference(side.unused)) for side in (repacking.before, repacking.after))
     before, after = (f"{number:,} of {count(len(members), 'node')} in use" for number in used)
     return before, after
 

@@ -72,8 +72,8 @@ def _considered(autoscaler: Autoscaler, scaling: PodScaling) -> str:
     if fitting and scaling.is_waiting:
         return f"adds nodes for other pods first; this pod fits {listed(fitting, MOST_NAMES)} and is next"
     if fitting:
-        told = f"the pod fits {listed(fitting, MOST_NAMES)}, but the cluster-wide limits permit no node"
-        return f"adds no node and sends no event: {told}"
+        text = f"the pod fits {listed(fitting, MOST_NAMES)}, but the cluster-wide limits permit no node"
+        return f"adds no node and sends no event: {text}"
     if not scaling.groups:
         return "has no node groups"
     number = len(scaling.groups)
@@ -86,10 +86,10 @@ def _adds(choice: GroupChoice, alternatives: Sequence[str]) -> str:
         return f"fails: {choice.error}"
     if not choice.resizes:
         return f"selects {choice.option.group} but adds no node: the cluster-wide limits permit none"
-    told = ", ".join(_resize(one) for one in choice.resizes)
+    text = ", ".join(_resize(resize) for resize in choice.resizes)
     others = [name for name in alternatives if name != choice.option.group]
     chance = f"; or to {listed(others, MOST_NAMES, conjunction='or')} with equal score" if others else ""
-    return f"adds {told}{chance}"
+    return f"adds {text}{chance}"
 
 
 def _resize(one: Resize) -> str:
@@ -128,7 +128,7 @@ _LABELS_OF_TEMPLATES = {
 def template_label_text(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> str:
     """Return how a group without nodes declares a label that the pod selects and no node has; empty if that cannot be
     the cause. The cluster does not show which labels the group's nodes would have."""
-    group = next((one for one in scaling.groups if one.target == 0 and one.template is None), None)
+    group = next((group for group in scaling.groups if group.target == 0 and group.template is None), None)
     known = autoscaler.snapshot.cluster.label_keys
     terms = (term for term in own_terms(pod) if term is not None)
     required = ((one.key, one.values[0]) for term in terms for one in term.match_expressions if one.operator == "In")
@@ -184,8 +184,8 @@ def autoscaler_basis(autoscaler: Autoscaler) -> Iterator[str]:
 
 def node_group_growth_text(growth: AutoscalerGrowth) -> str:
     """Return what the autoscaler adds for all pending pods, in a sentence."""
-    left = Counter(one.outcome for one in growth.last.pods)
-    remain = sum(one.remains for one in growth.last.pods)
+    left = Counter(pod.outcome for pod in growth.last.pods)
+    remain = sum(pod.remains for pod in growth.last.pods)
     if growth.groups:
         sizes = ", ".join(map(_sizes, growth.groups))
         told = f"cluster-autoscaler adds {sizes} for {count(growth.helped, 'pod')}"
@@ -214,18 +214,18 @@ def node_group_growth_text(growth: AutoscalerGrowth) -> str:
 def _refusals(answer: LoopResult) -> str:
     """Return the most common reason of the groups for pods that none helps: `. spot: in backoff after failed
     scale-up`."""
-    refused = Counter(_refusal(answer, one) for one in answer.pods if one.remains)
+    refused = Counter(_refusal(answer, pod) for pod in answer.pods if pod.remains)
     if not refused:
         return ""
     told, number = refused.most_common(1)[0]
     return most_said(told, None if len(refused) == 1 else number)
 
 
-def most_said(told: str, pods: int | None) -> str:
+def most_said(text: str, pods: int | None) -> str:
     """Return what follows the sentence about all pending pods. `pods` is the number of pods for which it is true, or
     None for all."""
     most = "" if pods is None else f"Most often ({count(pods, 'pod')}): "
-    return f". {most}{told}" if told else ""
+    return f". {most}{text}" if text else ""
 
 
 def _refusal(answer: LoopResult, pod: PodResult) -> str:
@@ -241,14 +241,14 @@ def _refusal(answer: LoopResult, pod: PodResult) -> str:
 
 def by_name(said: Iterable[tuple[Sequence[str], str]]) -> str:
     """Return reasons by group or pool: `spot: in backoff; a and b: Insufficient cpu`."""
-    told = [f"{listed(names, MOST_NAMES)}: {text}" for names, text in said]
-    more = [f"{count(len(told) - MOST_NAMES, 'more reason')}"] if len(told) > MOST_NAMES else []
-    return "; ".join([*told[:MOST_NAMES], *more])
+    texts = [f"{listed(names, MOST_NAMES)}: {text}" for names, text in said]
+    more = [f"{count(len(texts) - MOST_NAMES, 'more reason')}"] if len(texts) > MOST_NAMES else []
+    return "; ".join([*texts[:MOST_NAMES], *more])
 
 
-def _sizes(one: AutoscalerGrowthStep) -> str:
-    more = count(one.after - one.before, "node")
-    return f"{more} to {one.group} ({one.before} → {one.after}, maximum {one.maximum})"
+def _sizes(step: AutoscalerGrowthStep) -> str:
+    more = count(step.after - step.before, "node")
+    return f"{more} to {step.group} ({step.before} → {step.after}, maximum {step.maximum})"
 
 
 def remedy_text(remedy: AutoscalerRemedy) -> str:

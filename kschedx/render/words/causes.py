@@ -115,7 +115,7 @@ def _offered_nowhere(finding: Finding | None) -> bool:
 def _main(group: NodeGroup) -> Finding | None:
     """Return the finding of the plugin at which kube-scheduler stops."""
     findings = group.exemplar.findings
-    return next((one for one in findings if not only_repeats_cordon(one)), next(iter(findings), None))
+    return next((finding for finding in findings if not only_repeats_cordon(finding)), next(iter(findings), None))
 
 
 def _key(finding: Finding) -> tuple[str, object]:
@@ -138,7 +138,7 @@ def _key(finding: Finding) -> tuple[str, object]:
 
 def _allowed(terms: Sequence[TermMatch]) -> str:
     """Return the zones, or other topology domains, to which a storage class is restricted."""
-    unmet = [one for term in terms for one in term.requirements if not one.matched]
+    unmet = [requirement for term in terms for requirement in term.requirements if not requirement.matched]
     values = dict.fromkeys(value for one in unmet if one.key == unmet[0].key for value in one.values)
     return f" (only in {unmet[0].key.rpartition('/')[2]} {listed([*values], 3)})" if values else ""
 
@@ -223,7 +223,7 @@ def _repelling(groups: Sequence[NodeGroup]) -> str:
 def _nearest_volume(groups: Sequence[NodeGroup]) -> str:
     """Return what the one volume of the class lacks on all nodes."""
     mains = (_main(group) for group in groups)
-    nearest = {nearest_text(one) for one in mains if isinstance(one, NoMatchingVolume)}
+    nearest = {nearest_text(main) for main in mains if isinstance(main, NoMatchingVolume)}
     return "".join(f": {one}" for one in nearest if one) if len(nearest) == 1 else ""
 
 
@@ -234,7 +234,7 @@ def _also_lacking(groups: Sequence[NodeGroup], number: int) -> str:
     if isinstance(taint, UntoleratedTaint) and taint.key.startswith("node-role.kubernetes.io/"):
         return ""
     lacking = [
-        next((one for one in group.exemplar.findings if isinstance(one, InsufficientResource)), None)
+        next((finding for finding in group.exemplar.findings if isinstance(finding, InsufficientResource)), None)
         for group in groups
     ]
     first = lacking[0]
@@ -255,5 +255,5 @@ def _failed(finding: NodeAffinityMismatch) -> str | None:
     """Return the first unmet requirement of the only term: `zone=eu-1b`; None if several terms are alternatives."""
     if len(finding.terms) != 1:
         return None
-    failed = [one for one in finding.terms[0].requirements if not one.matched]
+    failed = [requirement for requirement in finding.terms[0].requirements if not requirement.matched]
     return requirement_text(failed[0]) if failed else None

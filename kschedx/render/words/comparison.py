@@ -104,11 +104,11 @@ def _change(change: Change) -> str:
 
 def compared(summary: Summary) -> str:
     """Return `15,000 pods compared: 3 differ, 14,997 the same`."""
-    told = f"{count(summary.compared, 'pod')} compared: "
+    text = f"{count(summary.compared, 'pod')} compared: "
     different = len(summary.differences)
     if not different:
-        return told + ("no difference" if not summary.undecided else "no difference among the decided")
-    return told + f"{different:,} {'differs' if different == 1 else 'differ'}, {summary.same:,} the same"
+        return text + ("no difference" if not summary.undecided else "no difference among the decided")
+    return text + f"{different:,} {'differs' if different == 1 else 'differ'}, {summary.same:,} the same"
 
 
 def effect_counts(summary: Summary) -> list[str]:
@@ -124,25 +124,25 @@ def effect_words(effect: Effect, number: int) -> str:
 def difference_title(group: DifferenceGroup) -> str:
     """Return `3 pods go to another node: NodeResourcesFit decides`."""
     number = len(group.differences)
-    told = f"{count(number, 'pod')} {effect_words(group.effect, number)}"
+    text = f"{count(number, 'pod')} {effect_words(group.effect, number)}"
     if not group.causes:
-        return told
+        return text
     first, plugins = group.differences[0], listed(group.causes, 3)
     match group.effect:
         case Effect.STOPS:
-            return f"{told}: {plugins} {_verb(group, 'rejects', 'reject')} nodes that fit before"
+            return f"{text}: {plugins} {_verb(group, 'rejects', 'reject')} nodes that fit before"
         case Effect.STARTS:
-            return f"{told}: {plugins} no longer {_verb(group, 'rejects', 'reject')}"
+            return f"{text}: {plugins} no longer {_verb(group, 'rejects', 'reject')}"
         case Effect.MOVES | Effect.TIES:
             return (
-                f"{told}: {plugins} {_verb(group, 'decides', 'decide')}{' by filtering' if first.filtered_by else ''}"
+                f"{text}: {plugins} {_verb(group, 'decides', 'decide')}{' by filtering' if first.filtered_by else ''}"
             )
         case _:
-            return f"{told}: {plugins}"
+            return f"{text}: {plugins}"
 
 
-def _verb(group: DifferenceGroup, one: str, many: str) -> str:
-    return one if len(group.causes) == 1 else many
+def _verb(group: DifferenceGroup, text: str, many: str) -> str:
+    return text if len(group.causes) == 1 else many
 
 
 def pod_lines(difference: Difference) -> tuple[str, tuple[str, ...]]:
@@ -150,12 +150,12 @@ def pod_lines(difference: Difference) -> tuple[str, tuple[str, ...]]:
     before, after = difference.before, difference.after
     match difference.effect:
         case Effect.STOPS | Effect.STARTS | Effect.FITS:
-            told = f"{before.feasible:,} {ARROW} {after.feasible:,} nodes fit"
+            text = f"{before.feasible:,} {ARROW} {after.feasible:,} nodes fit"
             nodes = _nodes(after if difference.effect is Effect.STARTS else before)
             goes = f", {'now' if difference.effect is Effect.STARTS else 'before'} on {nodes}" if nodes else ""
             goes = f", still on {_nodes(after)}" if difference.effect is Effect.FITS else goes
             message = (f"event: {after.message}",) if difference.effect is Effect.STOPS and after.message else ()
-            return told + goes, (*_shifts(difference), *message)
+            return text + goes, (*_shifts(difference), *message)
         case Effect.OUTCOME:
             return f"{before.outcome} {ARROW} {after.outcome}", _messages(difference)
         case Effect.MOVES | Effect.TIES:
@@ -227,11 +227,11 @@ def _shifts(difference: Difference) -> tuple[str, ...]:
 
 
 def _scores(difference: Difference) -> Iterator[str]:
-    told = [
+    texts = [
         f"{plugin} by {one.largest:+,} at most, on {count(one.nodes, 'node')}"
         for plugin, one in difference.rescored.items()
     ]
-    yield listed(told, 3)
+    yield listed(texts, 3)
 
 
 def _evictions(preemptions: tuple[Preemption, ...]) -> str:
@@ -247,9 +247,9 @@ def _messages(difference: Difference) -> tuple[str, ...]:
     return (f"before: {before.message or before.outcome}", f"after: {after.message or after.outcome}")
 
 
-def node_rows(found: Repacking, names: tuple[str, str]) -> list[tuple[str, ...]]:
+def node_rows(repacking: Repacking, names: tuple[str, str]) -> list[tuple[str, ...]]:
     """Return the utilization of nodes now and with each profile: a heading, then a row for each number."""
-    sides = (found.now, found.before, found.after)
+    sides = (repacking.now, repacking.before, repacking.after)
     rows: list[tuple[str, ...]] = [
         ("", "now", *(name if len(name) <= MOST_NAME else f"…{name[1 - MOST_NAME :]}" for name in names)),
         ("nodes in use", *(f"{side.in_use:,} of {side.nodes:,}" for side in sides)),
@@ -262,25 +262,25 @@ def node_rows(found: Repacking, names: tuple[str, str]) -> list[tuple[str, ...]]
     return rows
 
 
-def node_notes(found: Repacking, names: tuple[str, str]) -> list[str]:
+def node_notes(repacking: Repacking, names: tuple[str, str]) -> list[str]:
     """Return the nodes that only one of the profiles leaves empty, and the pods that stay pending."""
     told = []
-    for unused, name in ((found.emptied, names[1]), (found.filled, names[0])):
+    for unused, name in ((repacking.emptied, names[1]), (repacking.filled, names[0])):
         if unused:
             told.append(f"empty only with {name}: {listed(unused, 6)}")
-    for side, name in ((found.before, names[0]), (found.after, names[1])):
+    for side, name in ((repacking.before, names[0]), (repacking.after, names[1])):
         if side.pending:
             told.append(f"pending with {name}: {listed(side.pending, 4)}")
     return told
 
 
-def repacking_title(found: Repacking) -> str:
+def repacking_title(repacking: Repacking) -> str:
     """Return what is simulated."""
-    if found.before == found.after:
+    if repacking.before == repacking.after:
         return "both fill the nodes equally if the running pods are rescheduled one by one"
-    if found.pods == 1:
+    if repacking.pods == 1:
         return "nodes if the running pod is rescheduled"
-    return f"nodes if the {found.pods:,} running pods are rescheduled one by one, in queue order"
+    return f"nodes if the {repacking.pods:,} running pods are rescheduled one by one, in queue order"
 
 
 def not_repacked(summary: Summary) -> str:
@@ -291,8 +291,8 @@ def not_repacked(summary: Summary) -> str:
 
 def left_out(summary: Summary) -> list[str]:
     """Return which requested comparisons were not possible."""
-    told = [f"not compared: {number:,} {why}" for why, number in summary.left_out.items()]
+    texts = [f"not compared: {number:,} {why}" for why, number in summary.left_out.items()]
     if summary.undecided:
         pod, why = next(iter(summary.undecided.items()))
-        told.append(f"{count(len(summary.undecided), 'pod')} undecided, {pod} among them: {why}")
-    return told
+        texts.append(f"{count(len(summary.undecided), 'pod')} undecided, {pod} among them: {why}")
+    return texts

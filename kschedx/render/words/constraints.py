@@ -23,7 +23,7 @@ def term_facts(terms: tuple[findings.TermMatch, ...], label: str = "term") -> tu
 
 def _facts(terms: tuple[findings.TermMatch, ...], label: str) -> Iterator[Fact]:
     for term in sorted(terms, key=lambda term: term.missing)[:SHOWN_TERMS]:
-        items = [expression_text(one) for one in term.requirements] or ["empty: matches no node"]
+        items = [expression_text(requirement) for requirement in term.requirements] or ["empty: matches no node"]
         if term.missing == 1 and len(term.requirements) > 1:
             items.append("only one expression fails")
         number = "" if label == "selector" or len(terms) == 1 else f" {term.index + 1}"
@@ -41,33 +41,33 @@ def term_brief(terms: tuple[findings.TermMatch, ...]) -> Brief | None:
     return Brief(detail=f'"{failed.actual}"' if failed.actual is not None else "without the label")
 
 
-def expression_text(one: findings.RequirementMatch) -> str:
+def expression_text(match: findings.RequirementMatch) -> str:
     """Return `disk In [nvme] ✗ the node has "ssd"`."""
-    return f"{requirement_text(one)} {_verdict(one)}"
+    return f"{requirement_text(match)} {_verdict(match)}"
 
 
-def requirement_text(one: findings.RequirementMatch) -> str:
+def requirement_text(match: findings.RequirementMatch) -> str:
     """Return `zone In [eu-1a, eu-1b]`, `gpu Exists`, or `zone=eu-1a` as a nodeSelector writes it."""
-    match one.operator:
+    match match.operator:
         case "Exists" | "exists":
-            return f"{one.key} Exists"
+            return f"{match.key} Exists"
         case "DoesNotExist" | "!":
-            return f"{one.key} DoesNotExist"
+            return f"{match.key} DoesNotExist"
         case "=" | "==":
-            return f"{one.key}={', '.join(one.values)}"
+            return f"{match.key}={', '.join(match.values)}"
         case _:
-            return f"{one.key} {one.operator} [{listed(one.values, SHOWN_TERM_VALUES)}]"
+            return f"{match.key} {match.operator} [{listed(match.values, SHOWN_TERM_VALUES)}]"
 
 
-def _verdict(one: findings.RequirementMatch) -> str:
-    if one.matched:
-        return f"✓ {one.actual}" if one.actual else "✓"
-    if one.key == NODE_NAME_FIELD:
-        return f"✗ the node is {one.actual}"
-    if one.actual is None:
+def _verdict(match: findings.RequirementMatch) -> str:
+    if match.matched:
+        return f"✓ {match.actual}" if match.actual else "✓"
+    if match.key == NODE_NAME_FIELD:
+        return f"✗ the node is {match.actual}"
+    if match.actual is None:
         return "✗ the node has no such label"
-    is_number = one.operator not in ("Gt", "Lt") or one.actual.removeprefix("-").isdecimal()
-    return f'✗ the node has "{one.actual}"{"" if is_number else ", not an integer"}'
+    is_number = match.operator not in ("Gt", "Lt") or match.actual.removeprefix("-").isdecimal()
+    return f'✗ the node has "{match.actual}"{"" if is_number else ", not an integer"}'
 
 
 SHOWN_LABEL_VALUES = 3
@@ -78,13 +78,13 @@ def _node_unschedulable(finding: findings.NodeUnschedulable) -> Words:
     return Words(headline=f"the node is cordoned (spec.unschedulable){maintenance_text(finding.maintenance)}")
 
 
-def maintenance_text(found: findings.Maintenance | None) -> str:
+def maintenance_text(maintenance: findings.Maintenance | None) -> str:
     """Return `: the driver upgrade of the NVIDIA GPU operator has failed`; empty if no component has cordoned the
     node."""
-    if found is None:
+    if maintenance is None:
         return ""
-    message = f": {found.message}" if found.message else ""
-    return f": the {found.title} {'has failed' if found.is_failed else 'is in progress'}{message}"
+    message = f": {maintenance.message}" if maintenance.message else ""
+    return f": the {maintenance.title} {'has failed' if maintenance.is_failed else 'is in progress'}{message}"
 
 
 @in_words.register
@@ -117,10 +117,10 @@ def node_condition(finding: findings.UntoleratedTaint, nodes: int, name: str = "
     return f"{who} {trouble}"
 
 
-def unwell_nodes_text(found: UnwellNodes) -> str:
+def unwell_nodes_text(unwell_nodes: UnwellNodes) -> str:
     """Return `node-4 is not ready: cni plugin not initialized`, `3 nodes are unreachable: Kubelet stopped posting`."""
-    condition = found.fault.condition.splitlines()[:1]
-    told = node_condition(found.fault, found.nodes, found.first)
+    condition = unwell_nodes.fault.condition.splitlines()[:1]
+    told = node_condition(unwell_nodes.fault, unwell_nodes.nodes, unwell_nodes.first)
     return f"{told}{f': {last_cause(condition[0])}' if condition else ''}"
 
 
@@ -150,8 +150,8 @@ def _untolerated_taint(finding: findings.UntoleratedTaint) -> Words:
     else:
         needed = {"value": f'"{finding.value}"', "effect": finding.effect}
         differences = [
-            f"its {one} is not {needed[one]}" if one in needed else f"its {one} differs"
-            for one in finding.nearest_differs
+            f"its {differ} is not {needed[differ]}" if differ in needed else f"its {differ} differs"
+            for differ in finding.nearest_differs
         ]
         text = f"toleration {finding.nearest_toleration + 1} is for {finding.nearest_text}"
         nearest = ": ".join((text, " and ".join(differences))) if differences else text

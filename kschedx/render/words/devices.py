@@ -94,17 +94,17 @@ def _insufficient_devices(finding: findings.InsufficientDevices) -> Words:
             facts=tuple(facts),
         )
     first = finding.shortages[0]
-    requests = [_base(one) for one in finding.shortages]
+    requests = [_base(shortage) for shortage in finding.shortages]
     options, others = requests.count(_base(first)), len(set(requests)) - 1
     fails = "fails" if options == 2 else "fail"
     more = f"; its {count(options - 1, 'alternative')} {fails} too" if options > 1 else ""
     if others:
         more += f"; {count(others, 'other request')} {'lacks' if others == 1 else 'lack'} devices too"
-    several = len({one.claim for one in finding.shortages}) > 1
+    several = len({shortage.claim for shortage in finding.shortages}) > 1
     facts = []
-    for one in finding.shortages:
-        request = f"{one.claim} {one.request}" if several else one.request
-        facts += _facts(one, f"{request}: " if len(finding.shortages) > 1 else "")
+    for shortage in finding.shortages:
+        request = f"{shortage.claim} {shortage.request}" if several else shortage.request
+        facts += _facts(shortage, f"{request}: " if len(finding.shortages) > 1 else "")
     return Words(headline=f"{_headline(first)}{more}", shared=_wants(first), facts=tuple(facts), brief=_brief(first))
 
 
@@ -192,7 +192,7 @@ def _facts(short: findings.DeviceShortage, lead: str) -> list[Fact]:
     if short.values and not short.free:
         facts.append(Fact(label="values", items=(listed(short.values, SHOWN),)))
     if short.holders:
-        held = tuple(_held(one) for one in short.holders)
+        held = tuple(_held(holder) for holder in short.holders)
         rest = tuple(f"{len(held) - shown:,} more" for shown in range(len(held)))
         facts.append(Fact(label="used by", items=held, rest=rest))
     if short.taints:

@@ -19,9 +19,9 @@ SHOWN_LOST = 3
 
 def fix_title(fix: Fix) -> str:
     """Return `tolerate dedicated=gpu:NoSchedule, uncordon node-4`; for a partial fix, also what it leaves."""
-    own = [one for one in fix.steps if not isinstance(one, s.NextAttempt)]
+    own = [step for step in fix.steps if not isinstance(step, s.NextAttempt)]
     steps = sorted(own or fix.steps, key=lambda one: isinstance(one, s.AwaitController))
-    text = ", ".join(one.title for one in steps)
+    text = ", ".join(step.title for step in steps)
     deciding = (*fix.deciding, *(("the extender",) if fix.extender_decides else ()))
     if kinds := [f"{name}s" for name in deciding if name in KINDS]:
         text = f"{text}, if {' and '.join(kinds)} allow it (not in the dump)"
@@ -51,7 +51,7 @@ def fix_costs(fix: Fix) -> tuple[str, ...]:
 
 def _costs_of_pods(fix: Fix) -> Iterator[str]:
     deleting = (step for step in fix.steps if isinstance(step, s.DeletePods) and not step.by_preemption)
-    landings = {one.controller: one for one in fix.trial.landings}
+    landings = {landing.controller: landing for landing in fix.trial.landings}
     for controller in dict.fromkeys(one.controller for step in deleting for one in step.victims if one.controller):
         landing = landings.get(controller)
         if landing is None:
@@ -67,10 +67,10 @@ def _costs_of_pods(fix: Fix) -> Iterator[str]:
         yield f"PodDisruptionBudget {one.budget.partition('/')[2]} allows {allows}"
 
 
-def delivery_text(found: Delivery, owner: Owner, pod: Pod) -> str:
+def delivery_text(delivery: Delivery, owner: Owner, pod: Pod) -> str:
     """Return what you do after the template has changed, and why its controller does not do it."""
     name, workload = pod.metadata.name, f"{owner.kind} {owner.name}"
-    match found.why:
+    match delivery.why:
         case Undelivered.ORDERED_READY:
             return f"delete pod {name} ({workload} is OrderedReady: it does not replace a pod that is not ready)"
         case Undelivered.PARTITION:
@@ -82,12 +82,12 @@ def delivery_text(found: Delivery, owner: Owner, pod: Pod) -> str:
         case Undelivered.PAUSED:
             return f"resume {workload}, which is paused"
         case _:
-            assert_never(found.why)
+            assert_never(delivery.why)
 
 
 def with_nodes(steps: Iterable[s.Step], number: int) -> str:
     """Return the title of a fix that adds `number` nodes."""
-    return ", ".join(one.title_of(number) if isinstance(one, s.AddNode) else one.title for one in steps)
+    return ", ".join(step.title_of(number) if isinstance(step, s.AddNode) else step.title for step in steps)
 
 
 def fix_commands(fix: Fix) -> tuple[str, ...]:

@@ -39,26 +39,26 @@ _TOLD = ("cpu", "memory", "nvidia.com/gpu", "amd.com/gpu", "pods")
 """The resources of an instance type that are shown, in this order."""
 
 
-def karpenter_sentence(karpenter: Karpenter, found: PodProvisioning) -> str:
+def karpenter_sentence(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
     """Return the pod's outcome."""
-    if found.looked.outcome is not PodEligibility.CONSIDERED:
-        return _not_looked_at(karpenter, found)
-    if found.pool:
-        return _adds(karpenter, found)
-    if found.existing:
-        kind = "NodeClaim" if found.is_claim else "node"
-        told = f"adds no node: it expects the pod on {kind} {found.existing}"
-        return f"{told}{_conditions(karpenter, [found.existing])}" if found.is_claim else told
-    unsure = [one.name for one in found.pools if one.certainty is LaunchCertainty.UNKNOWN]
+    if provisioning.looked.outcome is not PodEligibility.CONSIDERED:
+        return _not_looked_at(karpenter, provisioning)
+    if provisioning.pool:
+        return _adds(karpenter, provisioning)
+    if provisioning.existing:
+        kind = "NodeClaim" if provisioning.is_claim else "node"
+        text = f"adds no node: it expects the pod on {kind} {provisioning.existing}"
+        return f"{text}{_conditions(karpenter, [provisioning.existing])}" if provisioning.is_claim else text
+    unsure = [pool.name for pool in provisioning.pools if pool.certainty is LaunchCertainty.UNKNOWN]
     if unsure:
         names = listed(unsure, MOST_NAMES)
-        if all(isinstance(one.rejection, LimitReached) for one in found.pools if one.name in unsure):
+        if all(isinstance(pool.rejection, LimitReached) for pool in provisioning.pools if pool.name in unsure):
             return f"adds no node: no known instance type fits the limits of {names}"
         return f"adds no node with the known instance types; other types of {names} may help"
-    if not found.pools:
+    if not provisioning.pools:
         return "adds no node: no NodePool has an instance type that meets its own requirements"
-    one = len(found.pools) == 1
-    helps = "its only usable NodePool does not help" if one else f"none of {len(found.pools)} NodePools helps"
+    one = len(provisioning.pools) == 1
+    helps = "its only usable NodePool does not help" if one else f"none of {len(provisioning.pools)} NodePools helps"
     return f"adds no node: {helps}"
 
 
@@ -77,24 +77,24 @@ def _adds(karpenter: Karpenter, found: PodProvisioning) -> str:
     names = [one.name for one in found.types]
     which = "such as" if not found.types_are_known else "one of" if len(names) > 1 else "of type"
     types = listed(names, MOST_NAMES, conjunction="or")
-    told = f"adds a node to NodePool {found.pool}, {which} {types}, if the cloud has capacity"
-    weights = {one.name: one.spec.weight or 0 for one in karpenter.pools}
+    text = f"adds a node to NodePool {found.pool}, {which} {types}, if the cloud has capacity"
+    weights = {pool.name: pool.spec.weight or 0 for pool in karpenter.pools}
     if later := [name for name, weight in weights.items() if weight < weights.get(found.pool, 0)]:
-        told += f"; its weight {weights[found.pool]} puts it before {listed(later, MOST_NAMES)}"
+        text += f"; its weight {weights[found.pool]} puts it before {listed(later, MOST_NAMES)}"
     if found.companions:
-        told += (
+        text += (
             f"; {count(found.companions, 'other pending pod')} {'fits' if found.companions == 1 else 'fit'} there too"
         )
     if found.unsure_before:
         names_before = listed(found.unsure_before, MOST_NAMES)
-        told += f"; or to {names_before}, tried first, with instance types not known here"
+        text += f"; or to {names_before}, tried first, with instance types not known here"
     if found.by_chance:
-        told += "; its zone is random"
-    return f"{told}; without one of the pod's preferences" if found.has_relaxed else told
+        text += "; its zone is random"
+    return f"{text}; without one of the pod's preferences" if found.has_relaxed else text
 
 
-def _not_looked_at(karpenter: Karpenter, found: PodProvisioning) -> str:
-    match found.looked.outcome:
+def _not_looked_at(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
+    match provisioning.looked.outcome:
         case PodEligibility.CONSIDERED:
             raise AssertionError("a considered pod has its own sentence")
         case PodEligibility.NOT_MARKED:
@@ -113,10 +113,10 @@ def _not_looked_at(karpenter: Karpenter, found: PodProvisioning) -> str:
             return "has no usable NodePool"
         case PodEligibility.WAITING:
             names = karpenter.cluster.not_launched
-            told = f"waits for the cloud to launch NodeClaim {listed(names, MOST_NAMES)}"
-            return f"{told}{_conditions(karpenter, names)}"
+            text = f"waits for the cloud to launch NodeClaim {listed(names, MOST_NAMES)}"
+            return f"{text}{_conditions(karpenter, names)}"
         case _:
-            assert_never(found.looked.outcome)
+            assert_never(provisioning.looked.outcome)
 
 
 def pool_headline(verdict: PoolVerdict) -> str:
@@ -208,9 +208,9 @@ def _limits(verdict: PoolVerdict, rejection: LimitReached) -> Iterator[str]:
     for name in full or sorted(rejection.limits):
         limit, left = rejection.limits[name], rejection.remaining[name]
         used = (limit - left) if limit.nano else Amount(-left.nano, limit.format)
-        told = f"{resource_amount(name, used)} of {resource_amount(name, limit)} {name} in use"
+        text = f"{resource_amount(name, used)} of {resource_amount(name, limit)} {name} in use"
         wanted = needed.get(name, ZERO)
-        yield told if left.nano <= 0 or not wanted.nano else f"{told}, {resource_amount(name, wanted)} requested"
+        yield text if left.nano <= 0 or not wanted.nano else f"{text}, {resource_amount(name, wanted)} requested"
 
 
 def resource_amount(resource: str, one: Amount) -> str:
@@ -252,14 +252,14 @@ def _lacking(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
     nearest, lacks = min(conflicts, key=lambda pair: (len(pair[1]), pair[0].name))
     if not lacks:
         return "" if verdict.template is None else f"{nearest.name} is not available there"
-    told = (
-        f"{one.key} {_values(one.existing)}, not {_values(one.incoming)}"
-        if one.existing.operator == "In"
-        else f"no {one.key}"
-        for one in lacks
-        if isinstance(one, NothingInCommon)
+    texts = (
+        f"{lack.key} {_values(lack.existing)}, not {_values(lack.incoming)}"
+        if lack.existing.operator == "In"
+        else f"no {lack.key}"
+        for lack in lacks
+        if isinstance(lack, NothingInCommon)
     )
-    return f"{nearest.name} has {' and '.join(told)}"
+    return f"{nearest.name} has {' and '.join(texts)}"
 
 
 def nearest_type(verdict: PoolVerdict, rejection: NoInstanceType) -> InstanceType | None:
@@ -294,9 +294,9 @@ def pool_facts(verdict: PoolVerdict) -> Iterator[Fact]:
             overhead = None if verdict.template is None else verdict.template.overhead(nearest.name)
             if overhead is not None and overhead.pods:
                 names = listed(map(_owner, overhead.pods), MOST_NAMES)
-                told = ", ".join(_listed_amounts(overhead.requests))
+                text = ", ".join(_listed_amounts(overhead.requests))
                 where = "every new node" if overhead.types is None else f"a new {nearest.name}"
-                yield Fact(label="DaemonSets", items=(f"{told} requested on {where}: {names}",))
+                yield Fact(label="DaemonSets", items=(f"{text} requested on {where}: {names}",))
     elif isinstance(rejection, LimitReached) and verdict.known:
         smallest = min(verdict.known, key=lambda one: one.size)
         yield Fact(label="smallest", items=(f"{smallest.name}: {resources_text(smallest.capacity)}",))
@@ -314,36 +314,36 @@ def _listed_amounts(amounts: Amounts) -> Iterator[str]:
 
 
 def _offer(one: InstanceType) -> str:
-    told = ", ".join(_listed_amounts({name: one.allocatable[name] for name in _TOLD if name in one.allocatable}))
+    text = ", ".join(_listed_amounts({name: one.allocatable[name] for name in _TOLD if name in one.allocatable}))
     where = f", as on {one.seen_on}" if one.seen_on else ""
-    return f"{told} allocatable{where}"
+    return f"{text} allocatable{where}"
 
 
 def resources_text(amounts: Amounts) -> str:
     return ", ".join(_listed_amounts({name: amounts[name] for name in _TOLD if name in amounts}))
 
 
-def skipped_pool_text(one: SkippedPool, karpenter: Karpenter) -> str:
+def skipped_pool_text(skipped_pool: SkippedPool, karpenter: Karpenter) -> str:
     """Return why a NodePool is used for no pod."""
-    match one.why:
+    match skipped_pool.why:
         case "static":
-            return f"is static: {count(one.pool.spec.replicas or 0, 'node')}"
+            return f"is static: {count(skipped_pool.pool.spec.replicas or 0, 'node')}"
         case "not-ready":
-            said = one.pool.not_ready
-            told = ": ".join(filter(None, (said.reason, said.message))) if said is not None else ""
-            kind = one.pool.spec.template.spec.node_class_ref.kind
-            faults = [f"{kind} {_condition(fault)}" for fault in class_faults(karpenter.snapshot, one.pool)]
-            return ": ".join(("is not ready", "; ".join(filter(None, (told, *faults))))).removesuffix(": ")
+            said = skipped_pool.pool.not_ready
+            text = ": ".join(filter(None, (said.reason, said.message))) if said is not None else ""
+            kind = skipped_pool.pool.spec.template.spec.node_class_ref.kind
+            faults = [f"{kind} {_condition(fault)}" for fault in class_faults(karpenter.snapshot, skipped_pool.pool)]
+            return ": ".join(("is not ready", "; ".join(filter(None, (text, *faults))))).removesuffix(": ")
         case "deleting":
             return "is being deleted"
         case _:
             return "no instance type meets its own requirements"
 
 
-def _condition(one: NodeCondition) -> str:
+def _condition(condition: NodeCondition) -> str:
     """Return `SubnetsReady=False (SubnetsNotFound): no subnet matches`, with the whole message."""
-    reason = f" ({one.reason})" if one.reason else ""
-    return f"{one.type}={one.status}{reason}{f': {one.message}' if one.message else ''}"
+    reason = f" ({condition.reason})" if condition.reason else ""
+    return f"{condition.type}={condition.status}{reason}{f': {condition.message}' if condition.message else ''}"
 
 
 def karpenter_basis(karpenter: Karpenter) -> str:
@@ -364,12 +364,12 @@ def karpenter_basis(karpenter: Karpenter) -> str:
 def node_claim_growth_text(growth: KarpenterGrowth) -> str:
     """Return what Karpenter adds for all pending pods, in a sentence."""
     if growth.grown:
-        told = ", ".join(
+        text = ", ".join(
             f"{count(one.nodes, 'node')} of NodePool {one.pool}, {one.instance_type}"
             + (f" or {count(one.choices - 1, 'other type')}" if one.choices > 1 else "")
             for one in growth.grown
         )
-        made = f"Karpenter adds {told} for {count(growth.helped, 'pod')}, if the cloud has capacity"
+        made = f"Karpenter adds {text} for {count(growth.helped, 'pod')}, if the cloud has capacity"
     else:
         made = "Karpenter adds no node"
     unknown = "" if growth.types_are_known else " with the known instance types"
@@ -398,7 +398,7 @@ def _rejections(growth: KarpenterGrowth) -> str:
     cpu`."""
     pools, number = growth.rejected
     said: dict[str, list[str]] = {}
-    for one in sorted(pools, key=lambda one: one.distance):
-        said.setdefault(pool_headline(one), []).append(one.name)
+    for pool in sorted(pools, key=lambda pool: pool.distance):
+        said.setdefault(pool_headline(pool), []).append(pool.name)
     told = by_name((names, text) for text, names in said.items())
     return most_said(told, None if number == growth.left else number)

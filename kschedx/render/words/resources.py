@@ -24,15 +24,15 @@ def _endpoint(host_ip: str, port: int) -> str:
     return f"{host_ip or '0.0.0.0'}:{port}"
 
 
-def offered_nowhere(found: OfferedNowhere) -> str:
+def offered_nowhere(nowhere: OfferedNowhere) -> str:
     """Return `no node has nvidia.com/gpu in its allocatable, but gpu-1 has the hardware
     (nvidia.com/gpu.present=true)`."""
-    told = f"no node has {found.resource} in its allocatable"
-    if found.hardware is None:
-        return told
-    (first, label), *others = found.hardware.nodes
+    text = f"no node has {nowhere.resource} in its allocatable"
+    if nowhere.hardware is None:
+        return text
+    (first, label), *others = nowhere.hardware.nodes
     who = f"{first} and {len(others)} more have" if others else f"{first} has"
-    return f"{told}, but {who} the hardware ({label})"
+    return f"{text}, but {who} the hardware ({label})"
 
 
 def hardware_text(hint: HardwareHint) -> str:

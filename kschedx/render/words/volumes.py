@@ -9,11 +9,11 @@ from kschedx.render.words import constraints as terms
 
 @in_words.register
 def _claim_not_found(finding: findings.ClaimNotFound) -> Words:
-    made = "kube-controller-manager creates it from the pod's template" if finding.ephemeral else ""
+    text = "kube-controller-manager creates it from the pod's template" if finding.ephemeral else ""
     needs = f"volume {finding.volume}"
     return Words(
         headline=f"claim {finding.claim} does not exist",
-        facts=(Fact(label="needed by", items=(needs, made) if made else (needs,)),),
+        facts=(Fact(label="needed by", items=(needs, text) if text else (needs,)),),
     )
 
 
@@ -141,9 +141,9 @@ def _lost(lost: str) -> str:
     return _LOST.get(lost, lost)
 
 
-def _candidate(one: findings.VolumeCandidate) -> str:
-    detail = f" ({one.detail})" if one.detail else ""
-    return f"{one.name} {size_text(one.capacity)} is {_lost(one.lost)}{detail}"
+def _candidate(candidate: findings.VolumeCandidate) -> str:
+    detail = f" ({candidate.detail})" if candidate.detail else ""
+    return f"{candidate.name} {size_text(candidate.capacity)} is {_lost(candidate.lost)}{detail}"
 
 
 @in_words.register
@@ -161,8 +161,8 @@ def _provisioning_topology_mismatch(finding: findings.ProvisioningTopologyMismat
 @in_words.register
 def _insufficient_storage_capacity(finding: findings.InsufficientStorageCapacity) -> Words:
     claim = finding.claim
-    reachable = [one for one in finding.capacities if one.reachable]
-    others = [one for one in finding.capacities if not one.reachable]
+    reachable = [capacity for capacity in finding.capacities if capacity.reachable]
+    others = [capacity for capacity in finding.capacities if not capacity.reachable]
     facts = [
         claim_request(claim),
         Fact(label="free", items=tuple(map(_capacity, reachable)) or ("no storage is accessible",)),
@@ -179,10 +179,10 @@ def _insufficient_storage_capacity(finding: findings.InsufficientStorageCapacity
     )
 
 
-def _capacity(one: findings.StorageCapacity) -> str:
-    limit = "does not report its size" if one.limit is None else f"at most {size_text(one.limit)}"
-    where = f" ({one.topology})" if one.topology else ""
-    return f"{one.name.partition('/')[2] or one.name} {limit}{where}"
+def _capacity(capacity: findings.StorageCapacity) -> str:
+    limit = "does not report its size" if capacity.limit is None else f"at most {size_text(capacity.limit)}"
+    where = f" ({capacity.topology})" if capacity.topology else ""
+    return f"{capacity.name.partition('/')[2] or capacity.name} {limit}{where}"
 
 
 @in_words.register

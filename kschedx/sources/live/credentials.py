@@ -62,23 +62,23 @@ def _is_direct(target: SplitResult, excepted: str) -> bool:
     return any(_excepts(one.strip().lower(), host, port, address) for one in excepted.split(","))
 
 
-def _excepts(one: str, host: str, port: str, address: ipaddress.IPv4Address | ipaddress.IPv6Address | None) -> bool:
-    if not one:
+def _excepts(text: str, host: str, port: str, address: ipaddress.IPv4Address | ipaddress.IPv6Address | None) -> bool:
+    if not text:
         return False
-    if one == "*":
+    if text == "*":
         return True
     with contextlib.suppress(ValueError):
-        network = ipaddress.ip_network(one, strict=False)
+        network = ipaddress.ip_network(text, strict=False)
         return address is not None and address in network
-    if one.count(":") == 1:
-        one, _, only = one.partition(":")
+    if text.count(":") == 1:
+        text, _, only = text.partition(":")
         if only != port:
             return False
     if address is not None:
-        return one == host
-    if one.startswith("*."):
-        one = one[1:]
-    return host.endswith(one) if one.startswith(".") else host == one or host.endswith(f".{one}")
+        return text == host
+    if text.startswith("*."):
+        text = text[1:]
+    return host.endswith(text) if text.startswith(".") else host == text or host.endswith(f".{text}")
 
 
 def parts(url: str) -> SplitResult | None:

@@ -238,8 +238,8 @@ def _page(body: bytes, resource: ResourceKind, origin: PageOrigin) -> tuple[List
     quick = _cut(body)
     envelope, items = quick if quick is not None else _whole(body, place)
     if envelope.kind != f"{resource.name}List":
-        found = f"found {envelope.kind}" if envelope.kind else "found something without a kind"
-        raise InputError(f"expected a {resource.name}List, {found}", place=place)
+        text = f"found {envelope.kind}" if envelope.kind else "found something without a kind"
+        raise InputError(f"expected a {resource.name}List, {text}", place=place)
 
     def settle(batch: Batch) -> None:
         batch.items = _whole(body, place)[1]
