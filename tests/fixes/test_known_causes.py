@@ -178,7 +178,7 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
                 pod("me", volumes=DATA),
             ],
             "1 node: not enough storage for claim default/data, which requests 5Gi",
-            "free or add storage of class waits until a node has 5Gi free",
+            "free or add storage of class waits, until 5Gi are free",
             id="storage that is used up",
         ),
         pytest.param(

@@ -1273,7 +1273,7 @@ def test_a_provisioners_report_says_what_helps(tmp_path: Path, told: str, fix: s
 
 
 NOT_ALLOCATED = "Allocate failed due to {}, which is unexpected"
-LOST: Manifest = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}
+SILENT: Manifest = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}
 USES_DEVICE: Manifest = {"containers": [{"name": "app", "resources": {"limits": {"x.com/gpu": "1"}}}]}
 
 
@@ -1306,7 +1306,7 @@ def test_what_a_kubelet_reports(tmp_path: Path, state: Manifest, told: str) -> N
     status: Manifest = {"phase": "Failed", **state}
     here = node("m", allocatable={"pods": "9", "x.com/gpu": "1"})
     if status["phase"] == "Pending":
-        here["status"] = {**at(here, "status"), "conditions": [LOST]}
+        here["status"] = {**at(here, "status"), "conditions": [SILENT]}
     one = pod("x", on="m", spec={**USES_DEVICE, "nodeSelector": {"role": "edge"}}, status=status)
     assert told in " ".join(why(tmp_path, "pod/x", here, one).out.split())
 

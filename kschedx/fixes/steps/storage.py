@@ -221,6 +221,8 @@ class AddStorage(CreateVolume, frozen=True, kw_only=True):
     """The storage of a node grows, so that the driver can create the volume of a claim there."""
 
     _group = Group.CAPACITY
+    topology: str = ""
+    """The node selector of the storage, `zone=a`; empty for all nodes."""
 
     @property
     def cost(self) -> Cost:
@@ -229,7 +231,8 @@ class AddStorage(CreateVolume, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         size, of_class = self.volume.spec.capacity["storage"], self.volume.spec.storage_class_name
-        return f"free or add storage of class {of_class} until a node has {size} free"
+        where = f" in {self.topology}" if self.topology else ""
+        return f"free or add storage of class {of_class}{where}, until {size} are free"
 
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
         yield self.volume, self.provisioner
