@@ -29,7 +29,6 @@ class Objects:
         self._manifests = manifests
 
     def incoming(self, pod: Pod) -> Json:
-        """Return the pod that is scheduled."""
         made = self.pod(pod)
         spec, status = _part(made, "spec"), _part(made, "status")
         if not pod.spec.node_name:

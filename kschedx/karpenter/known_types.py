@@ -90,25 +90,25 @@ def class_faults(snapshot: Snapshot, pool: NodePool) -> tuple[NodeCondition, ...
     """Return the conditions of a pool's node class that are not true; `Ready` only if no other gives the reason."""
     node_class = _class_of(snapshot, pool)
     conditions = node_class.status.conditions if node_class is not None else ()
-    faults = tuple(one for one in conditions if one.status != "True")
-    return tuple(one for one in faults if one.type != "Ready") or faults
+    faults = tuple(condition for condition in conditions if condition.status != "True")
+    return tuple(fault for fault in faults if fault.type != "Ready") or faults
 
 
 def _reserved(node_class: NodeClass | None, zones: Sequence[str]) -> dict[str, tuple[Offering, ...]]:
     """Type to its reservations for the class's nodes; their free capacity is unknown."""
     found: dict[str, tuple[Offering, ...]] = {}
-    for one in node_class.status.capacity_reservations if node_class is not None else ():
-        if one.availability_zone in zones and one.state != "expiring":
+    for capacity_reservation in node_class.status.capacity_reservations if node_class is not None else ():
+        if capacity_reservation.availability_zone in zones and capacity_reservation.state != "expiring":
             offering = Offering(
-                zone=one.availability_zone,
+                zone=capacity_reservation.availability_zone,
                 capacity_type=RESERVED,
                 labels={
-                    RESERVATION_ID: one.id,
-                    RESERVATION_TYPE: one.reservation_type,
-                    RESERVATION_INTERRUPTIBLE: str(one.interruptible).lower(),
+                    RESERVATION_ID: capacity_reservation.id,
+                    RESERVATION_TYPE: capacity_reservation.reservation_type,
+                    RESERVATION_INTERRUPTIBLE: str(capacity_reservation.interruptible).lower(),
                 },
             )
-            found[one.instance_type] = (*found.get(one.instance_type, ()), offering)
+            found[capacity_reservation.instance_type] = (*found.get(capacity_reservation.instance_type, ()), offering)
     return found
 
 

@@ -332,8 +332,12 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """The kubelet reads it, not kube-scheduler."""
 
     @property
+    def required_node_affinity(self) -> NodeSelector | None:
+        rules = self.affinity.node_affinity if self.affinity is not None else None
+        return rules.required_during_scheduling_ignored_during_execution if rules is not None else None
+
+    @property
     def required_anti_affinity(self) -> tuple[PodAffinityTerm, ...]:
-        """The terms of the required anti-affinity to other pods."""
         if self.affinity is None or self.affinity.pod_anti_affinity is None:
             return ()
         return self.affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
@@ -775,7 +779,6 @@ class PodGroup(Struct, frozen=True, kw_only=True):
 
     @property
     def is_preempted_whole(self) -> bool:
-        """Whether preempting one of its pods preempts all of them."""
         mode = self.spec.disruption_mode
         return mode.all is not None if isinstance(mode, DisruptionMode) else mode == "PodGroup"
 

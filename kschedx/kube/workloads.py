@@ -529,8 +529,7 @@ def goes_on(spec: PodSpec, node: Node, *, comparison: bool) -> bool:
 def _selects(spec: PodSpec, node: Node) -> bool:
     if spec.node_name not in ("", node.name):
         return False
-    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    required = spec.required_node_affinity
     return required_node_affinity(spec.node_selector, required).matches(node.metadata.labels, node.name)
 
 
@@ -550,8 +549,7 @@ def pinned(pod: Pod, node: str) -> Pod:
 
 def pinned_to(spec: PodSpec) -> str:
     """Return the node that `pinned` sets (GetTargetNodeName), or an empty string."""
-    rules = spec.affinity.node_affinity if spec.affinity is not None else None
-    required = rules.required_during_scheduling_ignored_during_execution if rules is not None else None
+    required = spec.required_node_affinity
     for term in required.node_selector_terms if required is not None else ():
         for field in term.match_fields:
             if field.key == NAME and field.operator == "In" and len(field.values) == 1:

@@ -197,7 +197,6 @@ class QueueStep(Struct, frozen=True, kw_only=True, gc=False):
         return self.undecided if self.decision is None else self.decision.message
 
     def names(self, nodes: Iterable[ClusterRow]) -> list[str]:
-        """Return the names of the nodes in these rows."""
         names = self.run.cluster.node_names
         return [names[row] for row in nodes]
 
@@ -787,5 +786,4 @@ class Queue:
 
 
 def _candidate(found: PostFilterResult, node: ClusterRow) -> Candidate:
-    """Return the candidate on a node; candidates are in node order."""
     return found.candidates[bisect_left(found.candidates, node, key=attrgetter("node"))]

@@ -510,6 +510,8 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
 
     def with_copies(self, rows: IntArray, nodes: ClusterRows, node_count: int) -> PodTable:
         """Append copies of some pods, which run on `nodes`."""
+        if not len(rows):  # columns of many pods are shared, not copied
+            return replace(self, node_count=node_count, grouped=None, derived={})
 
         def grown(column: Column[T]) -> Column[T]:
             return Column(np.concatenate([column.codes, column.codes[rows]]), column.values)
