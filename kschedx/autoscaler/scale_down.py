@@ -155,7 +155,7 @@ class Fates:
         if not is_known:
             yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.NOT_REPLICATED)
         budgets = [budget for budget in self._budgets if self._covers(budget, row)]
-        if self._is_blocking_system_pod(row, budgets):
+        if self._flags.skips_system_pods and self._pods.namespaces[row] == KUBE_SYSTEM and not budgets:
             if self._behaviour.system_pods_block_for_a_time and self._is_past_timeout(row):
                 yield self._fate(row, RemovalFate.MOVES)
             yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.UNMOVABLE_KUBE_SYSTEM_POD)
@@ -242,9 +242,6 @@ class Fates:
 
     def _covers(self, budget: _Budget, row: int) -> bool:
         return budget.namespace == self._pods.namespaces[row] and budget.selector.matches(self._pods.labels[row])
-
-    def _is_blocking_system_pod(self, row: int, budgets: Sequence[_Budget]) -> bool:
-        return self._flags.skips_system_pods and self._pods.namespaces[row] == KUBE_SYSTEM and not budgets
 
     def _is_past_timeout(self, row: int) -> bool:
         created = self._pods.creation_timestamps[row]

@@ -100,7 +100,7 @@ def _plain(value: object) -> object:
             made: Json = {}
             for info in msgspec.structs.fields(value):
                 held = getattr(value, info.name)
-                if held != _default(info):
+                if held != (info.default if info.default_factory is NODEFAULT else info.default_factory()):
                     made[info.encode_name] = _plain(held)
             return made
         case Mapping():
@@ -109,10 +109,6 @@ def _plain(value: object) -> object:
             return [_plain(item) for item in value]
         case _:
             return value
-
-
-def _default(info: msgspec.structs.FieldInfo) -> object:
-    return info.default if info.default_factory is NODEFAULT else info.default_factory()
 
 
 def _merged(written: Mapping[str, object], typed: object) -> Json:

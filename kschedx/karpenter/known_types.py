@@ -59,7 +59,7 @@ def known_types(snapshot: Snapshot, pool: NodePool, catalogue: InstanceTypes | N
     requires no others."""
     node_class = _class_of(snapshot, pool)
     zones = node_class.zones if node_class is not None else ()
-    places = zones or _seen_zones(snapshot)
+    places = zones or tuple(sorted({zone for zone in snapshot.cluster.label(ZONE).values if zone}))
     group = pool.spec.template.spec.node_class_ref.api_group
     labels = (well_known(group) & (AWS_LABELS | AZURE_LABELS)) - (OF_THE_NODE - _OF_RESERVATIONS)
     reserved = _reserved(node_class, places)
@@ -110,10 +110,6 @@ def _reserved(node_class: NodeClass | None, zones: Sequence[str]) -> dict[str, t
             )
             found[capacity_reservation.instance_type] = (*found.get(capacity_reservation.instance_type, ()), offering)
     return found
-
-
-def _seen_zones(snapshot: Snapshot) -> tuple[str, ...]:
-    return tuple(sorted({zone for zone in snapshot.cluster.label(ZONE).values if zone}))
 
 
 def _seen(

@@ -189,7 +189,7 @@ class Run:
         named = pods.node_names.where(bool)
         for row in np.flatnonzero(running & named):
             pod = pods[int(row)]
-            if _is_placed_by_kueue(pod.metadata.annotations):
+            if any(name in pod.metadata.annotations for name in PLACED_ANNOTATIONS):
                 continue
             node = pods.node_names[int(row)]
             taken[node] = added(taken.get(node, {}), {**pod_requests(pod.spec), "pods": 1})
@@ -589,10 +589,6 @@ class Run:
             pod_sets=_of_admission(job) if has_quota else (),
             checks={check.name: check.state for check in job.checks},
         )
-
-
-def _is_placed_by_kueue(annotations: Mapping[str, str]) -> bool:
-    return any(name in annotations for name in PLACED_ANNOTATIONS)
 
 
 def _assigned(one: Assigned) -> PodSetAssignment:

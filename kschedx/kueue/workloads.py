@@ -29,7 +29,6 @@ from kschedx.kueue.topology import DomainUsage, TopologyUsage
 
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
 ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
-JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
 
 _MOST_CONDITION_TEXT = 32 * 1024
 

@@ -416,11 +416,6 @@ class Queue:
         """Continue with the cluster after a manual change; the rows of its pods are the same."""
         self._run, self._sort_key = run, queue_order(run.scheduler)
 
-    def depart(self, row: int, *, waits: bool) -> None:
-        """Evict a pod without preemption."""
-        self.between.append(Departure(steps=len(self.steps), pod=row, waits=waits))
-        evict(self._run, row, waits=waits)
-
     def depart_together(self, rows: Sequence[int]) -> None:
         """Evict many pods without preemption; their replacements are pending."""
         if not rows:

@@ -452,7 +452,7 @@ class _Trial:
             drained = tuple(simulator.drained[before:])
             del simulator.drained[before:]
         account = _Account(simulator, failure, first_row, self._start.steps)
-        ready, fates = self._is_available, _fates(drained)
+        ready, fates = self._is_available, {pod.pod: (pod.fate, pod.budget) for one in drained for pod in one.pods}
         lost = [(row, account.lost(row, keys[row], rows[row], bool(ready[row]), fates)) for row in sorted(rows)]
         workloads = self._by_workload([*lost, *account.preempted({*rows})])
         found = FailureResult(failure=failure, workloads=workloads, drained=drained)
@@ -563,10 +563,6 @@ class _Trial:
                 found.append(NodeEviction(node=name, taint_after=taint, pods=times))
         found.sort(key=lambda one: (one.taint_after is None, one.taint_after or 0, one.node))
         return {"zones": zones, "evictions": tuple(found)}
-
-
-def _fates(drained: Iterable[DrainResult]) -> dict[str, tuple[DrainOutcome, str]]:
-    return {pod.pod: (pod.fate, pod.budget) for one in drained for pod in one.pods}
 
 
 def _without_labels(node: Node) -> Node:

@@ -610,6 +610,14 @@ def test_a_pod_group_that_nothing_evaluates_is_noted(tmp_path: Path) -> None:
 REFUSALS: list[tuple[str, Manifest, str]] = [
     ("cpu max limit to request ratio per Container is 2, but provided ratio is 8.000000", {}, "lower limits.cpu"),
     ("minimum cpu usage per Pod is 2, but request is 1", {}, "raise requests.cpu of container app to 2"),
+    (
+        (
+            "[minimum cpu usage per Container is 2, but request is 1, "
+            "cpu max limit to request ratio per Container is 2, but provided ratio is 8.000000]"
+        ),
+        {},
+        "set requests.cpu of container app to 2, limits.cpu of container app to ",
+    ),
     ('pod rejected: RuntimeClass "gvisor" not found', {"runtimeClassName": "gvisor"}, "create RuntimeClass gvisor"),
     (
         "exceeded quota: q, requested: requests.memory=2Gi, used: requests.memory=9Gi, limited: requests.memory=10Gi",
