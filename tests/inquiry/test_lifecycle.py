@@ -1317,6 +1317,45 @@ def test_a_provisioners_report_says_what_helps(tmp_path: Path, told: str, fix: s
     assert f"fix       {fix}" in ran.out
 
 
+NOT_ALLOCATED = "Allocate failed due to {}, which is unexpected"
+SILENT: Manifest = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}
+USES_DEVICE: Manifest = {"containers": [{"name": "app", "resources": {"limits": {"x.com/gpu": "1"}}}]}
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        (
+            {"reason": "NodeAffinity", "message": "Pod was rejected: Predicate NodeAffinity failed"},
+            "Pod was rejected: Predicate NodeAffinity failed; m is not labeled role=edge",
+        ),
+        (
+            {"reason": "UnexpectedAdmissionError", "message": NOT_ALLOCATED.format("no healthy devices present")},
+            "fix delete the pod and create it again: m has its devices again",
+        ),
+        (
+            {
+                "reason": "UnexpectedAdmissionError",
+                "message": NOT_ALLOCATED.format("requested number of devices unavailable for x.com/gpu"),
+            },
+            "fix restart the kubelet of m, which has fewer devices left than reported, and create the pod again",
+        ),
+        ({"phase": "Pending"}, "because node m is unreachable: Kubelet stopped posting node status."),
+        (
+            {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]},
+            "default/x runs on m and is not ready: Ready=False scheduled now, it is unschedulable",
+        ),
+    ],
+)
+def test_what_a_kubelet_reports(tmp_path: Path, state: Manifest, told: str) -> None:
+    status: Manifest = {"phase": "Failed", **state}
+    here = node("m", allocatable={"pods": "9", "x.com/gpu": "1"})
+    if status["phase"] == "Pending":
+        here["status"] = {**at(here, "status"), "conditions": [SILENT]}
+    one = pod("x", on="m", spec={**USES_DEVICE, "nodeSelector": {"role": "edge"}}, status=status)
+    assert told in " ".join(why(tmp_path, "pod/x", here, one).out.split())
+
+
 def test_a_complete_workload_says_so(tmp_path: Path) -> None:
     ran = why(
         tmp_path,
