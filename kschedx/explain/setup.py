@@ -15,7 +15,7 @@ from kschedx.explain.notes import Note, note
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Unevaluated, UnevaluatedDocument, unknown_plugins
 from kschedx.framework.scheduler import Scheduler
-from kschedx.kube.types import GROUP_CONDITIONS, Pod
+from kschedx.kube.types import Pod
 from kschedx.releases import EMULATED, VERSIONS, Release, resolve
 from kschedx.releases.gates import specs
 from kschedx.schedulers import scheduler_of
@@ -59,6 +59,10 @@ def release_to_emulate(snapshot: Snapshot, asked: str | None) -> str | None:
         return asked
     told = _told(snapshot)
     return told.emulated if told is not None else None
+
+
+GROUP_CONDITIONS = ("PodGroupScheduled", "PodGroupInitiallyScheduled")
+"""What kube-scheduler reports about a PodGroup if the gate GenericWorkload is on."""
 
 
 def gates_that_show(snapshot: Snapshot, version: str | None) -> Mapping[str, bool]:

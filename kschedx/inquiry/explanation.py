@@ -283,11 +283,12 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.fixes import find_fixes
         from kschedx.fixes.owners import template_owner
         from kschedx.inquiry.fix import Fix
+        from kschedx.inquiry.lifecycle_remedies import with_newer_template
 
         pod = self.cycle.pod
         owner = template_owner(self.cycle.snapshot, pod)
         is_stored = pod.key in self.cycle.snapshot.pods.rows
-        if is_stored and (recreated := self._with_newer_template(pod)) is not None:
+        if is_stored and (recreated := with_newer_template(self, pod)) is not None:
             return (recreated,)
         tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
         found = tuple(self._for_group(Fix.of(one, owner, pod, is_stored=is_stored)) for one in tried)
@@ -342,60 +343,6 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         raw = snapshot.workloads.get(("StatefulSet", pod.namespace, group))
         replicas = msgspec.json.decode(raw)["spec"].get("replicas") if raw else None
         return replicas + 1 if isinstance(replicas, int) else 0
-
-    def _with_newer_template(self, pod: Pod) -> Fix | None:
-        """Return the fix that gives a pod the newer template of its controller; None if that does not help."""
-        from kschedx.controllers.daemon_set import home_node, pods_for
-        from kschedx.controllers.workloads import Workload, manifest_of, ordinal_of, pods_of_ordinals
-        from kschedx.errors import InputError, UndecidableError
-        from kschedx.explain.root_causes import newer_template
-        from kschedx.fixes import FixCertainty
-        from kschedx.fixes.changes import Change
-        from kschedx.inquiry.fix import Fix
-        from kschedx.kube.documents import Target
-        from kschedx.kube.escaping import shell_command
-
-        snapshot, metadata = self.cycle.snapshot, pod.metadata
-        found = newer_template(snapshot, pod)
-        if found is None or self.setup is None:
-            return None
-        manifest = manifest_of(snapshot, Workload(found.kind, metadata.namespace, found.name)) or {}
-        row = snapshot.pods.rows[pod.key]
-        without = snapshot.without_pods([row])
-        try:
-            if found.kind == "StatefulSet":
-                without, made = pods_of_ordinals(without, self.setup, manifest, [ordinal_of(metadata.name)])
-            else:
-                without, made = pods_for(without, self.setup, manifest, {home_node(snapshot.pods, row)}.__contains__)
-            then = [self.scheduler.on(without).schedule(one, self.cycle.profile) for one in made]
-        except (InputError, UndecidableError):
-            return None
-        if not then or then[0].outcome is not Outcome.SCHEDULED:
-            return None
-        name, namespace = metadata.name, metadata.namespace
-        deletion = Change(target=Target("v1", "Pod", name, namespace), delete=True)
-        title, changes = f"delete {pod.key}, which {found.owner} creates with its newer revision", [deletion]
-        commands = [shell_command("kubectl delete pod {} -n {}", name, namespace)]
-        if found.partition:
-            rolling = {"rollingUpdate": {"partition": (least := ordinal_of(name))}}
-            target = Target("apps/v1", found.kind, found.name, namespace)
-            path = "/spec/updateStrategy/rollingUpdate/partition"
-            lower = Change(target=target, patch=(({"op": "add", "path": path, "value": least}),))
-            changes, then_deleted = [lower, *changes[: found.is_deleted]], f", then delete pod {name}"
-            title = f"lower partition of {found.owner} from {found.partition} to {least}"
-            title += then_deleted if found.is_deleted else ""
-            spec = {"spec": {"updateStrategy": rolling}}
-            patch = shell_command("kubectl patch sts {} -n {} --type merge -p {}", found.name, namespace, spec)
-            commands = [patch, *commands[: found.is_deleted]]
-        return Fix(
-            title=title,
-            certainty=FixCertainty.VERIFIED,
-            changes=tuple(changes),
-            feasible_nodes=tuple(then[0].all_nodes.cluster.names[row] for row in then[0].choice),
-            steps=(),
-            commands=tuple(commands),
-            apply=tuple(changes),
-        )
 
     def _missing_members(self) -> Iterator[Fix]:
         """Yield fixes for the missing pods of a group, tried with copies of the pod. If the API server refuses the

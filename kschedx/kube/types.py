@@ -512,13 +512,6 @@ class Node(KubernetesObject, frozen=True, kw_only=True):
             return True
         return any(one.type == "Ready" and one.status in ("False", "Unknown") for one in self.status.conditions)
 
-    @property
-    def confirms_deletions(self) -> bool:
-        """Whether its pods are gone once they are deleted: the kubelet responds, or the node is out of service."""
-        taints = {taint.key for taint in self.spec.taints}
-        is_unknown = any(one.type == "Ready" and one.status == "Unknown" for one in self.status.conditions)
-        return OUT_OF_SERVICE in taints or not (UNREACHABLE in taints or is_unknown)
-
 
 # --- other kinds of core/v1, apps/v1, policy/v1, and scheduling.k8s.io
 
@@ -770,10 +763,6 @@ class PodGroupSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     priority_class_name: str = ""
     priority: Int32 | None = None
     resource_claims: tuple[PodGroupResourceClaim, ...] = ()
-
-
-GROUP_CONDITIONS = ("PodGroupScheduled", "PodGroupInitiallyScheduled")
-"""What kube-scheduler reports about a PodGroup if the gate GenericWorkload is on."""
 
 
 class PodGroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):

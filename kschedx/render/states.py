@@ -426,11 +426,8 @@ class NotRead(Facts, frozen=True, kw_only=True):
     """A pod that depends on a kind that was not read."""
 
     unknown: str
-    """`the priority of high`."""
     because: str
-    """`the dump holds no priorityclasses`."""
     command: str = ""
-    """The command that makes it known."""
 
 
 class NoScheduler(Facts, frozen=True, kw_only=True):
