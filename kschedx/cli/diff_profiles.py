@@ -324,13 +324,17 @@ def _report(
     from kschedx.inquiry.profile_difference import difference_document
     from kschedx.render.comparison import comparison_lines
 
+    nodes = () if snapshot is None else snapshot.cluster.names
+
     def page(_: bool) -> Page:
         from kschedx.render.page.reports import comparison_page
 
         return comparison_page(before, after, changes, summary, snapshot)
 
     return Report(
-        screen=lambda width, wide: comparison_lines(before, after, changes, summary, width=width, everything=wide),
+        screen=lambda width, wide: comparison_lines(
+            before, after, changes, summary, width=width, everything=wide, nodes=nodes
+        ),
         document=lambda: difference_document(before, after, changes, summary),
         page=page,
         checks=lambda: [] if summary is None else [*of_summary(summary)],

@@ -32,6 +32,7 @@ from kschedx.render.terminal import (
     line,
     more,
     paragraph,
+    short_node_names,
     text,
     title_lines,
     wrapped,
@@ -75,8 +76,23 @@ def comparison_lines(
     *,
     width: int,
     everything: bool = False,
+    nodes: Sequence[str] = (),
 ) -> list[Text]:
-    """Return the differences between the configurations, then their effects on pods, largest first."""
+    """Return the differences between the configurations, then their effects on pods, largest first. `nodes` are the
+    cluster's, whose names are shortened."""
+    with short_node_names(nodes):
+        return _comparison_lines(before, after, changes, summary, width=width, everything=everything)
+
+
+def _comparison_lines(
+    before: Setup,
+    after: Setup,
+    changes: Sequence[Change],
+    summary: Summary | None,
+    *,
+    width: int,
+    everything: bool,
+) -> list[Text]:
     lines = [
         *title_lines(comparison_headline(before, after, changes, summary), comparison_tone(changes, summary), width),
         BLANK,

@@ -397,7 +397,8 @@ def comparison_page(
     snapshot: Snapshot | None = None,
 ) -> Page:
     """Return a page with the differences between the configurations, then their effects on pods."""
-    lines = comparison_lines(before, after, changes, summary, width=SCREEN_WIDTH)
+    nodes = () if snapshot is None else snapshot.cluster.names
+    lines = comparison_lines(before, after, changes, summary, width=SCREEN_WIDTH, nodes=nodes)
     return page_of(
         comparison_view(before, after, changes, summary),
         lines,
