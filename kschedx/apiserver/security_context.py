@@ -65,8 +65,6 @@ class PodSecurityContext(_Shared, frozen=True, kw_only=True, rename="camel"):
 
 
 class SecurityContext(_Shared, frozen=True, kw_only=True, rename="camel"):
-    """The security context of a container."""
-
     capabilities: Capabilities | None = None
     privileged: bool | None = None
     read_only_root_filesystem: bool | None = None

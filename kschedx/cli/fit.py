@@ -60,7 +60,6 @@ def fit(
     *,
     question: Question,
 ) -> Answer:
-    """The command; its help is HELP."""
     from kschedx.cli.files import check_name, write_snapshot
     from kschedx.cli.why_pod import place_of
     from kschedx.inquiry.ask import Clusters

@@ -367,7 +367,6 @@ def _fix_report(explanation: Explanation, number: int, found: Pod | Written, bef
 
 
 def place_of(found: Pod | Written) -> Place:
-    """Return where in a file a pod is from."""
     return Place() if isinstance(found, Pod) or found.document is None else found.document.place
 
 

@@ -108,4 +108,4 @@ def unknown_plugins(left_out: Sequence[Unevaluated], *, stands: bool) -> Note:
 
 def _with_points(plugins: Iterable[Unevaluated]) -> str:
     """Format as `LicenseSeats (filter), CarbonAware (score)`."""
-    return ", ".join(f"{one.name} ({', '.join(one.where)})" for one in plugins)
+    return ", ".join(f"{plugin.name} ({', '.join(plugin.where)})" for plugin in plugins)

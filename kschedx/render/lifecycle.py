@@ -119,7 +119,6 @@ def _event(lifecycle: Lifecycle) -> str:
 
 
 def causes(lifecycle: Lifecycle) -> Iterator[str]:
-    """Yield one sentence for each cause."""
     match lifecycle:
         case NamespaceTerminating(remaining=remaining, is_pod=is_pod):
             goes = "the namespace controller deletes every pod of the namespace"

@@ -77,8 +77,7 @@ def _nodes_of(explanation: Explanation) -> Sequence[str]:
     """Return the nodes that are shown by their short names: none if the pod selects a value that equals a short name,
     because the two would look the same."""
     spec, names = explanation.cycle.pod.spec, explanation.cycle.all_nodes.names
-    affinity = None if spec.affinity is None else spec.affinity.node_affinity
-    required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+    required = spec.required_node_affinity
     expressions = (one for term in required.node_selector_terms for one in term.match_expressions) if required else ()
     selected = {*spec.node_selector.values(), *(value for expression in expressions for value in expression.values)}
     return () if selected.intersection(short_names(names).values()) else names

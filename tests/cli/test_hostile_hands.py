@@ -327,7 +327,7 @@ def marked(mark: str) -> list[int]:
 
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
-KILLS = int(os.environ.get("KILLS", "3"))
+KILLS = int(os.environ.get("KILLS", "1"))
 """Random moments for each of them, from the start of its interpreter to the end of its work."""
 
 

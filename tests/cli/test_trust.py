@@ -168,11 +168,12 @@ ABOUT_FILES = (
 )
 
 
-@pytest.mark.parametrize("url", SECRET_URLS)
-def test_no_answer_about_a_configuration_shows_a_secret_of_a_url(url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "url"), [*enumerate(SECRET_URLS)])
+def test_no_answer_about_a_configuration_shows_a_secret_of_a_url(number: int, url: str, tmp_path: Path) -> None:
+    """Every answer is checked with some of the URLs, and every URL in a third of the answers."""
     (tmp_path / "config").write_text(EXTENDERS % json.dumps(url))
     (tmp_path / "policy").write_text(PROMETHEUS % json.dumps(url))
-    for asked in ABOUT_FILES:
+    for asked in ABOUT_FILES[number % 3 :: 3]:
         ran = kschedx(*(str(ZONE_FULL) if word == "CLUSTER" else word for word in asked), cwd=tmp_path)
         assert "Usage" not in ran.err
         assert SECRET not in ran.out + ran.err, asked
