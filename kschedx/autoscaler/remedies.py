@@ -48,7 +48,6 @@ class AutoscalerRemedy(Struct, frozen=True, kw_only=True):
     nodes: int
     """The number of nodes added to the group; 0 if the pod fits the group, but nodes for other pods come first."""
     pod: Pod
-    """The changed pod."""
     node: Node | None
     """The template of the group's new nodes."""
     helps: frozenset[str] = frozenset()

@@ -208,8 +208,11 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
         Raises `UndecidableError` if listing nodes or pods is forbidden.
         """
+        from kschedx.explain.missing_kinds import require_nodes_and_pods
+        from kschedx.loading import without_nodes
+
         _ = self.gates, self.configuration, self.changes, self.ask
-        reached = connection.read_cluster_to_decide(
+        reached = connection.read_cluster(
             self._cluster_paths,
             self.where,
             check=True,
@@ -217,6 +220,10 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
             whole=whole or self.calls,
             on_demand=on_demand,
         )
+        require_nodes_and_pods(reached.snapshot)
+        if not reached.snapshot.cluster.nodes:
+            raise without_nodes(reached.snapshot)
+        connection.freeze_loaded_objects()
         return self._with_kueue(reached)
 
     def _with_kueue(self, reached: Reached) -> Reached:

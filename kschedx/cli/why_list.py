@@ -94,7 +94,6 @@ class Item(Struct, frozen=True, kw_only=True):
     """The command for the complete answer."""
     explain: Callable[[], Explanation]
     place: Place = Place()
-    """The place in a file, if it is from one."""
     node: str = ""
     """The pod's node, if it is known without a full explanation."""
     taken: Taken | None = None
@@ -177,7 +176,7 @@ class ManyPods(Struct, dict=True):
                 answer,
                 cause=cause_of(diagnosis),
                 headlines=headlines,
-                reasons=tuple(dict.fromkeys(one.reason for one in reasons)),
+                reasons=tuple(dict.fromkeys(finding.reason for finding in reasons)),
                 wants=wanted_labels(reasons[:1]),
             )
         return answer, found
@@ -695,7 +694,6 @@ def _not_started(snapshot: Snapshot) -> list[int]:
 
 
 def _namespace(question: Question, wanted: Wanted, reached: Reached) -> str | None:
-    """Return the namespace of the question; None for all."""
     return namespace_of_many(
         question.namespace, reached.namespace, everywhere=wanted.all_namespaces, by_labels=not wanted.all_pending
     )

@@ -147,8 +147,6 @@ class Managed(Struct, kw_only=True):
 
 
 class State(Struct, kw_only=True):
-    """The saved state of a manager."""
-
     managed: dict[Workload, Managed]
     ended: list[Rollout]
     refused: dict[Workload, RefusedReplicas]
@@ -225,7 +223,6 @@ class Manager:
         return self._owners[1]
 
     def saved(self) -> State:
-        """Return the state of the controllers, for `restore`."""
         return copy.deepcopy(State(managed=self._managed, ended=self._ended, refused=self.refused))
 
     def restore(self, state: State) -> None:

@@ -52,8 +52,6 @@ class ZoneEvictionsDocument(Document, frozen=True):
 
 
 class ZoneEvictions(Struct, frozen=True, kw_only=True):
-    """The evictions of the controller in one zone."""
-
     zone: str
     """Empty for nodes without a zone."""
     nodes: int
@@ -132,7 +130,7 @@ def zone_of(node: Node) -> tuple[str, str]:
 def is_ready(node: Node) -> bool:
     """Whether a node is ready by its condition and its taints, since a snapshot may be reduced to what scheduling
     reads."""
-    if any(one.type == "Ready" and one.status != "True" for one in node.status.conditions):
+    if any(condition.type == "Ready" and condition.status != "True" for condition in node.status.conditions):
         return False
     return not any(
         taint.key in (UNREACHABLE.key, "node.kubernetes.io/not-ready") and taint.effect == NO_EXECUTE
@@ -157,7 +155,7 @@ def eviction_rate(state: ZoneState, nodes: int) -> float:
 
 def toleration_seconds(tolerations: Sequence[Toleration], *, comparison: bool) -> int | None:
     """Return how many seconds a pod stays on an unreachable node; None if it tolerates the taint forever."""
-    used = [one for one in tolerations if tolerates(one, UNREACHABLE, comparison=comparison)]
+    used = [toleration for toleration in tolerations if tolerates(toleration, UNREACHABLE, comparison=comparison)]
     if not used:
         return 0
     seconds = [max(one.toleration_seconds, 0) for one in used if one.toleration_seconds is not None]

@@ -362,7 +362,6 @@ def name_of(manifest: Manifest) -> str:
 
 
 def first_ordinal(manifest: Manifest) -> int:
-    """Return the first ordinal of a StatefulSet."""
     start = map_at(manifest, "spec", "ordinals").get("start")
     return start if isinstance(start, int) else 0
 

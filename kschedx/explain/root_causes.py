@@ -58,7 +58,6 @@ _DRIVER = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 
 class RootCause(Struct, frozen=True, kw_only=True):
     text: str
-    """One sentence."""
 
 
 class ResizePending(RootCause, frozen=True, kw_only=True):

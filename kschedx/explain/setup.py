@@ -110,7 +110,6 @@ class Setup(Struct, frozen=True, kw_only=True):
     name: str = ""
     """Its name in comparisons."""
     scheduler: Scheduler
-    """The scheduler on `snapshot`."""
     snapshot: Snapshot | None = None
     """As it was loaded; None for an empty cluster."""
     forced_profile: str | None = None
@@ -181,12 +180,12 @@ class Setup(Struct, frozen=True, kw_only=True):
     def unknown_plugins(self) -> tuple[Unevaluated, ...]:
         """The distinct plugins in all profiles that kschedx does not have."""
         config = self.scheduler.config
-        found = (one for profile in config.profiles for one in unknown_plugins(profile, config))
+        found = (unknown_plugin for profile in config.profiles for unknown_plugin in unknown_plugins(profile, config))
         return tuple({one.name: one for one in found}.values())
 
     @property
     def unknown_plugin_documents(self) -> tuple[UnevaluatedDocument, ...]:
-        return tuple(one.document for one in self.unknown_plugins)
+        return tuple(unknown_plugin.document for unknown_plugin in self.unknown_plugins)
 
     @property
     def scheduler_names(self) -> frozenset[str]:

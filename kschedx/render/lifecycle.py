@@ -119,7 +119,6 @@ def _event(lifecycle: Lifecycle) -> str:
 
 
 def causes(lifecycle: Lifecycle) -> Iterator[str]:
-    """Yield one sentence for each cause."""
     match lifecycle:
         case NamespaceTerminating(remaining=remaining, is_pod=is_pod):
             goes = "the namespace controller deletes every pod of the namespace"
@@ -266,7 +265,7 @@ def _start(pod: WaitingForKubelet) -> Iterator[str]:
     """Yield why the kubelet does not run the pod's containers."""
     if pod.is_node_gone:
         yield f"the pod names node {pod.node}, and no node has that name"
-    elif pod.is_node_lost:
+    elif pod.is_node_lost and not pod.message:
         yield f"node {pod.node} is NotReady, or not in the cluster"
     if pod.outdated:
         yield f"{pod.outdated} has a newer revision, and replaces this pod only once it is ready (OrderedReady)"

@@ -396,7 +396,7 @@ def scale_down_view(
     ordered = sorted(removals, key=lambda removal: (len(removal.reasons), removal.node))
     mended = scale_down if wide or len(removals) + len(kept) == 1 else None
     items = [_removal(mended, one, wide=wide) for one in ordered]
-    disrupted = [_disruption(one, consolidation) for one in kept]
+    disrupted = [_disruption(disruption, consolidation) for disruption in kept]
     items += sorted(disrupted, key=lambda item: (Tone.GOOD, Tone.OPEN, Tone.BAD).index(item.tone))
     going = sum(item.tone is Tone.GOOD for item in items)
     headline = f"{going:,} of {count(len(items), 'node')} can be removed{', each by itself' if removals else ''}"

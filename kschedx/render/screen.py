@@ -77,8 +77,7 @@ def _nodes_of(explanation: Explanation) -> Sequence[str]:
     """Return the nodes that are shown by their short names: none if the pod selects a value that equals a short name,
     because the two would look the same."""
     spec, names = explanation.cycle.pod.spec, explanation.cycle.all_nodes.names
-    affinity = None if spec.affinity is None else spec.affinity.node_affinity
-    required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+    required = spec.required_node_affinity
     expressions = (one for term in required.node_selector_terms for one in term.match_expressions) if required else ()
     selected = {*spec.node_selector.values(), *(value for expression in expressions for value in expression.values)}
     return () if selected.intersection(short_names(names).values()) else names
@@ -121,13 +120,21 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
     cycle = explanation.cycle
     diagnosis = Diagnosis(cycle)
     ranked = ranking(cycle, SHOWN + 1)
+    headline, tone = _headline(explanation, diagnosis, ranked), outcome_tone(explanation.alone)
+    unready = next((one for one in explanation.first_notes if isinstance(one, RunsAlready) and one.not_ready), None)
+    now = ""
+    if unready is not None:
+        now = f"scheduled now, it {headline.removeprefix(f'{cycle.pod.key} ')}"
+        headline = f"{cycle.pod.key} runs on {unready.node} and is not ready: {unready.not_ready}"
+        tone = Tone.HELD if tone is Tone.GOOD else tone
     deciders = tuple(_deciders(explanation)) if with_fixes else ()
     return View(
         command="kschedx why",
         subject=cycle.pod.key,
-        headline=_headline(explanation, diagnosis, ranked),
-        tone=outcome_tone(explanation.alone),
+        headline=headline,
+        tone=tone,
         details=(
+            *filter(None, (now,)),
             *outcome_details(cycle, ranked, explanation.holding),
             *_of_running(explanation),
         ),
@@ -149,7 +156,8 @@ def _of_running(explanation: Explanation) -> Iterator[str]:
     for note in explanation.first_notes:
         if not isinstance(note, RunsAlready):
             continue
-        yield note.text
+        if not note.not_ready:
+            yield note.text
         if told := _since(note):
             yield told
         if note.recreated_by:

@@ -69,8 +69,6 @@ LEAVES = frozenset({DrainOutcome.EVICTED, DrainOutcome.DELETED, DrainOutcome.TER
 
 
 class DrainedPod(Document, frozen=True):
-    """One pod of a drained node."""
-
     pod: str
     fate: DrainOutcome
     budget: str

@@ -31,8 +31,6 @@ MOST_SYNCS = 100_000
 
 
 class SimulationOptions(Struct, frozen=True, kw_only=True):
-    """Options of a queue."""
-
     recreate: bool = True
     """Whether controllers recreate evicted pods."""
     seed: int | None = None

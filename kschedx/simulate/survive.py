@@ -209,11 +209,10 @@ class WorkloadLoss(OfWorkload, Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def numbers(self) -> Counter[PodOutcome]:
-        """The number of pods with each outcome."""
-        return Counter(one.outcome for one in self.pods)
+        return Counter(pod.outcome for pod in self.pods)
 
     def number(self, *outcomes: PodOutcome) -> int:
-        return sum(self.numbers[one] for one in outcomes)
+        return sum(self.numbers[outcome] for outcome in outcomes)
 
     @property
     def lost(self) -> int:
@@ -229,7 +228,7 @@ class WorkloadLoss(OfWorkload, Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def _ready_left(self) -> int:
-        return self.ready - sum(one.is_ready and one.outcome is not PodOutcome.BLOCKED for one in self.pods)
+        return self.ready - sum(pod.is_ready and pod.outcome is not PodOutcome.BLOCKED for pod in self.pods)
 
     @cached_property
     def state(self) -> WorkloadState:
@@ -291,10 +290,10 @@ class FailureResult(Struct, frozen=True, kw_only=True):
     """The final cluster; kept for the first few failures with pending pods."""
 
     def pods(self, *outcomes: PodOutcome) -> tuple[LostPod, ...]:
-        return tuple(pod for one in self.workloads for pod in one.pods if pod.outcome in outcomes)
+        return tuple(pod for workload in self.workloads for pod in workload.pods if pod.outcome in outcomes)
 
     def of(self, *states: WorkloadState) -> tuple[WorkloadLoss, ...]:
-        return tuple(one for one in self.workloads if one.state in states)
+        return tuple(workload for workload in self.workloads if workload.state in states)
 
     @property
     def name(self) -> str:
@@ -311,7 +310,7 @@ class FailureResult(Struct, frozen=True, kw_only=True):
 
     @property
     def lost(self) -> int:
-        return sum(one.lost for one in self.workloads)
+        return sum(workload.lost for workload in self.workloads)
 
     @property
     def survives(self) -> bool:
@@ -354,16 +353,16 @@ class Survival(Shown, Struct, frozen=True, kw_only=True):
         return [
             {
                 "failure": result.failure.name,
-                "kind": one.workload.kind,
-                "namespace": one.workload.namespace,
-                "name": one.workload.name,
-                "state": one.state.value,
-                "replicas": one.replicas,
-                "lost": one.lost,
-                "after": one.after,
+                "kind": loss.workload.kind,
+                "namespace": loss.workload.namespace,
+                "name": loss.workload.name,
+                "state": loss.state.value,
+                "replicas": loss.replicas,
+                "lost": loss.lost,
+                "after": loss.after,
             }
             for result in self.results
-            for one in result.workloads
+            for loss in result.workloads
         ]
 
     def to_dict(self) -> Json:
@@ -456,7 +455,7 @@ class _Trial:
             drained = tuple(simulator.drained[before:])
             del simulator.drained[before:]
         account = _Account(simulator, failure, first_row, self._start.steps)
-        ready, fates = self._is_available, _fates(drained)
+        ready, fates = self._is_available, {pod.pod: (pod.fate, pod.budget) for one in drained for pod in one.pods}
         lost = [(row, account.lost(row, keys[row], rows[row], bool(ready[row]), fates)) for row in sorted(rows)]
         workloads = self._by_workload([*lost, *account.preempted({*rows})])
         found = FailureResult(failure=failure, workloads=workloads, drained=drained)
@@ -563,10 +562,6 @@ class _Trial:
                 found.append(NodeEviction(node=name, taint_after=taint, pods=times))
         found.sort(key=lambda one: (one.taint_after is None, one.taint_after or 0, one.node))
         return {"zones": zones, "evictions": tuple(found)}
-
-
-def _fates(drained: Iterable[DrainResult]) -> dict[str, tuple[DrainOutcome, str]]:
-    return {pod.pod: (pod.fate, pod.budget) for one in drained for pod in one.pods}
 
 
 def _without_labels(node: Node) -> Node:
