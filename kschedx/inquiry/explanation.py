@@ -260,7 +260,16 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     @cached_property
     def fixes(self) -> tuple[Fix, ...]:
-        """Changes that were tried on an overlay of the snapshot, cheapest first."""
+        """Changes that were tried on an overlay of the snapshot, cheapest first; first those after which Kueue admits
+        the pod's Workload."""
+        kueue = self.holding.kueue
+        if kueue is None or kueue.verdict is None:
+            return self._own_fixes()
+        from kschedx.inquiry.fix import kueue_fixes
+
+        return (*kueue_fixes(kueue.verdict), *self._own_fixes())
+
+    def _own_fixes(self) -> tuple[Fix, ...]:
         if self.lifecycle is not None:
             return () if self.remedies is None else self.remedies()
         if self.outcome is Outcome.SCHEDULED and self.overall is Outcome.UNSCHEDULABLE and self.gang is not None:
@@ -674,8 +683,6 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.render.words import headline
 
         if any(fix.certainty is not FixCertainty.PARTIAL or fix.of_group is not None for fix in self.fixes):
-            return ""
-        if self.holding.kueue is not None and self.holding.kueue.verdict and self.holding.kueue.verdict.remedies:
             return ""
         found = why_no_fix(self.scheduler, self.cycle)
         if found is None or (found.is_untold and any(fix.feasible_nodes for fix in self.fixes)):

@@ -33,6 +33,8 @@ from kschedx.kube.documents import Target
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kueue import QUEUE_LABEL
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
+from kschedx.kube.quantity import value
+from kschedx.kube.resources import container_requests
 from kschedx.kube.storage import own_claims
 from kschedx.kube.types import Pod
 from kschedx.render.states import (
@@ -299,6 +301,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         """Yield fixes for a pod or Job that has failed permanently."""
         known = REJECTIONS if state.owner and _FOR_ALL.match(state.reason) else FAILURES
         advice = next((one for words, one in known if re.search(words, f"{state.reason} {state.message}")), "")
+        if "no healthy devices" in state.message and not state.owner and self._has_devices(state.node):
+            advice = "delete the pod and create it again: {node} has its devices again"
         if state.container:
             title = f"find out from its logs why container {state.container} ended"
             yield Fix.untried(title, commands=(self._logs(self.pod.metadata.name, state.container),))
@@ -313,6 +317,13 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(f"{title}; then {again}", commands=of_pods)
         elif advice:
             yield Fix.untried(advice.format(node=state.node))
+
+    def _has_devices(self, node: str) -> bool:
+        """Return whether a node has as many devices allocatable as the pod requests."""
+        row = self.snapshot.cluster.index.get(node)
+        allocatable = {} if row is None else self.snapshot.cluster.nodes[row].status.allocatable
+        wanted = {name: one for name, one in container_requests(self.pod.spec).items() if "/" in name}
+        return all(value(str(allocatable.get(name, 0))) >= one.value() for name, one in wanted.items())
 
     def _rolled_back(self) -> Iterator[Fix | None]:
         """Yield the fix to return to the previous template, if a ReplicaSet still has it."""

@@ -285,7 +285,8 @@ def _explained(
     scheduler = scheduler.on(snapshot) if node else scheduler
     cycle = cycle_of(scheduler, pod, profile)
     if node:
-        why = unready_reason(subject.snapshot, subject.pod)
+        is_ready = all(one.status == "True" for one in subject.pod.status.conditions if one.type == "Ready")
+        why = "" if is_ready else unready_reason(subject.snapshot, subject.pod) or "Ready=False"
         notes = (on_its_node(cycle, node, why), *notes)
     autoscaler, said = _autoscaler(cycle, subject.snapshot, autoscaling, scheduler)
     karpenter, more = _karpenter(cycle, subject.snapshot, provisioning)

@@ -92,10 +92,11 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
         )
     if pod.status.phase == "Failed":
         status, container = pod.status, "" if pod.status.reason else _failed_container(pod)
+        unmet = _unmet_selector(snapshot, pod) if status.reason == "NodeAffinity" else ""
         return Failed(
             subject=subject,
             reason=status.reason,
-            message=status.message or _end(pod, container),
+            message=f"{status.message or _end(pod, container)}{unmet}",
             node=node,
             owner="" if _of_ended_job(snapshot, pod) else _owner(pod),
             container=container,
@@ -291,7 +292,7 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
         waits, reason = Waits.VOLUMES, f"claim {claim} is not bound"
         message = "spec.nodeName bypasses kube-scheduler, which selects the node of the claim (WaitForFirstConsumer)"
     elif waits in (Waits.KUBELET, Waits.SANDBOX) and is_lost:
-        waits, reason = Waits.KUBELET, ""
+        waits, reason, message = Waits.KUBELET, "", _node_trouble(snapshot, node)
     elif waits in (Waits.KUBELET, Waits.SANDBOX):
         told, _, said = event.partition(": ")
         if (named := next((kind for reasons, kind in _BY_REASON if told in reasons), None)) is not None:
@@ -314,6 +315,25 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
         is_node_gone=node not in snapshot.cluster.index and not snapshot.source.may_lack("Node"),
         outdated=newer_revision(snapshot, pod),
     )
+
+
+def _node_trouble(snapshot: Snapshot, name: str) -> str:
+    """Return `node n1 is unreachable: Kubelet stopped posting node status.`; empty without a Ready condition."""
+    row = snapshot.cluster.index.get(name)
+    conditions = () if row is None else snapshot.cluster.nodes[row].status.conditions
+    ready = next((one for one in conditions if one.type == "Ready" and one.status != "True"), None)
+    if ready is None:
+        return ""
+    said = f": {ready.message}" if ready.message else ""
+    return f"node {name} is {'unreachable' if ready.status == 'Unknown' else 'not ready'}{said}"
+
+
+def _unmet_selector(snapshot: Snapshot, pod: Pod) -> str:
+    """Return which labels of nodeSelector the node of a pod does not have now."""
+    row = snapshot.cluster.index.get(pod.spec.node_name)
+    labels = {} if row is None else snapshot.cluster.nodes[row].metadata.labels
+    unmet = [f"{key}={value}" for key, value in pod.spec.node_selector.items() if labels.get(key) != value]
+    return f"; {pod.spec.node_name} is not labeled {listed(unmet, 3)}" if unmet and row is not None else ""
 
 
 def _last_end(pod: Pod, container: str) -> str:

@@ -10,6 +10,7 @@ from kschedx.kube.selectors import LabelSelector
 from kschedx.kube.types import KubernetesObject, Labels, PodTemplateSpec, Taint, Toleration
 
 KUEUE_GROUP = "kueue.x-k8s.io"
+KUEUE_API = f"{KUEUE_GROUP}/v1beta2"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 """The controller of AdmissionChecks, and of Jobs by spec.managedBy, that dispatches Jobs to worker clusters."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"

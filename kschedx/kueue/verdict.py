@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum, unique
 from itertools import islice
 from typing import TypeVar
@@ -10,15 +10,16 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.kube.documents import Json, Target
 from kschedx.kube.kueue import (
+    KUEUE_API,
     ClusterQueue,
     Condition,
     FlavorQuotas,
     LocalQueue,
     PodSet,
-    QueueResourceQuota,
+    QueuePreemption,
     ResourceFlavor,
-    ResourceGroup,
     Workload,
 )
 from kschedx.kube.quantity import Unit, format_quantity
@@ -53,6 +54,7 @@ class RemedyKind(StrEnum):
     FLAVOR = "flavor"
     PRIORITY = "priority"
     QUOTA = "quota"
+    PREEMPTION = "preemption"
     TOPOLOGY = "topology"
     ORDER = "order"
     NAMESPACE = "namespace"
@@ -93,6 +95,10 @@ class Remedy(Struct, frozen=True, kw_only=True, omit_defaults=True):
     title: str
     victims: tuple[str, ...] = ()
     """Workloads that are preempted for it then."""
+    target: Target | None = None
+    """The queue or namespace that is changed; None for other changes."""
+    patch: tuple[Json, ...] = ()
+    """The JSON patch of the target."""
 
 
 class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -122,9 +128,18 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     """The position among pending Workloads of the ClusterQueue, from 1."""
     waiting: int = 0
     ahead: tuple[str, ...] = ()
+    lacking: str = ""
+    """The ClusterQueue of its LocalQueue that the snapshot does not have."""
     unseen: tuple[tuple[FlavorResource, int], ...] = ()
     """Quota of its ClusterQueue that is reserved by Workloads outside the snapshot."""
     remedies: tuple[Remedy, ...] = ()
+
+    @property
+    def queue_state(self) -> str:
+        """The state of a queue that evaluates nothing."""
+        if self.lacking:
+            return f", whose ClusterQueue {self.lacking} is not in this snapshot"
+        return " because its LocalQueue is stopped or missing"
 
     @property
     def is_held(self) -> bool:
@@ -219,6 +234,8 @@ def _not_looked_at(verdict: Verdict, run: Run, job: Job) -> Verdict:
         told = job.pending_message
         if queue is not None:
             told = f"{told}: {run.readiness[verdict.cluster_queue].message}" if told else "ClusterQueue is inactive"
+        elif (local := run.local_queue(job)) is not None and local.spec.cluster_queue not in run.queues:
+            verdict = replace(verdict, lacking=local.spec.cluster_queue)
         return replace(verdict, wait=Wait.QUEUE, blocked=told)
     first = next((one for one in queue.ordered if one.key != job.key), None)
     if queue.is_strict and first is not None and job.key in queue.waiting:
@@ -285,12 +302,16 @@ class _Trials:
             case Wait.TOPOLOGY:
                 yield from self._other_topology()
             case _:
+                yield from islice(self._more_borrowed(), 1)
+                yield from self._reclaimed()
                 yield from self._less()
         others = (self._other_queues, self._other_flavors, self._priorities, self._more_quota, self._finishing)
         for remedies in others:
             yield from islice(remedies(), 1)
 
-    def _tried(self, kind: RemedyKind, title: str, snapshot: Snapshot) -> Iterator[Remedy]:
+    def _tried(
+        self, kind: RemedyKind, title: str, snapshot: Snapshot, target: Target | None = None, patch: Sequence[Json] = ()
+    ) -> Iterator[Remedy]:
         """Yield the remedy if it helps. Evaluate the Workload alone first, because earlier ones leave it less."""
         run = self._run_on(snapshot)
         entry = run.evaluated(run.jobs[self._verdict.workload])
@@ -299,9 +320,10 @@ class _Trials:
             return
         head, _ = _first_decision(run, run.jobs[self._verdict.workload])
         if head is not None and head.outcome in HAS_QUOTA:
-            yield Remedy(kind=kind, title=title)
+            yield Remedy(kind=kind, title=title, target=target, patch=tuple(patch))
         elif head is not None and head.outcome == "Preempting" and may_preempt:
-            yield Remedy(kind=kind, title=title, victims=tuple(target.workload for target in head.targets))
+            victims = tuple(victim.workload for victim in head.targets)
+            yield Remedy(kind=kind, title=title, victims=victims, target=target, patch=tuple(patch))
 
     def _run_on(self, snapshot: Snapshot) -> Run:
         return Run(snapshot, self._run.settings, self._run.now, self._memory)
@@ -418,22 +440,54 @@ class _Trials:
             yield from self._tried(RemedyKind.PRIORITY, title, self._with_priority(priority + 1))
 
     def _more_quota(self) -> Iterator[Remedy]:
+        yield from self._raised("nominalQuota", self._missing())
+
+    def _more_borrowed(self) -> Iterator[Remedy]:
+        """Raise the borrowingLimit that keeps the queue from unused quota of its cohort."""
+        node = self._run.cache.tree.queues[self._verdict.cluster_queue]
+        limited = {
+            flavor: missing
+            for flavor, missing in self._missing().items()
+            if all(node.quota(FlavorResource(flavor, name)).borrowing_limit is not None for name in missing)
+        }
+        yield from self._raised("borrowingLimit", limited)
+
+    def _missing(self) -> dict[str, dict[str, int]]:
+        """Return the missing amounts by flavor and resource."""
         by_flavor: dict[str, dict[str, int]] = {}
         for shortage in self._verdict.shortages:
             missing = by_flavor.setdefault(shortage.flavor, {})
             missing[shortage.resource] = max(missing.get(shortage.resource, 0), shortage.missing)
+        return by_flavor
+
+    def _raised(self, field: str, by_flavor: Mapping[str, Mapping[str, int]]) -> Iterator[Remedy]:
+        """Raise `nominalQuota` or `borrowingLimit` of a flavor by the missing amounts."""
         queue = self._run.queues[self._verdict.cluster_queue].queue
+        node = self._run.cache.tree.queues[self._verdict.cluster_queue]
         for flavor, missing in by_flavor.items():
-            node = self._run.cache.tree.queues[self._verdict.cluster_queue]
-            told = []
+            told, raised = [], {}
             for resource, amount in missing.items():
-                nominal = node.quota(FlavorResource(flavor, resource)).nominal
-                before, after = _shown(resource, nominal), _shown(resource, plus(nominal, amount))
-                told.append(f"{resource} from {before} to {after}")
-            title = (
-                f"raise the nominal quota of flavor {flavor} in ClusterQueue {queue.metadata.name}: {', '.join(told)}"
-            )
-            yield from self._tried(RemedyKind.QUOTA, title, self._with(queue, _with_quota(queue, flavor, missing)))
+                quota = node.quota(FlavorResource(flavor, resource))
+                before = quota.nominal if field == "nominalQuota" else quota.borrowing_limit or 0
+                raised[resource] = _shown(resource, plus(before, amount))
+                told.append(f"{resource} from {_shown(resource, before)} to {raised[resource]}")
+            what = "the nominal quota" if field == "nominalQuota" else field
+            title = f"raise {what} of flavor {flavor} in ClusterQueue {queue.metadata.name}: {', '.join(told)}"
+            changed, patch = _with_quota(queue, flavor, field, raised)
+            yield from self._tried(RemedyKind.QUOTA, title, self._with(queue, changed), _target(queue), patch)
+
+    def _reclaimed(self) -> Iterator[Remedy]:
+        """Let the queue take back the quota that others of its cohort have borrowed."""
+        queue = self._run.queues[self._verdict.cluster_queue].queue
+        preemption = queue.spec.preemption or QueuePreemption()
+        if not queue.cohort or preemption.reclaim_within_cohort not in ("", "Never"):
+            return
+        changed = replace(queue.spec, preemption=replace(preemption, reclaim_within_cohort="Any"))
+        path, value = "/spec/preemption/reclaimWithinCohort", "Any"
+        patch = _add(path, value) if queue.spec.preemption else _add("/spec/preemption", {"reclaimWithinCohort": value})
+        title = f"set reclaimWithinCohort of ClusterQueue {queue.metadata.name} to Any"
+        snapshot = self._with(queue, replace(queue, spec=changed))
+        yield from self._tried(RemedyKind.PREEMPTION, title, snapshot, _target(queue), [patch])
 
     # --- the order of the queue, topology, and namespaces
 
@@ -478,7 +532,9 @@ class _Trials:
         title = f"label namespace {name} with {', '.join(f'{key}={value}' for key, value in sorted(wanted.items()))}"
         namespaces = self._snapshot.namespaces
         changed = replace(self._snapshot, namespaces={**namespaces, name: {**namespaces.get(name, {}), **wanted}})
-        yield from self._tried(RemedyKind.NAMESPACE, title, changed)
+        target = Target("v1", "Namespace", name)
+        patch = [_add(f"/metadata/labels/{_escaped(key)}", value) for key, value in sorted(wanted.items())]
+        yield from self._tried(RemedyKind.NAMESPACE, title, changed, target, patch)
 
     # --- completion of others
 
@@ -530,11 +586,11 @@ class _Trials:
     # --- inactive queues
 
     def _resumed(self) -> Iterator[Remedy]:
-        local = self._run.local_queue(self._job)
+        local, resumed = self._run.local_queue(self._job), [_add("/spec/stopPolicy", "None")]
         if local is not None and is_stopped(local.spec.stop_policy):
             started = replace(local, spec=replace(local.spec, stop_policy=None))
             title = f"set stopPolicy of LocalQueue {local.metadata.name} to None"
-            yield from self._tried(RemedyKind.RESUME, title, self._with(local, started))
+            yield from self._tried(RemedyKind.RESUME, title, self._with(local, started), _target(local), resumed)
         named = local.spec.cluster_queue if local is not None else ""
         queue = next((one for one in self._snapshot.of(ClusterQueue) if one.metadata.name == named), None)
         if queue is None:
@@ -542,7 +598,8 @@ class _Trials:
         if is_stopped(queue.spec.stop_policy):
             started_queue = replace(queue, spec=replace(queue.spec, stop_policy=None))
             title = f"set stopPolicy of ClusterQueue {named} to None"
-            yield from self._tried(RemedyKind.RESUME, title, self._with(queue, started_queue))
+            changed = self._with(queue, started_queue)
+            yield from self._tried(RemedyKind.RESUME, title, changed, _target(queue), resumed)
         known = {resource_flavor.metadata.name for resource_flavor in self._snapshot.of(ResourceFlavor)}
         missing = [flavor.name for flavor in _flavors(queue) if flavor.name not in known]
         if missing:
@@ -557,23 +614,40 @@ def _flavors(queue: ClusterQueue) -> Iterator[FlavorQuotas]:
         yield from group.flavors
 
 
-def _with_quota(queue: ClusterQueue, flavor: str, missing: dict[str, int]) -> ClusterQueue:
-    def quota(queue_resource_quota: QueueResourceQuota) -> QueueResourceQuota:
-        amount = missing.get(queue_resource_quota.name)
-        if amount is None:
-            return queue_resource_quota
-        raised = plus(quota_amount(queue_resource_quota.name, queue_resource_quota.nominal_quota), amount)
-        return replace(queue_resource_quota, nominal_quota=_shown(queue_resource_quota.name, raised))
+def _with_quota(
+    queue: ClusterQueue, flavor: str, field: str, amounts: Mapping[str, str]
+) -> tuple[ClusterQueue, list[Json]]:
+    """Return the queue with `nominalQuota` or `borrowingLimit` of a flavor's resources, and the JSON patch."""
+    patch: list[Json] = []
+    groups = []
+    for g, group in enumerate(queue.spec.resource_groups):
+        flavors = []
+        for f, quotas in enumerate(group.flavors):
+            resources = list(quotas.resources)
+            for r, quota in enumerate(resources if quotas.name == flavor else ()):
+                if (amount := amounts.get(quota.name)) is None:
+                    continue
+                if field == "nominalQuota":
+                    resources[r] = replace(quota, nominal_quota=amount)
+                else:
+                    resources[r] = replace(quota, borrowing_limit=amount)
+                patch.append(_add(f"/spec/resourceGroups/{g}/flavors/{f}/resources/{r}/{field}", amount))
+            flavors.append(replace(quotas, resources=tuple(resources)))
+        groups.append(replace(group, flavors=tuple(flavors)))
+    return replace(queue, spec=replace(queue.spec, resource_groups=tuple(groups))), patch
 
-    def group(resource_group: ResourceGroup) -> ResourceGroup:
-        flavors = tuple(
-            replace(each, resources=tuple(map(quota, each.resources))) if each.name == flavor else each
-            for each in resource_group.flavors
-        )
-        return replace(resource_group, flavors=flavors)
 
-    groups = tuple(map(group, queue.spec.resource_groups))
-    return replace(queue, spec=replace(queue.spec, resource_groups=groups))
+def _escaped(key: str) -> str:
+    """Return a key as a part of a JSON pointer (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def _add(path: str, value: object) -> Json:
+    return {"op": "add", "path": path, "value": value}
+
+
+def _target(queue: ClusterQueue | LocalQueue) -> Target:
+    return Target(KUEUE_API, type(queue).__name__, queue.metadata.name, queue.metadata.namespace)
 
 
 def _shown(resource: str, amount: int) -> str:

@@ -265,7 +265,7 @@ def _start(pod: WaitingForKubelet) -> Iterator[str]:
     """Yield why the kubelet does not run the pod's containers."""
     if pod.is_node_gone:
         yield f"the pod names node {pod.node}, and no node has that name"
-    elif pod.is_node_lost:
+    elif pod.is_node_lost and not pod.message:
         yield f"node {pod.node} is NotReady, or not in the cluster"
     if pod.outdated:
         yield f"{pod.outdated} has a newer revision, and replaces this pod only once it is ready (OrderedReady)"

@@ -120,13 +120,21 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
     cycle = explanation.cycle
     diagnosis = Diagnosis(cycle)
     ranked = ranking(cycle, SHOWN + 1)
+    headline, tone = _headline(explanation, diagnosis, ranked), outcome_tone(explanation.alone)
+    unready = next((one for one in explanation.first_notes if isinstance(one, RunsAlready) and one.not_ready), None)
+    now = ""
+    if unready is not None:
+        now = f"scheduled now, it {headline.removeprefix(f'{cycle.pod.key} ')}"
+        headline = f"{cycle.pod.key} runs on {unready.node} and is not ready: {unready.not_ready}"
+        tone = Tone.HELD if tone is Tone.GOOD else tone
     deciders = tuple(_deciders(explanation)) if with_fixes else ()
     return View(
         command="kschedx why",
         subject=cycle.pod.key,
-        headline=_headline(explanation, diagnosis, ranked),
-        tone=outcome_tone(explanation.alone),
+        headline=headline,
+        tone=tone,
         details=(
+            *filter(None, (now,)),
             *outcome_details(cycle, ranked, explanation.holding),
             *_of_running(explanation),
         ),
@@ -148,7 +156,8 @@ def _of_running(explanation: Explanation) -> Iterator[str]:
     for note in explanation.first_notes:
         if not isinstance(note, RunsAlready):
             continue
-        yield note.text
+        if not note.not_ready:
+            yield note.text
         if told := _since(note):
             yield told
         if note.recreated_by:

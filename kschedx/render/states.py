@@ -188,7 +188,7 @@ def kueue_wait(verdict: Verdict) -> str:
         case Wait.QUEUE:
             if verdict.cluster_queue:
                 return f"waits in Kueue because ClusterQueue {verdict.cluster_queue} is inactive"
-            return "waits in Kueue because its LocalQueue is stopped or missing"
+            return f"waits in Kueue{verdict.queue_state}"
         case Wait.PODS_READY:
             others = listed(verdict.not_ready, 2, conjunction="and")
             return f"waits in Kueue until the pods of {others} are ready"

@@ -173,6 +173,16 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
         ),
         pytest.param(
             [
+                *(node("a"), csi_driver(storageCapacity=True), capacity("c", "3Gi")),
+                *(storage_class("waits", provisioner=DISK), bound_claim("data", storage_class="waits", size="5Gi")),
+                pod("me", volumes=DATA),
+            ],
+            "1 node: not enough storage for claim default/data, which requests 5Gi",
+            "free or add storage of class waits, until 5Gi are free",
+            id="storage that is used up",
+        ),
+        pytest.param(
+            [
                 node("a"),
                 *(device_class("gpu"), claim("mine", request()), claiming("mine")),
                 resource_slice("a", device("x"), pool={"name": "a", "generation": 2, "resourceSliceCount": 2}),

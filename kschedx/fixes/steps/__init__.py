@@ -44,6 +44,7 @@ from kschedx.fixes.steps.pod import TolerateInstead as TolerateInstead
 from kschedx.fixes.steps.pod import UseClaim as UseClaim
 from kschedx.fixes.steps.pod import UseDeviceClaim as UseDeviceClaim
 from kschedx.fixes.steps.pod import UseHostPort as UseHostPort
+from kschedx.fixes.steps.storage import AddStorage as AddStorage
 from kschedx.fixes.steps.storage import ChangeClaimTemplate as ChangeClaimTemplate
 from kschedx.fixes.steps.storage import CreateDeviceClaim as CreateDeviceClaim
 from kschedx.fixes.steps.storage import CreateVolume as CreateVolume

@@ -217,6 +217,27 @@ class CreateVolume(Step, frozen=True, kw_only=True):
             yield from ((self.volume, self.provisioner), (self.claim, self.provisioner))
 
 
+class AddStorage(CreateVolume, frozen=True, kw_only=True):
+    """The storage of a node grows, so that the driver can create the volume of a claim there."""
+
+    _group = Group.CAPACITY
+    topology: str = ""
+    """The node selector of the storage, `zone=a`; empty for all nodes."""
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.REPAIR
+
+    @property
+    def title(self) -> str:
+        size, of_class = self.volume.spec.capacity["storage"], self.volume.spec.storage_class_name
+        where = f" in {self.topology}" if self.topology else ""
+        return f"free or add storage of class {of_class}{where}, until {size} are free"
+
+    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+        yield self.volume, self.provisioner
+
+
 # --- devices
 
 
