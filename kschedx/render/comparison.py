@@ -30,6 +30,7 @@ from kschedx.render.terminal import (
     line,
     more,
     paragraph,
+    shortens,
     text,
     title_lines,
     wrapped,
@@ -65,6 +66,11 @@ LEAST_ROOM = 28
 """The minimum number of columns for what a change does, next to its place."""
 
 
+def _node_names(comparison: SetupComparison) -> Sequence[str]:
+    return () if comparison.snapshot is None else comparison.snapshot.cluster.names
+
+
+@shortens(_node_names)
 def comparison_lines(comparison: SetupComparison, *, width: int, wide: bool = False) -> list[Text]:
     """Return the differences between the configurations, then their effects on pods, largest first."""
     before, after, summary = comparison.before, comparison.after, comparison.summary

@@ -181,7 +181,8 @@ def scale_down_screen(
     """Return the answer about one node, or a row for each of cluster-autoscaler's nodes and a block for each of
     Karpenter's. `scale_down` is None if cluster-autoscaler has no node; `kept` are Karpenter's nodes."""
     view = scale_down_view(scale_down, removals, kept, consolidation, together, wide=wide)
-    with short_node_names([] if scale_down is None else scale_down.autoscaler.snapshot.cluster.names):
+    nodes = [one.node for one in kept] if scale_down is None else scale_down.autoscaler.snapshot.cluster.names
+    with short_node_names(nodes):
         lines = title_lines(view.headline, view.tone, width)
         for number, cause in enumerate(view.because):
             lines += fact_lines(Fact(label="" if number else "others", items=(cause,)), width)

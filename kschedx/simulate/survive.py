@@ -20,10 +20,10 @@ from kschedx.controllers.daemon_set import compares_taints
 from kschedx.controllers.node_lifecycle import (
     GRACE,
     GRACE_BEFORE,
+    NodeZones,
     ZoneEvictions,
     ZoneEvictionsDocument,
     toleration_seconds,
-    zone_evictions,
 )
 from kschedx.controllers.workloads import OfWorkload, Workload, is_controlled, staying_with_nodes, stays_with_node
 from kschedx.errors import InputError, nearest
@@ -32,6 +32,7 @@ from kschedx.kube.documents import Document, Json, camel, document
 from kschedx.kube.names import CPU, MEMORY, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.selectors import required_node_affinity
 from kschedx.kube.types import Node
+from kschedx.progress import Phase, counted
 from kschedx.results import Shown
 from kschedx.simulate.added_nodes import AddedNodes, nodes_for
 from kschedx.simulate.changes import Change
@@ -382,7 +383,8 @@ def survive(
     options = SimulationOptions(force=True, delete_emptydir_data=True)
     changed = settled(snapshot, setup, wanted, options, namespace)
     trial = _Trial(changed.simulator, mode)
-    results = tuple(map(trial.result, failures))
+    each = counted(failures, Phase.TUNING, len(failures), "failures") if len(failures) > 1 else failures
+    results = tuple(map(trial.result, each))
     return Survival(simulation=changed.simulation(), mode=mode, results=results)
 
 
@@ -402,6 +404,7 @@ class _Trial:
         self._is_movable = ~(pods.terminating | staying_with_nodes(pods))
         """Pods that are not terminating and do not belong to their node."""
         self._replicas, self._ready = self._counted()
+        self._zones = NodeZones(simulator.run.snapshot.cluster.nodes)
 
     def _counted(self) -> tuple[Counter[Workload], Counter[Workload]]:
         """Return the number of each workload's pods with a node, and of its ready pods."""
@@ -546,12 +549,8 @@ class _Trial:
     ) -> dict[str, object]:
         """Return the fields about evictions. `nodes` are the earlier pods of each lost node; `seconds` is how long each
         pod tolerates the taint."""
-        snapshot = self._simulator.run.snapshot
-        was = self._simulator.start.cluster.nodes
         is_longer = self._simulator.setup.release.behaviour.nodes_may_be_silent_longer
-        grace = GRACE if is_longer else GRACE_BEFORE
-        nodes_before = was if len(was) == len(snapshot.cluster.nodes) else snapshot.cluster.nodes
-        zones = zone_evictions(nodes_before, failure.nodes, grace)
+        zones = self._zones.evictions(failure.nodes, GRACE if is_longer else GRACE_BEFORE)
         found = []
         for zone in zones:
             for place, name in enumerate(zone.lost):
@@ -579,7 +578,6 @@ class _Account:
         self._last = {step.pod: step for step in self._steps}
         self._first_row = first_row
         self._deleted = simulator.deleted
-        self._is_controlled = simulator.pods.owners.where(is_controlled)
         self._row_of: dict[str, int] = {}
         """Lost pods with a pending replacement, to the row of the replacement."""
 
@@ -611,7 +609,7 @@ class _Account:
         fate, budget = fates.get(key, (None, ""))
         if fate in STAYS:
             return ends(PodOutcome.BLOCKED, budget)
-        if not self._is_controlled[row]:
+        if not is_controlled(pods.owners[row]):
             return ends(PodOutcome.NOT_RECREATED, "no controller recreates it")
         now = pods.rows[key]
         if now in self._deleted:
