@@ -142,10 +142,10 @@ COMMANDS = {
     **_each(
         Bound(50, 15, 500),
         *("why POD", *(f"why POD -o {form}" for form in ("markdown", "svg", "sarif", "junit"))),
-        *("why --all-pending", "why --all-pending -o html", "fit POD", "fit POD -o json", "fit POD -o html"),
-        *("simulate", "drain NODE", "nodes", "diff-profiles default binpack --all-pending"),
-        *("doctor", "doctor -o html"),
+        *("why --all-pending", "fit POD", "fit POD -o json"),
+        *("simulate", "drain NODE", "nodes", "diff-profiles default binpack --all-pending", "doctor"),
     ),
+    **_each(Bound(100, 15, 500), "why --all-pending -o html", "fit POD -o html", "doctor -o html"),
     **_each(
         Bound(10_000, 15, 500),
         *(f"why POD -o {form}" for form in ("wide", "json", "yaml", "html")),

@@ -11,7 +11,12 @@ from hypothesis import HealthCheck, settings
 
 # how fast a machine is says nothing about a law; a run of the suite tries the same examples every time
 settings.register_profile(
-    "kschedx", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+    "kschedx",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("random", settings.get_profile("kschedx"), derandomize=False)
 settings.register_profile("long", settings.get_profile("random"), max_examples=2000)

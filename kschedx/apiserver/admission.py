@@ -70,7 +70,6 @@ class PodSecurity(Struct, frozen=True, kw_only=True):
     standards: Standards
 
     def violations(self, pod: Pod, kubelet: KubeletSpec) -> tuple[Violation, ...]:
-        """Return the violations of a defaulted pod."""
         return violations(judged(pod, kubelet), self.wanted, self.standards)
 
     def refusal(self, pod: Pod, kubelet: KubeletSpec) -> str | None:

@@ -11,7 +11,14 @@ from enum import IntEnum
 
 from msgspec import Struct
 
-from kschedx.apiserver.security_context import APP_ARMOR_ANNOTATION, Judged, JudgedContainer, SELinuxOptions
+from kschedx.apiserver.security_context import (
+    APP_ARMOR_ANNOTATION,
+    Judged,
+    JudgedContainer,
+    Profile,
+    SELinuxOptions,
+    SharedContext,
+)
 from kschedx.kube.field_errors import quoted
 
 # A namespace's labels for Pod Security admission. Upstream: api/helpers.go and api/constants.go.
@@ -146,17 +153,7 @@ _LOCAL = "localhost/"
 
 
 def app_armor(pod: Judged, _: Edition) -> Violation | None:
-    of_pod = pod.context.app_armor_profile
-    values = set() if of_pod is None or of_pod.type in PROFILE_TYPES else {of_pod.type}
-    setters = ["pod"] if values else []
-    bad: list[str] = []
-    for container in pod.containers:
-        profile = container.context.app_armor_profile
-        if profile is not None and profile.type not in PROFILE_TYPES:
-            bad.append(container.name)
-            values.add(profile.type)
-    if bad:
-        setters.append(_containers(bad))
+    types, setters = _forbidden_types(pod, lambda context: context.app_armor_profile)
     annotations = sorted(
         f"{key}={quoted(value)}"
         for key, value in pod.annotations.items()
@@ -166,10 +163,10 @@ def app_armor(pod: Judged, _: Edition) -> Violation | None:
         setters.append(_plural("annotation", annotations))
     if not setters:
         return None
-    told = [*sorted(values), *annotations]
+    profiles = [*types, *annotations]
     return Violation(
-        reason=_plural("forbidden AppArmor profile", told),
-        detail=f"{' and '.join(setters)} must not set AppArmor profile type to {_names(told)}",
+        reason=_plural("forbidden AppArmor profile", profiles),
+        detail=f"{' and '.join(setters)} must not set AppArmor profile type to {_names(profiles)}",
     )
 
 
@@ -363,21 +360,26 @@ def restricted_seccomp(pod: Judged, edition: Edition) -> Violation | None:
 
 
 def _bad_seccomp(pod: Judged) -> Violation | None:
-    of_pod = pod.context.seccomp_profile
-    values = set() if of_pod is None or of_pod.type in PROFILE_TYPES else {of_pod.type}
-    setters = ["pod"] if values else []
-    bad: list[str] = []
-    for container in pod.containers:
-        profile = container.context.seccomp_profile
-        if profile is not None and profile.type not in PROFILE_TYPES:
-            bad.append(container.name)
-            values.add(profile.type)
-    if bad:
-        setters.append(_containers(bad))
+    types, setters = _forbidden_types(pod, lambda context: context.seccomp_profile)
     if not setters:
         return None
-    detail = f"{' and '.join(setters)} must not set securityContext.seccompProfile.type to {_names(sorted(values))}"
+    detail = f"{' and '.join(setters)} must not set securityContext.seccompProfile.type to {_names(types)}"
     return Violation(reason="seccompProfile", detail=detail)
+
+
+def _forbidden_types(pod: Judged, profile_of: Callable[[SharedContext], Profile | None]) -> tuple[list[str], list[str]]:
+    """Return the types of profiles that are not allowed, and what sets them: the pod, and containers."""
+    profile = profile_of(pod.context)
+    types = set() if profile is None or profile.type in PROFILE_TYPES else {profile.type}
+    setters = ["pod"] if types else []
+    bad = [
+        (container.name, own.type)
+        for container in pod.containers
+        if (own := profile_of(container.context)) is not None and own.type not in PROFILE_TYPES
+    ]
+    if bad:
+        setters.append(_containers([name for name, _ in bad]))
+    return sorted(types | {own for _, own in bad}), setters
 
 
 def _seccomp_annotations(pod: Judged) -> Violation | None:

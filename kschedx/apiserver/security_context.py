@@ -43,7 +43,7 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     drop: tuple[str, ...] | None = None
 
 
-class _Shared(Struct, frozen=True, kw_only=True, rename="camel"):
+class SharedContext(Struct, frozen=True, kw_only=True, rename="camel"):
     """Fields that a container may override."""
 
     se_linux_options: SELinuxOptions | None = None
@@ -55,7 +55,7 @@ class _Shared(Struct, frozen=True, kw_only=True, rename="camel"):
     app_armor_profile: Profile | None = None
 
 
-class PodSecurityContext(_Shared, frozen=True, kw_only=True, rename="camel"):
+class PodSecurityContext(SharedContext, frozen=True, kw_only=True, rename="camel"):
     supplemental_groups: tuple[Int64, ...] | None = None
     supplemental_groups_policy: str | None = None
     fs_group: Int64 | None = None
@@ -64,9 +64,7 @@ class PodSecurityContext(_Shared, frozen=True, kw_only=True, rename="camel"):
     sysctls: tuple[Sysctl, ...] = ()
 
 
-class SecurityContext(_Shared, frozen=True, kw_only=True, rename="camel"):
-    """The security context of a container."""
-
+class SecurityContext(SharedContext, frozen=True, kw_only=True, rename="camel"):
     capabilities: Capabilities | None = None
     privileged: bool | None = None
     read_only_root_filesystem: bool | None = None

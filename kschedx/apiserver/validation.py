@@ -106,7 +106,6 @@ def _storage(spec: PersistentVolumeClaimSpec, field: str) -> Errors:
 
 
 def validate_resource_claims(claims: tuple[PodResourceClaim, ...], field: str) -> Errors:
-    """Validate spec.resourceClaims of a pod."""
     seen: set[str] = set()
     for index, claim in enumerate(claims):
         where = f"{field}[{index}]"

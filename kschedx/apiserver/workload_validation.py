@@ -174,7 +174,6 @@ def fixed_fields(before: Struct, kind: ResourceKind) -> Iterator[str]:
 
 
 def field_at(record: object, path: str) -> object:
-    """Return a field of a record by its path."""
     found = msgspec.to_builtins(record)
     for part in path.split("."):
         found = found.get(part) if isinstance(found, dict) else None

@@ -130,7 +130,7 @@ class Packing:
             nodes=found.nodes,
             pods=found.pods,
             similar=similar,
-            milli_cpu=sum(one.get("cpu", 0) for one in amounts),
+            milli_cpu=sum(amount.get("cpu", 0) for amount in amounts),
             memory=sum(one.get("memory", 0) for one in amounts),
         )
 
@@ -164,7 +164,6 @@ class Packing:
             return Estimator(WorldBins(self._world, new, self._state.behaviour), limit).estimate(ordered, fast)
 
     def _counts(self, group: str, kinds: Sequence[tuple[int, ...]]) -> bool:
-        """Return whether an estimate can be made by counting."""
         return self._state.setup.counts and all(
             self._seen[kind[0]][group].room is not None
             and is_countable(self._world.pod(kind[0]), self._seen[kind[0]][group])

@@ -52,8 +52,6 @@ class AutoscalerOptions(Struct, frozen=True, kw_only=True):
 
 
 class GroupVerdict(Struct, frozen=True, kw_only=True):
-    """The verdict of a group about a pod."""
-
     name: str
     target: int
     min_size: int
@@ -70,8 +68,6 @@ class GroupVerdict(Struct, frozen=True, kw_only=True):
 
 
 class PodScaling(Struct, frozen=True, kw_only=True):
-    """What the autoscaler does for one pod."""
-
     pod: PodResult
     result: LoopOutcome
     error: str
@@ -82,14 +78,13 @@ class PodScaling(Struct, frozen=True, kw_only=True):
     alternatives: tuple[str, ...]
     """The groups among which the autoscaler chooses at random, if there are several."""
     options: int
-    """The number of computed options."""
     is_waiting: bool
     """Whether it fits a group, but the group of another pod is chosen first."""
 
     def node_of(self, group: str) -> Node | None:
         """Of which the autoscaler makes the new nodes of a group."""
         templates = (one.template for one in self.groups if one.name == group)
-        return next((one.node for one in templates if one is not None), None)
+        return next((template.node for template in templates if template is not None), None)
 
 
 class Autoscaler:
@@ -269,22 +264,22 @@ def _given_up(pod: Pod) -> Pod:
 def _about(loop: Loop, answer: LoopResult, pod: PodResult) -> PodScaling:
     rejections = loop.rejections(pod.row) if pod.outcome is PodOutcome.CONSIDERED else {}
     groups = []
-    for one in answer.groups:
-        status = one.group.status
+    for result in answer.groups:
+        status = result.group.status
         detail = (
-            ": ".join(filter(None, (status.backoff_code, status.backoff_message))) if one.group.is_backed_off else ""
+            ": ".join(filter(None, (status.backoff_code, status.backoff_message))) if result.group.is_backed_off else ""
         )
         groups.append(
             GroupVerdict(
-                name=one.group.name,
+                name=result.group.name,
                 target=status.target,
                 min_size=status.min_size,
                 max_size=status.max_size,
-                fits=one.group.name in rejections and not rejections[one.group.name],
-                rejections=rejections.get(one.group.name, ()),
-                skipped=one.skipped,
+                fits=result.group.name in rejections and not rejections[result.group.name],
+                rejections=rejections.get(result.group.name, ()),
+                skipped=result.skipped,
                 detail=detail,
-                template=one.template,
+                template=result.template,
             )
         )
     choices = [choice for choice in answer.choices if pod.row in choice.triggered]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kschedx.autoscaler.sandbox import FITS, OF_OTHERS, AddedNode, Sandbox, Seen, TemplateVerdict
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.quantity import milli_value, value
-from kschedx.kube.types import Affinity, Node, Pod
+from kschedx.kube.types import Node, Pod, PodSpec
 from kschedx.plugins.inter_pod_affinity.plugin import (
     FILTER,
     REASON_AFFINITY,
@@ -43,17 +43,16 @@ def is_countable(pod: Pod, seen: Seen) -> bool:
     hard = any(one.when_unsatisfiable == "DoNotSchedule" for one in spec.topology_spread_constraints)
     if hard and any(one.topology_key == HOSTNAME for one in spec.topology_spread_constraints):
         return False  # such a pod may go to existing nodes
-    if HOSTNAME in spec.node_selector or _names_nodes(spec.affinity):
+    if HOSTNAME in spec.node_selector or _names_nodes(spec):
         return False
     return plugins_with(Trait.SAME_ON_NEW_NODES).issuperset(filters)
 
 
-def _names_nodes(affinity: Affinity | None) -> bool:
+def _names_nodes(spec: PodSpec) -> bool:
     """Return whether a term distinguishes nodes by name."""
-    nodes = affinity.node_affinity if affinity is not None else None
-    required = nodes.required_during_scheduling_ignored_during_execution if nodes is not None else None
+    required = spec.required_node_affinity
     return required is not None and any(
-        term.match_fields or any(one.key == HOSTNAME for one in term.match_expressions)
+        term.match_fields or any(match_expression.key == HOSTNAME for match_expression in term.match_expressions)
         for term in required.node_selector_terms
     )
 
@@ -79,13 +78,11 @@ class _SpreadCount(Struct, kw_only=True):
     min_domains: int
     itself: int
     is_counted: bool
-    """Whether new nodes count."""
     counts: dict[str | None, int]
     """Domain to matching pods without new nodes, for domains that count."""
     elsewhere: int
     """Matching pods in the new nodes' domain if it does not count."""
     domain: str | None
-    """The domain of new nodes."""
     fresh: int
     weights: IntArray
 
@@ -106,7 +103,6 @@ class SpreadDomains(Struct, kw_only=True):
     everywhere_fresh: int
 
     def add(self) -> None:
-        """Add a new node."""
         for spread in self.spreads:
             if isinstance(spread, _SpreadCount) and spread.is_counted:
                 spread.counts[spread.domain] = spread.counts.get(spread.domain, 0) + spread.fresh
@@ -176,7 +172,6 @@ class CountedBins:
         self._tracked = [_tracked(one, rows) for one in seen]
         self._filled = np.zeros((64, len(kinds)), dtype=np.int64)
         self.count = 0
-        """The number of nodes."""
 
     def add(self) -> int:
         if self.count == len(self._filled):
@@ -247,7 +242,7 @@ def domains_of(seen: Seen, kinds: IntArray) -> SpreadDomains:
     state = seen.state
     spreads = _spreads(seen)
     made = SpreadDomains(
-        spreads=[_spread(one, seen, kinds) for one in spreads],
+        spreads=[_spread(spread, seen, kinds) for spread in spreads],
         affinity=[],
         anti_affinity=[],
         existing=[],
@@ -405,7 +400,6 @@ class WorldBins:
         return self._count - 1
 
     def _row(self, node: int) -> ClusterRow:
-        """Return the row of a new node in the world."""
         return ClusterRow(self._first + node)
 
     def fits(self, kind: int, pod: int, node: int) -> bool:
@@ -463,8 +457,6 @@ class CountingBins:
 
 
 class Estimator:
-    """One estimate."""
-
     def __init__(self, bins: Bins, limit: int) -> None:
         """`limit` as returned by `node_limit`."""
         self._bins = bins

@@ -74,7 +74,6 @@ class Flags(Struct, frozen=True, kw_only=True):
     expendable_pods_priority_cutoff: int = -10
     new_pod_scale_up_delay: Duration = Duration(0)
     startup_taints: tuple[str, ...] = ()
-    """`--startup-taint` and `--ignore-taint`."""
     startup_taint_prefixes: tuple[str, ...] = ()
     status_taints: tuple[str, ...] = ()
     force_daemon_sets: bool = False
@@ -113,7 +112,6 @@ class Flags(Struct, frozen=True, kw_only=True):
 
 
 def _texts(value: FlagValue) -> tuple[str, ...]:
-    """Return every value of a flag as text."""
     if isinstance(value, bool):
         return (str(value).lower(),)
     if isinstance(value, (str, int, float)):
@@ -219,8 +217,6 @@ MINUTE = 60
 
 
 class ScaleDownFlags(Struct, frozen=True, kw_only=True):
-    """The flags about scale-down, with their defaults."""
-
     is_enabled: bool = True
     unready_nodes_too: bool = True
     unneeded_time: Duration = Duration.seconds(10 * MINUTE)

@@ -66,7 +66,7 @@ def grow_by_autoscaler(autoscaler: Autoscaler) -> AutoscalerGrowth:
         nodes = _new_nodes(choice, templates)
         new |= {node.name: group for group, node, _ in nodes}
         snapshot = with_new_nodes(snapshot, [(node, pods) for _, node, pods in nodes])
-        sizes = {one.group: one.after for one in choice.resizes}
+        sizes = {resize.group: resize.after for resize in choice.resizes}
         status = replace(status, groups=tuple(_resized(one, sizes) for one in status.groups))
     grown = (
         AutoscalerGrowthStep(group=one.name, before=first[one.name].target, after=one.target, maximum=one.max_size)
@@ -86,17 +86,17 @@ def _resized(status: NodeGroupStatus, sizes: Mapping[str, int]) -> NodeGroupStat
 def _new_nodes(choice: GroupChoice, templates: Mapping[str, Template]) -> list[tuple[str, Node, Sequence[Pod]]]:
     ready = (NodeCondition(type="Ready", status="True"),)
     made: list[tuple[str, Node, Sequence[Pod]]] = []
-    for one in choice.resizes:
-        template = templates[one.group]
-        for number in range(one.before + 1, one.after + 1):
-            name = f"{one.group}-new-{number}"
+    for resize in choice.resizes:
+        template = templates[resize.group]
+        for number in range(resize.before + 1, resize.after + 1):
+            name = f"{resize.group}-new-{number}"
             labels = {**template.node.metadata.labels, "kubernetes.io/hostname": name}
             node = replace(
                 template.node,
                 metadata=replace(template.node.metadata, name=name, labels=labels),
                 status=replace(template.node.status, conditions=ready),
             )
-            made.append((one.group, node, template.pods))
+            made.append((resize.group, node, template.pods))
     return made
 
 
@@ -199,7 +199,7 @@ def scaling_document(
 
 
 def _group(group: GroupVerdict) -> GroupVerdictDocument:
-    rejected_by = {one.plugin: one.document for one in group.rejections}
+    rejected_by = {rejection.plugin: rejection.document for rejection in group.rejections}
     template: Json | None = None if group.template is None else {}
     return part_of(GroupVerdictDocument, group, template=template, rejected_by=rejected_by)
 
@@ -221,5 +221,5 @@ class AutoscalerGrowthDocument(Document, frozen=True, tag_field="kind", tag="clu
 
 
 def autoscaler_growth_document(growth: AutoscalerGrowth) -> AutoscalerGrowthDocument:
-    groups = {one.group: one for one in growth.groups}
+    groups = {step.group: step for step in growth.groups}
     return part_of(AutoscalerGrowthDocument, growth, groups=groups, result=growth.last.result)

@@ -99,7 +99,6 @@ class TaintRules(Struct, frozen=True, kw_only=True):
         return key in self.startup or key.startswith(self.startup_prefixes)
 
     def lasting(self, taints: Iterable[Taint]) -> tuple[Taint, ...]:
-        """Return the taints that a new node of the group will have."""
         return tuple(taint for taint in taints if not self._is_passing(taint.key))
 
     def _is_passing(self, key: str) -> bool:
@@ -324,7 +323,6 @@ class AutoscalerGroup(Struct, frozen=True, kw_only=True):
     status: NodeGroupStatus
     nodes: tuple[NodeState, ...]
     upcoming: int
-    """The number of upcoming nodes."""
 
     @property
     def name(self) -> str:

@@ -189,7 +189,7 @@ def _is_bypassed(pods: PodTable, row: int, flags: Flags) -> bool:
     """Return whether the pod has no scheduling result yet, and the autoscaler does not wait for its scheduler."""
     if pods.specs[row].scheduler_name not in flags.bypassed_schedulers:
         return False
-    said = next((one for one in pods.statuses[row].conditions if one.type == "PodScheduled"), None)
+    said = next((condition for condition in pods.statuses[row].conditions if condition.type == "PodScheduled"), None)
     return said is None or (said.status == "False" and not said.reason)
 
 

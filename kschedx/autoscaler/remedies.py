@@ -18,6 +18,8 @@ class StepKind(Enum):
     """A larger group or pool, or a pod that the autoscaler considers: ranked before other changes of the pod."""
     CORRECTION = auto()
     """The pod says what it probably means: it comes first too."""
+    RESHAPED = auto()
+    """A NodePool for other nodes than now, ranked after more nodes of a pool that needs no such change."""
     NEW_GROUP = auto()
     OTHER = auto()
 
@@ -46,6 +48,7 @@ class AutoscalerRemedy(Struct, frozen=True, kw_only=True):
     nodes: int
     """The number of nodes added to the group; 0 if the pod fits the group, but nodes for other pods come first."""
     pod: Pod
-    """The changed pod."""
     node: Node | None
     """The template of the group's new nodes."""
+    helps: frozenset[str] = frozenset()
+    """The pending pods, `namespace/name`, for which the nodes are added."""

@@ -41,8 +41,8 @@ class LoopEntry(Struct, frozen=True, kw_only=True):
 def entries_of(answer: LoopResult, pods: PodTable) -> tuple[LoopEntry, ...]:
     kinds = PodEquivalence(pods)
     together: dict[Hashable, list[PodResult]] = {}
-    for one in answer.pods:
-        together.setdefault(_identity(pods, kinds, one.row), []).append(one)
+    for pod in answer.pods:
+        together.setdefault(_identity(pods, kinds, pod.row), []).append(pod)
     return tuple(LoopEntry(name=pods.key(some[0].row), pods=tuple(some)) for some in together.values())
 
 
@@ -65,14 +65,14 @@ def _identity(pods: PodTable, kinds: PodEquivalence, row: int) -> Hashable:
 
 def loop_document(answer: LoopResult, pods: PodTable) -> Json:
     entries = entries_of(answer, pods)
-    name_of = {one.row: entry.name for entry in entries for one in entry.pods}
+    name_of = {pod.row: entry.name for entry in entries for pod in entry.pods}
 
     def counted(rows: Iterable[int]) -> dict[str, int]:
         return dict(Counter(name_of[row] for row in rows))
 
     made: Json = {
         "result": answer.result.value,
-        "groups": {one.group.name: _group(one) for one in answer.groups},
+        "groups": {group.group.name: _group(group) for group in answer.groups},
         "pods": {entry.name: _entry(entry, pods) for entry in entries},
         "options": [
             {
@@ -94,21 +94,21 @@ def loop_document(answer: LoopResult, pods: PodTable) -> Json:
     return made
 
 
-def _group(one: GroupResult) -> Json:
-    status = one.group.status
+def _group(group_result: GroupResult) -> Json:
+    status = group_result.group.status
     made: Json = {
         "health": status.health.value,
         "target": status.target,
         "minSize": status.min_size,
         "maxSize": status.max_size,
-        "upcoming": one.group.upcoming,
+        "upcoming": group_result.group.upcoming,
     }
-    if one.skipped:
-        made["skipped"] = list(one.skipped)
+    if group_result.skipped:
+        made["skipped"] = list(group_result.skipped)
     if status.backoff_code or status.backoff_message:
         made["backoff"] = {"errorCode": status.backoff_code, "errorMessage": status.backoff_message}
-    if one.template is not None:
-        made["template"] = _template(one.template)
+    if group_result.template is not None:
+        made["template"] = _template(group_result.template)
     return made
 
 
@@ -136,8 +136,8 @@ def _pod_name(pod: Pod) -> str:
 def _entry(entry: LoopEntry, pods: PodTable) -> Json:
     rows: list[Json] = []
     counts: list[int] = []
-    for one in entry.pods:
-        row = _outcome(one)
+    for pod in entry.pods:
+        row = _outcome(pod)
         if row in rows:
             counts[rows.index(row)] += 1
         else:
@@ -149,14 +149,14 @@ def _entry(entry: LoopEntry, pods: PodTable) -> Json:
     }
 
 
-def _outcome(one: PodResult) -> Json:
-    made: Json = {"outcome": one.outcome.value}
-    if one.outcome is PodOutcome.SCHEDULABLE:
-        made["on"] = "upcoming" if one.is_on_upcoming else "existing"
-    if one.verdicts:
-        made["groups"] = {group: _verdict(verdict) for group, verdict in one.verdicts.items()}
-    if one.remains:
-        made |= {"remains": True, "parts": list(one.parts), "event": one.is_told}
+def _outcome(pod_result: PodResult) -> Json:
+    made: Json = {"outcome": pod_result.outcome.value}
+    if pod_result.outcome is PodOutcome.SCHEDULABLE:
+        made["on"] = "upcoming" if pod_result.is_on_upcoming else "existing"
+    if pod_result.verdicts:
+        made["groups"] = {group: _verdict(verdict) for group, verdict in pod_result.verdicts.items()}
+    if pod_result.remains:
+        made |= {"remains": True, "parts": list(pod_result.parts), "event": pod_result.is_told}
     return made
 
 
@@ -201,16 +201,16 @@ class Autoscaling(Struct, frozen=True, kw_only=True):
         untried: dict[str, TemplateVerdict | None] = {"": None}
         return [
             {
-                "pod": self.pods.key(one.row),
-                "outcome": one.outcome.value,
+                "pod": self.pods.key(pod.row),
+                "outcome": pod.outcome.value,
                 "group": group,
                 "verdict": "" if verdict is None else "fits" if verdict.fits else "does not fit",
                 "plugin": "" if verdict is None else verdict.plugin,
                 "reasons": "" if verdict is None else "; ".join(verdict.reasons),
             }
             for entry in entries_of(self.answer, self.pods)
-            for one in entry.pods
-            for group, verdict in (one.verdicts or untried).items()
+            for pod in entry.pods
+            for group, verdict in (pod.verdicts or untried).items()
         ]
 
     def to_dict(self) -> Json:

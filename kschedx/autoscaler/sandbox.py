@@ -47,8 +47,6 @@ FITS = TemplateVerdict(fits=True)
 
 
 class AddedNode(Struct, frozen=True, kw_only=True):
-    """A node to add, with its pods."""
-
     node: Node
     pods: tuple[int, ...] = ()
     """Rows of pods without a node; copies of them run on the new node."""
@@ -60,7 +58,6 @@ class Brought(Struct, frozen=True, kw_only=True):
 
     node: ClusterRow
     pods: IntArray
-    """Rows of the pods."""
 
 
 class Seen(Struct, frozen=True, kw_only=True):
@@ -74,7 +71,6 @@ class Seen(Struct, frozen=True, kw_only=True):
     """The node's index among the new ones."""
     new: tuple[Brought, ...]
     labels_of_new: tuple[Mapping[str, str], ...]
-    """The labels of the new nodes."""
     state: CycleState
     filters: tuple[str, ...]
     """The profile's Filter plugins, in order."""
@@ -142,11 +138,9 @@ class Sandbox:
         self._become(replace(self.snapshot, pods=pods, _tables={}))
 
     def add(self, new: AddedNode) -> ClusterRow:
-        """Add a node and return its row."""
         return self.bring((new,))[0].node
 
     def bring(self, news: Sequence[AddedNode]) -> tuple[Brought, ...]:
-        """Add nodes, one after the other."""
         brought: list[Brought] = []
         cluster, first = self.snapshot.cluster, len(self.snapshot.pods)
         pods: list[int] = []
@@ -430,7 +424,6 @@ class Evacuation:
 
 
 def _verdict(verdicts: Verdicts, index: int, plugin: str) -> TemplateVerdict:
-    """Return the verdict of a rejection."""
     code = Code(int(verdicts.codes[index]))
     error = "" if code.is_rejection else f'unexpected filter status "{code.text}"'
     return TemplateVerdict(fits=False, plugin=plugin, reasons=verdicts.reasons[index], error=error)

@@ -154,8 +154,8 @@ class Fates:
         is_known = owner is not None and (not self._flags.skips_custom_controllers or owner.kind in _REPLICATED)
         if not is_known:
             yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.NOT_REPLICATED)
-        budgets = [one for one in self._budgets if self._covers(one, row)]
-        if self._is_blocking_system_pod(row, budgets):
+        budgets = [budget for budget in self._budgets if self._covers(budget, row)]
+        if self._flags.skips_system_pods and self._pods.namespaces[row] == KUBE_SYSTEM and not budgets:
             if self._behaviour.system_pods_block_for_a_time and self._is_past_timeout(row):
                 yield self._fate(row, RemovalFate.MOVES)
             yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.UNMOVABLE_KUBE_SYSTEM_POD)
@@ -243,9 +243,6 @@ class Fates:
     def _covers(self, budget: _Budget, row: int) -> bool:
         return budget.namespace == self._pods.namespaces[row] and budget.selector.matches(self._pods.labels[row])
 
-    def _is_blocking_system_pod(self, row: int, budgets: Sequence[_Budget]) -> bool:
-        return self._flags.skips_system_pods and self._pods.namespaces[row] == KUBE_SYSTEM and not budgets
-
     def _is_past_timeout(self, row: int) -> bool:
         created = self._pods.creation_timestamps[row]
         return bool(created) and nanoseconds(created or "") + int(self._flags.system_pod_timeout) < self._now
@@ -299,9 +296,9 @@ def device_use(node: str, pods: Collection[str], devices: Devices) -> DeviceUse 
     """`pods` are the pods on the node, as `namespace/name`. None if a pool is incomplete, so that it cannot be
     counted."""
     taken: dict[DevicePool, set[str]] = defaultdict(set)
-    for one in _allocations(pods, devices):
-        if not one.admin_access:
-            taken[one.driver, one.pool].add(one.device)
+    for allocation in _allocations(pods, devices):
+        if not allocation.admin_access:
+            taken[allocation.driver, allocation.pool].add(allocation.device)
     of_pools: dict[DevicePool, list[ResourceSlice]] = defaultdict(list)
     for one_slice in devices.slices:
         if one_slice.spec.node_name == node:
@@ -318,7 +315,6 @@ def device_use(node: str, pods: Collection[str], devices: Devices) -> DeviceUse 
 
 
 def _allocations(pods: Collection[str], devices: Devices) -> Iterator[DeviceRequestAllocationResult]:
-    """Yield the allocations of these pods' claims."""
     for claim in devices.claims.values():
         namespace = claim.metadata.namespace
         users = (f"{namespace}/{one.name}" for one in claim.status.reserved_for if one.resource == "pods")
@@ -444,8 +440,6 @@ class UtilizationRule(Struct, frozen=True, kw_only=True):
 
 
 class _Request(Struct, frozen=True, kw_only=True):
-    """The request of one pod."""
-
     amounts: Mapping[str, int]
     is_ignored: bool
     """Whether it is subtracted from allocatable instead of counting as requested."""
@@ -459,9 +453,9 @@ def _used(
     if not allocatable:
         return None
     ignored, counted = 0, 0
-    for one in requests:
-        amount = one.amounts.get(resource, 0)
-        if one.is_ignored:
+    for request in requests:
+        amount = request.amounts.get(resource, 0)
+        if request.is_ignored:
             ignored += amount
         else:
             counted += amount
@@ -550,7 +544,7 @@ class Removal(Struct, frozen=True, kw_only=True):
         return not self.reasons
 
     def of(self, fate: RemovalFate) -> tuple[PodFate, ...]:
-        return tuple(one for one in self.pods if one.fate is fate)
+        return tuple(pod for pod in self.pods if pod.fate is fate)
 
 
 class ScaleDown:
@@ -783,7 +777,7 @@ def scale_down_document(autoscaler: Autoscaler | None, removals: Sequence[Remova
         kubernetes_version=release.version,
         flags_are_known=autoscaler is not None and autoscaler.flags_are_known,
         groups_told_by=() if autoscaler is None else autoscaler.membership.told_by,
-        nodes={one.node: _removal(one) for one in removals},
+        nodes={removal.node: _removal(removal) for removal in removals},
     )
 
 

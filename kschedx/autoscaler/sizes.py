@@ -344,15 +344,15 @@ def balanced(groups: Sequence[AutoscalerGroup], count: int) -> list[Resize]:
             current += 1
         else:
             current = start
-    return [one for one in resizes if one.after != one.before]
+    return [resize for resize in resizes if resize.after != resize.before]
 
 
 def within_quotas(resizes: Sequence[Resize], templates: Mapping[str, Template], limits: Limits) -> list[Resize]:
     """Reduce each group in turn to what the ones before it leave."""
-    for one in resizes:
-        template = templates[one.group]
-        allowed = limits.allowed(template, one.after - one.before)
-        one.after = one.before + allowed
+    for resize in resizes:
+        template = templates[resize.group]
+        allowed = limits.allowed(template, resize.after - resize.before)
+        resize.after = resize.before + allowed
         limits.take(template, allowed)
     return [one for one in resizes if one.after != one.before]
 

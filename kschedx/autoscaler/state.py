@@ -28,8 +28,6 @@ from kschedx.snapshot.pods import PodTable
 
 
 class LoopSetup(Struct, frozen=True, kw_only=True):
-    """The input of a loop."""
-
     framework: Framework
     """The scheduler's only profile on the cluster's snapshot."""
     group_of: GroupOfNode
@@ -129,7 +127,6 @@ class LoopState:
 
     @cached_property
     def by_name(self) -> dict[str, AutoscalerGroup]:
-        """Groups by name."""
         return {group.name: group for group in self.groups}
 
 
@@ -137,8 +134,6 @@ class LoopState:
 
 
 class LoopOutcome(StrEnum):
-    """How the loop ends."""
-
     SUCCESSFUL = "ScaleUpSuccessful"
     NO_OPTIONS = "ScaleUpNoOptionsAvailable"
     NOT_NEEDED = "ScaleUpNotNeeded"
@@ -189,8 +184,6 @@ class GroupChoice(Struct, frozen=True, kw_only=True):
 
 
 class LoopResult(Struct, frozen=True, kw_only=True):
-    """The result of the whole loop."""
-
     result: LoopOutcome
     groups: tuple[GroupResult, ...]
     pods: tuple[PodResult, ...]

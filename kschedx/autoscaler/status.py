@@ -8,15 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.decoding import map_at
-
-if TYPE_CHECKING:
-    pass
 
 
 class Health(StrEnum):
@@ -39,8 +35,6 @@ INITIALIZING = "Initializing"
 
 
 class NodeGroupStatus(Struct, frozen=True, kw_only=True):
-    """The status of a group."""
-
     name: str
     target: int
     """The size requested from the cloud."""
@@ -55,8 +49,6 @@ class NodeGroupStatus(Struct, frozen=True, kw_only=True):
     not_started: int = 0
     registered: int = 0
     long_unregistered: int = 0
-    unregistered: int = 0
-    scale_down_candidates: int = 0
 
 
 class AutoscalerStatus(Struct, frozen=True, kw_only=True):
@@ -154,8 +146,6 @@ def _group(entry: object, index: int) -> NodeGroupStatus:
         not_started=_number(registered, "notStarted"),
         registered=_number(registered, "total"),
         long_unregistered=_number(counts, "longUnregistered"),
-        unregistered=_number(counts, "unregistered"),
-        scale_down_candidates=_number(map_at(entry, "scaleDown"), "candidates"),
     )
 
 
@@ -185,7 +175,7 @@ def _scale_up(text: str) -> ScaleUp:
 
 _HEAD = re.compile(r"Cluster-autoscaler status at (.+?):\s*$", re.MULTILINE)
 _NAME = re.compile(r"^  Name:\s+(\S+)\s*$", re.MULTILINE)
-_LINE = re.compile(r"^\s+(Health|ScaleUp|ScaleDown):\s+(\S+)(?: \((.*)\))?\s*$", re.MULTILINE)
+_LINE = re.compile(r"^\s+(Health|ScaleUp):\s+(\S+)(?: \((.*)\))?\s*$", re.MULTILINE)
 _FACT = re.compile(r"(\w+)=(-?[0-9]{1,18})")
 
 
@@ -215,8 +205,6 @@ def _read_text(text: str) -> AutoscalerStatus:
                 not_started=numbers.get("notStarted", 0),
                 registered=numbers.get("registered", 0),
                 long_unregistered=numbers.get("longUnregistered", 0),
-                unregistered=numbers.get("unregistered", 0),
-                scale_down_candidates=_candidates(lines.get("ScaleDown", ("", ""))[1]),
             )
         )
     whole = {label: state for label, state, _ in _LINE.findall(before)}
@@ -227,8 +215,3 @@ def _read_text(text: str) -> AutoscalerStatus:
         health=health,
         time=head[1],
     )
-
-
-def _candidates(facts: str) -> int:
-    numbers: dict[str, int] = {key: int(number) for key, number in _FACT.findall(facts)}
-    return numbers.get("candidates", 0)

@@ -44,8 +44,6 @@ _KEYS = ("nodes", "template", "capacity", "labels", "taints", "tags")
 
 
 class GroupsFile(Struct, frozen=True, kw_only=True):
-    """The content of the file."""
-
     nodes: Mapping[str, str] = {}
     """Node to group."""
     templates: Mapping[str, object] = {}
@@ -63,7 +61,7 @@ def read_groups(document: object, source: str) -> GroupsFile:
         return GroupsFile(templates=document["TemplateNodes"])
     groups = document.get("groups") if isinstance(document, dict) else None
     if isinstance(groups, list) and all(isinstance(one, dict) and one.get("name") for one in groups):
-        groups = {one["name"]: {key: value for key, value in one.items() if key != "name"} for one in groups}
+        groups = {group["name"]: {key: value for key, value in group.items() if key != "name"} for group in groups}
     if not isinstance(groups, dict):
         what = "`groups` is not a map of names to groups" if groups is not None else "neither a map with `groups` nor"
         text = what if groups is not None else f"{what} the output of /snapshotz"
@@ -245,8 +243,6 @@ class CloudTemplate(Struct, frozen=True, kw_only=True):
 
 
 class DaemonSet(Struct, frozen=True, kw_only=True):
-    """A DaemonSet with its pod."""
-
     name: str
     """`namespace/name`."""
     uid: str

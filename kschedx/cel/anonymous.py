@@ -189,7 +189,6 @@ def _is_of_cel(token: Token, before: Token | None, after: Token) -> bool:
 
 @cache
 def _function_words() -> frozenset[str]:
-    """The names of all functions."""
     names = (*environment(_EVERY).functions, *MACROS)
     return frozenset(name.rpartition(".")[2] for name in names)
 

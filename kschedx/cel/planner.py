@@ -222,7 +222,6 @@ def ready(planned: Planned) -> Evaluate:
 
 
 def qualified(value: Value, key: Value) -> Value:
-    """Return the value at a key or index."""
     if isinstance(value, MapValue):
         found = value.find(key)
         return _Missing(f"no such key: {printed_key(key)}") if found is None else found
@@ -259,8 +258,6 @@ def step_to(key: Value) -> _Qualify:
 
 
 def presence_of(field: str) -> _Qualify:
-    """Return the step of has()."""
-
     def step(run: Evaluation, value: Value) -> Value:
         run.cost += 1
         found = qualified(value, field)

@@ -31,8 +31,6 @@ _TOLD = re.compile(r"(.*?)(?:: (.*))?", re.DOTALL)
 
 
 class Pattern:
-    """A valid pattern."""
-
     def __init__(self, found: Any) -> None:
         self._found = found
 

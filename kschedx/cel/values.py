@@ -267,7 +267,6 @@ _TYPES: dict[type, Type] = {
 
 
 def type_value(value: Value) -> Type:
-    """Return the result of `type()`."""
     return _TYPES[type(value)]
 
 

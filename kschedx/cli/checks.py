@@ -58,7 +58,7 @@ def of_explanation(explanation: Explanation, place: Place) -> Check:
     else:
         diagnosis = Diagnosis(cycle)
         told += [outcome_sentence(diagnosis, ranking(cycle, 2)), explanation.message]
-        reasons = tuple(dict.fromkeys(one.reason for one in decisive(diagnosis)))
+        reasons = tuple(dict.fromkeys(finding.reason for finding in decisive(diagnosis)))
     if explanation.overall is not Outcome.SCHEDULED:
         told += [f"fix: {fix.title} ({fix.certainty.value})" for fix in explanation.fixes[:1]]
     name = cycle.pod.key if replicas is None else replicas.workload

@@ -96,36 +96,10 @@ def read_cluster(
             return Reached(snapshot=remembered(paths, check, ignore_orphans))
         return Reached(snapshot=load(paths, check=check, ignore_orphans=ignore_orphans, keep=keep, whole=whole))
     server, source, default_namespace = connect(connection)
-    found = load_live(
+    snapshot = load_live(
         server, source, Reading(source).see, namespace=namespace, keep=keep, whole=whole, on_demand=on_demand
     )
-    return Reached(snapshot=found, namespace=default_namespace)
-
-
-def read_cluster_to_decide(
-    paths: Sequence[str] | None,
-    connection: Connection,
-    *,
-    check: bool = False,
-    ignore_orphans: bool | None = None,
-    whole: bool = False,
-    on_demand: bool = False,
-    needs_nodes: bool = True,
-) -> Reached:
-    """Read a cluster as `read_cluster` does, and require its nodes and pods. Without `needs_nodes`, a dump may hold
-    pods alone. Raises `UndecidableError` if listing nodes or pods is forbidden."""
-    from kschedx.explain.missing_kinds import require_nodes_and_pods
-    from kschedx.loading import without_nodes
-
-    reached = read_cluster(
-        paths, connection, check=check, ignore_orphans=ignore_orphans, whole=whole, on_demand=on_demand
-    )
-    found = reached.snapshot
-    require_nodes_and_pods(found)
-    if not found.cluster.nodes and (needs_nodes or not found.source.is_dump):
-        raise without_nodes(found)
-    _let_go_of_what_is_tried()
-    return reached
+    return Reached(snapshot=snapshot, namespace=default_namespace)
 
 
 def config_map(connection: Connection, namespace: str, name: str) -> bytes:
@@ -145,7 +119,7 @@ def config_map(connection: Connection, namespace: str, name: str) -> bytes:
         raise InputError(said, place=place, hint=hint) from None
 
 
-def _let_go_of_what_is_tried() -> None:
+def freeze_loaded_objects() -> None:
     """Exclude loaded objects from garbage collection. Clusters of trials, hundreds for some questions, are freed with
     their last reference."""
     if not gc.get_freeze_count():
@@ -159,9 +133,9 @@ def tell(snapshot: Snapshot, *setups: Setup) -> None:
     kschedx does not have."""
     from kschedx.explain.missing_kinds import missing_for_many
 
-    found = missing_for_many(snapshot)
-    if found is not None:
-        print_note(found.text)
+    note = missing_for_many(snapshot)
+    if note is not None:
+        print_note(note.text)
     tell_left_out(*setups)
 
 
@@ -184,7 +158,7 @@ def tell_ignored_groups(snapshot: Snapshot, setup: Setup, more: Iterable[Pod] = 
     pods = snapshot.pods
     of_workloads = setup.release.behaviour.gangs_are_of_workloads
     specs = [*((pods.namespaces[row], pods.specs[row]) for row in pods.pending)]
-    specs += ((one.metadata.namespace, one.spec) for one in more)
+    specs += ((pod.metadata.namespace, pod.spec) for pod in more)
     named = {
         f"{namespace}/{name}"
         for namespace, spec in specs

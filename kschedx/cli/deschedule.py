@@ -48,14 +48,11 @@ def deschedule(
     policy: Annotated[
         str,
         typer.Option(
-            "--policy",
             metavar="FILE|configmap/NAMESPACE/NAME",
             help="The DeschedulerPolicy; - is standard input, configmap/NAMESPACE/NAME the live cluster's.",
         ),
     ],
-    rounds: Annotated[
-        int, typer.Option("--rounds", min=1, max=50, metavar="N", help="The maximum number of loops.")
-    ] = 1,
+    rounds: Annotated[int, typer.Option(min=1, max=50, metavar="N", help="The maximum number of loops.")] = 1,
     evictions: EVICTIONS = "api",
     now: NOW = None,
     output: Annotated[
@@ -67,7 +64,6 @@ def deschedule(
     *,
     question: Question,
 ) -> Answer:
-    """The command; its help is HELP."""
     from kschedx.descheduler.cluster import lacks_details
     from kschedx.descheduler.descheduling import deschedule as descheduled
     from kschedx.descheduler.descheduling import measures_usage, policy_in

@@ -52,13 +52,10 @@ def descheduler_policy() -> None:
 @app.command(help=ADVISE, short_help="Advise a policy that reaches a goal with the fewest evictions.", cls=Command)
 @asks(*DECIDES)
 def advise(
-    goal: Annotated[
-        str, typer.Option("--goal", metavar="balance|compaction", help="What the policy is for.")
-    ] = "balance",
+    goal: Annotated[str, typer.Option(metavar="balance|compaction", help="What the policy is for.")] = "balance",
     target: Annotated[
         int | None,
         typer.Option(
-            "--target",
             min=0,
             metavar="N",
             show_default=False,
@@ -66,7 +63,7 @@ def advise(
             "[default: the best that a policy reaches]",
         ),
     ] = None,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, max=50, metavar="N", help="Rounds of each trial.")] = 3,
+    rounds: Annotated[int, typer.Option(min=1, max=50, metavar="N", help="Rounds of each trial.")] = 3,
     evictions: EVICTIONS = "api",
     now: NOW = None,
     output: Annotated[
@@ -79,7 +76,6 @@ def advise(
     *,
     question: Question,
 ) -> Answer:
-    """The command; its help is ADVISE."""
     from kschedx.descheduler.advice import Goal
     from kschedx.descheduler.advice import advise as advised
     from kschedx.render.descheduler_policy import advice_lines, advice_page

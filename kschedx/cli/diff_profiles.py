@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kschedx.explain.profile_changes import Change, Pair
     from kschedx.explain.setup import Setup
     from kschedx.inquiry.manifests import Manifests, Written
-    from kschedx.render.page.model import Page
+    from kschedx.inquiry.profile_difference import SetupComparison
     from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -175,9 +175,9 @@ def diff_profiles(
     *,
     question: Question,
 ) -> Answer:
-    """The command; its help is HELP."""
     from kschedx.explain.profile_changes import Pair, changes
     from kschedx.inquiry.manifests import Manifests
+    from kschedx.inquiry.profile_difference import SetupComparison
     from kschedx.inquiry.target import is_file
 
     many = all_pending or all_running or selector is not None
@@ -203,7 +203,8 @@ def diff_profiles(
         hint = "name the pods with --all, --all-pending, -l, or TARGET"
         raise InputError(f"--{question.what_if[0][0].replace('_', '-')} applies to pods in a cluster", hint=hint)
     if reached is None:
-        return Answer.of(_report(before, after, found, None), not found)
+        comparison = SetupComparison(before=before, after=after, changes=found)
+        return Answer.of(_report(comparison), not found)
     reached, _ = cluster_after_changes(question, reached, before)
     if target:
         connection.tell_left_out(before, after)
@@ -225,7 +226,7 @@ def diff_profiles(
     summary = _compare(pair, rows, left_out, question.jobs(jobs))
     if part is None or part.index == 1:
         summary = _with_nodes(pair, asked, summary, question.jobs(jobs), nodes)  # one part reports it for all
-    report = _report(before, after, found, summary, pair.snapshot)
+    report = _report(_compared(pair, found, summary))
     report = report if part is None else report.marked(part)
     is_same = not summary.differences
     return Answer.of(report, is_same, is_undecided=is_same and bool(summary.undecided))
@@ -238,7 +239,7 @@ def _one(pair: Pair, found: tuple[Change, ...], pods: tuple[Pod, Pod], *, in_det
     stories = pair.stories(*pods)
     difference = compare(*stories)
     summary = Summary(compared=1, differences=(difference,) if difference else ())
-    report = _report(pair.before, pair.after, found, summary, pair.snapshot)
+    report = _report(_compared(pair, found, summary))
     if in_detail:
         from kschedx.render.comparison import story_lines
 
@@ -317,21 +318,16 @@ def _with_nodes(pair: Pair, rows: list[int], summary: Summary, jobs: int, wanted
     return replace(summary, repacking=repacking(now, before, after))
 
 
-def _report(
-    before: Setup, after: Setup, changes: tuple[Change, ...], summary: Summary | None, snapshot: Snapshot | None = None
-) -> Report:
-    from kschedx.cli.checks import of_summary
-    from kschedx.inquiry.profile_difference import difference_document
-    from kschedx.render.comparison import comparison_lines
+def _compared(pair: Pair, changes: tuple[Change, ...], summary: Summary) -> SetupComparison:
+    from kschedx.inquiry.profile_difference import SetupComparison
 
-    def page(_: bool) -> Page:
-        from kschedx.render.page.reports import comparison_page
-
-        return comparison_page(before, after, changes, summary, snapshot)
-
-    return Report(
-        screen=lambda width, wide: comparison_lines(before, after, changes, summary, width=width, everything=wide),
-        document=lambda: difference_document(before, after, changes, summary),
-        page=page,
-        checks=lambda: [] if summary is None else [*of_summary(summary)],
+    return SetupComparison(
+        before=pair.before, after=pair.after, changes=changes, summary=summary, snapshot=pair.snapshot
     )
+
+
+def _report(comparison: SetupComparison) -> Report:
+    from kschedx.cli.checks import of_summary
+
+    summary = comparison.summary
+    return replace(Report.of(comparison), checks=lambda: [] if summary is None else [*of_summary(summary)])

@@ -45,7 +45,6 @@ def doctor(
     *,
     question: Question,
 ) -> Answer:
-    """The command; its help is HELP."""
     where = question.where
     paths = [*question.snapshot, *(dump or ())]
     diagnosis = _of_files(paths, where) if paths else _of_cluster(where)

@@ -69,7 +69,6 @@ def drain(
     *,
     question: Question,
 ) -> Answer:
-    """The command; its help is HELP."""
     from kschedx.cli.files import check_name, write_snapshot
     from kschedx.fixes.stalled_drain import drain_fixes
     from kschedx.inquiry.target import node_names

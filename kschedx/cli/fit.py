@@ -13,6 +13,7 @@ from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES, OUT, Part
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, cluster_after_changes
+from kschedx.cli.streams import print_note_if_file
 from kschedx.errors import InputError, NotAdmittedError, NotReadError
 from kschedx.kube.documents import API_VERSION
 from kschedx.kube.types import Pod
@@ -59,7 +60,6 @@ def fit(
     *,
     question: Question,
 ) -> Answer:
-    """The command; its help is HELP."""
     from kschedx.cli.files import check_name, write_snapshot
     from kschedx.cli.why_pod import place_of
     from kschedx.inquiry.ask import Clusters
@@ -140,6 +140,7 @@ def _targets(
     from kschedx.inquiry.target import find_target, is_file
 
     if not is_file(target):
+        print_note_if_file(target)
         return snapshot, [find_target(snapshot, target, question.namespace, default_namespace=namespace)]
     manifests = Manifests.read([target])
     manifests.placed(question.namespace, namespace)

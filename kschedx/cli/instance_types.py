@@ -39,7 +39,6 @@ def instance_types(
         option(Format.JSON, Format.YAML, Format.NAME, text="json and yaml: the catalog; name: names only."),
     ] = None,
 ) -> Answer:
-    """The command; its help is HELP."""
     from kschedx.render.karpenter import catalogue_lines
 
     catalogue = read(file)

@@ -51,7 +51,6 @@ def _names(incomplete: str) -> list[str]:
 def integrations(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", show_default=False, autocompletion=_names)] = None,
 ) -> int:
-    """The command; its help is HELP."""
     if name is None:
         from kschedx.render import terminal
         from kschedx.render.catalogue import list_lines

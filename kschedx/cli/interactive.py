@@ -439,8 +439,6 @@ class Pending(Page):
 
 
 class Pods(Page):
-    """The pods of one cause."""
-
     def __init__(self, group: CauseGroup, open_pod: Callable[[str], Page]) -> None:
         super().__init__()
         self._group = group

@@ -40,7 +40,6 @@ def kueue(
     *,
     question: Question,
 ) -> Answer:
-    """The command; its help is HELP."""
     from kschedx.kueue.overview import overview
     from kschedx.kueue.settings import settings_of
 

@@ -25,7 +25,6 @@ SUMMARY = "Print the manual page"
 
 
 def man(context: typer.Context) -> int:
-    """The command; its help is HELP."""
     typer.echo("\n".join(page(context.find_root().command)))
     return ExitCode.SCHEDULABLE
 

@@ -28,7 +28,6 @@ SUMMARY = "Merge the parts of one answer"
 def merge(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", show_default=False)],
 ) -> int:
-    """The command; its help is HELP."""
     from kschedx.inquiry.profile_difference import Part, merged
     from kschedx.render.manifests import to_json
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from kschedx.cli.streams import print_note_if_file
 from kschedx.errors import ConfigError, InputError, nearest
 from kschedx.sources.configurations import find_configuration, placed_error, read_configuration, zero_weights
 
@@ -49,15 +50,14 @@ def named_profiles() -> list[NamedProfile]:
 
 
 def find(name: str) -> Path | None:
-    """Return the file of a profile by its name, or the given file; None for the version's default.
+    """Return the file of a profile by its name, or the given file; None for the version's default. A file with the name
+    of a profile gets a note.
 
     Raises `InputError` with the nearest name.
     """
-    if name == DEFAULT:
-        return None
-    path = folder() / f"{name}.yaml"
-    if "/" not in name and path.is_file() and not Path(name).exists():
-        return path
+    if name in names():
+        print_note_if_file(name)
+        return None if name == DEFAULT else folder() / f"{name}.yaml"
     if name == "-" or Path(name).exists() or name.endswith((".yaml", ".yml", ".json")):
         return Path(name)
     known = names()

@@ -44,11 +44,10 @@ def nodes(
         str | None,
         typer.Option("--selector", "-l", metavar="LABELS", help="Select nodes by labels.", show_default=False),
     ] = None,
-    sort: Annotated[str, typer.Option("--sort", metavar="COLUMN", help="The column to sort by.")] = "name",
+    sort: Annotated[str, typer.Option(metavar="COLUMN", help="The column to sort by.")] = "name",
     instance_types: Annotated[
         str | None,
         typer.Option(
-            "--instance-types",
             metavar="FILE",
             help="Instance types with their prices, as for `kschedx why`.",
             show_default=False,
@@ -65,7 +64,6 @@ def nodes(
     *,
     question: Question,
 ) -> Answer | int:
-    """The command; its help is HELP."""
     from kschedx.inquiry.nodes import Sort, node_rows, sorted_rows
 
     labels = None if selector is None else parse_label_query(selector)

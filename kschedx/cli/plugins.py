@@ -29,7 +29,6 @@ def plugins(
     *,
     question: Question,
 ) -> Answer:
-    """The command; its help is HELP."""
     from kschedx.framework.registry import known_plugins
     from kschedx.releases import resolve
     from kschedx.render.catalogue import plugins_lines

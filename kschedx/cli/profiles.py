@@ -86,7 +86,6 @@ def profiles(context: typer.Context) -> int:
 @app.command(name="list", help="List profiles and what each is for.")
 @asks()
 def list_profiles() -> Answer:
-    """The command; its help is beside its name."""
     from kschedx.cli.named_profiles import DEFAULT, named_profiles
     from kschedx.render.catalogue import list_lines
     from kschedx.render.wording import count
@@ -107,7 +106,6 @@ def show(
     *,
     question: Question,
 ) -> Answer:
-    """The command; its help is SHOW."""
     from kschedx.cli.named_profiles import configuration, placed, version_of
     from kschedx.framework.config.origins import without_secrets
     from kschedx.releases import resolve
@@ -160,7 +158,6 @@ def check(
     *,
     question: Question,
 ) -> Answer:
-    """The command; its help is CHECK."""
     from kschedx.cli.checks import of_advice
     from kschedx.cli.named_profiles import placed, version_of, with_zero_weights
     from kschedx.framework.config.advice import Advice
@@ -192,20 +189,16 @@ def check(
 @asks(*DECIDES)
 def tune(
     goal: Annotated[
-        str, typer.Option("--goal", metavar="fewest-nodes|least-fragmentation|spread|cost", help="What to reach.")
+        str, typer.Option(metavar="fewest-nodes|least-fragmentation|spread|cost", help="What to reach.")
     ] = "fewest-nodes",
-    candidates: Annotated[
-        int, typer.Option("--candidates", min=2, max=10_000, metavar="N", help="Profiles to try.")
-    ] = 200,
-    seconds: Annotated[
-        int, typer.Option("--seconds", min=1, metavar="N", help="The time that the search may take.")
-    ] = 60,
+    candidates: Annotated[int, typer.Option(min=2, max=10_000, metavar="N", help="Profiles to try.")] = 200,
+    seconds: Annotated[int, typer.Option(min=1, metavar="N", help="The time that the search may take.")] = 60,
     seed: Annotated[
-        int, typer.Option("--seed", metavar="N", help="Of the candidates; the same seed finds the same, given time.")
+        int, typer.Option(metavar="N", help="Of the candidates; the same seed finds the same, given time.")
     ] = 0,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", min=1, metavar="N", show_default=False, help="Processes.  [default: one per processor]"),
+        typer.Option(min=1, metavar="N", show_default=False, help="Processes.  [default: one per processor]"),
     ] = None,
     output: Annotated[
         Format | None,
@@ -217,7 +210,6 @@ def tune(
     *,
     question: Question,
 ) -> Answer:
-    """The command; its help is TUNE."""
     from kschedx.cli.instance_types import prices_by_node
     from kschedx.cli.parallel import FEW, results
     from kschedx.render.manifests import to_yaml

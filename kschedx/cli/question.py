@@ -204,21 +204,28 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         return self._with_kueue(reached)
 
     def read_to_decide(self, *, whole: bool = False, on_demand: bool = False, needs_nodes: bool = True) -> Reached:
-        """Read a cluster as `read` does. Wrong options are reported before anything is read. `needs_nodes` is that of
-        `connection.read_cluster_to_decide`.
+        """Read a cluster as `read` does, and require its nodes. Wrong options are reported before anything is read.
+        Without `needs_nodes`, a dump may hold pods alone.
 
         Raises `UndecidableError` if listing nodes or pods is forbidden.
         """
+        from kschedx.explain.missing_kinds import require_nodes_and_pods
+        from kschedx.loading import without_nodes
+
         _ = self.gates, self.configuration, self.changes, self.ask
-        reached = connection.read_cluster_to_decide(
+        reached = connection.read_cluster(
             self._cluster_paths,
             self.where,
             check=True,
             ignore_orphans=self.ignore_orphans,
             whole=whole or self.calls,
             on_demand=on_demand,
-            needs_nodes=needs_nodes,
         )
+        snapshot = reached.snapshot
+        require_nodes_and_pods(snapshot)
+        if not snapshot.cluster.nodes and (needs_nodes or not snapshot.source.is_dump):
+            raise without_nodes(snapshot)
+        connection.freeze_loaded_objects()
         return self._with_kueue(reached)
 
     def _with_kueue(self, reached: Reached) -> Reached:

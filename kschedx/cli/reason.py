@@ -38,7 +38,6 @@ def reason(
         list[str] | None, typer.Argument(metavar="[WHAT]", show_default=False, autocompletion=completion.reasons)
     ] = None,
 ) -> Answer:
-    """The command; its help is HELP."""
     if what != ["-"]:
         return meaning(" ".join(what or ()))
     from kschedx.sources.files import standard_input

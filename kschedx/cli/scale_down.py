@@ -54,7 +54,6 @@ def scale_down(
     *,
     question: Question,
 ) -> Answer:
-    """The command; its help is HELP."""
     from kschedx.autoscaler.cluster import AutoscalerOptions
     from kschedx.autoscaler.scale_down import ScaleDown, scale_down_document
     from kschedx.inquiry.target import node_names
@@ -66,7 +65,7 @@ def scale_down(
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     names = node_names(snapshot, [name.removeprefix("node/") for name in nodes or snapshot.cluster.names])
     kept = disruptions(snapshot, names)
-    karpenters = {one.node for one in kept}
+    karpenters = {disruption.node for disruption in kept}
     others = [name for name in names if name not in karpenters]
     connection.tell(snapshot, setup)
     consolidation = None
@@ -86,7 +85,7 @@ def scale_down(
     def document() -> Mapping[str, object]:
         return {
             **scale_down_document(None if asked is None else asked.autoscaler, removals, setup.release),
-            **({"karpenter": {one.node: to_json(one.document) for one in kept}} if kept else {}),
+            **({"karpenter": {disruption.node: to_json(disruption.document) for disruption in kept}} if kept else {}),
             **({} if consolidation is None else {"consolidation": to_json(consolidation.document)}),
             **({} if together is None else {"together": to_json(together.document)}),
         }
@@ -95,16 +94,14 @@ def scale_down(
         from kschedx.render.page.model import SCREEN_WIDTH, page_of
         from kschedx.render.scale_down import MOST_NODES
 
-        view = scale_down_view(asked, removals, kept, consolidation, together, most=MOST_NODES)
-        lines = scale_down_screen(asked, removals, kept, consolidation, together, width=SCREEN_WIDTH)
-        return page_of(view, lines, snapshot=snapshot)
+        lines = scale_down_screen(*answer, width=SCREEN_WIDTH)
+        return page_of(scale_down_view(*answer, most=MOST_NODES), lines, snapshot=snapshot)
 
-    view = scale_down_view(asked, removals, kept, consolidation, together, wide=False)
+    answer = (asked, removals, kept, consolidation, together)
+    view = scale_down_view(*answer, wide=False)
     going = [f"node/{item.title}" for item in view.items if item.tone is Tone.GOOD]
     report = Report(
-        screen=lambda width, wide: scale_down_screen(
-            asked, removals, kept, consolidation, together, width=width, wide=wide
-        ),
+        screen=lambda width, wide: scale_down_screen(*answer, width=width, wide=wide),
         document=document,
         names=lambda: going,
         page=page,

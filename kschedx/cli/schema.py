@@ -28,7 +28,6 @@ def schema(
         str | None, typer.Argument(metavar="[NAME]", show_default=False, autocompletion=completion.documents)
     ] = None,
 ) -> int:
-    """The command; its help is HELP."""
     from kschedx import schemas
     from kschedx.render.manifests import to_json
 

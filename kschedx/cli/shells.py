@@ -118,6 +118,5 @@ def script(shell: Shell) -> str:
 
 
 def completion(shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", show_default=False)]) -> int:
-    """The command; its help is HELP."""
     typer.echo(script(shell), nl=False)
     return 0

@@ -100,7 +100,6 @@ def simulate(
     *,
     question: Question,
 ) -> Answer:
-    """The command; its help is HELP."""
     from kschedx.cli.files import check_name, write_snapshot
     from kschedx.inquiry.manifests import objects_of
     from kschedx.simulate.goal import parse_goal

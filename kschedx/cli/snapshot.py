@@ -75,7 +75,6 @@ def snapshot(
     anonymize_map: Annotated[
         str | None,
         typer.Option(
-            "--anonymize-map",
             metavar="FILE",
             help="With --anonymize: write the old and new names as JSON. Keep this file private.",
         ),
@@ -107,7 +106,6 @@ def snapshot(
     *,
     question: Question,
 ) -> int:
-    """The command; its help is HELP."""
     from kschedx.cli.files import json_parts, yaml_parts
     from kschedx.export.slim import Slim
     from kschedx.sources.compression import STDOUT, write
@@ -144,8 +142,6 @@ def snapshot(
 
 
 class _Wish(Struct, frozen=True, kw_only=True):
-    """What to write, and where."""
-
     output: str
     namespace: str | None
     anonymize: bool

@@ -177,3 +177,11 @@ def print_note(text: str) -> None:
     from kschedx.render.wording import visible
 
     typer.echo(f"note: {visible(text)}", err=True)
+
+
+def print_note_if_file(name: str) -> None:
+    """Print a note if a file has the name of an object or profile, which the name means."""
+    from pathlib import Path
+
+    if Path(name).exists():
+        print_note(f"{name} is also a file here: ./{name} means the file")

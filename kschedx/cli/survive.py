@@ -51,7 +51,6 @@ def survive(
     each: Annotated[
         str | None,
         typer.Option(
-            "--each",
             metavar="zone|nodepool|node|LABEL",
             help="Try each zone, node pool, node, or value of a label by itself.",
             show_default=False,
@@ -59,7 +58,7 @@ def survive(
     ] = None,
     busiest: Annotated[
         int | None,
-        typer.Option("--busiest", min=1, metavar="N", help="The N nodes with the largest requests are gone."),
+        typer.Option(min=1, metavar="N", help="The N nodes with the largest requests are gone."),
     ] = None,
     is_outage: Annotated[
         bool,
@@ -79,7 +78,6 @@ def survive(
     *,
     question: Question,
 ) -> Answer:  # fmt: skip
-    """The command; its help is HELP."""
     from kschedx.simulate.survive import Mode
     from kschedx.simulate.survive import survive as survived
 
@@ -111,13 +109,13 @@ def _failures(
     if targets or busiest:
         return (failure_of(setup.scheduler_on(snapshot).nodes, targets, busiest),)
     key = each or ZONE
-    found = each_failure(snapshot, key)
-    left = len(snapshot.cluster.nodes) - sum(len(one.nodes) for one in found)
+    failures = each_failure(snapshot, key)
+    left = len(snapshot.cluster.nodes) - sum(len(failure.nodes) for failure in failures)
     if left:
         typer.echo(
             visible(f"note: {count(left, 'node')} without a {key} {'does' if left == 1 else 'do'} not fail"), err=True
         )
-    return found
+    return failures
 
 
 def _names(survival: Survival) -> list[str]:

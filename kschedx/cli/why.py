@@ -106,7 +106,6 @@ def why(
     dry_run: Annotated[
         str | None,
         typer.Option(
-            "--dry-run",
             metavar="server",
             help="Let the live API server admit the manifest without storing it. Needs `create` on pods.",
         ),
@@ -123,7 +122,6 @@ def why(
     *,
     question: Question,
 ) -> Answer | int:
-    """The command; its help is HELP."""
     from kschedx.cli.why_pod import Wanted
 
     names, files = Wanted.targets(target or [], filename or [])

@@ -94,7 +94,6 @@ class Item(Struct, frozen=True, kw_only=True):
     """The command for the complete answer."""
     explain: Callable[[], Explanation]
     place: Place = Place()
-    """The place in a file, if it is from one."""
     node: str = ""
     """The pod's node, if it is known without a full explanation."""
     taken: Taken | None = None
@@ -177,7 +176,7 @@ class ManyPods(Struct, dict=True):
                 answer,
                 cause=cause_of(diagnosis),
                 headlines=headlines,
-                reasons=tuple(dict.fromkeys(one.reason for one in reasons)),
+                reasons=tuple(dict.fromkeys(finding.reason for finding in reasons)),
                 wants=wanted_labels(reasons[:1]),
             )
         return answer, found
@@ -616,7 +615,9 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
 
         show_undecided(snapshot, rows)
     waits = not wanted.alone and not {*snapshot.pods.pending}.isdisjoint(rows)
-    in_turn = QueueOutcome.of(snapshot, setup) if waits else None
+    autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.scheduler) if rows else (None, ())
+    karpenter, unread = karpenter_of(snapshot, question.provisioning) if rows else (None, ())
+    in_turn = QueueOutcome.of(snapshot, setup, autoscaler, karpenter) if waits else None
     kinds = {} if setup.scheduler.config.extenders else alike(snapshot, rows)
 
     def item(row: int) -> Item:
@@ -646,8 +647,6 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
             like=(kinds[row], in_turn.message(pod.key)) if row in kinds and not preempts else None,
         )
 
-    autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.scheduler) if rows else (None, ())
-    karpenter, unread = karpenter_of(snapshot, question.provisioning) if rows else (None, ())
     notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *(one.text for one in (*said, *unread)))
     items = [item(row) for row in rows]
     if part is None:  # added nodes, and workloads without pods, are in no part
@@ -695,7 +694,6 @@ def _not_started(snapshot: Snapshot) -> list[int]:
 
 
 def _namespace(question: Question, wanted: Wanted, reached: Reached) -> str | None:
-    """Return the namespace of the question; None for all."""
     return namespace_of_many(
         question.namespace, reached.namespace, everywhere=wanted.all_namespaces, by_labels=not wanted.all_pending
     )

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kschedx.cli.output import Answer, Format, Report, exit_code_of, write
 from kschedx.cli.question import Question
-from kschedx.cli.streams import print_note
+from kschedx.cli.streams import print_note, print_note_if_file
 from kschedx.errors import ConfigError, InputError, NotAdmittedError, Place
 from kschedx.kube.decoding import as_new
 from kschedx.kube.types import Pod
@@ -68,9 +68,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
             case [kind, name] if (kind.lower() in SHORT_NAMES or kind.lower() in NODE_NAMES) and "/" not in name:
                 if not is_file(kind) and not is_file(name):
                     return [f"{kind}/{name}"], files
-        for argument in arguments:
-            if is_object(argument) and Path(argument).exists():
-                print_note(f"{argument} is also a file here: ./{argument} means the file")
+        for argument in filter(is_object, arguments):
+            print_note_if_file(argument)
         return [argument for argument in arguments if not is_file(argument)], [
             *files,
             *(argument for argument in arguments if is_file(argument)),
@@ -368,7 +367,6 @@ def _fix_report(explanation: Explanation, number: int, found: Pod | Written, bef
 
 
 def place_of(found: Pod | Written) -> Place:
-    """Return where in a file a pod is from."""
     return Place() if isinstance(found, Pod) or found.document is None else found.document.place
 
 

@@ -30,8 +30,6 @@ class PodState(Enum):
 
 
 class NodePods(Struct, frozen=True, kw_only=True):
-    """The pods of a DaemonSet on one node."""
-
     old: PodState | None = None
     new: PodState | None = None
 
@@ -134,17 +132,17 @@ def react_to_nodes(snapshot: Snapshot, setup: Setup, changed: Iterable[tuple[Nod
     changed = list(changed)
     made: list[Pod] = []
     gone: list[int] = []
-    for one in daemon_pods(snapshot, setup.scheduler.nodes.options):
-        theirs = _on_nodes(snapshot, one.pod, {now.name for _, now in changed})
+    for daemon_pod in daemon_pods(snapshot, setup.scheduler.nodes.options):
+        theirs = _on_nodes(snapshot, daemon_pod.pod, {now.name for _, now in changed})
         names = []
         for before, now in changed:
             rows = theirs.get(now.name, [])
-            runs = runs_on(one.spec, now, comparison=comparison)
-            if runs and not rows and not runs_on(one.spec, before, comparison=comparison):
+            runs = runs_on(daemon_pod.spec, now, comparison=comparison)
+            if runs and not rows and not runs_on(daemon_pod.spec, before, comparison=comparison):
                 names.append(now.name)
-            elif rows and not goes_on(one.spec, now, comparison=comparison):
-                gone += rows if goes_on(one.spec, before, comparison=comparison) else []
-        snapshot, pods = copy_pod(snapshot, one.pod, len(names))
+            elif rows and not goes_on(daemon_pod.spec, now, comparison=comparison):
+                gone += rows if goes_on(daemon_pod.spec, before, comparison=comparison) else []
+        snapshot, pods = copy_pod(snapshot, daemon_pod.pod, len(names))
         made += [pinned(pod, name) for pod, name in zip(pods, names, strict=True)]
     return DaemonSetReaction(snapshot=snapshot, made=tuple(made), gone=tuple(gone))
 
@@ -169,9 +167,9 @@ def daemons_on(snapshot: Snapshot, setup: Setup, nodes: Collection[Node]) -> tup
     daemons = daemon_pods(snapshot, setup.scheduler.nodes.options)
     comparison = compares_taints(setup)
     made: list[Pod] = []
-    for one in daemons:
-        names = [node.name for node in nodes if runs_on(one.spec, node, comparison=comparison)]
-        snapshot, alike = copy_pod(snapshot, one.pod, len(names))
+    for daemon in daemons:
+        names = [node.name for node in nodes if runs_on(daemon.spec, node, comparison=comparison)]
+        snapshot, alike = copy_pod(snapshot, daemon.pod, len(names))
         pods = (pinned(pod, name) for pod, name in zip(alike, names, strict=True))
         made += (replace(pod, spec=replace(pod.spec, node_name=name)) for pod, name in zip(pods, names, strict=True))
     return snapshot, made
@@ -197,6 +195,6 @@ def is_running(pods: PodTable, row: int) -> bool:
     status = pods.statuses[row]
     return (
         bool(pods.node_names[row])
-        and all(one.status == "True" for one in status.conditions if one.type == "Ready")
+        and all(condition.status == "True" for condition in status.conditions if condition.type == "Ready")
         and not any(one.state is not None and one.state.waiting is not None for one in status.container_statuses)
     )

@@ -16,8 +16,6 @@ Sizes = Mapping[str, int]
 
 
 class ReplicaSetSize(Struct, frozen=True, kw_only=True):
-    """The size of one ReplicaSet of a Deployment, in pods."""
-
     name: str
     replicas: int
     available: int
@@ -130,14 +128,14 @@ def _proportions(
     return sizes
 
 
-def _fraction(deployment: DeploymentSpec, one: ReplicaSetSize, most_before: int) -> int:
+def _fraction(deployment: DeploymentSpec, replica_set_size: ReplicaSetSize, most_before: int) -> int:
     """getReplicaSetFraction: return how many pods the ReplicaSet gains if it keeps its share."""
     if not deployment.replicas:
-        return -one.replicas
+        return -replica_set_size.replicas
     if not most_before:
         return 0
-    size = one.replicas * (deployment.replicas + deployment.max_surge) / most_before
-    return int(size + 0.5) - one.replicas
+    size = replica_set_size.replicas * (deployment.replicas + deployment.max_surge) / most_before
+    return int(size + 0.5) - replica_set_size.replicas
 
 
 def _total(sets: Sequence[ReplicaSetSize]) -> int:

@@ -72,7 +72,7 @@ class DisruptionBudget:
         """Return the current status in a cluster with these `pods`; the pods in the rows `fresh` have been
         recreated."""
         now, first, status = self._counted(snapshot, pods, fresh), self._at_first, self._budget.status
-        failure = next((one.message for one in status.conditions if one.reason == SYNC_FAILED), "")
+        failure = next((condition.message for condition in status.conditions if condition.reason == SYNC_FAILED), "")
         is_number = isinstance(self._budget.spec.min_available, int) and self._budget.spec.max_unavailable is None
         if status.disruptions_allowed is None or (failure and is_number):
             return now

@@ -151,8 +151,6 @@ class Managed(Struct, kw_only=True):
 
 
 class State(Struct, kw_only=True):
-    """The saved state of a manager."""
-
     managed: dict[Workload, Managed]
     ended: list[Rollout]
     refused: dict[Workload, RefusedReplicas]
@@ -231,7 +229,6 @@ class Manager:
         return self._owners[1]
 
     def saved(self) -> State:
-        """Return the state of the controllers, for `restore`."""
         return copy.deepcopy(State(managed=self._managed, ended=self._ended, refused=self.refused))
 
     def restore(self, state: State) -> None:
@@ -255,7 +252,7 @@ class Manager:
         known = self._known.get(workload) or workloads.stored_manifest(self._cluster.snapshot, workload)
         rows = [] if workload.kind == "CronJob" else self._active(workload)
         is_new = known is not None and not has_same_template(known, manifest)
-        manifest = _completed(manifest, known, len(rows))
+        manifest = workloads.completed(manifest, known, len(rows))
         wanted = workloads.wanted_replicas(manifest)
         if known is None and not rows and not self._lets_in(workload, manifest, wanted):
             return
@@ -336,8 +333,7 @@ class Manager:
         managed.created += self._cluster.create(cluster, made)
 
     def resume(self, assigned: Iterable[int]) -> None:
-        """Continue what the controllers of newly assigned pods had begun: rollouts, and StatefulSets that wait for an
-        earlier ordinal."""
+        """Continue rollouts, and StatefulSets in order, of newly assigned pods."""
         for workload in dict.fromkeys(self.owners.of_each(self._cluster.pods, [*assigned])):
             if workload in self._managed or workload in self._held:
                 continue
@@ -802,20 +798,3 @@ def wanted_at_a_time(manifest: Manifest) -> int:
     if isinstance(completions, int) and isinstance(succeeded, int):
         return min(wanted, max(completions - succeeded, 0))
     return wanted
-
-
-def _completed(manifest: Manifest, known: Manifest | None, running: int) -> Manifest:
-    """Return the manifest with the fields that the API server keeps when it is applied: status, identity, and replicas
-    that it does not mention."""
-    completed = dict(manifest)
-    if known is not None:
-        completed["metadata"] = {**map_at(known, "metadata"), **map_at(manifest, "metadata")}
-        if "status" in known:
-            completed.setdefault("status", known["status"])
-    if manifest.get("kind") in ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"):
-        if workloads.says_replicas(manifest):
-            return completed
-        if known is not None and workloads.says_replicas(known):
-            return workloads.with_replicas(completed, workloads.wanted_replicas(known))
-        return workloads.with_replicas(completed, running or 1)
-    return completed

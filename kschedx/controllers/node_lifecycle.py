@@ -8,7 +8,8 @@ getMinTolerationTime in pkg/controller/tainteviction/taint_eviction.go.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 from msgspec import Struct, field
@@ -51,8 +52,6 @@ class ZoneEvictionsDocument(Document, frozen=True):
 
 
 class ZoneEvictions(Struct, frozen=True, kw_only=True):
-    """The evictions of the controller in one zone."""
-
     zone: str
     """Empty for nodes without a zone."""
     nodes: int
@@ -84,24 +83,43 @@ class ZoneEvictions(Struct, frozen=True, kw_only=True):
         return self.tainted_after(max(self.number_lost - 1, 0))
 
 
-def zone_evictions(nodes: Sequence[Node], lost: Collection[str], grace: int = GRACE) -> tuple[ZoneEvictions, ...]:
-    """Return the zones with nodes that stop reporting. Nodes that were not ready before count as well."""
-    zones: dict[tuple[str, str], list[Node]] = {}
-    for node in nodes:
-        if EXCLUDED not in node.metadata.labels:
-            zones.setdefault(zone_of(node), []).append(node)
-    unready = {name: sum(one.name in lost or not is_ready(one) for one in its) for name, its in zones.items()}
-    states = {name: zone_state(len(its) - unready[name], unready[name]) for name, its in zones.items()}
-    is_all = all(state is ZoneState.FULL for state in states.values())
-    found = []
-    for name, its in zones.items():
-        gone = tuple(sorted(one.name for one in its if one.name in lost))
-        if gone:
-            rate = 0.0 if is_all else eviction_rate(states[name], len(its))
-            found.append(
-                ZoneEvictions(zone=name[1], nodes=len(its), lost=gone, state=states[name], rate=rate, grace=grace)
+class NodeZones:
+    """The zones of a cluster's nodes before any of them is lost."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._zones: dict[str, tuple[str, str]] = {}
+        """Nodes by name, without those that the controller does not count."""
+        self._sizes = Counter[tuple[str, str]]()
+        self._unready: set[str] = set()
+        for node in nodes:
+            if EXCLUDED in node.metadata.labels:
+                continue
+            zone = self._zones[node.name] = zone_of(node)
+            self._sizes[zone] += 1
+            if not is_ready(node):
+                self._unready.add(node.name)
+
+    def evictions(self, lost: Iterable[str], grace: int = GRACE) -> tuple[ZoneEvictions, ...]:
+        """Return the zones with nodes that stop reporting. Nodes that were not ready before count as well."""
+        gone: dict[tuple[str, str], list[str]] = {}
+        names = set(lost)
+        for name in sorted(names & self._zones.keys()):
+            gone.setdefault(self._zones[name], []).append(name)
+        unready = Counter(self._zones[name] for name in self._unready | (names & self._zones.keys()))
+        states = {zone: zone_state(size - unready[zone], unready[zone]) for zone, size in self._sizes.items()}
+        is_all = all(state is ZoneState.FULL for state in states.values())
+        return tuple(
+            ZoneEvictions(
+                zone=zone[1],
+                nodes=size,
+                lost=tuple(gone[zone]),
+                state=states[zone],
+                rate=0.0 if is_all else eviction_rate(states[zone], size),
+                grace=grace,
             )
-    return tuple(found)
+            for zone, size in self._sizes.items()
+            if zone in gone
+        )
 
 
 def zone_of(node: Node) -> tuple[str, str]:
@@ -112,7 +130,7 @@ def zone_of(node: Node) -> tuple[str, str]:
 def is_ready(node: Node) -> bool:
     """Whether a node is ready by its condition and its taints, since a snapshot may be reduced to what scheduling
     reads."""
-    if any(one.type == "Ready" and one.status != "True" for one in node.status.conditions):
+    if any(condition.type == "Ready" and condition.status != "True" for condition in node.status.conditions):
         return False
     return not any(
         taint.key in (UNREACHABLE.key, "node.kubernetes.io/not-ready") and taint.effect == NO_EXECUTE
@@ -137,7 +155,7 @@ def eviction_rate(state: ZoneState, nodes: int) -> float:
 
 def toleration_seconds(tolerations: Sequence[Toleration], *, comparison: bool) -> int | None:
     """Return how many seconds a pod stays on an unreachable node; None if it tolerates the taint forever."""
-    used = [one for one in tolerations if tolerates(one, UNREACHABLE, comparison=comparison)]
+    used = [toleration for toleration in tolerations if tolerates(toleration, UNREACHABLE, comparison=comparison)]
     if not used:
         return 0
     seconds = [max(one.toleration_seconds, 0) for one in used if one.toleration_seconds is not None]

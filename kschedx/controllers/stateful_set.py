@@ -95,7 +95,7 @@ def _update(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> Step:
 
 def _outdated(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> Iterator[int]:
     """Yield the pods that one sync deletes because of their template."""
-    descending = [one for one in reversed(spec.ordinals) if one in pods]
+    descending = [ordinal for ordinal in reversed(spec.ordinals) if ordinal in pods]
     updated = [one for one in descending if one - spec.start >= spec.partition]
     if spec.max_unavailable is None:
         for one in updated:

@@ -369,7 +369,6 @@ def name_of(manifest: Manifest) -> str:
 
 
 def first_ordinal(manifest: Manifest) -> int:
-    """Return the first ordinal of a StatefulSet."""
     start = map_at(manifest, "spec", "ordinals").get("start")
     return start if isinstance(start, int) else 0
 
@@ -499,3 +498,20 @@ def require_scalable(kind: str) -> None:
     """Raise `InputError` for a kind without a number of replicas."""
     if kind not in SCALED:
         raise InputError(f'"{kind}" does not scale', hint=f"kinds that do: {', '.join(SCALED)}")
+
+
+def completed(manifest: Manifest, known: Manifest | None, running: int) -> Manifest:
+    """Return the manifest with the fields that the API server keeps when it is applied: status, identity, and replicas
+    that it does not mention."""
+    stored = dict(manifest)
+    if known is not None:
+        stored["metadata"] = {**map_at(known, "metadata"), **map_at(manifest, "metadata")}
+        if "status" in known:
+            stored.setdefault("status", known["status"])
+    if manifest.get("kind") in ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"):
+        if says_replicas(manifest):
+            return stored
+        if known is not None and says_replicas(known):
+            return with_replicas(stored, wanted_replicas(known))
+        return with_replicas(stored, running or 1)
+    return stored

@@ -56,8 +56,6 @@ class _PodDetails(ManifestHead, frozen=True, kw_only=True, rename="camel"):
 
 
 class PodFacts(Struct, frozen=True, kw_only=True, eq=False):
-    """A pod with all facts that the descheduler reads."""
-
     key: str
     """`namespace/name`."""
     name: str
@@ -90,7 +88,7 @@ class PodFacts(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def is_ready(self) -> bool:
-        return any(one.type == "Ready" and one.status == "True" for one in self.status.conditions)
+        return any(condition.type == "Ready" and condition.status == "True" for condition in self.status.conditions)
 
     @property
     def is_daemon(self) -> bool:
@@ -190,8 +188,8 @@ class Metrics(Struct, frozen=True, kw_only=True):
     def of(cls, snapshot: Snapshot) -> Metrics:
         nodes, pods = snapshot.objects.get(NodeMetrics, ()), snapshot.objects.get(PodMetrics, ())
         return cls(
-            nodes={one.metadata.name: one for one in nodes if isinstance(one, NodeMetrics)},
-            pods={f"{one.metadata.namespace}/{one.metadata.name}": one for one in pods if isinstance(one, PodMetrics)},
+            nodes={node.metadata.name: node for node in nodes if isinstance(node, NodeMetrics)},
+            pods={f"{pod.metadata.namespace}/{pod.metadata.name}": pod for pod in pods if isinstance(pod, PodMetrics)},
         )
 
 
@@ -291,14 +289,14 @@ class Cluster:
 
     def budgets(self, pod: PodFacts) -> list[str]:
         """Return the names of the budgets that cover a pod."""
-        return [one.name for one in self._budgets.get(pod.namespace, ()) if one.covers(pod)]
+        return [budget.name for budget in self._budgets.get(pod.namespace, ()) if budget.covers(pod)]
 
     def evict(self, pod: PodFacts) -> str:
         """Evict the pod and return an empty string, or return the API server's refusal."""
         if pod.key not in self._on_node.get(pod.node, ()):  # a pod with two owners can be a duplicate for both
             return f'pod not found when evicting "{pod.name}": pods "{pod.name}" not found'
         if self._counts_budgets and pod.is_running and pod.labels:
-            covering = [one for one in self._budgets.get(pod.namespace, ()) if one.covers(pod)]
+            covering = [budget for budget in self._budgets.get(pod.namespace, ()) if budget.covers(pod)]
             if len(covering) > 1:
                 return MORE_THAN_ONE_BUDGET
             if covering and (refusal := covering[0].allows(pod)):
@@ -477,8 +475,7 @@ class _StaticFit:
     def affinity(self, pod: PodFacts) -> RequiredNodeAffinity:
         found = self._affinities.get(pod.template)
         if found is None:
-            node_affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-            required = node_affinity.required_during_scheduling_ignored_during_execution if node_affinity else None
+            required = pod.spec.required_node_affinity
             found = self._affinities[pod.template] = required_node_affinity(pod.spec.node_selector, required)
         return found
 
@@ -519,11 +516,10 @@ class _StaticFit:
 
 def is_node_ready(node: Node) -> bool:
     """Return whether the condition Ready is True or absent."""
-    return all(one.status == "True" for one in node.status.conditions if one.type == "Ready")
+    return all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
 
 
 def nodes_for(cluster: Cluster, selector: Selector) -> tuple[Node, ...]:
-    """Return the ready nodes that a selector selects."""
     return tuple(node for node in cluster.nodes if selector.matches(node.metadata.labels) and is_node_ready(node))
 
 

@@ -59,7 +59,7 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
 
     def records(self) -> list[dict[str, object]]:
         """Return a row for each pod that the first loop evicts."""
-        landings = {one.eviction.pod.key: one for one in (self.landings[0] if self.landings else ())}
+        landings = {landing.eviction.pod.key: landing for landing in (self.landings[0] if self.landings else ())}
         return [
             {
                 "pod": one.pod.key,

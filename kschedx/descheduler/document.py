@@ -9,12 +9,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.descheduler.cluster import MILLI, NANO, up
-from kschedx.descheduler.evictor import Eviction, Outcome, Verdict
+from kschedx.descheduler.evictor import Eviction, Outcome, PassedOver, Verdict
 from kschedx.descheduler.policy import Policy
 from kschedx.descheduler.rounds import Chance, Landing, Likelihood, repeats
-from kschedx.descheduler.run import Loop
+from kschedx.descheduler.run import FailedPlugin, Loop
 from kschedx.descheduler.utilization import Classification, Shares, rounded
-from kschedx.kube.documents import Document, document
+from kschedx.kube.documents import Document, document, part_of
 from kschedx.kube.names import CPU
 from kschedx.kube.quantity import Unit, format_quantity
 
@@ -103,21 +103,6 @@ class Utilization(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Computed for `useDeviationThresholds`."""
     verdict: str = ""
     """Why it evicts nothing; absent where it went on to evict."""
-
-
-class PassedOver(Struct, frozen=True, kw_only=True):
-    """Why the descheduler does not evict a pod."""
-
-    profile: str
-    plugin: str
-    pod: str
-    message: str
-
-
-class FailedPlugin(Struct, frozen=True, kw_only=True):
-    profile: str
-    plugin: str
-    error: str
 
 
 class Round(Document, frozen=True, kw_only=True, omit_defaults=True):
@@ -228,15 +213,15 @@ def document_of(found: Result) -> dict[str, object]:
 def _again(found: Result) -> tuple[RepeatedEviction, ...]:
     return tuple(
         RepeatedEviction(
-            pod=one.first.pod.key,
-            round=one.round,
-            then_round=one.then_round,
-            plugins=(one.first.plugin, one.then.plugin),
-            profiles=(one.first.profile, one.then.profile),
-            because=(one.first.because, one.then.because),
-            node=one.landing.node,
+            pod=repeat.first.pod.key,
+            round=repeat.round,
+            then_round=repeat.then_round,
+            plugins=(repeat.first.plugin, repeat.then.plugin),
+            profiles=(repeat.first.profile, repeat.then.profile),
+            because=(repeat.first.because, repeat.then.because),
+            node=repeat.landing.node,
         )
-        for one in repeats(found.loops, found.landings)
+        for repeat in repeats(found.loops, found.landings)
     )
 
 
@@ -244,27 +229,23 @@ def _whole(percents: Mapping[str, float]) -> dict[str, int]:
     return {name: rounded(percent) for name, percent in percents.items()}
 
 
-def _landed(one: Landing) -> EvictedPod:
-    return replace(_evicted(one.eviction), outcome=one.fate.value, to=one.node, message=one.message)
+def _landed(landing: Landing) -> EvictedPod:
+    return replace(_evicted(landing.eviction), outcome=landing.fate.value, to=landing.node, message=landing.message)
 
 
 def round_of(loop: Loop, grace_period_seconds: int | None) -> Round:
-    return Round(
+    return part_of(
+        Round,
+        loop,
         evicted=tuple(_evicted(one) for one in loop.evicted),
         refused=tuple(
             RefusedEviction(pod=one.pod.key, node=one.pod.node, profile=one.profile, plugin=one.plugin, error=one.error)
             for one in loop.refused
         ),
-        total=loop.total,
         per_node={node: count for node, count in loop.per_node.items() if count},
         grace_period_seconds=grace_period_seconds if loop.evicted or _reached_api(loop) else None,
         pods=_verdicts(loop.verdicts),
         utilization=tuple(map(_utilization, loop.classifications)),
-        said=tuple(
-            PassedOver(profile=one.profile, plugin=one.plugin, pod=one.pod, message=one.message) for one in loop.said
-        ),
-        errors=tuple(FailedPlugin(profile=one.profile, plugin=one.plugin, error=one.error) for one in loop.errors),
-        skipped=loop.skipped,
     )
 
 
@@ -283,31 +264,29 @@ def _verdicts(verdicts: Mapping[str, Mapping[str, Verdict]]) -> dict[str, dict[s
     found: dict[str, dict[str, PodVerdict]] = {}
     for pod, by_profile in verdicts.items():
         for profile, one in by_profile.items():
-            verdict = PodVerdict(
-                filter=one.filter, checks=one.checks, pre_eviction=one.pre_eviction, message=one.message
-            )
+            verdict = part_of(PodVerdict, one)
             if verdict != _EVICTABLE:
                 found.setdefault(pod, {})[profile] = verdict
     return found
 
 
-def _utilization(one: Classification) -> Utilization:
+def _utilization(classification: Classification) -> Utilization:
     return Utilization(
-        profile=one.profile,
-        plugin=one.plugin,
+        profile=classification.profile,
+        plugin=classification.plugin,
         nodes={
             node.node.name: NodeUtilization(
                 category=node.category.value,
                 usage={name: amount_text(name, nano) for name, nano in sorted(node.usage.items())},
                 percent={name: rounded(percent) for name, percent in sorted(node.percent.items())},
             )
-            for node in one.nodes
+            for node in classification.nodes
         },
         thresholds={
             category.value: {name: f"{percent:.2f}%" for name, percent in thresholds.items()}
-            for category, thresholds in (one.thresholds or {}).items()
+            for category, thresholds in (classification.thresholds or {}).items()
         },
-        verdict=one.verdict,
+        verdict=classification.verdict,
     )
 
 

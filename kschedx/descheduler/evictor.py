@@ -52,8 +52,6 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 
 class DefaultEvictor:
-    """The DefaultEvictor of one profile."""
-
     def __init__(self, profile: Profile, cluster: Cluster, now: int, say: Say) -> None:
         """`now` is in nanoseconds since 1970; `say` receives the evictor's messages about pods while plugins run."""
         self.args: DefaultEvictorArgs = profile.evictor
@@ -292,7 +290,7 @@ class Evictions:
         return [one for one in self.asked if one.outcome is not Outcome.EVICTED]
 
 
-class Said(Struct, frozen=True, kw_only=True):
+class PassedOver(Struct, frozen=True, kw_only=True):
     """Why the descheduler does not evict a pod."""
 
     profile: str

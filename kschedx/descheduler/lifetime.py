@@ -82,9 +82,9 @@ def _is_due(handle: Handle, args: PodLifeTimeArgs, pod: PodFacts) -> bool:
     ):
         return False
     codes = {
-        one.state.terminated.exit_code
-        for one in _containers(pod, args.including_init_containers)
-        if one.state.terminated is not None
+        container.state.terminated.exit_code
+        for container in _containers(pod, args.including_init_containers)
+        if container.state.terminated is not None
     }
     return not args.exit_codes or bool(codes.intersection(args.exit_codes))
 
@@ -96,11 +96,11 @@ def _states(args: PodLifeTimeArgs, pod: PodFacts) -> Iterator[str]:
     containers = [*_containers(pod, args.including_init_containers)]
     if args.including_ephemeral_containers:
         containers += pod.status.ephemeral_container_statuses
-    for one in containers:
-        if one.state.waiting is not None:
-            yield one.state.waiting.reason
-        if one.state.terminated is not None:
-            yield one.state.terminated.reason
+    for container in containers:
+        if container.state.waiting is not None:
+            yield container.state.waiting.reason
+        if container.state.terminated is not None:
+            yield container.state.terminated.reason
 
 
 def _containers(pod: PodFacts, including_init: bool) -> tuple[ContainerFacts, ...]:
@@ -199,7 +199,7 @@ def too_many_restarts(handle: Handle, args: TooManyRestartsArgs) -> None:
     is_concerned = concerned(args)
 
     def restarts(pod: PodFacts) -> int:
-        return sum(one.restart_count for one in _containers(pod, args.including_init_containers))
+        return sum(container.restart_count for container in _containers(pod, args.including_init_containers))
 
     def is_due(pod: PodFacts) -> bool:
         if not is_concerned(pod) or not handle.evictor.both(pod):
@@ -221,6 +221,6 @@ def too_many_restarts(handle: Handle, args: TooManyRestartsArgs) -> None:
 
 def _waits_in(args: TooManyRestartsArgs, pod: PodFacts) -> bool:
     return any(
-        one.state.waiting is not None and one.state.waiting.reason in args.states
-        for one in _containers(pod, args.including_init_containers)
+        container.state.waiting is not None and container.state.waiting.reason in args.states
+        for container in _containers(pod, args.including_init_containers)
     )

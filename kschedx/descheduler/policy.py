@@ -190,7 +190,7 @@ def read_policy(written: Mapping[str, object], classes: Mapping[str, PriorityCla
         grace_period_seconds=read.grace_period_seconds,
         has_metrics=(read.metrics_collector is not None and read.metrics_collector.enabled)
         or any(one.source == KUBERNETES_METRICS for one in read.metrics_providers),
-        has_prometheus=any(one.source == PROMETHEUS for one in read.metrics_providers),
+        has_prometheus=any(provider.source == PROMETHEUS for provider in read.metrics_providers),
         ignored=tuple(ignored),
     )
 
@@ -257,7 +257,7 @@ def _known(value: object, kind: inspect.Type, path: str, ignored: list[str]) -> 
             some = next(one for one in types if not isinstance(one, inspect.NoneType))
             return _known(value, some, path, ignored)
         case inspect.StructType(fields=fields) if isinstance(value, Mapping):
-            known = {one.encode_name: one.type for one in fields}
+            known = {field.encode_name: field.type for field in fields}
             ignored += [_ignored(join_fields(path, str(key)), str(key), known) for key in value if key not in known]
             return {
                 key: _known(item, known[key], join_fields(path, key), ignored)
@@ -305,11 +305,12 @@ def _faults(policy: _Policy, configs: Sequence[_Configs]) -> Iterator[tuple[str,
 
 def _metrics_faults(policy: _Policy) -> Iterator[str]:
     providers: dict[str, _MetricsProvider] = {}
-    for one in policy.metrics_providers:
-        if one.source in providers:
-            yield f"metric provider {quoted(one.source)} is already configured, each source can be configured only once"
+    for provider in policy.metrics_providers:
+        if provider.source in providers:
+            source = quoted(provider.source)
+            yield f"metric provider {source} is already configured, each source can be configured only once"
         else:
-            providers[one.source] = one
+            providers[provider.source] = provider
     if KUBERNETES_METRICS in providers and policy.metrics_collector is not None and policy.metrics_collector.enabled:
         yield "it is not allowed to combine metrics provider when metrics collector is enabled"
     if PROMETHEUS not in providers:
@@ -406,9 +407,9 @@ def _args_faults(args: Args) -> Iterator[str]:
                 yield "either includedTaints or excludedTaints can be set, but not both"
         case TopologySpreadArgs():
             yield from _pod_faults(args)
-            for one in args.constraints:
-                if one not in ("DoNotSchedule", "ScheduleAnyway"):
-                    yield f"constraint {one} is not one of map[DoNotSchedule:{{}} ScheduleAnyway:{{}}]"
+            for constraint in args.constraints:
+                if constraint not in ("DoNotSchedule", "ScheduleAnyway"):
+                    yield f"constraint {constraint} is not one of map[DoNotSchedule:{{}} ScheduleAnyway:{{}}]"
         case RemoveDuplicatesArgs():
             yield from _namespace_faults(args.namespaces)
         case RemoveFailedPodsArgs() | InterPodAntiAffinityArgs():

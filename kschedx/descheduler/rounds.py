@@ -124,21 +124,21 @@ class ClusterInMotion:
         pods, names = simulator.run.cluster.pods, simulator.run.cluster.node_names
         came_back = frozenset(recreated)
         landings = []
-        for one in evictions:
-            row = self._row[one.pod.key]
+        for eviction in evictions:
+            row = self._row[eviction.pod.key]
             if row not in came_back:
-                landings.append(Landing(eviction=one, fate=Fate.GONE))
+                landings.append(Landing(eviction=eviction, fate=Fate.GONE))
                 continue
             node = int(pods.node[row])
             if node >= 0:
-                fate = Fate.RETURNED if names[node] == one.pod.node else Fate.MOVED
-                landings.append(Landing(eviction=one, fate=fate, node=names[node]))
+                fate = Fate.RETURNED if names[node] == eviction.pod.node else Fate.MOVED
+                landings.append(Landing(eviction=eviction, fate=fate, node=names[node]))
                 continue
             step = last.get(row)
             is_undecided = step is not None and step.decision is None
             landings.append(
                 Landing(
-                    eviction=one,
+                    eviction=eviction,
                     fate=Fate.UNDECIDED if is_undecided else Fate.PENDING,
                     message="" if step is None else step.message,
                 )

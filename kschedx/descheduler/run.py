@@ -24,7 +24,7 @@ from kschedx.descheduler.arguments import (
     TopologySpreadArgs,
 )
 from kschedx.descheduler.cluster import Cluster, Metrics, PodFacts, nodes_for
-from kschedx.descheduler.evictor import DefaultEvictor, Eviction, Evictions, Handle, Said, Verdict
+from kschedx.descheduler.evictor import DefaultEvictor, Eviction, Evictions, Handle, PassedOver, Verdict
 from kschedx.descheduler.lifetime import pod_life_time, remove_failed_pods, too_many_restarts
 from kschedx.descheduler.policy import Plugin, Policy
 from kschedx.descheduler.spreading import remove_duplicates, topology_spread
@@ -40,17 +40,13 @@ from kschedx.kube.types import Node
 SKIPPED = "Skipping descheduling cycle: requires >=2 nodes"
 
 
-class PluginError(Struct, frozen=True, kw_only=True):
-    """A plugin that ended with an error; the other plugins still ran."""
-
+class FailedPlugin(Struct, frozen=True, kw_only=True):
     profile: str
     plugin: str
     error: str
 
 
 class Loop(Struct, frozen=True, kw_only=True):
-    """The result of one loop."""
-
     evictions: tuple[Eviction, ...] = ()
     """In the order of the requests, including refused ones."""
     per_node: Mapping[str, int] = {}
@@ -58,17 +54,17 @@ class Loop(Struct, frozen=True, kw_only=True):
     verdicts: Mapping[str, Mapping[str, Verdict]] = {}
     """Pod to profile to the evictor's verdict before anything is evicted."""
     classifications: tuple[Classification, ...] = ()
-    said: tuple[Said, ...] = ()
-    errors: tuple[PluginError, ...] = ()
+    said: tuple[PassedOver, ...] = ()
+    errors: tuple[FailedPlugin, ...] = ()
     skipped: str = ""
 
     @property
     def evicted(self) -> tuple[Eviction, ...]:
-        return tuple(one for one in self.evictions if not one.error)
+        return tuple(eviction for eviction in self.evictions if not eviction.error)
 
     @property
     def refused(self) -> tuple[Eviction, ...]:
-        return tuple(one for one in self.evictions if one.error)
+        return tuple(eviction for eviction in self.evictions if eviction.error)
 
 
 def run_loop(cluster: Cluster, policy: Policy, metrics: Metrics, now: int, *, judges: bool = True) -> Loop:
@@ -107,13 +103,13 @@ class _Run:
             (profile.name, DefaultEvictor(profile, cluster, now, self._say)) for profile in policy.profiles
         ]
         self.classifications: list[Classification] = []
-        self.said: list[Said] = []
-        self.errors: list[PluginError] = []
+        self.said: list[PassedOver] = []
+        self.errors: list[FailedPlugin] = []
         self._running = ("", "")
 
     def _say(self, pod: PodFacts, message: str) -> None:
         profile, plugin = self._running
-        self.said.append(Said(profile=profile, plugin=plugin, pod=pod.key, message=message))
+        self.said.append(PassedOver(profile=profile, plugin=plugin, pod=pod.key, message=message))
 
     def _sequence(self) -> Iterator[tuple[str, DefaultEvictor, Plugin]]:
         """Yield the deschedule plugins of all profiles first, then the balance plugins of all."""
@@ -142,7 +138,7 @@ class _Run:
                 self._run_plugin(handle, plugin)
             except UsageError as error:
                 self.classifications.append(Classification(profile=profile, plugin=plugin.name))
-                self.errors.append(PluginError(profile=profile, plugin=plugin.name, error=str(error)))
+                self.errors.append(FailedPlugin(profile=profile, plugin=plugin.name, error=str(error)))
 
     def _run_plugin(self, handle: Handle, plugin: Plugin) -> None:
         args = plugin.args

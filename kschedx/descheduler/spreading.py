@@ -134,7 +134,7 @@ def topology_spread(handle: Handle, args: TopologySpreadArgs) -> None:
             if _is_balanced(domains, constraint):
                 continue
             because = f"{constraint.topology_key} is skewed by more than {constraint.max_skew}: " + ", ".join(
-                f"{one.value} {len(one.pods)}" for one in sorted(domains, key=lambda one: -len(one.pods))
+                f"{domain.value} {len(domain.pods)}" for domain in sorted(domains, key=lambda one: -len(one.pods))
             )
             for pod in _moved(handle, args, constraint, domains, total, eligible):
                 due.setdefault(pod.key, (pod, because))
@@ -203,7 +203,7 @@ def _constraint(cluster: Cluster, written: TopologySpreadConstraint, pod: PodFac
 
 
 def _by_key(requirements: Sequence[Requirement]) -> tuple[Requirement, ...]:
-    return tuple(sorted(requirements, key=lambda one: one.key))
+    return tuple(sorted(requirements, key=lambda requirement: requirement.key))
 
 
 def _affinity_identity(cluster: Cluster, pod: PodFacts) -> tuple[object, ...]:
@@ -211,12 +211,12 @@ def _affinity_identity(cluster: Cluster, pod: PodFacts) -> tuple[object, ...]:
     labels, terms = affinity.label_selector, affinity.node_selector
     return (
         None if labels is None else _by_key(labels.requirements),
-        None if terms is None else tuple((_by_key(one.expressions), one.fields) for one in terms.terms),
+        None if terms is None else tuple((_by_key(term.expressions), term.fields) for term in terms.terms),
     )
 
 
-def _toleration_identity(one: Toleration) -> tuple[object, ...]:
-    return (one.key, one.operator, one.value, one.effect, one.toleration_seconds)
+def _toleration_identity(toleration: Toleration) -> tuple[object, ...]:
+    return (toleration.key, toleration.operator, toleration.value, toleration.effect, toleration.toleration_seconds)
 
 
 class _Topology:
@@ -253,7 +253,6 @@ class _Topology:
 def _domains(
     values: Mapping[str, str], eligible: Sequence[Node], constraint: _Constraint, pods: Sequence[PodFacts]
 ) -> tuple[list[_Domain], int]:
-    """Return the domains of the eligible nodes and of the pods' nodes, and the number of pods."""
     found: dict[str, list[PodFacts]] = {values[node.metadata.name]: [] for node in eligible}
     total = 0
     for pod in matching(pods, constraint.selector):
@@ -265,7 +264,7 @@ def _domains(
 
 
 def _is_balanced(domains: Sequence[_Domain], constraint: _Constraint) -> bool:
-    sizes = [len(one.pods) for one in domains]
+    sizes = [len(domain.pods) for domain in domains]
     return not sizes or max(sizes) - min(sizes) <= constraint.max_skew
 
 

@@ -148,8 +148,7 @@ def node_affinity(handle: Handle, args: NodeAffinityArgs) -> None:
     preferences = _Preferences(handle.nodes)
 
     def has_left(pod: PodFacts, node: Node) -> bool:
-        affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-        required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+        required = pod.spec.required_node_affinity
         return required is not None and fit.any(pod) and not handle.cluster.matches(pod, node)
 
     def likes_another(pod: PodFacts, node: Node) -> bool:

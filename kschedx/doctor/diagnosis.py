@@ -115,7 +115,6 @@ class Diagnosis(Shown, Struct, frozen=True, kw_only=True, rename="camel"):
         ]
 
     def to_dict(self) -> dict[str, object]:
-        """Return the document."""
         return document("Diagnosis", Diagnosis, self)
 
 
@@ -217,12 +216,12 @@ ANEW = "cluster.yaml"
 def _completion(findings: Sequence[Finding], contents: Contents, paths: Sequence[str]) -> Completion | None:
     """Return how to complete the dump. Kinds that are missing as a whole are added. If a kind is present in part,
     everything is taken again, since each object may be given only once."""
-    amiss = [one for one in findings if one.counts and not _is_mended_here(one)]
+    amiss = [finding for finding in findings if finding.counts and not _is_mended_here(finding)]
     if not amiss:
         return None
     whole = [one.kind for one in amiss if isinstance(one, MissingKind) and not one.present]
     if all(isinstance(one, MissingKind) and not one.present for one in amiss):
-        perhaps = (kind for one in findings if isinstance(one, PerhapsNone) for kind in one.kinds)
+        perhaps = (kind for finding in findings if isinstance(finding, PerhapsNone) for kind in finding.kinds)
         kinds = [*whole, *(kind for kind in perhaps if not KINDS[kind].is_optional)]
         return Completion(way=Way.ADD, command=get_command(kinds, ADDED), snapshots=(*paths, ADDED))
     used = {*whole, *(key for key, objects in contents.objects.items() if objects), *pointed_to(contents)}
@@ -237,7 +236,7 @@ def _is_mended_here(finding: Finding) -> bool:
 
 def _permission(findings: Sequence[Finding]) -> Completion | None:
     """Return the command that allows listing the forbidden kinds."""
-    kinds = [one.kind for one in findings if isinstance(one, MissingKind) and one.is_forbidden]
+    kinds = [finding.kind for finding in findings if isinstance(finding, MissingKind) and finding.is_forbidden]
     if not kinds:
         return None
     resources = ",".join(KINDS[kind].resource for kind in kinds)

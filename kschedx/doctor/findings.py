@@ -327,8 +327,6 @@ class AutoscalerFlags(_Finding, frozen=True, kw_only=True, tag="autoscaler-flags
 
 
 class Secrets(_Finding, frozen=True, kw_only=True, tag="secrets"):
-    """Secrets are in the dump."""
-
     counts: ClassVar[bool] = False
     secrets: int
     files: tuple[str, ...]

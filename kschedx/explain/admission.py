@@ -91,9 +91,9 @@ def enforced(
 def enforcing(snapshot: Snapshot, release: Release) -> frozenset[str]:
     """Return the namespaces that may refuse pods: by Pod Security, or because they are being deleted."""
     ending = frozenset(
-        one.metadata.name
-        for one in snapshot.of(Namespace)
-        if one.metadata.deletion_timestamp or one.status.phase == "Terminating"
+        namespace.metadata.name
+        for namespace in snapshot.of(Namespace)
+        if namespace.metadata.deletion_timestamp or namespace.status.phase == "Terminating"
     )
     if standards_of(release) is None:
         return ending
@@ -316,7 +316,6 @@ def has_siblings(snapshot: Snapshot, pod: ObjectMeta) -> bool:
 
 
 def _replica_sets_beside(snapshot: Snapshot, namespace: str, owner: OwnerReference) -> Iterator[tuple[str, str]]:
-    """Yield the ReplicaSets of the same Deployment."""
     owners = {
         name: tuple(msgspec.json.decode(raw, type=_Owned).metadata.owner_references)
         for (kind, space, name), raw in snapshot.workloads.items()
@@ -543,8 +542,6 @@ class _Maker(Struct, frozen=True):
 
 
 class Unmade(Struct, frozen=True, kw_only=True):
-    """An owner without pods."""
-
     kind: str
     namespace: str
     name: str

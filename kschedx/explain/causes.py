@@ -134,7 +134,6 @@ def _fits(answer: PodAnswer) -> bool:
 
 
 def counts(answers: Iterable[PodAnswer]) -> Mapping[tuple[Outcome | None, str], int]:
-    """Count the pods by outcome and state."""
     found: dict[tuple[Outcome | None, str], int] = {}
     for answer in answers:
         key = answer.outcome, answer.state

@@ -34,18 +34,19 @@ OS_LABEL, ARCH_LABEL = "kubernetes.io/os", "kubernetes.io/arch"
 
 
 def amount_notes(pod: Pod) -> Iterator[Note]:
-    for one in unlikely_quantities(pod.spec):
-        if one.resource == "cpu":
-            really = f"{one.is_really:,} processors"
+    for quantity in unlikely_quantities(pod.spec):
+        if quantity.resource == "cpu":
+            really = f"{quantity.is_really:,} processors"
         else:
-            really = f"{one.is_really:,} bytes" if one.is_really else "less than a byte"
+            really = f"{quantity.is_really:,} bytes" if quantity.is_really else "less than a byte"
+        text = f"container {quantity.container}: {quantity.written} of {quantity.resource} is {really}"
         yield note(
             "unlikely-amount",
-            f"container {one.container}: {one.written} of {one.resource} is {really}: did you mean {one.meant}?",
-            container=one.container,
-            resource=one.resource,
-            amount=one.written,
-            meant=one.meant,
+            f"{text}: did you mean {quantity.meant}?",
+            container=quantity.container,
+            resource=quantity.resource,
+            amount=quantity.written,
+            meant=quantity.meant,
         )
 
 
@@ -346,11 +347,11 @@ def _kubelet_refusals(cycle: Cycle, node: Node) -> Iterator[str]:
     names = [cycle.nodes.name(TableRow(at)) for at in range(len(cycle.nodes))] if cycle.nodes is not None else []
     if cycle.filter is not None and node.name in names:
         findings = account(cycle, TableRow(names.index(node.name))).findings
-        for one in findings:
-            if isinstance(one, TooManyPods):
+        for finding in findings:
+            if isinstance(finding, TooManyPods):
                 yield "OutOfpods"
-            elif isinstance(one, InsufficientResource):
-                yield f"OutOf{one.resource}"
+            elif isinstance(finding, InsufficientResource):
+                yield f"OutOf{finding.resource}"
         if any(isinstance(one, NodeAffinityMismatch) and one.source != "addedAffinity" for one in findings):
             yield "NodeAffinity"
         if any(isinstance(one, HostPortConflict) for one in findings):
@@ -524,7 +525,7 @@ def _of_platform(cycle: Cycle) -> Iterator[Note]:
 
 def _is_untainted_though_not_ready(node: Node) -> bool:
     """Return whether the node is not ready but lacks the taint for it."""
-    ready = next((one.status for one in node.status.conditions if one.type == "Ready"), "True")
+    ready = next((condition.status for condition in node.status.conditions if condition.type == "Ready"), "True")
     return ready != "True" and not any(taint.key in _OF_READINESS for taint in node.spec.taints)
 
 

@@ -257,7 +257,7 @@ def eviction(cycle: Cycle, account: NodeAccount) -> Eviction:
             pdb_violations=candidate.pdb_violations,
             lower=lower,
         )
-    unresolvable = next((one.plugin for one in account.blockers if one.code is not Code.UNSCHEDULABLE), "")
+    unresolvable = next((blocker.plugin for blocker in account.blockers if blocker.code is not Code.UNSCHEDULABLE), "")
     if unresolvable:
         return Eviction(answer=EvictionVerdict.UNRESOLVABLE, plugin=unresolvable)
     enough = _enough(cycle, account)
@@ -310,10 +310,10 @@ Cause = UnwellNodes | OfferedNowhere
 def cause_of(groups: Sequence[NodeGroup], hardware: Iterable[HardwareHint]) -> Cause | None:
     """Return None if the pod requests what the cluster does not have."""
     for group in groups:
-        for one in group.exemplar.findings:
-            if isinstance(one, InsufficientResource) and one.offered_nowhere:
-                hint = next((hint for hint in hardware if hint.resource == one.resource), None)
-                return OfferedNowhere(resource=one.resource, hardware=hint)
+        for finding in group.exemplar.findings:
+            if isinstance(finding, InsufficientResource) and finding.offered_nowhere:
+                hint = next((hint for hint in hardware if hint.resource == finding.resource), None)
+                return OfferedNowhere(resource=finding.resource, hardware=hint)
     for group in groups:
         match group.exemplar.findings:
             case (UntoleratedTaint(key=key) as fault,) if key in FAULTS:
@@ -355,7 +355,6 @@ class Excluded(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
     """The nodes that all of them allow, in the cluster or not."""
     count: int
-    """The number of excluded nodes."""
 
 
 @dataclass(frozen=True)
@@ -372,7 +371,6 @@ class Diagnosis:
 
     @property
     def feasible(self) -> int:
-        """The number of feasible nodes."""
         rows = self.cycle.feasible
         return 0 if rows is None else len(rows)
 

@@ -111,7 +111,6 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def feasible(self) -> int:
-        """The number of feasible nodes."""
         return int(np.count_nonzero(self.fits))
 
     def nodes_of(self, rejection: int) -> tuple[str, ...]:
@@ -130,7 +129,6 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def total(self) -> int | None:
-        """The highest total."""
         highest = int(self.totals.max(initial=-1))
         return None if highest < 0 else highest
 

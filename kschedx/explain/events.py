@@ -459,7 +459,7 @@ def _unmatched(theirs: Sequence[EventPart], ours: Sequence[EventPart], *, is_cut
     pairs = [
         _Pair(theirs=part, ours=other)
         for part in theirs
-        if (other := next((one for one in ours if _is_same_reason(part, one)), None)) is not None
+        if (other := next((our for our in ours if _is_same_reason(part, our)), None)) is not None
     ]
     paired = [pair.theirs for pair in pairs]
     gone = [part for part in theirs if part not in paired]

@@ -73,7 +73,7 @@ def account_of(nodes: NodeTable, outcome: FilterOutcome, row: TableRow) -> NodeA
         if verdicts.codes[row] != Code.SUCCESS
     ]
     if nominated is not None:
-        blockers = [one for one in blockers if one.plugin != nominated.plugin]
+        blockers = [blocker for blocker in blockers if blocker.plugin != nominated.plugin]
         blockers.insert(0, _blocker(nominated, is_verdict=True, with_nominated=True))
     return NodeAccount(row=row, name=nodes.name(row), blockers=tuple(blockers))
 
@@ -106,7 +106,6 @@ class NodeGroup(Struct, frozen=True, kw_only=True):
     rows: tuple[TableRow, ...]
     """Rows of `cycle.nodes`, nearest first."""
     exemplar: NodeAccount
-    """The first node of the group."""
 
     @property
     def count(self) -> int:
@@ -211,7 +210,7 @@ def _traits(findings: Sequence[Finding]) -> Iterator[str]:
     """Yield the properties of a node that affect a plugin's findings. Amounts do not, except whether the request for
     the resource in the headline exceeds the whole node."""
     resources = [one for one in findings if isinstance(one, InsufficientResource)]
-    yield from (f"{_ROOM}{one.requested}:{one.resource}" for one in resources[:1])
+    yield from (f"{_ROOM}{resource.requested}:{resource.resource}" for resource in resources[:1])
     for finding in findings:
         match finding:
             case InsufficientResource() | TooManyPods() | NodeUnschedulable() | NodeNameMismatch():

@@ -41,6 +41,8 @@ class RunsAlready(Note, frozen=True, kw_only=True):
     evaluated."""
 
     node: str
+    not_ready: str
+    """Why the pod is not ready, according to its kubelet; empty if it is."""
     rejected_by: tuple[Finding, ...]
     """Why its node would reject it now."""
     behind: int | None
@@ -64,7 +66,6 @@ def runs_already(
     ready_later: tuple[str, ...] = (),
     recreated_by: str = "",
 ) -> RunsAlready:
-    """`not_ready`: why the pod is not ready, according to its kubelet."""
     return RunsAlready(
         id="runs-already",
         text=text,
@@ -76,6 +77,7 @@ def runs_already(
             "readyLater": list(ready_later),
         },
         node=node,
+        not_ready=not_ready,
         rejected_by=rejected_by,
         behind=behind,
         joined_later=joined_later,
@@ -108,4 +110,4 @@ def unknown_plugins(left_out: Sequence[Unevaluated], *, stands: bool) -> Note:
 
 def _with_points(plugins: Iterable[Unevaluated]) -> str:
     """Format as `LicenseSeats (filter), CarbonAware (score)`."""
-    return ", ".join(f"{one.name} ({', '.join(one.where)})" for one in plugins)
+    return ", ".join(f"{plugin.name} ({', '.join(plugin.where)})" for plugin in plugins)

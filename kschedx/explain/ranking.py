@@ -157,7 +157,7 @@ def indecisive(cycle: Cycle, profiles: Sequence[str] = ()) -> Iterator[str]:
     if not cycle.choice or cycle.nodes is None:
         return
     used = cycle.profile.scheduler_name
-    if used == DEFAULT_SCHEDULER and (others := tuple(one for one in profiles if one != used)):
+    if used == DEFAULT_SCHEDULER and (others := tuple(profile for profile in profiles if profile != used)):
         yield f"the pod's schedulerName is {used}, so that profile {listed(others, 3)} is not used"
     yield from _disabled_filters(cycle)
     yield from _rules_without_pods(cycle)
@@ -168,7 +168,7 @@ def indecisive(cycle: Cycle, profiles: Sequence[str] = ()) -> Iterator[str]:
         yield from _tolerated_elsewhere(cycle, {one.key for node in winners for one in node.spec.taints})
     for taint in node.spec.taints:
         if taint.effect == PREFER_NO_SCHEDULE and not any(
-            tolerates(one, taint, comparison=comparison) for one in spec.tolerations
+            tolerates(toleration, taint, comparison=comparison) for toleration in spec.tolerations
         ):
             yield f"the taint {taint} of {node.name} only lowers its score; effect NoSchedule would reject the pod"
     yield from _either_term(cycle, node)
@@ -234,8 +234,7 @@ def _tolerated_elsewhere(cycle: Cycle, taken: set[str]) -> Iterator[str]:
 
 
 def _either_term(cycle: Cycle, node: Node) -> Iterator[str]:
-    affinity = (cycle.pod.spec.affinity or Affinity()).node_affinity
-    required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+    required = cycle.pod.spec.required_node_affinity
     if required is None or len(required.node_selector_terms) < 2:
         return
     terms = compile_node_selector(required).terms
@@ -283,7 +282,7 @@ def _unreserved(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
 
 def _bare_pods(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
     found, pods, nodes = ranking(cycle, 1), cycle.snapshot.pods, cycle.all_nodes
-    if found is None or not any(one.plugin in _OF_USAGE and one.difference > 0 for one in found.leads):
+    if found is None or not any(lead.plugin in _OF_USAGE and lead.difference > 0 for lead in found.leads):
         return
     columns = [nodes.resources.index[name] for name in ("cpu", "memory") if name in nodes.resources.index]
     rows = [one for one in pods.on_node(row).tolist() if all(owner.kind != "DaemonSet" for owner in pods.owners[one])]

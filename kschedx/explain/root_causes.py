@@ -28,12 +28,14 @@ from kschedx.findings import (
     PodGroupIncomplete,
     TooManyPods,
     TopologySpreadSkew,
+    VolumeLimitExceeded,
     VolumeNodeAffinityMismatch,
 )
 from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import HAMI_REGISTER, HAMI_SCHEDULER, NodePool
 from kschedx.kube.devices import DeviceSelector
+from kschedx.kube.names import is_hugepages
 from kschedx.kube.quantity import Unit, format_quantities, milli_value, value
 from kschedx.kube.resources import RequestOptions, container_requests
 from kschedx.kube.selectors import compile_selector
@@ -56,7 +58,6 @@ _DRIVER = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 
 class RootCause(Struct, frozen=True, kw_only=True):
     text: str
-    """One sentence."""
 
 
 class ResizePending(RootCause, frozen=True, kw_only=True):
@@ -90,6 +91,13 @@ class DevicePluginDown(RootCause, frozen=True, kw_only=True):
     """The MIG configuration that NVIDIA's MIG manager has not applied."""
     is_failed: bool = False
     """Whether the MIG manager has given up."""
+
+
+class IncompletePool(RootCause, frozen=True, kw_only=True):
+    """kube-scheduler uses no device of a pool until the driver has published all of its ResourceSlices."""
+
+    pool: str
+    """`driver/pool`."""
 
 
 class MembersNotCreated(RootCause, frozen=True, kw_only=True):
@@ -164,7 +172,15 @@ def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
     findings += [one for group in diagnosis.groups for one in group.exemplar.findings]
     found = [cause for one in findings for cause in _of(diagnosis, one)]
     cycle = diagnosis.cycle
-    causes: list[RootCause] = [*_outdated(cycle), *_taken(cycle), *_services(cycle, findings), *failed, *found]
+    nominees = _counted_nominees(diagnosis)
+    causes: list[RootCause] = [
+        *_outdated(cycle),
+        *_taken(cycle),
+        *nominees,
+        *_services(cycle, findings),
+        *failed,
+        *found,
+    ]
     causes += [*_virtual(cycle), *_unregistered(diagnosis), *_unpublished_capacity(cycle, findings)]
     return tuple(dict.fromkeys((*causes, *_reported(cycle))))
 
@@ -382,6 +398,7 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
         case InsufficientResource():
             yield from _resizes(diagnosis, finding)
             yield from partitioned(cycle.snapshot, finding)
+            yield from _other_pages(cycle.snapshot, finding)
             yield from _unhealthy(cycle.snapshot, finding.resource)
             yield from _plugins_down(diagnosis, finding)
             yield from _never_preempts(diagnosis)
@@ -395,6 +412,9 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
             for one in shortages:
                 if one.stage == "none":
                     yield from unpublished(cycle.snapshot, one.device_class)
+                yield from (incomplete_pool(cycle.snapshot, pool) for pool in one.updating)
+        case VolumeLimitExceeded():
+            yield from _unused_attachments(diagnosis)
         case GangTooSmall() | PodGroupIncomplete():
             owner = cycle.pod.metadata.controller
             made = owner and (owner.kind, cycle.pod.metadata.namespace, owner.name)
@@ -428,17 +448,20 @@ def _unusable(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[RootCause]:
         return
     named = claim.spec.volume_name
     found = [one for one in nearest if not named or one.name == named]
-    if found and (why := _why_lost(found[0])):
+    if found and (why := _why_lost(found[0], claim.key)):
         volume = found[0]
         about = f"volume {volume.name}, which claim {claim.key} names," if named else f"volume {volume.name}"
         yield RootCause(text=f"{about} {why}")
 
 
-def _why_lost(volume: VolumeCandidate) -> str:
+def _why_lost(volume: VolumeCandidate, claim: str) -> str:
     """Return why the volume does not match, or an empty string for other reasons."""
+    holder = (
+        "an earlier claim of that name, and is not released" if volume.detail == claim else f"claim {volume.detail}"
+    )
     why = {
         "access-modes": f"has the access modes {volume.detail}",
-        "bound-to-another-claim": f"is bound to claim {volume.detail}",
+        "bound-to-another-claim": f"is bound to {holder}",
         "selector": "is not selected by the claim",
         "too-small": f"has only {format_quantities((volume.capacity,), Unit.BYTE)[0]}",
         "volume-mode": f"has volumeMode {volume.detail}",
@@ -560,6 +583,59 @@ def _daemon_pods(diagnosis: Diagnosis) -> Iterator[RootCause]:
         yield RootCause(text=text)
 
 
+def _unused_attachments(diagnosis: Diagnosis) -> Iterator[RootCause]:
+    """Yield a node with attached volumes that none of its pods uses."""
+    for group in diagnosis.groups:
+        exceeded = (one for one in group.exemplar.findings if isinstance(one, VolumeLimitExceeded))
+        for one in exceeded:
+            unused = [holder.volume for holder in one.holders if not holder.pods]
+            if unused:
+                text = f"{len(unused):,} of {count(one.attached, 'volume')} attached to {group.exemplar.name}"
+                yield RootCause(
+                    text=f"{text} {'has' if len(unused) == 1 else 'have'} no pod there: {listed(unused, 3)}"
+                )
+                return
+
+
+def _counted_nominees(diagnosis: Diagnosis) -> Iterator[RootCause]:
+    """Yield the nominated pods without which a node would have room."""
+    cycle = diagnosis.cycle
+    pods = cycle.snapshot.pods
+    counting = [one for one in diagnosis.groups if any(blocker.with_nominated for blocker in one.exemplar.blockers)]
+    names = {cycle.nodes.node(row).name for one in counting for row in one.rows} if cycle.nodes is not None else set()
+    rows = [
+        row
+        for row in pods.pending
+        if pods.nominated_node_names[row] in names
+        and pods.priorities[row] >= cycle.pod.priority
+        and pods.key(row) != cycle.pod.key
+    ]
+    if rows:
+        first = max(rows, key=lambda row: int(pods.priorities[row]))
+        node, others = pods.nominated_node_names[first], len(rows) - 1
+        told = f"{pods.key(first)} (priority {pods.priorities[first]}) is nominated to {node}"
+        counts = (
+            f", as {'is' if others == 1 else 'are'} {count(others, 'more pod')}: they count"
+            if others
+            else ": it counts"
+        )
+        yield RootCause(text=f"{told}{counts} there as if {'they' if others else 'it'} ran")
+
+
+def incomplete_pool(snapshot: Snapshot, pool: str) -> IncompletePool:
+    """Return the cause for a pool, `driver/pool`, without all ResourceSlices of its newest generation."""
+    driver, _, name = pool.partition("/")
+    pools = [
+        one.spec.pool for one in snapshot.devices.slices if one.spec.driver == driver and one.spec.pool.name == name
+    ]
+    newest = max((one.generation for one in pools), default=0)
+    of_newest = [one for one in pools if one.generation == newest]
+    expected = max((one.resource_slice_count for one in of_newest), default=0)
+    counts = f": {len(of_newest):,} of {expected:,} exist" if len(of_newest) < expected else ""
+    text = f"driver {driver} has not published all ResourceSlices of pool {name}{counts}"
+    return IncompletePool(text=text, pool=pool)
+
+
 def driver_of(selectors: Iterable[DeviceSelector]) -> str:
     """Return the driver that CEL expressions compare with `device.driver`, or an empty string."""
     found = (_DRIVER.search(one.cel.expression) for one in selectors if one.cel is not None)
@@ -670,17 +746,30 @@ def _is_of_hami(snapshot: Snapshot, finding: InsufficientResource) -> bool:
 
 def partitioned(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[PartitionedResource]:
     domain, slash, _ = finding.resource.partition("/")
-    if not slash or not finding.offered_nowhere:
-        return
+    if slash and finding.offered_nowhere:
+        yield from _offered_instead(snapshot, finding, f"{domain}/")
+
+
+def _other_pages(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[PartitionedResource]:
+    """Yield the huge pages of other sizes, which a request must be a multiple of."""
+    if is_hugepages(finding.resource) and finding.offered_nowhere:
+        yield from _offered_instead(snapshot, finding, "hugepages-")
+
+
+def _offered_instead(snapshot: Snapshot, finding: InsufficientResource, prefix: str) -> Iterator[PartitionedResource]:
     amounts: Counter[str] = Counter()
     nodes: Counter[str] = Counter()
     for node in snapshot.cluster.nodes:
         for name, written in node.status.allocatable.items():
-            if name.startswith(f"{domain}/") and (amount := _amount(name, written)) > 0:
+            if name.startswith(prefix) and (amount := _amount(name, written)) > 0:
                 amounts[name] += amount
                 nodes[name] += 1
     if amounts:
         others = amounts.most_common(4)
-        present = [f"{amount:,} {name} on {count(nodes[name], 'node')}" for name, amount in others]
+        present = [f"{_told(amount, name)} {name} on {count(nodes[name], 'node')}" for name, amount in others]
         text = f"the nodes have {listed(present, 4)} instead of {finding.resource}"
         yield PartitionedResource(text=text, others=tuple(name for name, _ in others))
+
+
+def _told(amount: int, resource: str) -> str:
+    return format_quantities((amount,), Unit.BYTE)[0] if is_hugepages(resource) else f"{amount:,}"

@@ -17,6 +17,7 @@ from kschedx.framework.cycle import Unevaluated, UnevaluatedDocument, unknown_pl
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.types import Pod
 from kschedx.releases import EMULATED, VERSIONS, Release, resolve
+from kschedx.releases.gates import specs
 from kschedx.schedulers import scheduler_of
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -58,6 +59,19 @@ def release_to_emulate(snapshot: Snapshot, asked: str | None) -> str | None:
         return asked
     told = _told(snapshot)
     return told.emulated if told is not None else None
+
+
+GROUP_CONDITIONS = ("PodGroupScheduled", "PodGroupInitiallyScheduled")
+"""What kube-scheduler reports about a PodGroup if the gate GenericWorkload is on."""
+
+
+def gates_that_show(snapshot: Snapshot, version: str | None) -> Mapping[str, bool]:
+    """Return the feature gates that must be on, because kube-scheduler reports about PodGroups."""
+    conditions = (one for group in snapshot.pod_groups.values() for one in group.status.conditions)
+    if not any(one.type in GROUP_CONDITIONS for one in conditions):
+        return {}
+    known = specs(resolve(version).version)
+    return {name: True for name in ("GenericWorkload", "GangScheduling") if name in known}
 
 
 def release_note(snapshot: Snapshot, asked: str | None) -> Note | None:
@@ -110,7 +124,6 @@ class Setup(Struct, frozen=True, kw_only=True):
     name: str = ""
     """Its name in comparisons."""
     scheduler: Scheduler
-    """The scheduler on `snapshot`."""
     snapshot: Snapshot | None = None
     """As it was loaded; None for an empty cluster."""
     forced_profile: str | None = None
@@ -149,7 +162,8 @@ class Setup(Struct, frozen=True, kw_only=True):
         ask: Ask | None = None,
     ) -> Setup:
         """Use the given version, else the cluster's. Raises `ConfigError`. `ask` calls the extenders."""
-        release = resolve(release_to_emulate(snapshot, kube_version), feature_gates)
+        version = release_to_emulate(snapshot, kube_version)
+        release = resolve(version, {**gates_that_show(snapshot, version), **(feature_gates or {})})
         found = release_note(snapshot, kube_version)
         scheduler = scheduler_of(config, release, snapshot, ask)
         return cls(
@@ -181,12 +195,12 @@ class Setup(Struct, frozen=True, kw_only=True):
     def unknown_plugins(self) -> tuple[Unevaluated, ...]:
         """The distinct plugins in all profiles that kschedx does not have."""
         config = self.scheduler.config
-        found = (one for profile in config.profiles for one in unknown_plugins(profile, config))
+        found = (unknown_plugin for profile in config.profiles for unknown_plugin in unknown_plugins(profile, config))
         return tuple({one.name: one for one in found}.values())
 
     @property
     def unknown_plugin_documents(self) -> tuple[UnevaluatedDocument, ...]:
-        return tuple(one.document for one in self.unknown_plugins)
+        return tuple(unknown_plugin.document for unknown_plugin in self.unknown_plugins)
 
     @property
     def scheduler_names(self) -> frozenset[str]:

@@ -38,9 +38,9 @@ NEW_UID = "new"
 def with_made(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) -> tuple[Snapshot, tuple[Note, ...]]:
     """Add what a pod's controller creates before the pod, with a note about claims. For an existing StatefulSet, claims
     that were not listed are unknown."""
-    claims = [one for one in manifests if one.get("kind") == "PersistentVolumeClaim"]
+    claims = [manifest for manifest in manifests if manifest.get("kind") == "PersistentVolumeClaim"]
     others = [one for one in manifests if one.get("kind") != "PersistentVolumeClaim"]
-    named = {f"{_of(one, 'namespace')}/{_of(one, 'name')}": one for one in claims}
+    named = {f"{_of(claim, 'namespace')}/{_of(claim, 'name')}": claim for claim in claims}
     new = {key: one for key, one in named.items() if key not in snapshot.storage.claims}
     if others or new:
         snapshot = with_applied(snapshot, [*others, *new.values()])

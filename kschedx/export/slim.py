@@ -120,7 +120,6 @@ def _under(path: Sequence[str], shape: Shape) -> Shape:
 
 
 def _both(one: Shape, other: Shape) -> Shape:
-    """Return a shape with the fields of both."""
     if not (isinstance(one, Fields) and isinstance(other, Fields)):
         return one
     fields = dict(one.of)

@@ -92,7 +92,7 @@ class Replay:
 
     def __init__(self, recordings: Iterable[Recording], name: str = "the recording") -> None:
         """`name` is the name of the recordings in errors."""
-        self._replies = {one.key: one.reply for recording in recordings for one in recording.answers}
+        self._replies = {answer.key: answer.reply for recording in recordings for answer in recording.answers}
         self._name = name
 
     def __call__(self, questions: tuple[ExtenderRequest, ...], /) -> tuple[Reply, ...]:

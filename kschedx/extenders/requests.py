@@ -29,7 +29,6 @@ class Objects:
         self._manifests = manifests
 
     def incoming(self, pod: Pod) -> Json:
-        """Return the pod that is scheduled."""
         made = self.pod(pod)
         spec, status = _part(made, "spec"), _part(made, "status")
         if not pod.spec.node_name:
@@ -101,7 +100,7 @@ def _plain(value: object) -> object:
             made: Json = {}
             for info in msgspec.structs.fields(value):
                 held = getattr(value, info.name)
-                if held != _default(info):
+                if held != (info.default if info.default_factory is NODEFAULT else info.default_factory()):
                     made[info.encode_name] = _plain(held)
             return made
         case Mapping():
@@ -110,10 +109,6 @@ def _plain(value: object) -> object:
             return [_plain(item) for item in value]
         case _:
             return value
-
-
-def _default(info: msgspec.structs.FieldInfo) -> object:
-    return info.default if info.default_factory is NODEFAULT else info.default_factory()
 
 
 def _merged(written: Mapping[str, object], typed: object) -> Json:

@@ -76,8 +76,6 @@ class Feasible(Struct, frozen=True, kw_only=True):
 
 
 class FilteredByExtenders(Struct, frozen=True, kw_only=True):
-    """The result of filtering by extenders."""
-
     calls: tuple[FilterCall, ...] = ()
     left: tuple[Feasible, ...] = ()
     statuses: Mapping[str, Status] = {}

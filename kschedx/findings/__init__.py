@@ -7,90 +7,80 @@ are rendered from it separately. `reason` is the stable id that `kschedx reason 
 Findings are Structs because dataclasses take a hundred times longer to define, which would slow every start-up.
 """
 
-from kschedx.findings.devices import (
-    CounterShortage,
-    DeviceClaimBeingDeleted,
-    DeviceClaimNotCreated,
-    DeviceClaimNotFound,
-    DeviceClaimNotOwned,
-    DeviceClaimOutOfReach,
-    DeviceClassNotFound,
-    DeviceFinding,
-    DeviceHolder,
-    DeviceSelectorFailed,
-    DeviceShortage,
-    DevicesToAllocate,
-    InsufficientDevices,
-)
-from kschedx.findings.extensions import (
-    DroppedByExtender,
-    ElasticQuotaExceeded,
-    Explained,
-    ExtenderFinding,
-    GangResourcesShort,
-    GangTooSmall,
-    NumaMisfit,
-    PluginFinding,
-    PluginMessage,
-    RefusedByExtender,
-    ResourceGap,
-    SchedulerPluginsFinding,
-)
-from kschedx.findings.nodes import (
-    HostPortConflict,
-    InsufficientResource,
-    Maintenance,
-    MissingNodeFeatures,
-    NodeAffinityMismatch,
-    NodeFinding,
-    NodeNameMismatch,
-    NodesExcluded,
-    NodeUnschedulable,
-    PodFinding,
-    PodGroupIncomplete,
-    RequirementMatch,
-    ResourceFinding,
-    SchedulingGated,
-    TermMatch,
-    TooManyPods,
-    UntoleratedTaint,
-)
-from kschedx.findings.topology import (
-    DomainCount,
-    ExistingAntiAffinityConflict,
-    PodAffinityUnsatisfied,
-    PodAntiAffinityConflict,
-    TopologyFinding,
-    TopologyLabelMissing,
-    TopologySpreadSkew,
-)
-from kschedx.findings.volumes import (
-    AttachedVolume,
-    ClaimBeingDeleted,
-    ClaimFacts,
-    ClaimFinding,
-    ClaimInUse,
-    ClaimLost,
-    ClaimNotFound,
-    ClaimNotOwned,
-    ClaimUnbound,
-    DiskConflict,
-    DriverNotInstalled,
-    InsufficientStorageCapacity,
-    LostCount,
-    NoMatchingVolume,
-    ProvisioningTopologyMismatch,
-    SelectedNodeMismatch,
-    StorageCapacity,
-    VolumeCandidate,
-    VolumeFinding,
-    VolumeLimitExceeded,
-    VolumeNodeAffinityMismatch,
-    VolumeNotFound,
-    VolumeToBind,
-    VolumeToProvision,
-    VolumeZoneMismatch,
-)
+from kschedx.findings.devices import CounterShortage as CounterShortage
+from kschedx.findings.devices import DeviceClaimBeingDeleted as DeviceClaimBeingDeleted
+from kschedx.findings.devices import DeviceClaimNotCreated as DeviceClaimNotCreated
+from kschedx.findings.devices import DeviceClaimNotFound as DeviceClaimNotFound
+from kschedx.findings.devices import DeviceClaimNotOwned as DeviceClaimNotOwned
+from kschedx.findings.devices import DeviceClaimOutOfReach as DeviceClaimOutOfReach
+from kschedx.findings.devices import DeviceClassNotFound as DeviceClassNotFound
+from kschedx.findings.devices import DeviceFinding as DeviceFinding
+from kschedx.findings.devices import DeviceHolder as DeviceHolder
+from kschedx.findings.devices import DeviceSelectorFailed as DeviceSelectorFailed
+from kschedx.findings.devices import DeviceShortage as DeviceShortage
+from kschedx.findings.devices import DevicesToAllocate as DevicesToAllocate
+from kschedx.findings.devices import InsufficientDevices as InsufficientDevices
+from kschedx.findings.extensions import DroppedByExtender as DroppedByExtender
+from kschedx.findings.extensions import ElasticQuotaExceeded as ElasticQuotaExceeded
+from kschedx.findings.extensions import Explained as Explained
+from kschedx.findings.extensions import ExtenderFinding as ExtenderFinding
+from kschedx.findings.extensions import GangResourcesShort as GangResourcesShort
+from kschedx.findings.extensions import GangTooSmall as GangTooSmall
+from kschedx.findings.extensions import NumaMisfit as NumaMisfit
+from kschedx.findings.extensions import PluginFinding as PluginFinding
+from kschedx.findings.extensions import PluginMessage as PluginMessage
+from kschedx.findings.extensions import RefusedByExtender as RefusedByExtender
+from kschedx.findings.extensions import ResourceGap as ResourceGap
+from kschedx.findings.extensions import SchedulerPluginsFinding as SchedulerPluginsFinding
+from kschedx.findings.nodes import HostPortConflict as HostPortConflict
+from kschedx.findings.nodes import InsufficientResource as InsufficientResource
+from kschedx.findings.nodes import Maintenance as Maintenance
+from kschedx.findings.nodes import MissingNodeFeatures as MissingNodeFeatures
+from kschedx.findings.nodes import NodeAffinityMismatch as NodeAffinityMismatch
+from kschedx.findings.nodes import NodeFinding as NodeFinding
+from kschedx.findings.nodes import NodeNameMismatch as NodeNameMismatch
+from kschedx.findings.nodes import NodesExcluded as NodesExcluded
+from kschedx.findings.nodes import NodeUnschedulable as NodeUnschedulable
+from kschedx.findings.nodes import PodFinding as PodFinding
+from kschedx.findings.nodes import PodGroupIncomplete as PodGroupIncomplete
+from kschedx.findings.nodes import RequirementMatch as RequirementMatch
+from kschedx.findings.nodes import ResourceFinding as ResourceFinding
+from kschedx.findings.nodes import SchedulingGated as SchedulingGated
+from kschedx.findings.nodes import TermMatch as TermMatch
+from kschedx.findings.nodes import TooManyPods as TooManyPods
+from kschedx.findings.nodes import UntoleratedTaint as UntoleratedTaint
+from kschedx.findings.topology import DomainCount as DomainCount
+from kschedx.findings.topology import ExistingAntiAffinityConflict as ExistingAntiAffinityConflict
+from kschedx.findings.topology import PodAffinityUnsatisfied as PodAffinityUnsatisfied
+from kschedx.findings.topology import PodAntiAffinityConflict as PodAntiAffinityConflict
+from kschedx.findings.topology import TopologyFinding as TopologyFinding
+from kschedx.findings.topology import TopologyLabelMissing as TopologyLabelMissing
+from kschedx.findings.topology import TopologySpreadSkew as TopologySpreadSkew
+from kschedx.findings.volumes import AttachedVolume as AttachedVolume
+from kschedx.findings.volumes import ClaimBeingDeleted as ClaimBeingDeleted
+from kschedx.findings.volumes import ClaimFacts as ClaimFacts
+from kschedx.findings.volumes import ClaimFinding as ClaimFinding
+from kschedx.findings.volumes import ClaimInUse as ClaimInUse
+from kschedx.findings.volumes import ClaimLost as ClaimLost
+from kschedx.findings.volumes import ClaimNotFound as ClaimNotFound
+from kschedx.findings.volumes import ClaimNotOwned as ClaimNotOwned
+from kschedx.findings.volumes import ClaimUnbound as ClaimUnbound
+from kschedx.findings.volumes import DiskConflict as DiskConflict
+from kschedx.findings.volumes import DriverNotInstalled as DriverNotInstalled
+from kschedx.findings.volumes import InsufficientStorageCapacity as InsufficientStorageCapacity
+from kschedx.findings.volumes import LostCount as LostCount
+from kschedx.findings.volumes import NoMatchingVolume as NoMatchingVolume
+from kschedx.findings.volumes import ProvisioningTopologyMismatch as ProvisioningTopologyMismatch
+from kschedx.findings.volumes import SelectedNodeMismatch as SelectedNodeMismatch
+from kschedx.findings.volumes import StorageCapacity as StorageCapacity
+from kschedx.findings.volumes import VolumeCandidate as VolumeCandidate
+from kschedx.findings.volumes import VolumeFinding as VolumeFinding
+from kschedx.findings.volumes import VolumeLimitExceeded as VolumeLimitExceeded
+from kschedx.findings.volumes import VolumeNodeAffinityMismatch as VolumeNodeAffinityMismatch
+from kschedx.findings.volumes import VolumeNotFound as VolumeNotFound
+from kschedx.findings.volumes import VolumeToBind as VolumeToBind
+from kschedx.findings.volumes import VolumeToProvision as VolumeToProvision
+from kschedx.findings.volumes import VolumeZoneMismatch as VolumeZoneMismatch
 
 Finding = (
     PodFinding
@@ -105,81 +95,3 @@ Finding = (
     | PluginFinding
     | PluginMessage
 )
-
-__all__ = [
-    "AttachedVolume",
-    "ClaimBeingDeleted",
-    "ClaimFacts",
-    "ClaimFinding",
-    "ClaimInUse",
-    "ClaimLost",
-    "ClaimNotFound",
-    "ClaimNotOwned",
-    "ClaimUnbound",
-    "CounterShortage",
-    "DeviceClaimBeingDeleted",
-    "DeviceClaimNotCreated",
-    "DeviceClaimNotFound",
-    "DeviceClaimNotOwned",
-    "DeviceClaimOutOfReach",
-    "DeviceClassNotFound",
-    "DeviceFinding",
-    "DeviceHolder",
-    "DeviceSelectorFailed",
-    "DeviceShortage",
-    "DevicesToAllocate",
-    "DiskConflict",
-    "DomainCount",
-    "DriverNotInstalled",
-    "DroppedByExtender",
-    "ElasticQuotaExceeded",
-    "ExistingAntiAffinityConflict",
-    "Explained",
-    "ExtenderFinding",
-    "Finding",
-    "GangResourcesShort",
-    "GangTooSmall",
-    "HostPortConflict",
-    "InsufficientDevices",
-    "InsufficientResource",
-    "InsufficientStorageCapacity",
-    "LostCount",
-    "Maintenance",
-    "MissingNodeFeatures",
-    "NoMatchingVolume",
-    "NodeAffinityMismatch",
-    "NodeFinding",
-    "NodeNameMismatch",
-    "NodeUnschedulable",
-    "NodesExcluded",
-    "NumaMisfit",
-    "PluginFinding",
-    "PluginMessage",
-    "PodAffinityUnsatisfied",
-    "PodAntiAffinityConflict",
-    "PodFinding",
-    "PodGroupIncomplete",
-    "ProvisioningTopologyMismatch",
-    "RefusedByExtender",
-    "RequirementMatch",
-    "ResourceFinding",
-    "ResourceGap",
-    "SchedulerPluginsFinding",
-    "SchedulingGated",
-    "SelectedNodeMismatch",
-    "StorageCapacity",
-    "TermMatch",
-    "TooManyPods",
-    "TopologyFinding",
-    "TopologyLabelMissing",
-    "TopologySpreadSkew",
-    "UntoleratedTaint",
-    "VolumeCandidate",
-    "VolumeFinding",
-    "VolumeLimitExceeded",
-    "VolumeNodeAffinityMismatch",
-    "VolumeNotFound",
-    "VolumeToBind",
-    "VolumeToProvision",
-    "VolumeZoneMismatch",
-]

@@ -49,7 +49,6 @@ class DeviceClassNotFound(Facts, frozen=True, kw_only=True):
     request: str
     device_class: str
     classes: tuple[str, ...]
-    """The existing DeviceClasses."""
 
 
 class DeviceSelectorFailed(Facts, frozen=True, kw_only=True):
@@ -162,11 +161,11 @@ class InsufficientDevices(Facts, frozen=True, kw_only=True):
 
     @property
     def same_as(self) -> Hashable:
-        return self.claims, tuple((one.claim, one.request, one.stage) for one in self.shortages)
+        return self.claims, tuple((shortage.claim, shortage.request, shortage.stage) for shortage in self.shortages)
 
     @property
     def distance(self) -> float:
-        return sum((one.missing for one in self.shortages), 0.0) or 0.25
+        return sum((shortage.missing for shortage in self.shortages), 0.0) or 0.25
 
 
 class DevicesToAllocate(Facts, frozen=True, kw_only=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import ClassVar, TypeAlias
 
 from msgspec import Struct
@@ -23,6 +22,7 @@ class PluginFinding(Facts, frozen=True, kw_only=True):
     """A reason of a plugin from another package, with its facts and their text."""
 
     reason: ClassVar[str] = "plugin-finding"
+    shared: ClassVar[tuple[str, ...]] = ("id", "headline")
     id: str
     """The reason in the document."""
     headline: str
@@ -32,10 +32,6 @@ class PluginFinding(Facts, frozen=True, kw_only=True):
     """Names, in camelCase, and values for the document."""
     shortfall: float = 1.0
     """How far the node is from passing, compared with other nodes rejected for this reason."""
-
-    @property
-    def same_as(self) -> Hashable:
-        return self.id, self.headline
 
     @property
     def distance(self) -> float:

@@ -17,14 +17,16 @@ FindingDocument = Annotated[
 
 class Facts(Struct, frozen=True, kw_only=True):
     reason: ClassVar[str]
+    shared: ClassVar[tuple[str, ...]] = ()
+    """The facts that findings of this reason must share to share a headline: by default, all of them. Facts that the
+    finding's text states for each node (`Words.shared`, `Words.brief`) may differ."""
+    optional: ClassVar[str] = ""
+    """The key that is left out of the document if its fact is false or empty."""
 
     @property
     def same_as(self) -> Hashable:
-        """The facts that findings of this reason must share to share a headline: by default, all of them.
-
-        Facts that the finding's text states for each node (`Words.shared`, `Words.brief`) may differ.
-        """
-        return self
+        """The values of the facts that findings must share to share a headline."""
+        return tuple(getattr(self, fact) for fact in self.shared) if self.shared else self
 
     @property
     def distance(self) -> float:
@@ -33,4 +35,7 @@ class Facts(Struct, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, object]:
         """Return `{"reason": ..., fact: value, ...}` with camelCase keys, for JSON."""
-        return {"reason": self.reason} | as_document(self)
+        told = {"reason": self.reason} | as_document(self)
+        if self.optional and not told[self.optional]:
+            del told[self.optional]
+        return told

@@ -66,11 +66,8 @@ class NodeUnschedulable(Facts, frozen=True, kw_only=True):
     """The node is cordoned, and the pod does not tolerate node.kubernetes.io/unschedulable:NoSchedule."""
 
     reason: ClassVar[str] = "node-unschedulable"
+    optional: ClassVar[str] = "maintenance"
     maintenance: Maintenance | None = None
-
-    def to_dict(self) -> dict[str, object]:
-        told = super().to_dict()
-        return told if self.maintenance is not None else {"reason": self.reason}
 
     @property
     def distance(self) -> float:
@@ -86,6 +83,7 @@ class UntoleratedTaint(Facts, frozen=True, kw_only=True):
     """The first untolerated taint, and the most similar toleration with the same key, if any."""
 
     reason: ClassVar[str] = "untolerated-taint"
+    optional: ClassVar[str] = "condition"
     key: str
     value: str
     effect: str
@@ -112,8 +110,7 @@ class UntoleratedTaint(Facts, frozen=True, kw_only=True):
         return 1.0 if self.nearest_toleration is None else 0.5
 
     def to_dict(self) -> dict[str, object]:
-        told = super().to_dict() | {"nearestDiffers": " and ".join(self.nearest_differs)}
-        return told if self.condition else {key: value for key, value in told.items() if key != "condition"}
+        return super().to_dict() | {"nearestDiffers": " and ".join(self.nearest_differs)}
 
 
 class RequirementMatch(Struct, frozen=True, kw_only=True):
@@ -141,14 +138,11 @@ class NodeAffinityMismatch(Facts, frozen=True, kw_only=True):
     """None of the terms matches. `source` is `nodeSelector` (a single term), `nodeAffinity`, or `addedAffinity`."""
 
     reason: ClassVar[str] = "node-affinity-mismatch"
+    optional: ClassVar[str] = "error"
     source: str
     terms: tuple[TermMatch, ...]
     error: str = ""
     """Why no term is valid, so that none matches a node."""
-
-    def to_dict(self) -> dict[str, object]:
-        told = super().to_dict()
-        return told if self.error else {key: value for key, value in told.items() if key != "error"}
 
     @property
     def same_as(self) -> Hashable:
@@ -174,6 +168,7 @@ NodeFinding = NodeUnschedulable | NodeNameMismatch | UntoleratedTaint | NodeAffi
 
 class HostPortConflict(Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "host-port-conflict"
+    shared: ClassVar[tuple[str, ...]] = ("port", "protocol")
     port: int
     protocol: str
     host_ip: str
@@ -181,13 +176,10 @@ class HostPortConflict(Facts, frozen=True, kw_only=True):
     """`namespace/name` of the pod that uses the port."""
     holder_host_ip: str
 
-    @property
-    def same_as(self) -> Hashable:
-        return self.port, self.protocol
-
 
 class InsufficientResource(Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "insufficient-resource"
+    optional: ClassVar[str] = "offeredNowhere"
     resource: str
     requested: int
     used: int
@@ -209,10 +201,6 @@ class InsufficientResource(Facts, frozen=True, kw_only=True):
         """Whether the request exceeds the allocatable of the empty node."""
         return self.requested > self.allocatable
 
-    def to_dict(self) -> dict[str, object]:
-        told = super().to_dict()
-        return told if self.offered_nowhere else {key: value for key, value in told.items() if key != "offeredNowhere"}
-
     @property
     def same_as(self) -> Hashable:
         return self.resource, self.never_fits, self.allocatable == 0
@@ -225,12 +213,9 @@ class InsufficientResource(Facts, frozen=True, kw_only=True):
 
 class TooManyPods(Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "too-many-pods"
+    shared: ClassVar[tuple[str, ...]] = ("reason",)
     pods: int
     allowed: int
-
-    @property
-    def same_as(self) -> Hashable:
-        return self.reason
 
 
 ResourceFinding = HostPortConflict | InsufficientResource | TooManyPods

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import ClassVar
 
 from msgspec import Struct
@@ -12,8 +11,6 @@ from kschedx.findings.nodes import TermMatch
 
 
 class ClaimFacts(Struct, frozen=True, kw_only=True):
-    """The properties of a claim."""
-
     claim: str
     """`namespace/name`."""
     storage_class: str
@@ -94,15 +91,12 @@ class VolumeNodeAffinityMismatch(Facts, frozen=True, kw_only=True):
     """The node cannot reach a bound claim's volume: no term of its node affinity matches."""
 
     reason: ClassVar[str] = "volume-node-affinity-mismatch"
+    shared: ClassVar[tuple[str, ...]] = ("claim", "persistent_volume", "driver")
     claim: str
     persistent_volume: str
     terms: tuple[TermMatch, ...]
     driver: str = ""
     """The CSI driver whose topology key applies to an in-tree volume on this node; empty for all other volumes."""
-
-    @property
-    def same_as(self) -> Hashable:
-        return self.claim, self.persistent_volume, self.driver
 
     @property
     def distance(self) -> float:
@@ -111,20 +105,16 @@ class VolumeNodeAffinityMismatch(Facts, frozen=True, kw_only=True):
 
 class VolumeZoneMismatch(Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "volume-zone-mismatch"
+    shared: ClassVar[tuple[str, ...]] = ("claim", "persistent_volume", "key")
     claim: str
     persistent_volume: str
     key: str
-    """The label of the volume."""
     zones: tuple[str, ...]
     """The zones in the label's value."""
     node_key: str
     """The node's label that is compared: `key`, or its newer name."""
     actual: str | None
     """None if the node lacks the label."""
-
-    @property
-    def same_as(self) -> Hashable:
-        return self.claim, self.persistent_volume, self.key
 
     @property
     def distance(self) -> float:
@@ -164,19 +154,15 @@ class NoMatchingVolume(Facts, frozen=True, kw_only=True):
     """No existing volume of the claim's class can be bound to it on this node."""
 
     reason: ClassVar[str] = "no-matching-volume"
+    shared: ClassVar[tuple[str, ...]] = ("claim",)
     claim: ClaimFacts
     provisioner: str
     """Empty or `kubernetes.io/no-provisioner` if no volume can be provisioned either."""
     volumes: int
-    """The number of volumes of the class."""
     lost: tuple[LostCount, ...]
     """Most frequent first."""
     nearest: tuple[VolumeCandidate, ...]
     """Up to ten, those that passed the most checks first."""
-
-    @property
-    def same_as(self) -> Hashable:
-        return self.claim
 
 
 class ProvisioningTopologyMismatch(Facts, frozen=True, kw_only=True):
@@ -184,13 +170,10 @@ class ProvisioningTopologyMismatch(Facts, frozen=True, kw_only=True):
     terms, it provisions none anywhere."""
 
     reason: ClassVar[str] = "provisioning-topology-mismatch"
+    shared: ClassVar[tuple[str, ...]] = ("claim",)
     claim: ClaimFacts
     provisioner: str
     terms: tuple[TermMatch, ...]
-
-    @property
-    def same_as(self) -> Hashable:
-        return self.claim
 
 
 class StorageCapacity(Struct, frozen=True, kw_only=True):
@@ -210,6 +193,7 @@ class InsufficientStorageCapacity(Facts, frozen=True, kw_only=True):
     """No storage that the node can reach has enough capacity for the claim."""
 
     reason: ClassVar[str] = "insufficient-storage-capacity"
+    shared: ClassVar[tuple[str, ...]] = ("claim",)
     claim: ClaimFacts
     driver: str
     capacities: tuple[StorageCapacity, ...]
@@ -219,11 +203,7 @@ class InsufficientStorageCapacity(Facts, frozen=True, kw_only=True):
     @property
     def largest(self) -> int:
         """The size of the largest volume that can be provisioned for this node, in bytes; 0 if there is none."""
-        return max((one.limit or 0 for one in self.capacities if one.reachable), default=0)
-
-    @property
-    def same_as(self) -> Hashable:
-        return self.claim
+        return max((capacity.limit or 0 for capacity in self.capacities if capacity.reachable), default=0)
 
     @property
     def distance(self) -> float:
@@ -234,6 +214,7 @@ class DiskConflict(Facts, frozen=True, kw_only=True):
     """A pod on the node uses the same disk, and at least one of the two pods writes to it."""
 
     reason: ClassVar[str] = "disk-conflict"
+    shared: ClassVar[tuple[str, ...]] = ("kind", "disk")
     volume: str
     kind: str
     """`gcePersistentDisk`, `awsElasticBlockStore`, `iscsi`, or `rbd`."""
@@ -242,10 +223,6 @@ class DiskConflict(Facts, frozen=True, kw_only=True):
     holder: str
     """`namespace/name` of the other pod."""
     holder_read_only: bool
-
-    @property
-    def same_as(self) -> Hashable:
-        return self.kind, self.disk
 
 
 class ClaimInUse(Facts, frozen=True, kw_only=True):
@@ -271,6 +248,7 @@ class VolumeLimitExceeded(Facts, frozen=True, kw_only=True):
     """`attached` + `wanted` > `limit` for the driver's volumes on the node."""
 
     reason: ClassVar[str] = "volume-limit-exceeded"
+    shared: ClassVar[tuple[str, ...]] = ("driver",)
     driver: str
     attached: int
     limit: int
@@ -283,10 +261,6 @@ class VolumeLimitExceeded(Facts, frozen=True, kw_only=True):
         return len(self.volumes)
 
     @property
-    def same_as(self) -> Hashable:
-        return self.driver
-
-    @property
     def distance(self) -> float:
         return 0.5 if any(not holder.pods for holder in self.holders) else 1.0
 
@@ -295,12 +269,9 @@ class DriverNotInstalled(Facts, frozen=True, kw_only=True):
     """The node's CSINode lacks a driver that must be installed before pods with its volumes are scheduled."""
 
     reason: ClassVar[str] = "driver-not-installed"
+    shared: ClassVar[tuple[str, ...]] = ("driver",)
     driver: str
     installed: tuple[str, ...]
-
-    @property
-    def same_as(self) -> Hashable:
-        return self.driver
 
 
 class VolumeToBind(Facts, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.decoding import to_plain
 from kschedx.kube.documents import ChangeDocument, Json, Target, part_of
 from kschedx.kube.types import Container, Node, ObjectMeta, Pod, PodSpec
@@ -160,6 +161,24 @@ def node_patch(before: Node, after: Node) -> Iterator[Json]:
         for key in before.metadata.labels:
             if key not in labels:
                 yield {"op": "remove", "path": f"/metadata/labels/{pointer(key)}"}
+
+
+def pool_patch(before: NodePool, after: NodePool) -> Iterator[Json]:
+    """Yield the operations that turn one NodePool into the other: limits, labels of its nodes, and allowed values."""
+    for name, amount in after.spec.limits.items():
+        if before.spec.limits.get(name) != amount:
+            yield add_operation(f"/spec/limits/{pointer(name)}", amount)
+    own, labels = before.spec.template.metadata.labels, after.spec.template.metadata.labels
+    if not own and labels:
+        yield add_operation("/spec/template/metadata/labels", labels)
+    else:
+        for key, value in labels.items():
+            if own.get(key) != value:
+                yield add_operation(f"/spec/template/metadata/labels/{pointer(key)}", value)
+    requirements = before.spec.template.spec.requirements, after.spec.template.spec.requirements
+    for index, (was, now) in enumerate(zip(*requirements, strict=True)):
+        for value in now.values[len(was.values) :]:
+            yield add_operation(f"/spec/template/spec/requirements/{index}/values/-", value)
 
 
 def annotations_patch(before: ObjectMeta, after: ObjectMeta) -> Iterator[Json]:

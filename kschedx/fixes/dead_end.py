@@ -86,8 +86,8 @@ def conditions_of(spec: PodSpec) -> int:
     count = len(spec.node_selector) + len(spec.tolerations) + len(spec.topology_spread_constraints)
     if affinity is None:
         return count
-    nodes = affinity.node_affinity and affinity.node_affinity.required_during_scheduling_ignored_during_execution
-    terms = nodes.node_selector_terms if nodes else ()
+    required = spec.required_node_affinity
+    terms = required.node_selector_terms if required else ()
     count += len(terms) + sum(len(term.match_expressions) for term in terms)
     for pods in (affinity.pod_affinity, affinity.pod_anti_affinity):
         for one in pods.required_during_scheduling_ignored_during_execution if pods else ():

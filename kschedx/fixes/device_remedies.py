@@ -6,7 +6,7 @@ kube-scheduler evicts no pod for a device, and the spec of a ResourceClaim canno
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, islice
 
 from msgspec.structs import replace
@@ -31,6 +31,7 @@ from kschedx.fixes.trial import Candidate
 from kschedx.kube.devices import (
     AllocationMode,
     CELDeviceSelector,
+    Device,
     DeviceClaim,
     DeviceClass,
     DeviceRequest,
@@ -41,10 +42,12 @@ from kschedx.kube.devices import (
     ResourceClaimSpec,
     ResourceClaimTemplate,
     ResourceClaimTemplateSpec,
+    ResourcePool,
+    ResourceSlice,
 )
-from kschedx.kube.types import ObjectMeta, OwnerReference, PodResourceClaimStatus
+from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodResourceClaimStatus
 from kschedx.kube.typos import meant_by
-from kschedx.render.wording import count
+from kschedx.render.wording import count, listed
 
 _TRIED = 3
 """The most ways to free the devices of a node, and the most device classes for a claim of which only the name is known.
@@ -66,6 +69,8 @@ def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step
     match finding:
         case InsufficientDevices():
             yield from _published(finding, place)
+            yield from _completed(finding, place)
+            yield from _repaired(finding, place)
             yield from _fewer(finding, place)
             yield from _wider(finding, place)
             yield from _wider_classes(finding, place)
@@ -90,7 +95,7 @@ def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step
             close = meant_by(finding.device_class, sorted(devices.classes))
             if claim is not None and close:
                 spec = _of_class(claim.spec, finding.device_class, close)
-                yield _recreated(claim, spec, f" with class {close}")
+                yield _recreated(claim, spec, place, f" with class {close}")
             made = DeviceClass(metadata=ObjectMeta(name=finding.device_class))
             title = f"create device class {finding.device_class}"
             yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(made,))
@@ -102,14 +107,63 @@ def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step
                 yield from _in_use(claim, place)
                 return
             owner = place.as_owner if isinstance(finding, DeviceClaimNotOwned) else None
-            yield _recreated(claim, claim.spec, owner=owner)
+            yield _recreated(claim, claim.spec, place, owner=owner)
 
 
 def _recreated(
-    claim: ResourceClaim, spec: ResourceClaimSpec, named: str = "", owner: OwnerReference | None = None
+    claim: ResourceClaim,
+    spec: ResourceClaimSpec,
+    place: Candidate,
+    named: str = "",
+    owner: OwnerReference | None = None,
 ) -> s.Step:
-    title = f"delete and recreate resource claim {claim.key}{named}"
-    return s.ObjectStep(title=title, objects=(_anew(claim, spec, owner),))
+    title = f"delete and recreate {{}}{named}"
+    return _renewed(title, claim, spec, place, s.Cost.AROUND, owner, noun="resource claim")
+
+
+def _renewed(
+    title: str,
+    claim: ResourceClaim,
+    spec: ResourceClaimSpec,
+    place: Candidate,
+    cost: s.Cost,
+    owner: OwnerReference | None = None,
+    noun: str = "claim",
+) -> s.Step:
+    """Return the step that deletes and recreates a claim. If it was created from a template, only the template is
+    recreated by hand: its controller creates the claims of all pending pods again. `title` has room for the object."""
+    template = _template_of(claim, place)
+    if template is None or spec == claim.spec:
+        return s.ObjectStep(title=title.format(f"{noun} {claim.key}"), cost=cost, objects=(_anew(claim, spec, owner),))
+    users = (place.snapshot.pods[row] for row in place.snapshot.pods.pending)
+    claims = [
+        place.snapshot.devices.claims.get(key) for pod in (place.pod, *users) for key in _made_from(template, pod)
+    ]
+    same = {one.key: one for one in (claim, *claims) if one is not None and one.spec == claim.spec}
+    return s.ChangeClaimTemplate(
+        title=title.format(f"ResourceClaimTemplate {template}"),
+        cost=cost,
+        objects=(_template(template, spec), *(_anew(one, spec) for one in same.values())),
+    )
+
+
+def _template_of(claim: ResourceClaim, place: Candidate) -> str | None:
+    """Return the template, `namespace/name`, from which the pod's claim was created."""
+    names = (one.resource_claim_template_name for one in place.pod.spec.resource_claims)
+    known = (f"{claim.metadata.namespace}/{name}" for name in names if name)
+    specs = place.snapshot.devices.templates
+    owner = claim.metadata.controller
+    is_own = owner is not None and (owner.kind, owner.name) == ("Pod", place.pod.metadata.name)
+    return next((key for key in known if is_own and specs.get(key) == claim.spec), None)
+
+
+def _made_from(template: str, pod: Pod) -> Iterator[str]:
+    """Yield the claims, `namespace/name`, that were created from a template for a pod."""
+    namespace, _, name = template.partition("/")
+    entries = {one.name for one in pod.spec.resource_claims if one.resource_claim_template_name == name}
+    for status in pod.status.resource_claim_statuses:
+        if status.name in entries and status.resource_claim_name and pod.metadata.namespace == namespace:
+            yield f"{namespace}/{status.resource_claim_name}"
 
 
 def _is_used_by_others(claim: ResourceClaim, place: Candidate) -> bool:
@@ -228,7 +282,7 @@ def _asking_for(key: str, name: str, number: int, place: Candidate) -> Iterator[
     requests = tuple(map(changed, claim.spec.devices.requests))
     if requests != claim.spec.devices.requests:
         spec = replace(claim.spec, devices=replace(claim.spec.devices, requests=requests))
-        yield _changed(claim, spec, f"request {count(number, 'device')} in request {name} of claim {key}")
+        yield _changed(claim, spec, f"request {count(number, 'device')} in request {name} of {{}}", place)
 
 
 def _wider(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
@@ -247,7 +301,7 @@ def _wider(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
             made = tuple(_unselective(one, some) for one in devices.requests)
             if made != devices.requests:
                 spec = replace(claim.spec, devices=replace(devices, requests=made))
-                yield _changed(claim, spec, f"remove the selectors of request {', '.join(some)} from claim {key}")
+                yield _changed(claim, spec, f"remove the selectors of request {', '.join(some)} from {{}}", place)
     for short in finding.shortages:
         claim = place.snapshot.devices.claims.get(short.claim) if short.capacity else None
         if claim is not None and not _is_used_by_others(claim, place):
@@ -255,17 +309,17 @@ def _wider(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
             made = tuple(_without_capacity(one, short.request) for one in devices.requests)
             if made != devices.requests:
                 spec = replace(claim.spec, devices=replace(devices, requests=made))
-                title = f"remove the capacity of request {short.request} from claim {claim.key}"
-                yield _changed(claim, spec, title)
+                title = f"remove the capacity of request {short.request} from {{}}"
+                yield _changed(claim, spec, title, place)
     for key in finding.claims if finding.constraints else ():
         claim = place.snapshot.devices.claims.get(key)
         if claim is not None and claim.spec.devices.constraints and not _is_used_by_others(claim, place):
             spec = replace(claim.spec, devices=replace(claim.spec.devices, constraints=()))
-            yield _changed(claim, spec, f"remove the constraints from claim {key}")
+            yield _changed(claim, spec, "remove the constraints from {}", place)
 
 
-def _changed(claim: ResourceClaim, spec: ResourceClaimSpec, title: str) -> s.Step:
-    return s.ObjectStep(title=title, cost=s.Cost.CONSTRAINT, objects=(_anew(claim, spec),))
+def _changed(claim: ResourceClaim, spec: ResourceClaimSpec, title: str, place: Candidate) -> s.Step:
+    return _renewed(title, claim, spec, place, s.Cost.CONSTRAINT)
 
 
 def _wider_classes(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
@@ -297,6 +351,48 @@ def _published(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Off
     if label:
         slices = tuple(slices_with(described_devices(place.situation), place.node.name))
         yield s.OfferDevices(node=place.node.name, label=label, slices=slices)
+
+
+def _completed(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
+    """Yield the pools whose driver has not published every ResourceSlice, with the devices that are known."""
+    known = place.snapshot.devices.slices
+    for key in dict.fromkeys(pool for short in finding.shortages for pool in short.updating):
+        driver, _, name = key.partition("/")
+        same = [one for one in known if (one.spec.driver, one.spec.pool.name) == (driver, name)]
+        newest = max((one.spec.pool.generation for one in same), default=0)
+        kept = [one for one in same if one.spec.pool.generation == newest]
+        whole = tuple(_in_pool(one, replace(one.spec.pool, resource_slice_count=len(kept))) for one in kept)
+        title = f"repair DRA driver {driver}, so that it publishes all ResourceSlices of pool {name}"
+        yield _by_driver(title, driver, whole)
+
+
+def _in_pool(one: ResourceSlice, pool: ResourcePool) -> ResourceSlice:
+    return replace(one, spec=replace(one.spec, pool=pool))
+
+
+def _repaired(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
+    """Yield the devices on the node without the taints that their driver sets."""
+    taints = {told.rpartition(" on ")[0] for short in finding.shortages for told in short.taints}
+    here = [one for one in place.snapshot.devices.slices if one.spec.node_name == place.node.name]
+    for driver in dict.fromkeys(one.spec.driver for one in here):
+        before = [one for one in here if one.spec.driver == driver]
+        after = tuple(_untainted(one, taints) for one in before)
+        changed = tuple(new for old, new in zip(before, after, strict=True) if new != old)
+        if changed:
+            title = f"repair the devices of {place.node.name} that driver {driver} taints {listed(sorted(taints), 2)}"
+            yield _by_driver(title, driver, changed)
+
+
+def _untainted(one: ResourceSlice, taints: Collection[str]) -> ResourceSlice:
+    def without(device: Device) -> Device:
+        left = tuple(taint for taint in device.taints if str(taint) not in taints)
+        return device if left == device.taints else replace(device, taints=left)
+
+    return replace(one, spec=replace(one.spec, devices=tuple(map(without, one.spec.devices))))
+
+
+def _by_driver(title: str, driver: str, slices: tuple[ResourceSlice, ...]) -> s.Step:
+    return s.ObjectStep(title=title, cost=s.Cost.REPAIR, group=s.Group.CAPACITY, objects=slices, maker=driver)
 
 
 def _without_capacity(request: DeviceRequest, name: str) -> DeviceRequest:

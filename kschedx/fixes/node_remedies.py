@@ -119,8 +119,7 @@ def is_selected(key: str, snapshot: Snapshot, but: str) -> bool:
 
 
 def _selects(spec: PodSpec, key: str) -> bool:
-    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    required = spec.required_node_affinity
     terms = required.node_selector_terms if required is not None else ()
     return key in spec.node_selector or any(one.key == key for term in terms for one in term.match_expressions)
 
@@ -303,9 +302,7 @@ def without_contradiction(situation: Situation) -> Iterator[s.DropRequirements]:
         is_own = one.values == (situation.pod.spec.node_selector.get(one.key),)
         if is_own and not comes_back(asked, "nodeSelector", situation):
             yield s.DropRequirements(source="nodeSelector", term=0, requirements=(asked,))
-        affinity = situation.pod.spec.affinity
-        rules = affinity.node_affinity if affinity else None
-        required = rules.required_during_scheduling_ignored_during_execution if rules else None
+        required = situation.pod.spec.required_node_affinity
         for index, term in enumerate(required.node_selector_terms if required else ()):
             if one in term.match_expressions:
                 yield s.DropRequirements(

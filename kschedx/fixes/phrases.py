@@ -98,6 +98,8 @@ STARTS = (
 FAILURES = (
     (r"^UnexpectedAdmissionError .*maximum request size for shared resources is 1\b",
      "request one shared device in each container, and create the pod again: {node} gives a container no more"),
+    (r"^UnexpectedAdmissionError .*requested number of devices unavailable",
+     "restart the kubelet of {node}, which has fewer devices left than reported, and create the pod again"),
     (r"^UnexpectedAdmissionError", "repair the device plugin on {node}, then delete the pod and create it again"),
     (r"^TopologyAffinityError", "make room in one NUMA node of {node}, or relax its topology policy"),
     (r"^Evicted .*ephemeral|^Evicted .*disk", "free disk space on {node}, or request and limit ephemeral-storage"),
@@ -111,6 +113,10 @@ FAILURES = (
 pod."""
 REJECTIONS = (
     (r"^OutOf", "free resources on {node}, or cordon it: its kubelet counts more in use than kube-scheduler"),
+    (
+        r"^UnexpectedAdmissionError .*requested number of devices unavailable",
+        "restart the kubelet of {node}, which has fewer devices left than reported; cordon it until then",
+    ),
     (
         r"^UnexpectedAdmissionError (?!.*maximum request size)",
         "repair the device plugin on {node}; cordon it until then",
@@ -135,13 +141,15 @@ _PROVISIONING = (
 """Patterns of the messages of a driver that does not provision a volume, and the advice for each."""
 
 
-def provisioning_text(told: str, claim: str, storage_class: str, driver: str, down: Sequence[str]) -> str:
+def provisioning_text(
+    told: str, claim: str, storage_class: str, driver: str, down: Sequence[str], *, nowhere: bool
+) -> str:
     """Return advice for a volume that is not provisioned. `told` is the driver's message about the claim, `down` are
-    the driver's pods that are not ready."""
+    the driver's pods that are not ready; `nowhere` is whether no node has registered the driver."""
     volume = f"the volume for claim {claim}"
     for words, advice in _PROVISIONING:
         if (found := re.search(words, told, re.IGNORECASE)) is not None:
-            name = found.groupdict().get("name", "")
+            name = "the nodes" if nowhere and "{name}, where it is" in advice else found.groupdict().get("name", "")
             text = advice.format(claim=claim, driver=driver, name=name, storage_class=storage_class)
             return text if claim in text else f"{text}, so that {driver} provisions {volume}"
     behind = f" ({', '.join(down[:2])} {'is' if len(down) == 1 else 'are'} not ready)" if down else ""

@@ -205,8 +205,7 @@ def with_term(pod: Pod, index: int, requirements: tuple[NodeSelectorRequirement,
 
 def expressions(pod: Pod, index: int) -> tuple[NodeSelectorRequirement, ...]:
     """Return the expressions of a required node affinity term."""
-    rules = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-    required = rules.required_during_scheduling_ignored_during_execution if rules else None
+    required = pod.spec.required_node_affinity
     if required is None or index >= len(required.node_selector_terms):
         return ()
     return required.node_selector_terms[index].match_expressions
@@ -214,8 +213,7 @@ def expressions(pod: Pod, index: int) -> tuple[NodeSelectorRequirement, ...]:
 
 def names_nodes(pod: Pod) -> bool:
     """Whether a required node affinity term names nodes."""
-    rules = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-    required = rules.required_during_scheduling_ignored_during_execution if rules else None
+    required = pod.spec.required_node_affinity
     return required is not None and any(term.match_fields for term in required.node_selector_terms)
 
 

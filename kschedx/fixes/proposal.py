@@ -269,7 +269,9 @@ class Proposal(Struct, frozen=True, kw_only=True):
             classes={**devices.classes, **{one.name: one for one in self._of(DeviceClass)}},
         )
         if slices:
-            changed = replace(changed, slices=(*devices.slices, *slices), derived_from_slices={})
+            names = {one.name for one in slices}
+            kept = (one for one in devices.slices if one.name not in names)
+            changed = replace(changed, slices=(*kept, *slices), derived_from_slices={})
         return snapshot.with_devices(changed)
 
     def _of(self, kind: type[Record]) -> Iterator[Record]:
@@ -392,9 +394,15 @@ def _changes(before: ClusterObject | None, after: ClusterObject, *, is_prebound:
     if isinstance(before, DeviceClass) and isinstance(after, DeviceClass):
         yield Change(target=target, patch=(_as_list("/spec/selectors", after.spec.selectors),))
         return
+    written = replace(target, api_version=getattr(before, "api_version", "") or api_version)
+    if isinstance(before, ResourceSlice) and isinstance(after, ResourceSlice):
+        fields = (("pool", before.spec.pool, after.spec.pool), ("devices", before.spec.devices, after.spec.devices))
+        yield Change(
+            target=written, patch=tuple(add_operation(f"/spec/{at}", new) for at, old, new in fields if new != old)
+        )
+        return
     if before is not None:
-        written = getattr(before, "api_version", "") or api_version
-        yield Change(target=replace(target, api_version=written), delete=True)
+        yield Change(target=written, delete=True)
     yield Change(target=target, create=manifest(api_version, kind, after))
 
 
@@ -476,9 +484,10 @@ def _existing(one: ClusterObject, snapshot: Snapshot) -> ClusterObject | None:
         case DeviceClass():
             return devices.classes.get(name)
         case ResourceClaimTemplate():
-            return None
+            spec = devices.templates.get(one.key)
+            return None if spec is None else replace(one, spec=replace(one.spec, spec=spec))
         case ResourceSlice():
-            return None
+            return next((known for known in devices.slices if known.name == name), None)
 
 
 def _target(kind: str, namespace: str, name: str) -> Target:

@@ -32,6 +32,7 @@ from kschedx.fixes.proposal import CONTROLLER_MANAGER
 from kschedx.fixes.trial import Candidate
 from kschedx.kube.decoding import decode
 from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.kube.selectors import LabelSelector, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.kube.storage import (
     BETA_STORAGE_CLASS,
     DEFAULT_CLASS,
@@ -40,6 +41,7 @@ from kschedx.kube.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
+    VolumeNodeAffinity,
     bound_claim,
     check_quantities,
     claim_name,
@@ -74,10 +76,13 @@ def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: Candidate) -> 
     smaller = [] if isinstance(finding, ProvisioningTopologyMismatch) else list(_smaller_claim(finding, claim))
     yield from smaller
     storage_class = place.snapshot.storage.classes.get(claim.storage_class)
-    if smaller and storage_class is not None and storage_class.can_provision:
-        return  # no volume is created by hand if a driver creates it
     volume = volume_for(claim, f"{claim.metadata.namespace}-{claim.name}", storage_class, bound=False)
     made_by = storage_class.provisioner if storage_class and storage_class.can_provision else ""
+    if isinstance(finding, InsufficientStorageCapacity) and finding.capacity_count and made_by:
+        yield from _more_storage(finding, volume, made_by, place)
+        return
+    if smaller and made_by:
+        return  # no volume is created by hand if a driver creates it
     yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=None, provisioner=made_by)
 
 
@@ -96,6 +101,31 @@ def _smaller_claim(
     smaller = replace(claim, spec=replace(claim.spec, resources=replace(claim.spec.resources, requests=requests)))
     title = f"lower the request of claim {claim.key} to {size}"
     yield s.ObjectStep(title=title, cost=s.Cost.CONSTRAINT, objects=(smaller,))
+
+
+def _more_storage(
+    finding: InsufficientStorageCapacity, volume: PersistentVolume, driver: str, place: Candidate
+) -> Iterator[s.AddStorage]:
+    """Yield the storage with the most capacity of the class, grown until the claim's volume can be created there."""
+    here = next((one for one in finding.capacities if one.reachable), None)
+    if here is None or (here.limit or 0) < max(one.limit or 0 for one in finding.capacities):
+        return
+    found = next(one for one in place.snapshot.storage.capacities if one.key == here.name)
+    topology = found.node_topology or LabelSelector()
+    labels = (
+        NodeSelectorRequirement(key=at, operator="In", values=(one,)) for at, one in topology.match_labels.items()
+    )
+    others = (
+        NodeSelectorRequirement(key=one.key, operator=one.operator, values=one.values)
+        for one in topology.match_expressions
+    )
+    if expressions := (*labels, *others):
+        terms = (NodeSelectorTerm(match_expressions=expressions),)
+        affinity = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=terms))
+        volume = replace(volume, spec=replace(volume.spec, node_affinity=affinity))
+    yield s.AddStorage(
+        volume=volume, claim_key=finding.claim.claim, claim=None, provisioner=driver, topology=here.topology
+    )
 
 
 def _fewer_volumes(finding: VolumeLimitExceeded, place: Candidate) -> Iterator[s.Step]:
@@ -414,7 +444,10 @@ def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver:
     of its own pods."""
     report = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
     told = report.message if report is not None and report.uid in ("", claim.metadata.uid) else ""
-    return provisioning_text(told, claim.key, claim.storage_class, driver, _provisioners_down(snapshot, driver))
+    nodes = snapshot.storage.csi_nodes.values()
+    nowhere = bool(nodes) and all(one.name != driver for node in nodes for one in node.spec.drivers)
+    down = _provisioners_down(snapshot, driver)
+    return provisioning_text(told, claim.key, claim.storage_class, driver, down, nowhere=nowhere)
 
 
 def _is_in_trouble(snapshot: Snapshot, claim: PersistentVolumeClaim, driver: str) -> bool:

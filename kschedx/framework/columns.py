@@ -55,14 +55,12 @@ class FilterColumn:
         self._verdicts: Verdicts | None = None
 
     def copy(self) -> FilterColumn:
-        """Return an independent copy."""
         other = copy(self)
         other.codes, other.reason = self.codes.copy(), self.reason.copy()
         other.reasons, other._number = list(self.reasons), dict(self._number)
         return other
 
     def put(self, verdicts: Verdicts) -> None:
-        """Set the verdicts on all nodes."""
         self._verdicts = verdicts if self._explains else None
         self.codes = verdicts.codes.astype(np.int8)
         self.reasons = list(verdicts.reasons.values)
@@ -159,10 +157,9 @@ class Filtering:
         """(feasible node,)"""
 
     def copy(self) -> Filtering:
-        """Return an independent copy."""
         other = copy(self)
         other._pre_filters = dict(self._pre_filters)
-        other.columns = [one.copy() for one in self.columns]
+        other.columns = [column.copy() for column in self.columns]
         other._refused = dict(self._refused)
         other.rejections = self.rejections.copy()
         return other
@@ -170,7 +167,7 @@ class Filtering:
     @property
     def reads_only_own_pods(self) -> bool:
         """Whether Filter's verdict on a node is independent of the pods on other nodes."""
-        return all(one.touch is not Touch.CLUSTER for one in self.columns)
+        return all(column.touch is not Touch.CLUSTER for column in self.columns)
 
     @property
     def nodes(self) -> NodeTable:
@@ -204,7 +201,7 @@ class Filtering:
     def outcome(self) -> FilterOutcome:
         """Return the outcome on `nodes`; without nominated pods, the same object as long as no verdict changes."""
         if self._outcome is None:
-            verdicts = {one.plugin.name: one.verdicts for one in self.columns if one.runs}
+            verdicts = {column.plugin.name: column.verdicts for column in self.columns if column.runs}
             self._outcome = FilterOutcome.of(verdicts, len(self.rejections))
         if not self._refused:
             return self._outcome
@@ -240,9 +237,9 @@ class Filtering:
             return
         nodes = self.nodes
         self.rejections = np.zeros(len(nodes), dtype=np.int16)
-        for one in self.columns:
-            self._filter(one, state, pod, nodes)
-            self.rejections += one.codes != 0
+        for column in self.columns:
+            self._filter(column, state, pod, nodes)
+            self.rejections += column.codes != 0
         self._find_feasible()
 
     def evaluate_plugins(
@@ -255,10 +252,10 @@ class Filtering:
         if not self._pre_filter_again(state, pod, plugins):
             return False
         nodes = self.nodes
-        for one in self.columns:
-            if one.plugin.name in plugins:
-                one.touch = touch(one.plugin)
-                self._filter_again(one, state, pod, nodes)
+        for column in self.columns:
+            if column.plugin.name in plugins:
+                column.touch = touch(column.plugin)
+                self._filter_again(column, state, pod, nodes)
         self._find_feasible()
         return True
 
@@ -277,15 +274,15 @@ class Filtering:
         whole: NodeTable | None = None
         passed_before = self.rejections[places] == 0
         anew = False
-        for one in self.columns:
-            if one.touch is Touch.CLUSTER:
+        for column in self.columns:
+            if column.touch is Touch.CLUSTER:
                 whole = whole or self.nodes
-                self._filter_again(one, state, pod, whole)
+                self._filter_again(column, state, pod, whole)
                 anew = True
-            elif (one.touch is Touch.NODE or nodes_too) and one.runs and len(places):
-                verdicts = verdicts_of(one.plugin, state, pod, part)
-                self.rejections[places] -= one.codes[places] != 0
-                if one.put_rows(places, verdicts):
+            elif (column.touch is Touch.NODE or nodes_too) and column.runs and len(places):
+                verdicts = verdicts_of(column.plugin, state, pod, part)
+                self.rejections[places] -= column.codes[places] != 0
+                if column.put_rows(places, verdicts):
                     self._outcome = None
                 self.rejections[places] += verdicts.rejected
                 self._may_fail |= bool((verdicts.codes == Code.ERROR).any())
@@ -301,10 +298,10 @@ class Filtering:
         before, self.pre_filter = self.pre_filter, self._framework.run_pre_filter(state, pod, known)
         return self.pre_filter.status.is_success and self.pre_filter.nodes == before.nodes
 
-    def _filter_again(self, one: FilterColumn, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
-        self.rejections -= one.codes != 0
-        self._filter(one, state, pod, nodes)
-        self.rejections += one.codes != 0
+    def _filter_again(self, filter_column: FilterColumn, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
+        self.rejections -= filter_column.codes != 0
+        self._filter(filter_column, state, pod, nodes)
+        self.rejections += filter_column.codes != 0
 
     def _filter(self, one: FilterColumn, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
         """Run the plugin on all nodes that PreFilter returns."""
@@ -372,9 +369,8 @@ class Scoring:
         changed."""
 
     def copy(self) -> Scoring:
-        """Return an independent copy."""
         other = copy(self)
-        other.columns = [one.copy() for one in self.columns]
+        other.columns = [column.copy() for column in self.columns]
         other.sums = self.sums.copy()
         other._touched = list(self._touched)
         return other
@@ -525,7 +521,6 @@ class Scoring:
     def _pre_score(
         self, state: CycleState, pod: Pod, nodes: NodeTable, asked: Collection[PreScorePlugin]
     ) -> frozenset[str]:
-        """Run PreScore, and return the plugins that do not score."""
         skipped: set[str] = set()
         for plugin in asked:
             status = self._framework.pre_score(plugin, state, pod, nodes)

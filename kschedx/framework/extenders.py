@@ -43,8 +43,6 @@ def path_of(extender: Extender, verb: ExtenderVerb) -> str:
 
 
 class ExtenderRequest(Struct, frozen=True, kw_only=True):
-    """A request to an extender."""
-
     extender: Extender
     index: int
     """In the configuration."""

@@ -304,22 +304,6 @@ _NO_NEGATIVE = 2**31
 """Added to each priority, an int32, before the sum: more victims never have a smaller sum."""
 
 
-def _violations(candidate: Candidate, pods: PodTable) -> int:
-    return candidate.pdb_violations
-
-
-def _highest_priority(candidate: Candidate, pods: PodTable) -> int:
-    return int(pods.priorities[candidate.victims[0]])
-
-
-def _sum_of_priorities(candidate: Candidate, pods: PodTable) -> int:
-    return sum(int(pods.priorities[victim]) + _NO_NEGATIVE for victim in candidate.victims)
-
-
-def _number(candidate: Candidate, pods: PodTable) -> int:
-    return len(candidate.victims)
-
-
 def _latest_start(candidate: Candidate, pods: PodTable) -> int:
     """Return the earliest start among the victims of the highest priority, negated: the latest one is best."""
     priorities = [int(pods.priorities[victim]) for victim in candidate.victims]
@@ -331,13 +315,14 @@ def _latest_start(candidate: Candidate, pods: PodTable) -> int:
 Rule: TypeAlias = Callable[[Candidate, PodTable], int]
 
 RULES: tuple[Rule, ...] = (
-    _violations,
-    _highest_priority,
-    _sum_of_priorities,
-    _number,
+    lambda candidate, pods: candidate.pdb_violations,
+    lambda candidate, pods: int(pods.priorities[candidate.victims[0]]),
+    lambda candidate, pods: sum(int(pods.priorities[victim]) + _NO_NEGATIVE for victim in candidate.victims),
+    lambda candidate, pods: len(candidate.victims),
     _latest_start,
 )
-"""The lowest number wins; a rule only distinguishes candidates that are equal by all rules before it."""
+"""Violated budgets, the highest priority, the sum of the priorities, the number of victims, and the latest start. The
+lowest number wins; a rule only distinguishes candidates that are equal by all rules before it."""
 
 RULES_WITHOUT_START = RULES[:-1]
 """The rules of the scheduler before the framework, which does not use start times."""

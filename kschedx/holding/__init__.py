@@ -71,13 +71,13 @@ def _device_pools(snapshot: Snapshot, pod: Pod) -> Iterator[DevicePool]:
         return
     seen: set[tuple[str, str]] = set()
     reports = sorted(snapshot.of(ResourcePoolStatusRequest), key=lambda one: one.metadata.name)
-    for one in sorted(reports, key=lambda one: one.metadata.creation_timestamp or "", reverse=True):
-        for pool in one.status.pools:
+    for report in sorted(reports, key=lambda one: one.metadata.creation_timestamp or "", reverse=True):
+        for pool in report.status.pools:
             if (pool.driver, pool.pool_name) in seen:
                 continue
             seen.add((pool.driver, pool.pool_name))
             yield DevicePool(
-                request=one.metadata.name,
+                request=report.metadata.name,
                 driver=pool.driver,
                 pool=pool.pool_name,
                 node=pool.node_name or "",

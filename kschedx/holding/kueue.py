@@ -52,7 +52,7 @@ def flavor_fits(
     snapshot: Snapshot, pod: Pod, workload: Workload, queue: ClusterQueue | None, attempt: Attempt
 ) -> Iterator[FlavorFit]:
     """Yield a result for each flavor that the pod can get: its assigned flavors, else all of its queue."""
-    known = {one.metadata.name: one for one in snapshot.of(ResourceFlavor)}
+    known = {resource_flavor.metadata.name: resource_flavor for resource_flavor in snapshot.of(ResourceFlavor)}
     assigned = _assignments(pod, workload)
     given = [name for one in assigned for name in one.flavors.values()]
     groups = queue.spec.resource_groups if queue is not None and not assigned else ()
@@ -94,7 +94,7 @@ def _updates(pod: Pod, workload: Workload) -> Sequence[PodSetUpdate]:
     """Return what ready admission checks add to the pod's set."""
     wanted = pod.metadata.labels.get(api.PODSET_LABEL)
     ready = (check for check in workload.status.admission_checks if check.state == "Ready")
-    every = [one for check in ready for one in check.pod_set_updates]
+    every = [pod_set_update for check in ready for pod_set_update in check.pod_set_updates]
     is_only_set = wanted is None and len(workload.spec.pod_sets) <= 1
     return every if is_only_set else [one for one in every if one.name == wanted]
 
@@ -215,7 +215,7 @@ def kueue_state(snapshot: Snapshot) -> Run:
 
 def _cohorts(snapshot: Snapshot, queue: ClusterQueue) -> tuple[str, ...]:
     """Return the cohorts above a queue, the nearest first, up to the point at which they form a cycle."""
-    parents = {one.metadata.name: one.parent for one in snapshot.of(Cohort)}
+    parents = {cohort.metadata.name: cohort.parent for cohort in snapshot.of(Cohort)}
     path: list[str] = []
     name = queue.cohort
     while name and name not in path:
@@ -238,9 +238,9 @@ def _quotas(run: Run, node: QueueNode, job: Job) -> Iterator[FlavorQuota]:
             FlavorPool(cohort=one.name, quota=one.subtree_quota(fr), used=one.used(fr)) for one in node.ancestors()
         )
         users = (
-            QuotaUser(workload=one.key, priority=one.priority, amount=one.usage[fr])
-            for one in holders
-            if one.usage.get(fr)
+            QuotaUser(workload=holder.key, priority=holder.priority, amount=holder.usage[fr])
+            for holder in holders
+            if holder.usage.get(fr)
         )
         yield FlavorQuota(
             resource=fr.resource,
@@ -263,7 +263,7 @@ def _quotas(run: Run, node: QueueNode, job: Job) -> Iterator[FlavorQuota]:
 
 def _workload_of(snapshot: Snapshot, pod: Pod) -> Workload | None:
     """Return the Workload with the pod's quota: its owner is the pod, or an owner of the pod."""
-    mine = [one for one in snapshot.of(Workload) if one.metadata.namespace == pod.metadata.namespace]
+    mine = [workload for workload in snapshot.of(Workload) if workload.metadata.namespace == pod.metadata.namespace]
     if not mine:
         return None
     owners = {("Pod", pod.metadata.name), *((owner.kind, owner.name) for owner in pod.metadata.owner_references)}

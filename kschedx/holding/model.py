@@ -41,8 +41,6 @@ class Said(Struct, frozen=True, kw_only=True):
 
 
 class QuotaUser(Struct, frozen=True, kw_only=True):
-    """A Workload that holds quota."""
-
     workload: str
     """`namespace/name`."""
     priority: int
@@ -125,7 +123,6 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
 
     state: WorkloadState
     queue: str = ""
-    """The LocalQueue."""
     workload: str = ""
     """`namespace/name`."""
     cluster_queue: str = ""

@@ -230,7 +230,7 @@ def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows |
         evicted: Mapping[int, tuple[int, ...]] = {}
         found = decision.post_filter if run.scheduler.release.behaviour.group_members_preempt else None
         if not choice and found is not None and found.status.is_success:
-            evicted = {one.node: one.victims for one in found.candidates}
+            evicted = {candidate.node: candidate.victims for candidate in found.candidates}
             choice = found.best
         if not choice:
             cycle = run.cycle(row)

@@ -249,7 +249,6 @@ def _limits(most: Mapping[str, object]) -> tuple[QueueShare, ...]:
 
 
 def rooms_for(snapshot: Snapshot, pod: Pod) -> Iterator[ReservedRoom]:
-    """Yield the Reservations that have the pod as an owner."""
     for one in sorted(snapshot.of(Reservation), key=lambda one: one.metadata.name):
         if any(_is_meant(owner, pod) for owner in one.spec.owners):
             status = one.status

@@ -9,6 +9,7 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, resolve_priority
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.pods import PodOutcome
@@ -71,25 +72,32 @@ def _tried(autoscaler: Autoscaler, trial: _Trial) -> AutoscalerRemedy | None:
         return None
     if then.choice is None and then.is_waiting:
         fitting = next(group.name for group in then.groups if group.fits and not group.skipped)
-        return None if trial.is_maximum else _remedy(trial, then, trial.step, fitting, nodes=0)
+        return None if trial.is_maximum else _remedy(autoscaler, trial, then, trial.step, fitting, nodes=0)
     if then.choice is None or not then.choice.resizes:
         return None
     first = then.choice.resizes[0]
     step = trial.step
     if trial.is_maximum:
         step = replace(step, title=f"{step.title} to {first.after}")
-    return _remedy(trial, then, step, first.group, nodes=first.after - first.before)
+    return _remedy(autoscaler, trial, then, step, first.group, nodes=first.after - first.before)
 
 
-def _remedy(trial: _Trial, then: PodScaling, step: RemedyStep, group: str, *, nodes: int) -> AutoscalerRemedy:
-    return AutoscalerRemedy(step=step, group=group, nodes=nodes, pod=trial.pod, node=then.node_of(group))
+def _remedy(
+    autoscaler: Autoscaler, trial: _Trial, then: PodScaling, step: RemedyStep, group: str, *, nodes: int
+) -> AutoscalerRemedy:
+    node, helps = then.node_of(group), helped_pods(autoscaler, then) | {trial.pod.key}
+    return AutoscalerRemedy(step=step, group=group, nodes=nodes, pod=trial.pod, node=node, helps=helps)
+
+
+def helped_pods(autoscaler: Autoscaler, scaling: PodScaling) -> frozenset[str]:
+    """Return the pods of the cluster for which the autoscaler adds nodes together with the pod."""
+    pods, rows = autoscaler.snapshot.pods, () if scaling.choice is None else scaling.choice.triggered
+    return frozenset(pods.key(row) for row in rows if row < len(pods))
 
 
 def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_Trial]:
     if scaling.pod.outcome is PodOutcome.EXPENDABLE:
-        cutoff = autoscaler.flags.expendable_pods_priority_cutoff
-        raised = replace(pod, spec=replace(pod.spec, priority=cutoff))
-        yield _Trial(step=_room(f"raise the pod's priority to at least {cutoff}"), pod=raised)
+        yield from _of_higher_priority(autoscaler, pod)
     if scaling.pod.outcome is not PodOutcome.CONSIDERED:
         return
     for group in scaling.groups:
@@ -102,6 +110,23 @@ def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_
             status = replace(autoscaler.status, groups=tuple(larger))
             step = _room(f"raise the maximum of node group {group.name} from {group.max_size}")
             yield _Trial(step=step, pod=pod, status=status, is_maximum=True)
+
+
+def _of_higher_priority(autoscaler: Autoscaler, pod: Pod) -> Iterator[_Trial]:
+    """Yield the pod with the lowest PriorityClass that is not below the cutoff, or without a class."""
+    cutoff, classes = autoscaler.flags.expendable_pods_priority_cutoff, autoscaler.snapshot.priority_classes
+    own = pod.spec.priority_class_name
+    enough = sorted((one.value, name) for name, one in classes.items() if one.value >= cutoff)
+    names = [name for _, name in enough if name not in BUILT_IN_CLASSES]
+    for name in [*names[:1], *([""] if own else [])]:
+        spec = replace(pod.spec, priority=None, priority_class_name=name, preemption_policy=None)
+        spec = resolve_priority(spec, classes)
+        if spec.priority is None or spec.priority < cutoff:
+            continue
+        instead = f" instead of {own}" if own else ""
+        title = f"use PriorityClass {name}{instead}" if name else f"remove priorityClassName {own}"
+        yield _Trial(step=_room(f"{title}: priority {spec.priority}"), pod=replace(pod, spec=spec))
+        return
 
 
 def _room(title: str) -> RemedyStep:

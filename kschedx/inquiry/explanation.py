@@ -18,7 +18,7 @@ from kschedx.explain.notes import Note
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.document import Covered
-from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER
+from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER, NODE_POOL
 from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.render.states import (
@@ -262,7 +262,16 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     @cached_property
     def fixes(self) -> tuple[Fix, ...]:
-        """Changes that were tried on an overlay of the snapshot, cheapest first."""
+        """Changes that were tried on an overlay of the snapshot, cheapest first; first those after which Kueue admits
+        the pod's Workload."""
+        kueue = self.holding.kueue
+        if kueue is None or kueue.verdict is None:
+            return self._own_fixes()
+        from kschedx.inquiry.fix import kueue_fixes
+
+        return (*kueue_fixes(kueue.verdict), *self._own_fixes())
+
+    def _own_fixes(self) -> tuple[Fix, ...]:
         if self.lifecycle is not None:
             return () if self.remedies is None else self.remedies()
         if self.outcome is Outcome.SCHEDULED and self.overall is Outcome.UNSCHEDULABLE and self.gang is not None:
@@ -274,11 +283,12 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.fixes import find_fixes
         from kschedx.fixes.owners import template_owner
         from kschedx.inquiry.fix import Fix
+        from kschedx.inquiry.lifecycle_remedies import with_newer_template
 
         pod = self.cycle.pod
         owner = template_owner(self.cycle.snapshot, pod)
         is_stored = pod.key in self.cycle.snapshot.pods.rows
-        if is_stored and (recreated := self._with_newer_template(pod)) is not None:
+        if is_stored and (recreated := with_newer_template(self, pod)) is not None:
             return (recreated,)
         tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
         found = tuple(self._for_group(Fix.of(one, owner, pod, is_stored=is_stored)) for one in tried)
@@ -287,6 +297,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         by_hand = all(one.adds_node for one in found)
         room = self._room(owner) or (self._room(owner, with_changes_of_pod=True) if by_hand else ())
         if room:  # the autoscaler adds nodes, so none is added by hand
+            by_hand_first = () if not all(one.reshapes_pool for one in room) else filter(_is_without_karpenter, found)
+            room = (*by_hand_first, *room)
             found = tuple(one for one in found if not one.adds_node)
         if balanced_service(pod.metadata.labels):
             found = ()  # its controller overwrites the pod template
@@ -331,60 +343,6 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         raw = snapshot.workloads.get(("StatefulSet", pod.namespace, group))
         replicas = msgspec.json.decode(raw)["spec"].get("replicas") if raw else None
         return replicas + 1 if isinstance(replicas, int) else 0
-
-    def _with_newer_template(self, pod: Pod) -> Fix | None:
-        """Return the fix that gives a pod the newer template of its controller; None if that does not help."""
-        from kschedx.controllers.daemon_set import home_node, pods_for
-        from kschedx.controllers.workloads import Workload, manifest_of, ordinal_of, pods_of_ordinals
-        from kschedx.errors import InputError, UndecidableError
-        from kschedx.explain.root_causes import newer_template
-        from kschedx.fixes import FixCertainty
-        from kschedx.fixes.changes import Change
-        from kschedx.inquiry.fix import Fix
-        from kschedx.kube.documents import Target
-        from kschedx.kube.escaping import shell_command
-
-        snapshot, metadata = self.cycle.snapshot, pod.metadata
-        found = newer_template(snapshot, pod)
-        if found is None or self.setup is None:
-            return None
-        manifest = manifest_of(snapshot, Workload(found.kind, metadata.namespace, found.name)) or {}
-        row = snapshot.pods.rows[pod.key]
-        without = snapshot.without_pods([row])
-        try:
-            if found.kind == "StatefulSet":
-                without, made = pods_of_ordinals(without, self.setup, manifest, [ordinal_of(metadata.name)])
-            else:
-                without, made = pods_for(without, self.setup, manifest, {home_node(snapshot.pods, row)}.__contains__)
-            then = [self.scheduler.on(without).schedule(one, self.cycle.profile) for one in made]
-        except (InputError, UndecidableError):
-            return None
-        if not then or then[0].outcome is not Outcome.SCHEDULED:
-            return None
-        name, namespace = metadata.name, metadata.namespace
-        deletion = Change(target=Target("v1", "Pod", name, namespace), delete=True)
-        title, changes = f"delete {pod.key}, which {found.owner} creates with its newer revision", [deletion]
-        commands = [shell_command("kubectl delete pod {} -n {}", name, namespace)]
-        if found.partition:
-            rolling = {"rollingUpdate": {"partition": (least := ordinal_of(name))}}
-            target = Target("apps/v1", found.kind, found.name, namespace)
-            path = "/spec/updateStrategy/rollingUpdate/partition"
-            lower = Change(target=target, patch=(({"op": "add", "path": path, "value": least}),))
-            changes, then_deleted = [lower, *changes[: found.is_deleted]], f", then delete pod {name}"
-            title = f"lower partition of {found.owner} from {found.partition} to {least}"
-            title += then_deleted if found.is_deleted else ""
-            spec = {"spec": {"updateStrategy": rolling}}
-            patch = shell_command("kubectl patch sts {} -n {} --type merge -p {}", found.name, namespace, spec)
-            commands = [patch, *commands[: found.is_deleted]]
-        return Fix(
-            title=title,
-            certainty=FixCertainty.VERIFIED,
-            changes=tuple(changes),
-            feasible_nodes=tuple(then[0].all_nodes.cluster.names[row] for row in then[0].choice),
-            steps=(),
-            commands=tuple(commands),
-            apply=tuple(changes),
-        )
 
     def _missing_members(self) -> Iterator[Fix]:
         """Yield fixes for the missing pods of a group, tried with copies of the pod. If the API server refuses the
@@ -537,8 +495,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     def _room(self, owner: Owner | None, *, with_changes_of_pod: bool = False) -> tuple[Fix, ...]:
         """Return what an autoscaler does, or would do with other settings. With `with_changes_of_pod`, include fixes
         that change the pod."""
-        event = self.cycle.snapshot.autoscaler_events.get(self.cycle.pod.key)
-        if self.scaling is None and self.provisioning is None and event is None:
+        snapshot, key = self.cycle.snapshot, self.cycle.pod.key
+        event, karpenter_event = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
+        if self.scaling is None and self.provisioning is None and event is None and karpenter_event is None:
             return ()
         from kschedx.inquiry.scaling_fixes import (
             NodeTrial,
@@ -546,13 +505,15 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             autoscaler_repair,
             karpenter_fixes,
             makes_room,
+            reported_by_karpenter,
             reported_fixes,
         )
 
         if self.autoscaler_down is not None:
             return (autoscaler_repair(self.autoscaler_down),)
         if self.scaling is None and self.provisioning is None:
-            return () if event is None else tuple(reported_fixes(event))
+            by_karpenter = () if karpenter_event is None else reported_by_karpenter(karpenter_event.message)
+            return (*(() if event is None else reported_fixes(event)), *by_karpenter)
         of_groups = [one for one in self.scaling_remedies if with_changes_of_pod or makes_room(one)]
         of_pools = [one for one in self.provisioning_remedies if with_changes_of_pod or makes_room(one)]
         trial = NodeTrial(
@@ -563,12 +524,15 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             autoscaler="cluster-autoscaler",
             explain=lambda cycle, scheduler: Explanation(cycle, scheduler, self.first_notes),
         )
-        by_autoscaler = () if self.scaling is None else autoscaler_fixes(trial, self.scaling, of_groups, event)
-        by_karpenter: Iterable[Fix] = ()
+        by_autoscaler: Iterable[Fix] = ()
+        if self.autoscaler is not None and self.scaling is not None:
+            by_autoscaler = autoscaler_fixes(trial, self.autoscaler, self.scaling, of_groups, event)
+        by_karpenter = ()
         if self.karpenter is not None and self.provisioning is not None:
             trial = replace(trial, autoscaler="Karpenter")
             by_karpenter = karpenter_fixes(trial, self.karpenter, self.provisioning, of_pools)
-        return (*by_autoscaler, *by_karpenter)
+        known = (*by_autoscaler, *by_karpenter)
+        return known or (() if event is None else tuple(reported_fixes(event)))
 
     def _cluster_test(self, owner: Owner | None, *, is_stored: bool) -> ClusterTest:
         """Return a test for problems of a fix on the whole cluster. A gang is not tested, because its fix changes all
@@ -643,6 +607,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     def covered(self, fix: Fix) -> Covered | None:
         """Return the number of pending replicas that a fix helps; None if that was not tried."""
+        if fix.helps is not None and self.replicas is not None and len(pending := self.replicas.pending) > 1:
+            return Covered(title=fix.title, pods=sum(key in fix.helps for key in pending), of=len(pending))
         return None if self.covering is None else self.covering(self, fix)
 
     @cached_property
@@ -683,8 +649,6 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.render.words import headline
 
         if any(fix.certainty is not FixCertainty.PARTIAL or fix.of_group is not None for fix in self.fixes):
-            return ""
-        if self.holding.kueue is not None and self.holding.kueue.verdict and self.holding.kueue.verdict.remedies:
             return ""
         found = why_no_fix(self.scheduler, self.cycle)
         if found is None or (found.is_untold and any(fix.feasible_nodes for fix in self.fixes)):
@@ -780,6 +744,15 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
         remedies = tuple(PoolRemedyDocument(one.step.title, one.pool, one.types) for one in self.provisioning_remedies)
         return to_json(provisioning_document(karpenter, found, remedies))
+
+
+def _is_without_karpenter(fix: Fix) -> bool:
+    """Return whether a fix adds a node like an existing one that Karpenter has not created."""
+    from kschedx.fixes.steps import AddNode
+
+    return fix.adds_node and all(
+        isinstance(step, AddNode) and step.like and NODE_POOL not in step.node.metadata.labels for step in fix.steps
+    )
 
 
 def terminating_victims(snapshot: Snapshot, pod: Pod) -> tuple[str, ...]:

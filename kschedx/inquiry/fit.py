@@ -17,6 +17,7 @@ from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome, Stake, Unevaluated, UnevaluatedDocument
 from kschedx.framework.runtime import request_options
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.pod import autoscaler_of, karpenter_of
 from kschedx.kube.documents import Document, document
 from kschedx.kube.names import CPU, MEMORY, PODS
 from kschedx.kube.resources import ResourceQuota, node_allocatable, pod_request
@@ -246,8 +247,11 @@ def _placed(simulator: Simulator, rows: Sequence[int]) -> Iterator[ClusterRow]:
 def _explained(simulator: Simulator, setup: Setup, row: int) -> Explanation:
     then = simulator.run.cluster.frozen()
     scheduler = simulator.run.scheduler.on(then)
-    pod = then.pods[row]
-    return Explanation(scheduler.schedule(pod, setup.profile_of(pod)), scheduler, setup.notes)
+    pod, before = then.pods[row], with_only_pods(then, np.arange(row))
+    autoscaler, said = autoscaler_of(before, None, scheduler)
+    karpenter, more = karpenter_of(before, None)
+    cycle, notes = scheduler.schedule(pod, setup.profile_of(pod)), (*setup.notes, *said, *more)
+    return Explanation(cycle, scheduler, notes, autoscaler=autoscaler, karpenter=karpenter)
 
 
 def _most_pods(snapshot: Snapshot, pod: Pod, setup: Setup) -> int:

@@ -19,12 +19,15 @@ from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Json, part_of, to_json
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Pod
+from kschedx.render.wording import listed
 from kschedx.render.words.fixes import delivery_text, fix_commands, fix_costs, fix_title
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.inquiry.explanation import Explanation
+    from kschedx.kueue.verdict import Verdict
 
+MOST_PREEMPTED = 3
 NO_CLASS = '""'
 
 
@@ -48,6 +51,10 @@ class Fix(Struct, frozen=True, kw_only=True):
     """The group of a fix without steps."""
     costs: tuple[str, ...] = ()
     """The cost for others: where the pods recreated by a deleted pod's controller land, which budget is used."""
+    helps: frozenset[str] | None = None
+    """The pending pods, `namespace/name`, for which an autoscaler adds nodes after the fix; None if unknown."""
+    reshapes_pool: bool = False
+    """Whether Karpenter's nodes get other labels or types than a NodePool has now."""
     answer: Callable[[], Explanation] | None = None
     """Return the pod's answer after a fix that its steps do not describe."""
 
@@ -147,6 +154,18 @@ class Fix(Struct, frozen=True, kw_only=True):
             apply=None if self.apply == sent else tuple(one.document for one in self.apply),
             replicas=covered,
         )
+
+
+def kueue_fixes(verdict: Verdict) -> Iterator[Fix]:
+    """Yield the changes after which Kueue admits a Workload, each tried by Kueue's rules."""
+    from kschedx.kueue.verdict import RemedyKind  # needed only for clusters with Kueue
+
+    of_queue = {RemedyKind.QUOTA, RemedyKind.PREEMPTION, RemedyKind.ORDER, RemedyKind.NAMESPACE, RemedyKind.RESUME}
+    for one in verdict.remedies:
+        changes = () if one.target is None else (Change(target=one.target, patch=one.patch),)
+        costs = (f"preempts {listed(one.victims, MOST_PREEMPTED)}",) if one.victims else ()
+        group = Group.CLUSTER if one.kind in of_queue else Group.WORKLOAD
+        yield replace(Fix.untried(one.title, changes, of_group=group), costs=costs)
 
 
 def _claim_edits(was: PersistentVolumeClaim, spec: Mapping[str, object]) -> Iterator[str]:

@@ -71,23 +71,56 @@ def remedies(karpenter: Karpenter, found: PodProvisioning, pod: Pod) -> tuple[Ka
         limited = trial.pool.name if trial.pool is not None and trial.raises_limits else ""
         if limited in raised:
             continue
-        changed = karpenter if trial.pool is None else karpenter.with_pools({trial.pool.name: trial.pool})
-        then = changed.about(trial.pod or pod)
-        if then is not None and then.pool and all(one.step != trial.step for one in made):
+        then, remedy = _tried(karpenter, trial, pod)
+        if remedy is not None and all(one.step != trial.step for one in made):
             raised |= {limited} if limited else set()
-            types = tuple(one.name for one in then.types)
-            made.append(_remedy(changed, trial, trial.pod or pod, then.pool, types))
+            made.append(_for_identical(karpenter, found, pod, remedy) if limited else remedy)
         elif then is not None and not then.pool:
             opened = [one for one in then.open_pools if one not in found.open_pools]
-            likely += [_remedy(changed, trial, trial.pod or pod, pool, ()) for pool in opened[:1]]
+            likely += [_remedy(karpenter, trial, pod, pool, ()) for pool in opened[:1]]
         if len(made) == MOST_REMEDIES:
             break
     return (*made, *likely)[:MOST_REMEDIES]
 
 
+def _tried(karpenter: Karpenter, trial: _Trial, pod: Pod) -> tuple[PodProvisioning | None, KarpenterRemedy | None]:
+    """Return the result of a trial, and the remedy if Karpenter then adds a node."""
+    changed = _changed(karpenter, trial)
+    then = changed.about(trial.pod or pod)
+    if then is None or not then.pool:
+        return then, None
+    remedy = _remedy(karpenter, trial, pod, then.pool, tuple(one.name for one in then.types))
+    if trial.pod is None and pod.key in karpenter.snapshot.pods.rows:
+        helps = {key for new in changed.own.new if new.template.name == then.pool for key in new.pods}
+        remedy = replace(remedy, helps=remedy.helps | helps)
+    return then, remedy
+
+
+def _changed(karpenter: Karpenter, trial: _Trial) -> Karpenter:
+    return karpenter if trial.pool is None else karpenter.with_pools({trial.pool.name: trial.pool})
+
+
 def _remedy(karpenter: Karpenter, trial: _Trial, pod: Pod, pool: str, types: tuple[str, ...]) -> KarpenterRemedy:
-    node = karpenter.node_of(pool, pod)
-    return KarpenterRemedy(step=trial.step, pool=pool, types=types, pod=pod, node=node)
+    pod = trial.pod or pod
+    node = _changed(karpenter, trial).node_of(pool, pod)
+    return KarpenterRemedy(
+        step=trial.step, pool=pool, types=types, pod=pod, node=node, changed=trial.pool, helps=frozenset({pod.key})
+    )
+
+
+def _for_identical(karpenter: Karpenter, found: PodProvisioning, pod: Pod, remedy: KarpenterRemedy) -> KarpenterRemedy:
+    """Return the remedy with limits raised for all pending pods that are identical to the pod."""
+    pods = karpenter.snapshot.pods
+    failed = karpenter.own.failures if pod.key in pods.rows else ()
+    alike = {key for key in failed if key in pods.rows and pods.specs[pods.rows[key]] == pod.spec}
+    helped = remedy.helps & alike
+    for verdict in found.pools if helped and helped != alike else ():
+        if verdict.name == remedy.pool and isinstance(verdict.rejection, LimitReached):
+            for trial in islice(_raised(verdict, verdict.rejection, -(-len(alike) // len(helped))), MOST_TYPES):
+                larger = _tried(karpenter, trial, pod)[1]
+                if larger is not None and larger.helps >= alike:
+                    return larger
+    return remedy
 
 
 def _trials(found: PodProvisioning, pod: Pod, group: str) -> Iterator[_Trial]:
@@ -134,14 +167,15 @@ def _selecting(pod: Pod, key: str, values: Iterable[str]) -> Iterator[_Trial]:
         yield _Trial(step=step, pod=pod_edits.selecting(pod, {**pod.spec.node_selector, key: meant}))
 
 
-def _raised(verdict: PoolVerdict, rejection: LimitReached) -> Iterator[_Trial]:
-    """Yield limits raised for the smallest known instance types that would fit the pod without the limits."""
+def _raised(verdict: PoolVerdict, rejection: LimitReached, nodes: int = 1) -> Iterator[_Trial]:
+    """Yield limits raised for so many nodes of the smallest known instance types that would fit the pod without the
+    limits."""
     limits = rejection.limits
     for one in sorted(verdict.known, key=_size)[:MOST_TYPES]:
         needed = {
-            name: Amount((limits[name] - rejection.remaining[name] + amount).nano, limits[name].format)
+            name: Amount((limits[name] - rejection.remaining[name]).nano + amount, limits[name].format)
             for name in limits
-            if (amount := one.capacity.get(name, ZERO)).nano > rejection.remaining[name].nano
+            if (amount := one.capacity.get(name, ZERO).nano * nodes) > rejection.remaining[name].nano
         }
         yield _with_limits(verdict.pool, {name: (str(limits[name]), str(one)) for name, one in needed.items()})
 
@@ -161,6 +195,10 @@ def _with_limits(pool: NodePool, limits: Mapping[str, tuple[str, str]]) -> _Tria
 
 def _room(title: str) -> RemedyStep:
     return RemedyStep(title=title, kind=StepKind.ROOM)
+
+
+def _reshaped(title: str) -> RemedyStep:
+    return RemedyStep(title=title, kind=StepKind.RESHAPED)
 
 
 def _corrected(title: str) -> RemedyStep:
@@ -216,7 +254,7 @@ def _defined(verdict: PoolVerdict, rejection: Incompatible) -> Iterator[_Trial]:
             if wanted is not None:
                 label, place = f"{conflict.key}={wanted}", "spec.template.metadata.labels"
                 is_misplaced = verdict.pool.metadata.labels.get(conflict.key) == wanted
-                step = _room(f"add the label {label} to NodePool {verdict.name}")
+                step = _reshaped(f"add the label {label} to NodePool {verdict.name}")
                 if is_misplaced:  # nodes get the labels of the template alone
                     step = _room(f"NodePool {verdict.name}: move the label {label} from metadata.labels to {place}")
                 pool = _with_label(verdict.pool, conflict.key, wanted)
@@ -224,7 +262,7 @@ def _defined(verdict: PoolVerdict, rejection: Incompatible) -> Iterator[_Trial]:
         elif isinstance(conflict, NothingInCommon):
             values = _addable(verdict.pool, conflict)
             if values:
-                step = _room(f"allow {conflict.key} {', '.join(values)} in NodePool {verdict.name}")
+                step = _reshaped(f"allow {conflict.key} {', '.join(values)} in NodePool {verdict.name}")
                 yield _Trial(step=step, pool=_with_values(verdict.pool, conflict.key, values))
 
 

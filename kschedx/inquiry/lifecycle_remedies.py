@@ -23,6 +23,8 @@ from kschedx.fixes.owners import template_owner
 from kschedx.fixes.phrases import FAILURES, NO_DRIVER, PULLS, REJECTIONS, STARTS, delete_pod
 from kschedx.fixes.steps import TakeOldFirst
 from kschedx.fixes.storage_remedies import provisioner_repair
+from kschedx.framework.cycle import Outcome
+from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pod_lifecycle import is_node_lost, pod_lifecycle
 from kschedx.inquiry.refusal_remedies import Patch, Refusal, made_fix, set_field
@@ -32,6 +34,8 @@ from kschedx.kube.documents import Target
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kueue import QUEUE_LABEL
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
+from kschedx.kube.quantity import value
+from kschedx.kube.resources import container_requests
 from kschedx.kube.storage import own_claims
 from kschedx.kube.types import OUT_OF_SERVICE, Pod
 from kschedx.render.states import (
@@ -298,6 +302,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         """Yield fixes for a pod or Job that has failed permanently."""
         known = REJECTIONS if state.owner and _FOR_ALL.match(state.reason) else FAILURES
         advice = next((one for words, one in known if re.search(words, f"{state.reason} {state.message}")), "")
+        if "no healthy devices" in state.message and not state.owner and self._has_devices(state.node):
+            advice = "delete the pod and create it again: {node} has its devices again"
         if state.container:
             title = f"find out from its logs why container {state.container} ended"
             yield Fix.untried(title, commands=(self._logs(self.pod.metadata.name, state.container),))
@@ -312,6 +318,13 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(f"{title}; then {again}", commands=of_pods)
         elif advice:
             yield Fix.untried(advice.format(node=state.node))
+
+    def _has_devices(self, node: str) -> bool:
+        """Return whether a node has as many devices allocatable as the pod requests."""
+        row = self.snapshot.cluster.index.get(node)
+        allocatable = {} if row is None else self.snapshot.cluster.nodes[row].status.allocatable
+        wanted = {name: one for name, one in container_requests(self.pod.spec).items() if "/" in name}
+        return all(value(str(allocatable.get(name, 0))) >= one.value() for name, one in wanted.items())
 
     def _rolled_back(self) -> Iterator[Fix | None]:
         """Yield the fix to return to the previous template, if a ReplicaSet still has it."""
@@ -511,3 +524,58 @@ def _emptied(remaining: str) -> Fix | None:
         which = "finalizer" if len(finalizers) == 1 else "finalizers"
         return Fix.untried(f"repair the controller of {which} {', '.join(finalizers)}, or remove the {which}")
     return None
+
+
+def with_newer_template(explanation: Explanation, pod: Pod) -> Fix | None:
+    """Return the fix that gives a pod the newer template of its controller; None if that does not help."""
+    from kschedx.controllers.daemon_set import home_node, pods_for
+    from kschedx.controllers.workloads import Workload, manifest_of, ordinal_of, pods_of_ordinals
+    from kschedx.errors import InputError, UndecidableError
+    from kschedx.explain.root_causes import newer_template
+    from kschedx.fixes import FixCertainty
+    from kschedx.fixes.changes import Change
+    from kschedx.inquiry.fix import Fix
+    from kschedx.kube.documents import Target
+    from kschedx.kube.escaping import shell_command
+
+    snapshot, metadata = explanation.cycle.snapshot, pod.metadata
+    found = newer_template(snapshot, pod)
+    if found is None or explanation.setup is None:
+        return None
+    manifest = manifest_of(snapshot, Workload(found.kind, metadata.namespace, found.name)) or {}
+    row = snapshot.pods.rows[pod.key]
+    without = snapshot.without_pods([row])
+    try:
+        if found.kind == "StatefulSet":
+            without, made = pods_of_ordinals(without, explanation.setup, manifest, [ordinal_of(metadata.name)])
+        else:
+            without, made = pods_for(without, explanation.setup, manifest, {home_node(snapshot.pods, row)}.__contains__)
+        then = [explanation.scheduler.on(without).schedule(one, explanation.cycle.profile) for one in made]
+    except (InputError, UndecidableError):
+        return None
+    if not then or then[0].outcome is not Outcome.SCHEDULED:
+        return None
+    name, namespace = metadata.name, metadata.namespace
+    deletion = Change(target=Target("v1", "Pod", name, namespace), delete=True)
+    title, changes = f"delete {pod.key}, which {found.owner} creates with its newer revision", [deletion]
+    commands = [shell_command("kubectl delete pod {} -n {}", name, namespace)]
+    if found.partition:
+        rolling = {"rollingUpdate": {"partition": (least := ordinal_of(name))}}
+        target = Target("apps/v1", found.kind, found.name, namespace)
+        path = "/spec/updateStrategy/rollingUpdate/partition"
+        lower = Change(target=target, patch=(({"op": "add", "path": path, "value": least}),))
+        changes, then_deleted = [lower, *changes[: found.is_deleted]], f", then delete pod {name}"
+        title = f"lower partition of {found.owner} from {found.partition} to {least}"
+        title += then_deleted if found.is_deleted else ""
+        spec = {"spec": {"updateStrategy": rolling}}
+        patch = shell_command("kubectl patch sts {} -n {} --type merge -p {}", found.name, namespace, spec)
+        commands = [patch, *commands[: found.is_deleted]]
+    return Fix(
+        title=title,
+        certainty=FixCertainty.VERIFIED,
+        changes=tuple(changes),
+        feasible_nodes=tuple(then[0].all_nodes.cluster.names[row] for row in then[0].choice),
+        steps=(),
+        commands=tuple(commands),
+        apply=tuple(changes),
+    )

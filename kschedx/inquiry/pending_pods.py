@@ -6,6 +6,7 @@ import gc
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import count, islice, pairwise
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -34,6 +35,10 @@ from kschedx.snapshot.columns import ClusterRow, IntArray, rows_by_group
 from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.edits import with_changed_pods
 from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.autoscaler.cluster import Autoscaler
+    from kschedx.karpenter.cluster import Karpenter
 
 MOST_SHARED_FIXES = 4
 """Fixes of one pod that are tried for the others."""
@@ -72,6 +77,11 @@ class SharedFix(Struct, frozen=True, kw_only=True):
         return self.pods == self.of
 
     @property
+    def is_of_steps(self) -> bool:
+        """Whether the fix can be tried for other pods."""
+        return self.fix.certainty is FixCertainty.VERIFIED and self.fix.answer is None
+
+    @property
     def title(self) -> str:
         return self.fix.title if self.nodes == 1 else with_nodes(self.fix.steps, self.nodes)
 
@@ -86,10 +96,19 @@ class PendingStory(Struct, frozen=True, kw_only=True):
 class SharedFixes:
     """The cluster at the end of a simulation, and the fixes for its pending pods."""
 
-    def __init__(self, simulation: Simulation, scene: Snapshot | None = None) -> None:
-        """`scene` is the cluster after a drain, used instead of the one at the end."""
+    def __init__(
+        self,
+        simulation: Simulation,
+        scene: Snapshot | None = None,
+        *,
+        autoscaler: Autoscaler | None = None,
+        karpenter: Karpenter | None = None,
+    ) -> None:
+        """`scene` is the cluster after a drain, used instead of the one at the end. The autoscalers decide about the
+        cluster in which the pods are pending."""
         self._simulation = simulation
         self._scene = scene
+        self._autoscaler, self._karpenter = autoscaler, karpenter
         self._drained = {one.node for one in simulation.drained}
         self._known: dict[bytes, PendingStory | None] = {}
 
@@ -163,6 +182,7 @@ class SharedFixes:
             return None
         if explanation is None:
             return None
+        explanation = replace(explanation, autoscaler=self._autoscaler, karpenter=self._karpenter)
         best: SharedFix | None = None
         fixes = [one for one in explanation.fixes if not self._takes_back(one)]
         most = min(MOST_SHARED_FIXES, MOST_LOOKS // self._kinds(rows), MOST_PODS_TRIED // len(rows))
@@ -171,8 +191,10 @@ class SharedFixes:
             tried = self._tried(explanation, fix, rows)
             if best is None or tried.pods > best.pods:
                 best = tried
-            if tried.is_enough:
-                break
+            if tried.is_enough or (
+                best is tried and fix.certainty is not FixCertainty.PARTIAL and not tried.is_of_steps
+            ):
+                break  # a repair, or an autoscaler's node, comes before the others, though not tried for every pod
         return PendingStory(explanation=explanation, mended=best)
 
     def _more_uncordoned(self, fix: Fix) -> Iterator[Fix]:
@@ -204,10 +226,10 @@ class SharedFixes:
         """Try a fix of the first of these pods for all of them, in the cluster at the end of the simulation. Return
         None if the pods have too many equivalence classes to try every fix."""
         rows = self._rows(pods)
-        is_of_steps = fix.certainty is FixCertainty.VERIFIED and fix.answer is None
-        if MOST_SHARED_FIXES * self._kinds(rows) > MOST_LOOKS or not is_of_steps:
+        if MOST_SHARED_FIXES * self._kinds(rows) > MOST_LOOKS:
             return None
-        return self._tried(explanation, fix, rows)
+        tried = self._tried(explanation, fix, rows)
+        return tried if tried.is_of_steps else None
 
     def _kinds(self, rows: IntArray) -> int:
         pods = self._then.pods
@@ -216,10 +238,13 @@ class SharedFixes:
 
     def _tried(self, explanation: Explanation, fix: Fix, rows: IntArray) -> SharedFix:
         asks_others, of = explanation.scheduler.config.extenders, len(rows)
-        is_of_steps = fix.certainty is FixCertainty.VERIFIED and fix.answer is None
-        if not is_of_steps or of == 1 or asks_others:
+        alone = SharedFix(fix=fix, pods=1, of=of)
+        if not alone.is_of_steps:
+            helps = fix.helps or ()
+            return replace(alone, pods=sum(self._then.pods.key(row) in helps for row in rows.tolist()))
+        if of == 1 or asks_others:
             # extenders are called only for the actual pods, never for changed ones
-            return SharedFix(fix=fix, pods=int(is_of_steps), of=of)
+            return alone
         self._free_tried()
         ground = Ground(self._then, explanation.scheduler.nodes.options)
         first = apply_steps(fix.steps, Proposal(pod=explanation.cycle.pod), ground)

@@ -130,7 +130,7 @@ def explain(
             raise
         event = recorded(subject.snapshot, subject.pod)
         return unscheduled(subject, setup, _not_read(subject.pod.key, error, event.message if event else ""))
-    if lifecycle is None and found.outcome is Outcome.SCHEDULED:
+    if lifecycle is None and found.alone is Outcome.SCHEDULED:  # a gang without room explains the cluster's event
         lifecycle = contradiction(found.cycle, subject, setup)
     if lifecycle is None:
         return found
@@ -301,7 +301,8 @@ def _explained(
     scheduler = scheduler.on(snapshot) if node else scheduler
     cycle = cycle_of(scheduler, pod, profile)
     if node:
-        why = unready_reason(subject.snapshot, subject.pod)
+        is_ready = all(one.status == "True" for one in subject.pod.status.conditions if one.type == "Ready")
+        why = "" if is_ready else unready_reason(subject.snapshot, subject.pod) or "Ready=False"
         notes = (on_its_node(cycle, node, why), *notes)
     autoscaler, said = _autoscaler(cycle, subject.snapshot, autoscaling, scheduler)
     karpenter, more = _karpenter(cycle, subject.snapshot, provisioning)

@@ -12,12 +12,16 @@ import msgspec
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
 from kschedx.controllers.workloads import (
+    Owners,
+    Workload,
     is_mirror_pod,
     is_of_daemon_set,
+    manifest_of,
 )
 from kschedx.explain.cycle_notes import claim_without_node
 from kschedx.explain.events import recorded
 from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
+from kschedx.kube.decoding import map_at
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, tolerates, untolerated
 from kschedx.kube.types import (
     ContainerStatus,
@@ -89,13 +93,15 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
             is_node_lost=bool(node) and is_node_lost(snapshot, node),
             owner=_owner(pod),
             barrier=_barrier(snapshot, pod),
+            successor=successor(snapshot, pod),
         )
     if pod.status.phase == "Failed":
         status, container = pod.status, "" if pod.status.reason else _failed_container(pod)
+        unmet = _unmet_selector(snapshot, pod) if status.reason == "NodeAffinity" else ""
         return Failed(
             subject=subject,
             reason=status.reason,
-            message=status.message or _end(pod, container),
+            message=f"{status.message or _end(pod, container)}{unmet}",
             node=node,
             owner="" if _of_ended_job(snapshot, pod) else _owner(pod),
             container=container,
@@ -239,6 +245,20 @@ def _barrier(snapshot: Snapshot, pod: Pod) -> str:
     return "" if taint is None else f"the node has the taint {taint}"
 
 
+def successor(snapshot: Snapshot, pod: Pod) -> str:
+    """Return `Deployment web` if its strategy Recreate waits until this pod of an older ReplicaSet is gone
+    (pkg/controller/deployment/recreate.go)."""
+    owner, namespace = pod.metadata.controller, pod.metadata.namespace
+    if owner is None or owner.kind != "ReplicaSet" or pod.key not in snapshot.pods.rows:
+        return ""
+    workload = Owners(snapshot).of(snapshot.pods, snapshot.pods.rows[pod.key])
+    old, above = manifest_of(snapshot, Workload(owner.kind, namespace, owner.name)), manifest_of(snapshot, workload)
+    if old is None or above is None or map_at(old, "spec").get("replicas") != 0:
+        return ""
+    is_recreate = map_at(above, "spec", "strategy").get("type") == "Recreate"
+    return f"{workload.kind} {workload.name}" if is_recreate else ""
+
+
 def namespace_lifecycle(
     snapshot: Snapshot, namespace: str, subject: str, *, is_pod: bool = False
 ) -> NamespaceTerminating | None:
@@ -294,7 +314,7 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
         waits, reason = Waits.VOLUMES, f"claim {claim} is not bound"
         message = "spec.nodeName bypasses kube-scheduler, which selects the node of the claim (WaitForFirstConsumer)"
     elif waits in (Waits.KUBELET, Waits.SANDBOX) and is_lost:
-        waits, reason = Waits.KUBELET, ""
+        waits, reason, message = Waits.KUBELET, "", _node_trouble(snapshot, node)
     elif waits in (Waits.KUBELET, Waits.SANDBOX):
         told, _, said = event.partition(": ")
         if (named := next((kind for reasons, kind in _BY_REASON if told in reasons), None)) is not None:
@@ -317,6 +337,25 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
         is_node_gone=node not in snapshot.cluster.index and not snapshot.source.may_lack("Node"),
         outdated=newer_revision(snapshot, pod),
     )
+
+
+def _node_trouble(snapshot: Snapshot, name: str) -> str:
+    """Return `node n1 is unreachable: Kubelet stopped posting node status.`; empty without a Ready condition."""
+    row = snapshot.cluster.index.get(name)
+    conditions = () if row is None else snapshot.cluster.nodes[row].status.conditions
+    ready = next((one for one in conditions if one.type == "Ready" and one.status != "True"), None)
+    if ready is None:
+        return ""
+    said = f": {ready.message}" if ready.message else ""
+    return f"node {name} is {'unreachable' if ready.status == 'Unknown' else 'not ready'}{said}"
+
+
+def _unmet_selector(snapshot: Snapshot, pod: Pod) -> str:
+    """Return which labels of nodeSelector the node of a pod does not have now."""
+    row = snapshot.cluster.index.get(pod.spec.node_name)
+    labels = {} if row is None else snapshot.cluster.nodes[row].metadata.labels
+    unmet = [f"{key}={value}" for key, value in pod.spec.node_selector.items() if labels.get(key) != value]
+    return f"; {pod.spec.node_name} is not labeled {listed(unmet, 3)}" if unmet and row is not None else ""
 
 
 def _last_end(pod: Pod, container: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -28,13 +28,33 @@ from kschedx.snapshot.snapshot import Snapshot
 Json = dict[str, object]
 
 
-class Comparison(Shown, Struct, frozen=True, kw_only=True):
-    """Two scheduler setups, and the effect of their difference on pods."""
+class SetupComparison(Shown, Struct, frozen=True, kw_only=True):
+    """Two scheduler setups, and the effect of their difference on pods, if there is a cluster."""
 
     before: Setup
     after: Setup
     changes: tuple[Change, ...]
     """The changes of the configuration."""
+    summary: Summary | None = None
+    snapshot: Snapshot | None = None
+
+    def to_dict(self) -> Json:
+        return document(
+            "ProfileDifference",
+            ProfileDifferenceDocument,
+            before=_setup(self.before),
+            after=_setup(self.after),
+            configuration=tuple(
+                part_of(SettingDocument, change, before=change.before or None, after=change.after or None)
+                for change in self.changes
+            ),
+            pods=None if self.summary is None else pods_document(self.summary),
+        )
+
+
+class Comparison(SetupComparison, frozen=True, kw_only=True):
+    """Two scheduler setups, and the effect of their difference on the pods of a cluster."""
+
     summary: Summary
     snapshot: Snapshot
 
@@ -60,9 +80,6 @@ class Comparison(Shown, Struct, frozen=True, kw_only=True):
             }
             for one in self.differences
         ]
-
-    def to_dict(self) -> Json:
-        return difference_document(self.before, self.after, self.changes, self.summary)
 
 
 Answers = list[tuple[int, Difference | str | None]]
@@ -149,25 +166,6 @@ class ProfileDifferenceDocument(Document, frozen=True):
     configuration: tuple[SettingDocument, ...]
     pods: PodsDocument | None
     """None if only the configurations were compared."""
-
-
-def difference_document(before: Setup, after: Setup, changes: Iterable[Change], summary: Summary | None) -> Json:
-    return document(
-        "ProfileDifference",
-        ProfileDifferenceDocument,
-        before=_setup(before),
-        after=_setup(after),
-        configuration=tuple(
-            part_of(
-                SettingDocument,
-                one,
-                before=one.before or None,
-                after=one.after or None,
-            )
-            for one in changes
-        ),
-        pods=None if summary is None else pods_document(summary),
-    )
 
 
 def _setup(setup: Setup) -> SetupDocument:

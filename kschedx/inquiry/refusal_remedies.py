@@ -54,6 +54,8 @@ _BOUND = re.compile(
 _NO_CLASS = re.compile(r"no PriorityClass with name (?P<name>\S+) was found")
 _NO_ACCOUNT = re.compile(r'serviceaccount "(?P<name>[^"]+)" not found')
 _NO_NAMESPACE = re.compile(r'namespaces "(?P<name>[^"]+)" not found')
+_Resources = dict[str, dict[str, dict[str, str]]]
+"""Container to `requests` and `limits` to resource to amount."""
 _RATIO = re.compile(r"(?P<resource>\S+) max limit to request ratio per \S+ is (?P<ratio>[^\s,]+),")
 _ABOVE_LIMIT = re.compile(r"must be less than or equal to (?P<resource>\S+) limit of (?P<limit>[^\s,\]]+)")
 _NO_SCOPED_QUOTA = re.compile(r"insufficient quota to match these scopes: \[\{PriorityClass In \[(?P<classes>[^\]]*)\]")
@@ -136,6 +138,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             yield from self._unspecified(found["quota"], found["missing"])
         elif found := _EXCEEDED.search(message):
             yield from self._exceeded(found)
+        elif len([*_BOUND.finditer(message), *_RATIO.finditer(message)]) > 1:
+            yield self._within_all(message)
         elif found := _BOUND.search(message):
             yield from self._bounded(found)
         elif found := _NO_CLASS.search(message):
@@ -170,10 +174,30 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         yield Fix.untried(f"create RuntimeClass {name} where its runtime is installed")
         yield self._patched(f"remove runtimeClassName {name}", [_removal("/spec/runtimeClassName")])
 
+    def _within_all(self, message: str) -> Fix | None:
+        """Return the fix for several rules of LimitRanges at once."""
+        wanted: _Resources = {}
+        parts = [self._within_bound(found) for found in _BOUND.finditer(message)]
+        parts += [self._within_ratios(found["resource"], found["ratio"])[0] for found in _RATIO.finditer(message)]
+        for part in parts:
+            for name, sides in part.items():
+                for side, amounts in sides.items():
+                    wanted.setdefault(name, {}).setdefault(side, {}).update(amounts)
+        patch, told = self._resources(wanted)
+        return self._patched(f"set {', '.join(told)}", patch) if patch else None
+
     def _within_ratio(self, resource: str, ratio: str) -> Iterator[Fix | None]:
         """Yield fixes for LimitRange's maxLimitRequestRatio: a lower limit, or a higher request."""
-        lower: dict[str, dict[str, dict[str, str]]] = {}
-        higher: dict[str, dict[str, dict[str, str]]] = {}
+        lower, higher = self._within_ratios(resource, ratio)
+        for verb, wanted in (("lower", lower), ("raise", higher)):
+            patch, told = self._resources(wanted)
+            if patch:
+                yield self._patched(f"{verb} {', '.join(told)}", patch)
+
+    def _within_ratios(self, resource: str, ratio: str) -> tuple[_Resources, _Resources]:
+        """Return the lower limits, and the higher requests, of containers with a larger ratio."""
+        lower: _Resources = {}
+        higher: _Resources = {}
         most = parse_quantity(ratio).scaled_value(-9)
         for _, container in self._containers():
             sides = container.get("resources")
@@ -191,10 +215,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             needed = -(-limit.scaled_value(_MILLI) * 10**9 // most)
             lower[name] = {"limits": {resource: _like(request, allowed)}}
             higher[name] = {"requests": {resource: _like(request, needed)}}
-        for verb, wanted in (("lower", lower), ("raise", higher)):
-            patch, told = self._resources(wanted)
-            if patch:
-                yield self._patched(f"{verb} {', '.join(told)}", patch)
+        return lower, higher
 
     def _at_limit(self, resource: str, limit: str) -> Iterator[Fix | None]:
         """Yield fixes for a request above its limit. The limit is in the template, or is a LimitRange's default, which
@@ -361,30 +382,34 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
 
     def _bounded(self, found: re.Match[str]) -> Iterator[Fix | None]:
         """Yield fixes for a LimitRange's maximum or minimum."""
+        is_most = found["rule"] == "maximum"
+        patch, told = self._resources(self._within_bound(found))
+        if patch:
+            verb = "set" if found["absent"] else "lower" if is_most else "raise"
+            yield self._patched(f"{verb} {', '.join(told)}", patch)
+        if found["value"]:
+            yield self._other_bound(found, "max" if is_most else "min")
+
+    def _within_bound(self, found: re.Match[str]) -> _Resources:
+        """Return the requests and limits that a maximum or minimum permits."""
         resource, bound = found["resource"], found["bound"]
         is_most = found["rule"] == "maximum"
         containers = [*self._containers()]
-        if found["type"] == "Container" or len(containers) == 1:
-            wanted: dict[str, dict[str, dict[str, str]]] = {}
-            limit = parse_quantity(bound).scaled_value(_MILLI)
-            for _, container in containers:
-                resources = container.get("resources")
-                for side in ("requests", "limits"):
-                    amounts = resources.get(side) if isinstance(resources, Mapping) else None
-                    value = amounts.get(resource) if isinstance(amounts, Mapping) else None
-                    if value is None:
-                        if found["absent"] and side.startswith(found["absent"]):
-                            wanted.setdefault(str(container.get("name")), {})[side] = {resource: bound}
-                        continue
-                    amount = parse_quantity(str(value)).scaled_value(_MILLI)
-                    if (amount > limit) if is_most else (amount < limit):
+        wanted: _Resources = {}
+        limit = parse_quantity(bound).scaled_value(_MILLI)
+        for _, container in containers if found["type"] == "Container" or len(containers) == 1 else ():
+            resources = container.get("resources")
+            for side in ("requests", "limits"):
+                amounts = resources.get(side) if isinstance(resources, Mapping) else None
+                value = amounts.get(resource) if isinstance(amounts, Mapping) else None
+                if value is None:
+                    if found["absent"] and side.startswith(found["absent"]):
                         wanted.setdefault(str(container.get("name")), {})[side] = {resource: bound}
-            patch, told = self._resources(wanted)
-            if patch:
-                verb = "set" if found["absent"] else "lower" if is_most else "raise"
-                yield self._patched(f"{verb} {', '.join(told)}", patch)
-        if found["value"]:
-            yield self._other_bound(found, "max" if is_most else "min")
+                    continue
+                amount = parse_quantity(str(value)).scaled_value(_MILLI)
+                if (amount > limit) if is_most else (amount < limit):
+                    wanted.setdefault(str(container.get("name")), {})[side] = {resource: bound}
+        return wanted
 
     def _other_bound(self, found: re.Match[str], side: str) -> Fix | None:
         resource, value, namespace = found["resource"], found["value"], self.pod.metadata.namespace

@@ -14,22 +14,25 @@ from msgspec.structs import replace
 
 from kschedx.autoscaler.remedies import AutoscalerRemedy, StepKind
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
-from kschedx.fixes import find_fix_by_autoscaler
+from kschedx.fixes import Change, Target, find_fix_by_autoscaler
+from kschedx.fixes.changes import pool_patch
 from kschedx.fixes.owners import Owner
 from kschedx.fixes.steps import Group
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
+from kschedx.inquiry.autoscaler_remedies import helped_pods
 from kschedx.inquiry.fix import Fix
 from kschedx.karpenter.cluster import KarpenterRemedy
 from kschedx.karpenter.pods import PodEligibility
-from kschedx.kube.autoscalers import NODE_POOL, NodeClaim
+from kschedx.kube.autoscalers import NODE_POOL, NODE_POOL_API, NodeClaim, NodePool
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.types import Node, NodeCondition, Pod
 from kschedx.render.states import ComponentDown
+from kschedx.render.wording import count
 from kschedx.snapshot.events import FAILED_SCALE_UP, ScaleUpEvent
 
 if TYPE_CHECKING:
-    from kschedx.autoscaler.cluster import PodScaling
+    from kschedx.autoscaler.cluster import Autoscaler, PodScaling
     from kschedx.inquiry.explanation import Explanation
     from kschedx.karpenter.cluster import Karpenter, PodProvisioning
 
@@ -40,15 +43,17 @@ _NO_CAPACITY = re.compile(r"insufficient ?capacity|UnfulfillableCapacity|ZonalAl
 
 
 _OF_QUOTA = re.compile(r"quota|limit ?exceeded", re.IGNORECASE)
+_OTHER_WAYS = "use other instance types or zones, or add another"
+_OF_POOL = re.compile(r"(?:node ?pool:? |NodePool=)\W{0,3}(?P<name>[a-z0-9][a-z0-9.-]*)")
 _CLUSTER_LIMIT = re.compile(r"max cluster (?P<resource>\S+) limit reached")
 """MaxResourceLimitReached. Upstream: cluster-autoscaler's core/scaleup/orchestrator/skippedreasons.go."""
 _LIMITS = {"cpu": "--cores-total", "memory": "--memory-total"}
 
 
 def makes_room(remedy: AutoscalerRemedy | KarpenterRemedy) -> bool:
-    """Return whether the remedy comes before other changes of the pod: a larger group or NodePool, or a correction of
-    the pod."""
-    return remedy.step.kind in (StepKind.ROOM, StepKind.CORRECTION)
+    """Return whether the remedy comes before other changes of the pod: a larger or reshaped group or NodePool, or a
+    correction of the pod."""
+    return remedy.step.kind in (StepKind.ROOM, StepKind.RESHAPED, StepKind.CORRECTION)
 
 
 class NodeTrial(Struct, frozen=True, kw_only=True):
@@ -63,33 +68,44 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
     explain: Callable[[Cycle, Scheduler], Explanation]
 
     def fix(
-        self, title: str, node: Node | None, pod: Pod | None = None, *, group: Group | None = Group.CAPACITY
+        self,
+        title: str,
+        node: Node | None,
+        pod: Pod | None = None,
+        *,
+        group: Group | None = Group.CAPACITY,
+        helps: frozenset[str] | None = None,
     ) -> Fix:
         """Return the fix, tried with the changed `pod`, if there is one. It is untried if the node is unknown, or if
-        the pod may not fit the node."""
+        the pod may not fit the node. `helps` are the pods for which the autoscaler then adds nodes."""
         own = self.cycle.pod
         tried = None
         if node is not None:
             tried = find_fix_by_autoscaler(self.scheduler, self.cycle, pod or own, node, self.autoscaler)
         if tried is None:
-            return _fix(title, group=group)
+            return replace(_fix(title, group=group), helps=helps)
         found, then = tried
         made = Fix.of(found, self.owner, own, is_stored=self.is_stored, title=title)
 
         def answer() -> Explanation:
             return self.explain(then.scheduler.schedule(then.pod, then.profile), then.scheduler)
 
-        return replace(made, steps=(), of_group=group or Group.CAPACITY, answer=answer)
+        return replace(made, steps=(), of_group=group or Group.CAPACITY, answer=answer, helps=helps)
 
 
 def autoscaler_fixes(
-    trial: NodeTrial, scaling: PodScaling, remedies: Iterable[AutoscalerRemedy], event: ScaleUpEvent | None = None
+    trial: NodeTrial,
+    autoscaler: Autoscaler,
+    scaling: PodScaling,
+    remedies: Iterable[AutoscalerRemedy],
+    event: ScaleUpEvent | None = None,
 ) -> Iterator[Fix]:
     """Yield the fixes by cluster-autoscaler. `event` is the event of the cluster's own autoscaler about the pod."""
     if scaling.choice is not None and not scaling.choice.error:
         for one in scaling.choice.resizes[:1]:
             adds = f"it adds nodes to node group {one.group} ({one.before} → {one.after})"
-            yield trial.fix(f"wait for cluster-autoscaler: {adds}", scaling.node_of(one.group))
+            helps = helped_pods(autoscaler, scaling)
+            yield trial.fix(f"wait for cluster-autoscaler: {adds}", scaling.node_of(one.group), helps=helps)
     elif scaling.pod.is_on_upcoming:
         group_name = upcoming_group(scaling)
         title = f"wait for the node of node group {group_name} that is starting"
@@ -97,14 +113,13 @@ def autoscaler_fixes(
     for remedy in remedies:
         of_pod = remedy.step.kind is StepKind.OF_POD
         then = f", then cluster-autoscaler adds a node to {remedy.group}" if of_pod else ""
-        yield trial.fix(f"{remedy.step.title}{then}", remedy.node, remedy.pod)
-    is_reported = event is not None and BACKED_OFF in event.message
+        yield trial.fix(f"{remedy.step.title}{then}", remedy.node, remedy.pod, helps=remedy.helps)
     for group in scaling.groups:
-        is_unknown = group.template is None and is_reported and group.detail
+        reason = group.detail.partition(":")[0]
+        is_unknown = group.template is None and event is not None and BACKED_OFF in event.message and reason
         if (group.fits and group.skipped == (BACKED_OFF,)) or is_unknown:
-            reason = group.detail.partition(":")[0]
             why = f": {reason}" if reason else ""
-            title = f"let node group {group.name} use other instance types or zones, or add another{why}"
+            title = f"let node group {group.name} {_OTHER_WAYS}{why}"
             yield trial.fix(title, None if group.template is None else group.template.node, group=None)
 
 
@@ -122,12 +137,28 @@ def karpenter_fixes(
     yield from _claims_under_way(trial, karpenter, found)
     if found.pool:
         title = f"wait for Karpenter: it adds a node to NodePool {found.pool}, if the cloud has capacity"
-        yield trial.fix(title, karpenter.node_of(found.pool, pod))
+        is_own = pod.key in karpenter.snapshot.pods.rows
+        helps = frozenset(key for new in karpenter.own.new for key in new.pods) if is_own else None
+        yield trial.fix(title, karpenter.node_of(found.pool, pod), helps=helps)
     for remedy in remedies:
         of_pod = remedy.step.kind in (StepKind.OF_POD, StepKind.CORRECTION)
         then = f", then Karpenter adds a node of {remedy.pool}" if of_pod else ""
         group = Group.WORKLOAD if remedy.step.kind is StepKind.CORRECTION else Group.CAPACITY
-        yield trial.fix(f"{remedy.step.title}{then}", remedy.node, remedy.pod, group=group)
+        made = trial.fix(f"{remedy.step.title}{then}", remedy.node, remedy.pod, group=group, helps=remedy.helps)
+        made = made if remedy.changed is None else _with_pool(made, karpenter, remedy.changed)
+        yield replace(made, reshapes_pool=remedy.step.kind is StepKind.RESHAPED)
+
+
+def _with_pool(fix: Fix, karpenter: Karpenter, changed: NodePool) -> Fix:
+    """Return the fix with the change of the NodePool, and whether its nodes drift."""
+    before = next(one for one in karpenter.pools if one.name == changed.name)
+    change = Change(target=Target(NODE_POOL_API, "NodePool", changed.name), patch=tuple(pool_patch(before, changed)))
+    costs = fix.costs
+    if before.spec.template.metadata != changed.spec.template.metadata:
+        nodes = sum(one.metadata.labels.get(NODE_POOL) == changed.name for one in karpenter.snapshot.cluster.nodes)
+        told = f"{count(nodes, 'existing node')} of the NodePool {'drifts' if nodes == 1 else 'drift'}"
+        costs = (*costs, f"{told}: Karpenter replaces {'it' if nodes == 1 else 'them'}") if nodes else costs
+    return replace(fix, changes=(change, *fix.changes), apply=(change, *fix.apply), costs=costs)
 
 
 def _claims_under_way(trial: NodeTrial, karpenter: Karpenter, found: PodProvisioning) -> Iterator[Fix]:
@@ -173,7 +204,7 @@ def reported_fixes(event: ScaleUpEvent) -> Iterator[Fix]:
     if event.reason == "TriggeredScaleUp":
         yield _fix("wait for cluster-autoscaler: it reports that it adds a node for the pod")
     elif event.reason == FAILED_SCALE_UP:
-        ways = "let the node group use other instance types or zones, or add another"
+        ways = f"let the node group {_OTHER_WAYS}"
         if _OF_QUOTA.search(event.message):
             ways = "raise the quota of the cloud account, or use instance types or zones with quota left"
         yield _fix(f"{ways}: cluster-autoscaler reports that the cloud refuses the node", group=None)
@@ -183,6 +214,21 @@ def reported_fixes(event: ScaleUpEvent) -> Iterator[Fix]:
         yield _fix(f"raise {limit}, which cluster-autoscaler reports as reached")
     elif AT_MAXIMUM in event.message:
         yield _fix("raise the maximum of the node group, which cluster-autoscaler reports as reached")
+    elif BACKED_OFF in event.message:
+        why = "it is in backoff after a failed scale-up, whose error is in the autoscaler's log"
+        yield _fix(f"let the node group {_OTHER_WAYS}: {why}", group=None)
+
+
+def reported_by_karpenter(message: str) -> Iterator[Fix]:
+    """Yield fixes according to Karpenter's own event, if the cluster's objects do not show its NodePools."""
+    found = _OF_POOL.search(message)
+    pool = f"NodePool {found['name']}" if found else "a NodePool"
+    if "exceed limits" in message:
+        yield _fix(f"raise the limits of {pool}, which Karpenter reports as reached")
+    elif "no instance type" in message or "filtered out all" in message:
+        yield _fix(f"allow larger or other instance types in {pool}: Karpenter reports that none fits")
+    elif "incompatible requirements" in message:
+        yield _fix(f"allow in {pool} what the pod requires, which Karpenter reports as incompatible")
 
 
 def autoscaler_repair(down: ComponentDown) -> Fix:

@@ -33,6 +33,7 @@ from kschedx.inquiry.pod_lifecycle import (
     namespace_lifecycle,
     pod_lifecycle,
     refuser,
+    successor,
     waiting_container,
 )
 from kschedx.kube import kueue
@@ -615,8 +616,9 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
     """Return the pod that keeps a workload from being complete, although all of its pods have nodes: one that cannot
     start or terminate.
 
-    For a DaemonSet, it may be a pending pod that waits for the old pod on its node, or that is itself an old one.
-    Return None if pods are missing or unscheduled, or if all of them run.
+    For a DaemonSet, it may be a pending pod that waits for the old pod on its node, or that is itself an old one; for a
+    Deployment with strategy Recreate, an old pod that terminates. Return None if pods are missing or unscheduled, or if
+    all of them run.
     """
     workload = workload_of(manifest)
     if workload.kind in ("CronJob", "Job"):
@@ -628,6 +630,9 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
     rows, pods = _rows(snapshot, workload), snapshot.pods
     if workload.kind == "DaemonSet" and (row := _beside_its_predecessor(pods, rows)) is not None:
         return pods[row]
+    for row in rows if workload.kind == "Deployment" else ():
+        if pods.deletion_timestamps[row] and successor(snapshot, pods[row]):
+            return pods[row]
     for row in rows if workload.kind == "DaemonSet" else ():
         if not pods.node_names[row] and newer_template(snapshot, pods[row]) is not None:
             return pods[row]

@@ -48,7 +48,9 @@ from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from kschedx.autoscaler.cluster import Autoscaler
     from kschedx.autoscaler.cluster import AutoscalerOptions as Autoscaling
+    from kschedx.karpenter.cluster import Karpenter
     from kschedx.karpenter.cluster import KarpenterOptions as Provisioning
 
 Explain = Callable[[Subject], Explanation]
@@ -99,12 +101,17 @@ def admit_by_kubelet(subject: Subject, manifest: Manifest, explain: Explain) -> 
 class QueueOutcome:
     """The outcome of a queue, by pod (`namespace/name`)."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(
+        self, simulation: Simulation, autoscaler: Autoscaler | None = None, karpenter: Karpenter | None = None
+    ) -> None:
         self._simulation = simulation
+        self._autoscaler, self._karpenter = autoscaler, karpenter
 
     @classmethod
-    def of(cls, snapshot: Snapshot, setup: Setup) -> QueueOutcome:
-        return cls(simulate(snapshot, setup))
+    def of(
+        cls, snapshot: Snapshot, setup: Setup, autoscaler: Autoscaler | None = None, karpenter: Karpenter | None = None
+    ) -> QueueOutcome:
+        return cls(simulate(snapshot, setup), autoscaler, karpenter)
 
     def is_queued(self, pod: str) -> bool:
         return pod in self._simulation.placed or pod in self._simulation.messages
@@ -167,7 +174,7 @@ class QueueOutcome:
 
     @cached_property
     def _mending(self) -> SharedFixes:
-        return SharedFixes(self._simulation)
+        return SharedFixes(self._simulation, autoscaler=self._autoscaler, karpenter=self._karpenter)
 
     @property
     def evicted(self) -> tuple[str, ...]:

@@ -173,8 +173,8 @@ def _kept(reserved: Iterable[Offering], bought: Sequence[Offering]) -> Iterator[
 _FREE = 10_000_000
 
 
-def _offerings(one: WrittenType, zones: Iterable[str]) -> tuple[Offering, ...]:
-    if not one.offerings:
+def _offerings(written_type: WrittenType, zones: Iterable[str]) -> tuple[Offering, ...]:
+    if not written_type.offerings:
         return everywhere(zones)
     return tuple(
         Offering(
@@ -183,7 +183,7 @@ def _offerings(one: WrittenType, zones: Iterable[str]) -> tuple[Offering, ...]:
             price=offering.price,
             is_available=offering.available,
         )
-        for offering in one.offerings
+        for offering in written_type.offerings
     )
 
 
@@ -333,8 +333,8 @@ def _fault(error: msgspec.ValidationError) -> InputError:
     return InputError(text[:1].lower() + text[1:], place=Place(field=where.rstrip("`").lstrip(".")))
 
 
-def _architecture(one: _Ec2Type) -> str:
-    known = (_ARCHITECTURES.get(name) for name in one.processor_info.supported_architectures)
+def _architecture(ec2_type: _Ec2Type) -> str:
+    known = (_ARCHITECTURES.get(name) for name in ec2_type.processor_info.supported_architectures)
     return next(filter(None, known), "")
 
 

@@ -132,15 +132,11 @@ class LaunchCertainty(StrEnum):
 
 
 class PoolVerdict(Struct, frozen=True, kw_only=True):
-    """The verdict of a pool about a pod."""
-
     pool: NodePool
     certainty: LaunchCertainty
     rejection: Rejection | None = None
     types: tuple[InstanceType, ...] = ()
-    """The types that fit."""
     known: tuple[InstanceType, ...] = ()
-    """All known types of the pool."""
     template: PoolTemplate | None = None
     zones: tuple[str, ...] = ()
     """The zones of its nodes; empty if unknown."""
@@ -182,11 +178,8 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
 
 
 class PodProvisioning(Struct, frozen=True, kw_only=True):
-    """What Karpenter does for one pod."""
-
     looked: Looked
     pool: str = ""
-    """The pool of the new node."""
     types: tuple[InstanceType, ...] = ()
     """Possible types of the new node, cheapest or smallest first."""
     types_are_known: bool = False
@@ -269,7 +262,6 @@ class Karpenter:
         return ClusterState.of(self.snapshot)
 
     def with_pools(self, changed: Mapping[str, NodePool]) -> Karpenter:
-        """Replace some pools."""
         pools = tuple(changed.get(pool.name, pool) for pool in self.pools)
         objects: dict[type[Struct], tuple[Struct, ...]] = {**self.snapshot.objects, NodePool: pools}
         return Karpenter(replace(self.snapshot, objects=objects), self.options)
@@ -378,7 +370,6 @@ class Karpenter:
         return Node(metadata=metadata, spec=NodeSpec(taints=template.taints))
 
     def verdicts(self, pod: Pod, failure: SchedulingFailure) -> tuple[PoolVerdict, ...]:
-        """Return the verdict of each pool that was tried."""
         asked = pod_requirements(pod, prefers=False)
         return tuple(self._verdict(one.pool, one.rejection, asked) for one in failure.pools)
 
@@ -506,10 +497,12 @@ class KarpenterRemedy(Struct, frozen=True, kw_only=True):
 
     step: RemedyStep
     pool: str
-    """The pool that gets a node."""
     types: tuple[str, ...]
     """Possible types of the node; empty if unknown."""
     pod: Pod
-    """The changed pod."""
     node: Node | None
     """What the pool gives a new node for the pod; its size is open."""
+    changed: NodePool | None = None
+    """The changed NodePool; None if the pod is changed."""
+    helps: frozenset[str] = frozenset()
+    """The pending pods, `namespace/name`, that get a new node."""

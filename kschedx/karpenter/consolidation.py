@@ -137,7 +137,7 @@ class Command(Struct, frozen=True, kw_only=True):
             price=_money(self.price),
             new_price=_money(self.new_price),
             savings=_money(self.savings),
-            scores={one.pool: f"{one.value:.2f}" for one in self.scores},
+            scores={score.pool: f"{score.value:.2f}" for score in self.scores},
         )
 
 
@@ -172,7 +172,7 @@ class Consolidation(Struct, frozen=True, kw_only=True):
     def document(self) -> ConsolidationDocument:
         prices = {name: _money(price) for name, price in self.prices.items()}
         return part_of(
-            ConsolidationDocument, self, commands=tuple(one.document for one in self.commands), prices=prices
+            ConsolidationDocument, self, commands=tuple(command.document for command in self.commands), prices=prices
         )
 
 
@@ -229,7 +229,7 @@ class Consolidator:
         """Run every method on the current cluster."""
         commands = [*self._emptiness(), *self._drift(), *self._multi_node(), *self._single_node()]
         taken = {name for command in commands for name in command.nodes}
-        budgets = [one for pool in self._pools.values() for one in pool.spec.disruption.budgets]
+        budgets = [budget for pool in self._pools.values() for budget in pool.spec.disruption.budgets]
         return Consolidation(
             follows=self._karpenter.settings.followed,
             commands=tuple(commands),
@@ -244,7 +244,7 @@ class Consolidator:
     def _candidate(self, found: NodeDisruption) -> _Candidate | None:
         state = self._states[found.node]
         pool = self._pools.get(state.pool)
-        blocked = next((one.text for one in found.obstacles if one.reason == "DisruptionBlocked"), "")
+        blocked = next((obstacle.text for obstacle in found.obstacles if obstacle.reason == "DisruptionBlocked"), "")
         if blocked or pool is None or state.claim is None:
             self._kept[found.node] = blocked
             return None
@@ -283,22 +283,22 @@ class Consolidator:
             its = [one for one in self._karpenter.cluster.staying if one.pool == pool.name and one.is_initialized]
             leaving = sum(one.pool == pool.name for one in self._karpenter.cluster.leaving)
             limits = [
-                0 if is_invalid(one) else scaled(_number(one.nodes), len(its) + leaving, is_up=True) or 0
-                for one in pool.spec.disruption.budgets
-                if (one.reasons is None or REASON[method] in one.reasons)
-                and (is_invalid(one) or is_active(one, self._now))
+                0 if is_invalid(budget) else scaled(_number(budget.nodes), len(its) + leaving, is_up=True) or 0
+                for budget in pool.spec.disruption.budgets
+                if (budget.reasons is None or REASON[method] in budget.reasons)
+                and (is_invalid(budget) or is_active(budget, self._now))
             ]
             allowed[pool.name] = max(min(limits, default=len(its)) - leaving, 0)
         return allowed
 
     def _within_budgets(self, candidates: Iterable[_Candidate], method: Method) -> list[_Candidate]:
         allowed, found = self._allowed(method), list[_Candidate]()
-        for one in candidates:
-            if allowed[one.pool.name]:
-                allowed[one.pool.name] -= 1
-                found.append(one)
+        for candidate in candidates:
+            if allowed[candidate.pool.name]:
+                allowed[candidate.pool.name] -= 1
+                found.append(candidate)
             else:
-                self._kept.setdefault(one.name, "No allowed disruptions due to blocking budget")
+                self._kept.setdefault(candidate.name, "No allowed disruptions due to blocking budget")
         return found
 
     def _is_empty(self, one: _Candidate) -> bool:
@@ -308,9 +308,9 @@ class Consolidator:
         """Return the candidates of consolidation in the order in which they are tried."""
         policies = ("WhenEmptyOrUnderutilized", BALANCED) if self._is_newer else ("WhenEmptyOrUnderutilized",)
         found = [
-            one
-            for one in self._candidates
-            if one.is_consolidatable and one.pool.spec.disruption.consolidation_policy in policies
+            candidate
+            for candidate in self._candidates
+            if candidate.is_consolidatable and candidate.pool.spec.disruption.consolidation_policy in policies
         ]
         if self._is_newer:
             found = [one for one in found if not self._is_empty(one)]
@@ -334,10 +334,10 @@ class Consolidator:
         drifted = sorted(
             (one for one in self._candidates if one.is_drifted), key=lambda one: (bool(one.pods), one.drifted_since)
         )
-        for one in self._within_budgets(drifted, Method.DRIFT):
-            result = self._simulated([one])
-            if not self._unplaced(result, [one]):
-                return [replace(self._deleted(Method.DRIFT, [one]), replacements=len(result.new))]
+        for candidate in self._within_budgets(drifted, Method.DRIFT):
+            result = self._simulated([candidate])
+            if not self._unplaced(result, [candidate]):
+                return [replace(self._deleted(Method.DRIFT, [candidate]), replacements=len(result.new))]
         return []
 
     def _multi_node(self) -> list[Command]:
@@ -374,7 +374,7 @@ class Consolidator:
     # --- one command
 
     def _deleted(self, method: Method, nodes: Sequence[_Candidate]) -> Command:
-        prices = [one.price for one in nodes]
+        prices = [node.price for node in nodes]
         known = [price for price in prices if price is not None]
         return Command(
             method=method,
@@ -383,13 +383,12 @@ class Consolidator:
         )
 
     def _simulated(self, nodes: Sequence[_Candidate]) -> RoundResult:
-        """Simulate a round without the nodes."""
-        karpenter, leaving = self._karpenter, {one.state.claim.name for one in nodes if one.state.claim is not None}
+        karpenter, leaving = self._karpenter, {node.state.claim.name for node in nodes if node.state.claim is not None}
         claims = tuple(
-            replace(one, metadata=replace(one.metadata, deletion_timestamp="1970-01-01T00:00:00Z"))
-            if one.name in leaving
-            else one
-            for one in self._snapshot.of(NodeClaim)
+            replace(node_claim, metadata=replace(node_claim.metadata, deletion_timestamp="1970-01-01T00:00:00Z"))
+            if node_claim.name in leaving
+            else node_claim
+            for node_claim in self._snapshot.of(NodeClaim)
         )
         snapshot = replace(self._snapshot, objects={**self._snapshot.objects, NodeClaim: claims})
         waiting = [key for key, one in karpenter.waiting().items() if one.outcome is PodEligibility.CONSIDERED]
@@ -400,7 +399,7 @@ class Consolidator:
 
     def _unplaced(self, result: RoundResult, nodes: Sequence[_Candidate]) -> str:
         """Return why a pod of the nodes has no other node, or an empty string."""
-        own = [pod.key for one in nodes for pod in one.pods]
+        own = [pod.key for node in nodes for pod in node.pods]
         failed = [(key, result.failures[key].text) for key in own if key in result.failures]
         if failed:
             told = ", ".join(f"{key} => {text}" for key, text in failed[:5])
@@ -415,7 +414,7 @@ class Consolidator:
         unplaced = self._unplaced(result, nodes)
         if unplaced:
             return unplaced
-        own = {pod.key for one in nodes for pod in one.pods}
+        own = {pod.key for node in nodes for pod in node.pods}
         command, new = self._deleted(method, nodes), [one for one in result.new if (own | self._buffers) & {*one.pods}]
         if not new:
             return self._scored(command, nodes)
@@ -464,14 +463,14 @@ class Consolidator:
         """Return the price of the cheapest node with a type of the replacement: keeping that node is better."""
         names = {one.name for one in types}
         return min(
-            (one.price for one in nodes if one.instance_type in names and one.price is not None), default=math.inf
+            (node.price for node in nodes if node.instance_type in names and node.price is not None), default=math.inf
         )
 
     # --- Balanced
 
     def _scored(self, command: Command, nodes: Sequence[_Candidate]) -> Command:
         savings = command.savings
-        pools = {one.pool.name for one in nodes if one.pool.spec.disruption.consolidation_policy == BALANCED}
+        pools = {node.pool.name for node in nodes if node.pool.spec.disruption.consolidation_policy == BALANCED}
         if savings is None or not pools:
             return command
         scores = []
@@ -494,15 +493,15 @@ class Consolidator:
         """Return a pool's cost per hour and the cost of disrupting all of it."""
         cost = sum(self._prices[name] or 0.0 for name, one in self._states.items() if one.pool == pool)
         disruption = 0.0
-        for one in self._states.values():
-            if one.pool == pool and one.row >= 0:
-                pods = [self._snapshot.pods[row] for row in self._snapshot.pods.on_node(one.row).tolist()]
+        for state in self._states.values():
+            if state.pool == pool and state.row >= 0:
+                pods = [self._snapshot.pods[row] for row in self._snapshot.pods.on_node(state.row).tolist()]
                 disruption += NODE_COST + sum(max(0.0, eviction_cost(pod)) for pod in pods if goes_elsewhere(pod))
         return cost, disruption
 
     @staticmethod
     def _is_approved(command: Command) -> bool:
-        return all(one.is_approved for one in command.scores)
+        return all(score.is_approved for score in command.scores)
 
 
 def launch_price(one: InstanceType, claim: NewNodeClaim, asked: Requirements) -> float | None:

@@ -111,7 +111,7 @@ class RoundDevices:
 
     def __init__(self, snapshot: Snapshot, nodes: Sequence[StateNode], leaving: Collection[str]) -> None:
         devices = snapshot.devices
-        initialized = {one.name for one in nodes if one.is_initialized}
+        initialized = {node.name for node in nodes if node.is_initialized}
         self._devices, self._leaving = devices, leaving
         self._solutions = Solutions(devices.classes, FEATURES)
         counted = [claim for claim in devices.claims.values() if not self._is_leaving(claim)]
@@ -383,8 +383,8 @@ def published_by(node: str, slices: Sequence[ResourceSlice]) -> Iterator[Resourc
         yield replace(one, metadata=ObjectMeta(name=f"{node}-{number}"), spec=spec)
 
 
-def _is_of_type(one: ResourceSlice) -> bool:
-    return one.spec.pool.name.startswith(_OF_TYPE)
+def _is_of_type(resource_slice: ResourceSlice) -> bool:
+    return resource_slice.spec.pool.name.startswith(_OF_TYPE)
 
 
 def _reaching(one: ResourceSlice, *, is_reached: bool) -> ResourceSlice:
@@ -418,18 +418,18 @@ def _most(claims: Iterable[ResourceClaim]) -> ResourceClaim:
     return replace(claim, status=replace(claim.status, allocation=replace(claim.status.allocation, devices=devices)))
 
 
-def _size(one: DeviceRequestAllocationResult) -> int:
-    return sum(nano_units(amount) for amount in (one.consumed_capacity or {}).values())
+def _size(result: DeviceRequestAllocationResult) -> int:
+    return sum(nano_units(amount) for amount in (result.consumed_capacity or {}).values())
 
 
 def _wants_all(claims: Iterable[ResourceClaim]) -> bool:
     requests = (request for claim in claims for request in claim.spec.devices.requests)
-    return any(one.mode == AllocationMode.ALL for request in requests for one in alternatives(request))
+    return any(alternative.mode == AllocationMode.ALL for request in requests for alternative in alternatives(request))
 
 
 def _without_admin_access(claim: ResourceClaim) -> ResourceClaim:
     requests = claim.spec.devices.requests
-    if not any(one.exactly is not None and one.exactly.admin_access for one in requests):
+    if not any(request.exactly is not None and request.exactly.admin_access for request in requests):
         return claim
     devices = replace(claim.spec.devices, requests=tuple(map(_exclusive, requests)))
     return replace(claim, spec=replace(claim.spec, devices=devices))
@@ -462,7 +462,7 @@ class _Search(AllocationSearch):
 
     @property
     def needed(self) -> Requirements:
-        return Requirements(one for picks in self._picks for pick in picks for one in _needs(pick.device).values())
+        return Requirements(need for picks in self._picks for pick in picks for need in _needs(pick.device).values())
 
     def run(self) -> Result | None:
         self.check()
@@ -471,7 +471,7 @@ class _Search(AllocationSearch):
     def _check(self, index: int, claim: ResourceClaim) -> None:
         name = json.dumps(claim.metadata.name)
         try:
-            if any(one.distinct_attribute is not None for one in claim.spec.devices.constraints):
+            if any(constraint.distinct_attribute is not None for constraint in claim.spec.devices.constraints):
                 raise FailureError(f"claim {name}: DistinctAttribute constraints not done yet")
             for request in claim.spec.devices.requests:
                 if request.first_available:
@@ -483,7 +483,7 @@ class _Search(AllocationSearch):
 
     def too_many(self, claim: ResourceClaim, requests: Sequence[Sequence[Checked]], devices: int) -> None:
         """Leave out the instance type's devices if they make a claim request too many."""
-        everything = [one for alternatives in requests for one in alternatives]
+        everything = [alternative for alternatives in requests for alternative in alternatives]
         devices -= sum(self._is_own(at) for one in everything for at in one.everything)
         name = json.dumps(claim.metadata.name)
         if devices > MAX_DEVICES_OF_CLAIM:
@@ -512,8 +512,8 @@ class _Search(AllocationSearch):
         if found is None:
             name = json.dumps(wanted.class_name)
             raise FailureError(f"{about}: DeviceClass {name} not found: DeviceClass.resource.k8s.io {name} not found")
-        for one in (*found.spec.selectors, *wanted.selectors):
-            expression = one.cel.expression if one.cel is not None else ""
+        for selector in (*found.spec.selectors, *wanted.selectors):
+            expression = selector.cel.expression if selector.cel is not None else ""
             try:
                 language().compiled(expression, FEATURES.cel)
             except CompileError as error:
@@ -579,8 +579,8 @@ class _Search(AllocationSearch):
         self._required.pop()
 
 
-def _needs(one: PooledDevice) -> Requirements:
+def _needs(pooled_device: PooledDevice) -> Requirements:
     """Return a device's requirements on its node: all terms of its slice together."""
-    selector = one.slice.spec.node_selector
+    selector = pooled_device.slice.spec.node_selector
     terms = selector.node_selector_terms if selector is not None else ()
     return Requirements.of_expressions(each for term in terms for each in term.match_expressions)

@@ -152,11 +152,10 @@ class _Pools:
         self._costs: dict[str, tuple[float, int, bool]] = {}
         """Pool to its disruption cost, its number of nodes, and whether these cost the same."""
         self._budgets: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = {}
-        """Budgets by namespace."""
-        for one in snapshot.disruption_budgets:
+        for budget in snapshot.disruption_budgets:
             with suppress(InputError):  # an invalid selector matches no pod
-                its = one, compile_selector(one.spec.selector)
-                self._budgets.setdefault(one.metadata.namespace, []).append(its)
+                its = budget, compile_selector(budget.spec.selector)
+                self._budgets.setdefault(budget.metadata.namespace, []).append(its)
 
     def disruption(self, name: str) -> NodeDisruption:
         """Evaluate a node of the snapshot."""
@@ -182,7 +181,7 @@ class _Pools:
         """Nodes of one type, zone, and capacity type cost the same."""
         if state.pool not in self._costs:
             mates = [one for one in self._states.values() if one.pool == state.pool]
-            kinds = {tuple(one.labels.get(key) for key in _PRICED_BY) for one in mates}
+            kinds = {tuple(mate.labels.get(key) for key in _PRICED_BY) for mate in mates}
             is_same = len(kinds) == 1 and None not in next(iter(kinds))
             cost = sum(_disruption_cost(_pods_on(self._snapshot, one)) for one in mates)
             self._costs[state.pool] = cost, len(mates), is_same
@@ -218,7 +217,7 @@ class _Pools:
                 continue
             own = self._budgets.get(pod.metadata.namespace, ())
             budgets = [one for one, selector in own if selector.matches(pod.metadata.labels)]
-            keys = " ".join(f"{one.metadata.namespace}/{one.metadata.name}" for one in budgets)
+            keys = " ".join(f"{budget.metadata.namespace}/{budget.metadata.name}" for budget in budgets)
             if len(budgets) > 1:
                 yield f"eviction does not support multiple PDBs (PodDisruptionBudget(s)=[{keys}])"
                 return
@@ -373,7 +372,6 @@ def _is_guarded(pod: Pod, now: int) -> bool:
 
 
 def _is_evicted(pod: Pod, now: int) -> bool:
-    """Return whether Karpenter would evict the pod."""
     is_going = bool(pod.metadata.deletion_timestamp) or is_static(pod.metadata.owner_references)
     return not (is_going or tolerates_all(pod.spec.tolerations, (DISRUPTED,)) or _is_guarded(pod, now))
 

@@ -116,7 +116,7 @@ class ExistingNodes:
         types: Mapping[tuple[str, str], InstanceType] = {},
     ) -> None:
         """`types`: by pool and name, for the devices of nodes that are not initialized."""
-        ordered = sorted(states, key=lambda one: (not one.is_initialized, one.name))
+        ordered = sorted(states, key=lambda state: (not state.is_initialized, state.name))
         self.nodes = [
             ExistingNode(one, snapshot, types.get((one.pool, one.labels.get(INSTANCE_TYPE, "")))) for one in ordered
         ]

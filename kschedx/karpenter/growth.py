@@ -52,7 +52,6 @@ class KarpenterGrowth(Struct, frozen=True, kw_only=True):
     by_chance: bool
     types_are_known: bool
     follows: str
-    """The version of Karpenter."""
 
 
 def grow_by_karpenter(karpenter: Karpenter) -> KarpenterGrowth:
@@ -182,7 +181,7 @@ def provisioning_document(
         found,
         follows=karpenter.settings.followed,
         outcome=found.looked.outcome,
-        pools={one.name: _pool(one) for one in found.pools},
+        pools={pool.name: _pool(pool) for pool in found.pools},
         skipped_pools={one.pool.name: one.why for one in karpenter.skipped},
         types_are_known=karpenter.types_are_known,
         adds=LaunchDocument(found.pool, tuple(one.name for one in found.types)) if found.pool else None,

@@ -79,7 +79,7 @@ class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def available(self) -> tuple[Requirements, ...]:
         """The distinct available offerings."""
-        return tuple(one.requirements for one in self.offerings if one.is_available)
+        return tuple(offering.requirements for offering in self.offerings if offering.is_available)
 
     def answers(self, requirements: Requirements, allowed: frozenset[str]) -> tuple[bool, bool]:
         """Return whether it meets the requirements, and whether a matching offering is available. Cached."""
@@ -102,15 +102,15 @@ class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
     def reservations(self, requirements: Requirements, allowed: frozenset[str]) -> Iterator[str]:
         """Yield the ids of the reservations for a node with these requirements. Their remaining capacity is assumed to
         suffice."""
-        for one in self.offerings:
-            is_kept = one.is_available and one.capacity_type == RESERVED and RESERVATION_ID in one.labels
-            if is_kept and requirements.is_compatible(one.requirements, allowed):
-                yield one.labels[RESERVATION_ID]
+        for offering in self.offerings:
+            is_kept = offering.is_available and offering.capacity_type == RESERVED and RESERVATION_ID in offering.labels
+            if is_kept and requirements.is_compatible(offering.requirements, allowed):
+                yield offering.labels[RESERVATION_ID]
 
     @cached_property
     def has_prices(self) -> bool:
         """Whether all available offerings have a price."""
-        return all(one.price is not None for one in self.offerings if one.is_available)
+        return all(offering.price is not None for offering in self.offerings if offering.is_available)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -119,7 +119,7 @@ class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
 
     def price(self, requirements: Requirements, allowed: frozenset[str]) -> float:
         """Return the lowest price of a matching offering; infinite if none is known."""
-        offered = (one for one in self.offerings if one.is_available and one.price is not None)
+        offered = (offering for offering in self.offerings if offering.is_available and offering.price is not None)
         found = (one.price for one in offered if requirements.is_compatible(one.requirements, allowed))
         return min((price for price in found if price is not None), default=inf)
 
@@ -322,7 +322,7 @@ def min_values_unmet(types: Sequence[InstanceType], requirements: Requirements) 
 def in_force(overlays: Iterable[NodeOverlay]) -> tuple[NodeOverlay, ...]:
     """Return the valid overlays, highest precedence first. Without its feature gate NodeOverlay, Karpenter sets no
     conditions on them."""
-    found = sorted((one for one in overlays if one.is_ready), key=lambda one: one.name, reverse=True)
+    found = sorted((overlay for overlay in overlays if overlay.is_ready), key=lambda one: one.name, reverse=True)
     return tuple(sorted(found, key=lambda one: -(one.spec.weight or 0)))
 
 

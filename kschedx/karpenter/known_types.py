@@ -59,7 +59,7 @@ def known_types(snapshot: Snapshot, pool: NodePool, catalogue: InstanceTypes | N
     requires no others."""
     node_class = _class_of(snapshot, pool)
     zones = node_class.zones if node_class is not None else ()
-    places = zones or _seen_zones(snapshot)
+    places = zones or tuple(sorted({zone for zone in snapshot.cluster.label(ZONE).values if zone}))
     group = pool.spec.template.spec.node_class_ref.api_group
     labels = (well_known(group) & (AWS_LABELS | AZURE_LABELS)) - (OF_THE_NODE - _OF_RESERVATIONS)
     reserved = _reserved(node_class, places)
@@ -90,30 +90,26 @@ def class_faults(snapshot: Snapshot, pool: NodePool) -> tuple[NodeCondition, ...
     """Return the conditions of a pool's node class that are not true; `Ready` only if no other gives the reason."""
     node_class = _class_of(snapshot, pool)
     conditions = node_class.status.conditions if node_class is not None else ()
-    faults = tuple(one for one in conditions if one.status != "True")
-    return tuple(one for one in faults if one.type != "Ready") or faults
+    faults = tuple(condition for condition in conditions if condition.status != "True")
+    return tuple(fault for fault in faults if fault.type != "Ready") or faults
 
 
 def _reserved(node_class: NodeClass | None, zones: Sequence[str]) -> dict[str, tuple[Offering, ...]]:
     """Type to its reservations for the class's nodes; their free capacity is unknown."""
     found: dict[str, tuple[Offering, ...]] = {}
-    for one in node_class.status.capacity_reservations if node_class is not None else ():
-        if one.availability_zone in zones and one.state != "expiring":
+    for capacity_reservation in node_class.status.capacity_reservations if node_class is not None else ():
+        if capacity_reservation.availability_zone in zones and capacity_reservation.state != "expiring":
             offering = Offering(
-                zone=one.availability_zone,
+                zone=capacity_reservation.availability_zone,
                 capacity_type=RESERVED,
                 labels={
-                    RESERVATION_ID: one.id,
-                    RESERVATION_TYPE: one.reservation_type,
-                    RESERVATION_INTERRUPTIBLE: str(one.interruptible).lower(),
+                    RESERVATION_ID: capacity_reservation.id,
+                    RESERVATION_TYPE: capacity_reservation.reservation_type,
+                    RESERVATION_INTERRUPTIBLE: str(capacity_reservation.interruptible).lower(),
                 },
             )
-            found[one.instance_type] = (*found.get(one.instance_type, ()), offering)
+            found[capacity_reservation.instance_type] = (*found.get(capacity_reservation.instance_type, ()), offering)
     return found
-
-
-def _seen_zones(snapshot: Snapshot) -> tuple[str, ...]:
-    return tuple(sorted({zone for zone in snapshot.cluster.label(ZONE).values if zone}))
 
 
 def _seen(

@@ -87,8 +87,8 @@ def pool_requirements(pool: NodePool, behaviour: KarpenterBehaviour | None = Non
 
 def written_requirements(pool: NodePool) -> Requirements:
     return Requirements(
-        LabelRequirement.of(one.key, one.operator, one.values, one.min_values)
-        for one in pool.spec.template.spec.requirements
+        LabelRequirement.of(requirement.key, requirement.operator, requirement.values, requirement.min_values)
+        for requirement in pool.spec.template.spec.requirements
     )
 
 

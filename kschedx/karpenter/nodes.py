@@ -109,9 +109,9 @@ class PortUsage:
         """Return a port of the pod, the conflicting port, and the pod that uses it."""
         for asked in ports_of(pod):
             for key, ports in self._taken.items():
-                for one in ports:
-                    if key != pod.key and asked.is_same(one):
-                        return asked, one, key
+                for port in ports:
+                    if key != pod.key and asked.is_same(port):
+                        return asked, port, key
         return None
 
 
@@ -126,7 +126,6 @@ class StateNode(Struct, frozen=True, kw_only=True):
 
     node: Node | None = None
     row: ClusterRow = ClusterRow(-1)
-    """The row of the node in the snapshot."""
     claim: NodeClaim | None = None
 
     @property
@@ -240,7 +239,6 @@ def is_of_daemon_set(owners: Sequence[OwnerReference]) -> bool:
 
 
 def is_static(owners: Sequence[OwnerReference]) -> bool:
-    """Return whether the pod is static."""
     return any(owner.kind == "Node" and owner.api_version == "v1" for owner in owners)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -141,7 +142,7 @@ def _of_volume(volume: PersistentVolume) -> Iterator[Requirements]:
     for term in required.node_selector_terms if required is not None else ():
         expressions = term.match_expressions
         if volume.spec.is_on_node:
-            expressions = tuple(one for one in expressions if one.key != HOSTNAME)
+            expressions = tuple(expression for expression in expressions if expression.key != HOSTNAME)
             if term.match_expressions and not expressions:
                 yield Requirements()
         if expressions:
@@ -208,8 +209,8 @@ def relaxed(pod: Pod, *, tolerates_preferred_taints: bool) -> Pod | None:
     """Return the pod with one requirement relaxed, or None if there is nothing to relax."""
     steps: tuple[Callable[[Pod], Pod | None], ...] = (
         without_first_required_term,
-        _without_pod_affinity,
-        _without_pod_anti_affinity,
+        partial(_without_heaviest, rules="pod_affinity"),
+        partial(_without_heaviest, rules="pod_anti_affinity"),
         _without_node_preference,
         _without_soft_spread,
     )
@@ -231,14 +232,14 @@ def without_first_required_term(pod: Pod) -> Pod | None:
 
 
 def tolerating_preferred_taints(pod: Pod) -> Pod | None:
-    if any(_is_like(one, PREFER_NO_SCHEDULE) for one in pod.spec.tolerations):
+    if any(_is_like(toleration, PREFER_NO_SCHEDULE) for toleration in pod.spec.tolerations):
         return None
     return replace(pod, spec=replace(pod.spec, tolerations=(*pod.spec.tolerations, PREFER_NO_SCHEDULE)))
 
 
-def _is_like(one: Toleration, other: Toleration) -> bool:
+def _is_like(toleration: Toleration, other: Toleration) -> bool:
     """MatchToleration: tolerationSeconds do not count."""
-    return replace(one, toleration_seconds=None) == replace(other, toleration_seconds=None)
+    return replace(toleration, toleration_seconds=None) == replace(other, toleration_seconds=None)
 
 
 def _without_node_preference(pod: Pod) -> Pod | None:
@@ -250,27 +251,15 @@ def _without_node_preference(pod: Pod) -> Pod | None:
     return _with_node_affinity(pod, replace(affinity, preferred_during_scheduling_ignored_during_execution=rest))
 
 
-def _without_pod_affinity(pod: Pod) -> Pod | None:
+def _without_heaviest(pod: Pod, *, rules: str) -> Pod | None:
+    """Remove the preferred term with the highest weight from one of the rules about other pods."""
     affinity = pod.spec.affinity
-    rest = _without_heaviest(affinity.pod_affinity if affinity else None)
-    if affinity is None or rest is None:
+    terms: PodAffinity | None = getattr(affinity, rules) if affinity is not None else None
+    if affinity is None or terms is None or not terms.preferred_during_scheduling_ignored_during_execution:
         return None
-    return _with_affinity(pod, replace(affinity, pod_affinity=rest))
-
-
-def _without_pod_anti_affinity(pod: Pod) -> Pod | None:
-    affinity = pod.spec.affinity
-    rest = _without_heaviest(affinity.pod_anti_affinity if affinity else None)
-    if affinity is None or rest is None:
-        return None
-    return _with_affinity(pod, replace(affinity, pod_anti_affinity=rest))
-
-
-def _without_heaviest(affinity: PodAffinity | None) -> PodAffinity | None:
-    if affinity is None or not affinity.preferred_during_scheduling_ignored_during_execution:
-        return None
-    rest = _heaviest_first(affinity.preferred_during_scheduling_ignored_during_execution)[1:]
-    return replace(affinity, preferred_during_scheduling_ignored_during_execution=rest)
+    rest = _heaviest_first(terms.preferred_during_scheduling_ignored_during_execution)[1:]
+    fewer = replace(terms, preferred_during_scheduling_ignored_during_execution=rest)
+    return _with_affinity(pod, replace(affinity, **{rules: fewer}))
 
 
 def _without_soft_spread(pod: Pod) -> Pod | None:
@@ -343,7 +332,7 @@ def asks_for_devices(pod: Pod, behaviour: KarpenterBehaviour) -> bool:
     --ignore-dra-requests=false."""
     if behaviour.claims_of_pods_count and pod.spec.resource_claims:
         return True
-    return any(one.resources.claims for one in (*pod.spec.init_containers, *pod.spec.containers))
+    return any(container.resources.claims for container in (*pod.spec.init_containers, *pod.spec.containers))
 
 
 # The pods of DaemonSets on a new node, and what they leave to other pods. Upstream: getDaemonSetPods in provisioner.go,
@@ -465,7 +454,7 @@ def karpenter_daemon_pods(snapshot: Snapshot) -> Iterator[Pod]:
             template = decode(raw, _DaemonSet).spec.template
             made = Pod(metadata=ObjectMeta(namespace=namespace, labels=template.metadata.labels), spec=template.spec)
             pod = newest.get((namespace, name), made)
-            yield pod if (terms := _required(made)) is None else with_required_terms(pod, terms)
+            yield pod if (terms := made.spec.required_node_affinity) is None else with_required_terms(pod, terms)
 
 
 def _newest_pods(snapshot: Snapshot) -> dict[tuple[str, str], Pod]:
@@ -480,11 +469,6 @@ def _newest_pods(snapshot: Snapshot) -> dict[tuple[str, str], Pod]:
         if key not in found or time > found[key][0]:
             found[key] = time, row
     return {key: pods[row] for key, (_, row) in found.items()}
-
-
-def _required(pod: Pod) -> NodeSelector | None:
-    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
-    return affinity.required_during_scheduling_ignored_during_execution if affinity else None
 
 
 # The pods that Karpenter evaluates, and why it ignores others. Upstream: pkg/utils/pod (IsProvisionable,
@@ -519,7 +503,7 @@ def look_at(pod: Pod, storage: Storage, group: str) -> Looked:
     """`group` is the API group of the cluster's node classes."""
     is_written = not pod.status.phase  # from a manifest: no API server has stored it, and no scheduler has seen it
     if not is_written and not any(
-        one.type == "PodScheduled" and one.reason == UNSCHEDULABLE for one in pod.status.conditions
+        condition.type == "PodScheduled" and condition.reason == UNSCHEDULABLE for condition in pod.status.conditions
     ):
         return Looked(outcome=PodEligibility.NOT_MARKED)
     if pod.status.nominated_node_name:
@@ -544,13 +528,12 @@ def _selector_errors(pod: Pod, group: str) -> Iterator[str]:
     """Yield the errors of the node selector and the required terms."""
     for key, value in sorted(pod.spec.node_selector.items()):
         yield from _requirement_errors(NodeSelectorRequirement(key=key, operator="In", values=(value,)), group)
-    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    required = pod.spec.required_node_affinity
     for term in required.node_selector_terms if required is not None else ():
         if term.match_fields:
             yield "node selector term with matchFields is not supported"
-        for one in term.match_expressions:
-            yield from _requirement_errors(one, group)
+        for match_expression in term.match_expressions:
+            yield from _requirement_errors(match_expression, group)
 
 
 def _requirement_errors(one: NodeSelectorRequirement, group: str) -> Iterator[str]:

@@ -47,7 +47,6 @@ class Provisioner(Struct, frozen=True, kw_only=True):
     """The usable pools, in the order in which they are tried."""
     skipped: tuple[SkippedPool, ...]
     types: Mapping[str, PoolTypes]
-    """Pool to its instance types."""
     settings: Settings
 
     @classmethod

@@ -253,9 +253,9 @@ class Requirements(Mapping[str, LabelRequirement]):
     def __init__(self, requirements: Iterable[LabelRequirement] = ()) -> None:
         self._signature: frozenset[LabelRequirement] | None = None
         self._by_key: dict[str, LabelRequirement] = {}
-        for one in requirements:
-            known = self._by_key.get(one.key)
-            self._by_key[one.key] = one if known is None else one.intersection(known)
+        for requirement in requirements:
+            known = self._by_key.get(requirement.key)
+            self._by_key[requirement.key] = requirement if known is None else requirement.intersection(known)
 
     @classmethod
     def of_labels(cls, labels: Mapping[str, str]) -> Requirements:
@@ -286,9 +286,8 @@ class Requirements(Mapping[str, LabelRequirement]):
             made._by_key[one.key] = one if known is None else one.intersection(known)
         return made
 
-    def replacing(self, one: LabelRequirement) -> Requirements:
-        """Replace the requirement of a key."""
-        return Requirements((*(kept for kept in self.values() if kept.key != one.key), one))
+    def replacing(self, label_requirement: LabelRequirement) -> Requirements:
+        return Requirements((*(kept for kept in self.values() if kept.key != label_requirement.key), label_requirement))
 
     def with_min_values(self, counts: Mapping[str, int]) -> Requirements:
         made = Requirements()

@@ -134,12 +134,10 @@ class SchedulingFailure(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        return self.reason or "; ".join(one.rejection.text for one in self.pools)
+        return self.reason or "; ".join(pool.rejection.text for pool in self.pools)
 
 
 class RoundResult(Struct, frozen=True, kw_only=True):
-    """The result of a round."""
-
     new: tuple[NewNodeClaim, ...] = ()
     existing: Mapping[str, tuple[str, ...]] = {}
     """Existing node or claim to the pods that it would accept."""

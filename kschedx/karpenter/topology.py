@@ -337,13 +337,13 @@ class Topologies:
     # --- groups
 
     def _spreads(self, pod: Pod) -> Iterator[tuple[Fork, TopologyGroup]]:
-        for one in pod.spec.topology_spread_constraints:
-            if self._prefers or one.when_unsatisfiable == "DoNotSchedule":
-                selector = _with_match_labels(one, pod.metadata.labels)
-                node_filter = _filter_of(pod, one)
+        for constraint in pod.spec.topology_spread_constraints:
+            if self._prefers or constraint.when_unsatisfiable == "DoNotSchedule":
+                selector = _with_match_labels(constraint, pod.metadata.labels)
+                node_filter = _filter_of(pod, constraint)
                 yield self._group(
-                    TopologyType.SPREAD, pod, one.topology_key, frozenset({pod.metadata.namespace}), selector,
-                    node_filter=node_filter, max_skew=one.max_skew, min_domains=one.min_domains,
+                    TopologyType.SPREAD, pod, constraint.topology_key, frozenset({pod.metadata.namespace}), selector,
+                    node_filter=node_filter, max_skew=constraint.max_skew, min_domains=constraint.min_domains,
                 )  # fmt: skip
 
     def _affinities(self, pod: Pod) -> Iterator[tuple[Fork, TopologyGroup]]:
@@ -466,8 +466,7 @@ def _with_match_labels(constraint: TopologySpreadConstraint, labels: Labels) -> 
 
 def _filter_of(pod: Pod, constraint: TopologySpreadConstraint) -> NodeFilter:
     selected = Requirements.of_labels(pod.spec.node_selector)
-    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    required = pod.spec.required_node_affinity
     terms: tuple[Requirements, ...] = (selected,)
     if required is not None:
         terms = tuple(

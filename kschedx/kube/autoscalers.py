@@ -11,7 +11,7 @@ from kschedx.kube import descheduling
 from kschedx.kube.kueue import POD_ANNOTATIONS
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
-from kschedx.kube.types import ControllerStatus, Labels, NodeCondition, ObjectMeta, Taint
+from kschedx.kube.types import ControllerStatus, KubernetesObject, Labels, NodeCondition, Taint
 
 # The pod annotations that autoscalers and other schedulers read; a snapshot keeps no others.
 
@@ -137,10 +137,9 @@ class ScalableSpec(Struct, frozen=True, kw_only=True):
     template: MachineTemplate = MachineTemplate()
 
 
-class Scalable(Struct, frozen=True, kw_only=True):
+class Scalable(KubernetesObject, frozen=True, kw_only=True):
     """An object that creates machines and states the capacity of one."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: ScalableSpec = ScalableSpec()
 
 
@@ -262,6 +261,7 @@ AZURE = "karpenter.azure.com"
 GCP = "karpenter.k8s.gcp"
 
 NODE_POOL = f"{KARPENTER_GROUP}/nodepool"
+NODE_POOL_API = f"{KARPENTER_GROUP}/v1"
 """The label with the name of a node's pool."""
 CAPACITY_TYPE = f"{KARPENTER_GROUP}/capacity-type"
 REGISTERED = f"{KARPENTER_GROUP}/registered"
@@ -339,14 +339,9 @@ class NodePoolStatus(Struct, frozen=True, kw_only=True):
     conditions: tuple[NodeCondition, ...] = ()
 
 
-class NodePool(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class NodePool(KubernetesObject, frozen=True, kw_only=True):
     spec: NodePoolSpec = NodePoolSpec()
     status: NodePoolStatus = NodePoolStatus()
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name
 
     @property
     def not_ready(self) -> NodeCondition | None:
@@ -375,14 +370,9 @@ class NodeClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     conditions: tuple[NodeCondition, ...] = ()
 
 
-class NodeClaim(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class NodeClaim(KubernetesObject, frozen=True, kw_only=True):
     spec: NodeClaimSpec = NodeClaimSpec()
     status: NodeClaimStatus = NodeClaimStatus()
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name
 
 
 class NodeOverlaySpec(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -399,14 +389,9 @@ class NodeOverlayStatus(Struct, frozen=True, kw_only=True):
     conditions: tuple[NodeCondition, ...] = ()
 
 
-class NodeOverlay(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class NodeOverlay(KubernetesObject, frozen=True, kw_only=True):
     spec: NodeOverlaySpec = NodeOverlaySpec()
     status: NodeOverlayStatus = NodeOverlayStatus()
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name
 
     @property
     def is_ready(self) -> bool:
@@ -435,10 +420,9 @@ class NodeClassStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     capacity_reservations: tuple[CapacityReservation, ...] = ()
 
 
-class NodeClass(Struct, frozen=True, kw_only=True):
+class NodeClass(KubernetesObject, frozen=True, kw_only=True):
     """The fields that all node classes have in common."""
 
-    metadata: ObjectMeta = ObjectMeta()
     status: NodeClassStatus = NodeClassStatus()
 
     @property
@@ -495,10 +479,9 @@ class CapacityBufferStatus(Struct, frozen=True, kw_only=True):
     conditions: tuple[NodeCondition, ...] = ()
 
 
-class CapacityBuffer(Struct, frozen=True, kw_only=True):
+class CapacityBuffer(KubernetesObject, frozen=True, kw_only=True):
     """autoscaling.x-k8s.io/v1beta1."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: CapacityBufferSpec = CapacityBufferSpec()
     status: CapacityBufferStatus = CapacityBufferStatus()
 
@@ -520,8 +503,7 @@ class PodAutoscalerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     max_replicas: Int32 | None = None
 
 
-class HorizontalPodAutoscaler(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class HorizontalPodAutoscaler(KubernetesObject, frozen=True, kw_only=True):
     spec: PodAutoscalerSpec = PodAutoscalerSpec()
     status: ControllerStatus = ControllerStatus()
 
@@ -532,7 +514,6 @@ class ScaledObjectSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     idle_replica_count: Int32 | None = None
 
 
-class ScaledObject(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class ScaledObject(KubernetesObject, frozen=True, kw_only=True):
     spec: ScaledObjectSpec = ScaledObjectSpec()
     status: ControllerStatus = ControllerStatus()

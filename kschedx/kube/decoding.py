@@ -133,7 +133,6 @@ def mapping(given: object, what: str) -> dict[str, Any]:
 
 
 def mappings(given: object, what: str) -> list[Mapping[str, object]]:
-    """Return the manifests in a list."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         hint = "pass it in a list" if isinstance(given, Mapping) else ""
         raise InputError(f"expected a list of mappings, found {_a(given)}", place=Place(object=what), hint=hint)
@@ -200,7 +199,6 @@ def path(given: object, what: str) -> str:
 
 
 def gates(given: object, what: str = "feature_gates") -> dict[str, bool]:
-    """Return feature gates by name."""
     if not isinstance(given, Mapping):
         raise InputError(f"expected a mapping of names to booleans, found {_a(given)}", place=Place(object=what))
     for name, is_on in given.items():

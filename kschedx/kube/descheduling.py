@@ -6,7 +6,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from kschedx.kube.quantity import ResourceList
-from kschedx.kube.types import ObjectMeta
+from kschedx.kube.types import KubernetesObject
 
 METRICS_GROUP = "metrics.k8s.io"
 EVICT = "descheduler.alpha.kubernetes.io/evict"
@@ -65,11 +65,9 @@ class ContainerMetrics(Struct, frozen=True, kw_only=True):
     usage: ResourceList = {}
 
 
-class PodMetrics(Struct, frozen=True, kw_only=True, rename="camel"):
-    metadata: ObjectMeta = ObjectMeta()
+class PodMetrics(KubernetesObject, frozen=True, kw_only=True, rename="camel"):
     containers: tuple[ContainerMetrics, ...] = ()
 
 
-class NodeMetrics(Struct, frozen=True, kw_only=True, rename="camel"):
-    metadata: ObjectMeta = ObjectMeta()
+class NodeMetrics(KubernetesObject, frozen=True, kw_only=True, rename="camel"):
     usage: ResourceList = field(default_factory=dict)

@@ -26,8 +26,6 @@ class EvaluationError(Exception):
 
 
 class DeviceExpression(Protocol):
-    """A compiled expression."""
-
     def matches(self, device: Device, driver: str) -> bool:
         """Raises `EvaluationError`."""
         ...
@@ -48,5 +46,4 @@ class ExpressionLanguage(Protocol):
 
 
 def language() -> ExpressionLanguage:
-    """Return Kubernetes' expression language."""
     return cast(ExpressionLanguage, satellites.provided(satellites.DEVICE_EXPRESSIONS))

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from kschedx.kube.quantity import Written
 from kschedx.kube.scalars import Int64
 from kschedx.kube.selectors import NodeSelector
-from kschedx.kube.types import ObjectMeta
+from kschedx.kube.types import KubernetesObject, ObjectMeta
 
 MAX_DEVICES_OF_CLAIM = 32
 """AllocationResultsMaxSize."""
@@ -148,10 +148,9 @@ class ResourcePoolStatus(Struct, frozen=True, kw_only=True):
     pools: tuple[PoolStatus, ...] = ()
 
 
-class ResourcePoolStatusRequest(Struct, frozen=True, kw_only=True):
+class ResourcePoolStatusRequest(KubernetesObject, frozen=True, kw_only=True):
     """A request for a one-time count of devices."""
 
-    metadata: ObjectMeta = ObjectMeta()
     status: ResourcePoolStatus = ResourcePoolStatus()
 
 
@@ -176,8 +175,7 @@ class DeviceTaintRuleSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     taint: DeviceTaint = DeviceTaint()
 
 
-class DeviceTaintRule(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class DeviceTaintRule(KubernetesObject, frozen=True, kw_only=True):
     spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
 
 
@@ -197,13 +195,8 @@ class DeviceClassSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     extended_resource_name: str | None = None
 
 
-class DeviceClass(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class DeviceClass(KubernetesObject, frozen=True, kw_only=True):
     spec: DeviceClassSpec = DeviceClassSpec()
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name
 
 
 class DeviceToleration(Struct, frozen=True, kw_only=True):

@@ -73,7 +73,6 @@ def as_document(record: Struct) -> dict[str, object]:
 
 @cache
 def _keys(record: type[Struct]) -> tuple[tuple[str, str], ...]:
-    """Return fields with their keys in a document."""
     return tuple((name, camel(name)) for name in record.__struct_fields__)
 
 

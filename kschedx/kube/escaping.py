@@ -65,10 +65,12 @@ def _yaml_escape(found: re.Match[str]) -> str:
 
 
 def visible(text: str) -> str:
-    """Return the text as one line without effect on a terminal or the log of a CI system. Hidden characters are written
-    as escapes: `\x1b`, `\u202e`, `:\x3aerror`."""
+    """Return the text as one line without effect on a terminal or the log of a CI system, and without secrets in URLs.
+    Hidden characters are written as escapes: `\x1b`, `\u202e`, `:\x3aerror`."""
     if not text.isprintable():  # ASCII text has no hidden characters
         text = "".join(map(_visible, text))
+    if "://" in text:
+        text = _SECRET_URL.sub(lambda found: str(Url(found[0])), text)
     if ":" in text or "##" in text:
         return _WORKFLOW_COMMAND.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
     return text
@@ -127,6 +129,8 @@ def _written(datum: str | Path | Mapping[str, object] | Sequence[object]) -> str
 # --- URLs
 
 MASK = "***"
+_SECRET_URL = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]*[@?][^\s"'<>]*""")
+"""A URL that may have a user part or a query, as messages quote it."""
 _HOST = re.compile(r"(?:\[[^]\s]*\]|[^:\s@]*)(?::\d*)?")
 
 

@@ -106,7 +106,6 @@ def syntax(errors: Callable[[str], Iterator[str]], value: str, field: str) -> Er
 
 
 def one_of(value: str, allowed: tuple[str, ...], field: str) -> Errors:
-    """Require one of the allowed values."""
     if not value:
         yield required(field, "")
     elif value not in allowed:

@@ -6,10 +6,12 @@ kind needs a new row, an entry in README.md's ClusterRole, and the wording for `
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import autoscalers as cluster_api
@@ -23,10 +25,9 @@ from kschedx.kube import types as scheduling
 
 
 class ResourceKind(Struct, frozen=True, kw_only=True):
-    """A kind of objects."""
-
     name: str
-    plural: str
+    plural: str = ""
+    """In lower case; derived from the name if it is regular."""
     group: str = ""
     former_groups: tuple[str, ...] = ()
     """Groups in which older API servers serve it."""
@@ -58,6 +59,12 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
     is_on_demand: bool = False
     """Whether only some commands list it, because scheduling does not need it."""
 
+    def __post_init__(self) -> None:
+        if not self.plural:
+            name = self.name.lower()
+            regular = f"{name}es" if name.endswith("s") else f"{name}s"
+            force_setattr(self, "plural", re.sub("([^aeiou])ys$", r"\1ies", regular))
+
     @property
     def key(self) -> str:
         """The name in this table, in headers, and in documents: with the group if it is not a Kubernetes group."""
@@ -79,7 +86,6 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
         return f"{self.group}/{self.versions[0]}" if self.group else self.versions[0]
 
     def is_read(self, namespace: str, name: str) -> bool:
-        """Return whether an object with this name is read."""
         return not self.only or f"{namespace}/{name}" in self.only or name in self.also
 
 
@@ -102,7 +108,7 @@ _OF_KUEUE = ("v1beta2", "v1beta1", "v1")
 def _scalable(name: str, group: str, versions: tuple[str, ...], record: type[Struct]) -> ResourceKind:
     """A kind whose machines cluster-autoscaler adds and removes."""
     return ResourceKind(
-        name=name, plural=f"{name.lower()}s", group=group, versions=versions, is_optional=True, record=record,
+        name=name, group=group, versions=versions, is_optional=True, record=record,
         addon="Cluster API", leaves="the shape of a new node in a node group without nodes",
     )  # fmt: skip
 
@@ -111,239 +117,218 @@ _OF_CLUSTER_API = ("v1beta2", "v1beta1")
 
 _ROWS = (
     ResourceKind(
-        name="Pod", plural="pods", short_names=("po",), is_numerous=True,
-        record=types.Pod, kept=descheduling.PodDetails, leaves="what is free on the nodes",
+        name="Pod", short_names=("po",), is_numerous=True, record=types.Pod, kept=descheduling.PodDetails,
+        leaves="what is free on the nodes",
     ),
     ResourceKind(
-        name="Node", plural="nodes", short_names=("no",), is_namespaced=False, is_numerous=True,
-        record=types.Node, leaves="where a pod could go",
+        name="Node", short_names=("no",), is_namespaced=False, is_numerous=True, record=types.Node,
+        leaves="where a pod could go",
     ),
     ResourceKind(
-        name="Namespace", plural="namespaces", short_names=("ns",), is_namespaced=False,
-        record=types.Namespace, read_by=("InterPodAffinity",), leaves="which namespaces a namespaceSelector selects",
+        name="Namespace", short_names=("ns",), is_namespaced=False, record=types.Namespace,
+        read_by=("InterPodAffinity",), leaves="which namespaces a namespaceSelector selects",
     ),
     ResourceKind(
-        name="Scheduler", plural="schedulers", group="config.openshift.io", is_namespaced=False, is_optional=True,
+        name="Scheduler", group="config.openshift.io", is_namespaced=False, is_optional=True,
         record=other_schedulers.SchedulerConfig, addon="OpenShift",
     ),
     ResourceKind(
-        name="Service", plural="services", short_names=("svc",),
-        record=types.Service, read_by=_SPREADING, leaves="which pods default spreading counts",
+        name="Service", short_names=("svc",), record=types.Service, read_by=_SPREADING,
+        leaves="which pods default spreading counts",
     ),
     ResourceKind(
-        name="ReplicationController", plural="replicationcontrollers", short_names=("rc",),
-        record=types.ReplicationController, template=_TEMPLATE, kept=controllers.ReplicasController, read_by=_SPREADING,
-        leaves="which pods a ReplicationController spreads",
+        name="ReplicationController", short_names=("rc",), record=types.ReplicationController, template=_TEMPLATE,
+        kept=controllers.ReplicasController, read_by=_SPREADING, leaves="which pods a ReplicationController spreads",
     ),
     ResourceKind(
-        name="ReplicaSet", plural="replicasets", group="apps", former_groups=_FORMER, short_names=("rs",),
-        is_numerous=True, record=types.ReplicaSet, template=_TEMPLATE, kept=controllers.ReplicasController,
-        read_by=_SPREADING,
+        name="ReplicaSet", group="apps", former_groups=_FORMER, short_names=("rs",), is_numerous=True,
+        record=types.ReplicaSet, template=_TEMPLATE, kept=controllers.ReplicasController, read_by=_SPREADING,
         leaves="which pods a ReplicaSet spreads",
     ),
     ResourceKind(
-        name="StatefulSet", plural="statefulsets", group="apps", short_names=("sts",),
-        record=types.StatefulSet, template=_TEMPLATE, kept=storage.OfStatefulSet, read_by=_SPREADING,
-        leaves="which pods a StatefulSet spreads",
+        name="StatefulSet", group="apps", short_names=("sts",), record=types.StatefulSet, template=_TEMPLATE,
+        kept=storage.OfStatefulSet, read_by=_SPREADING, leaves="which pods a StatefulSet spreads",
     ),
     ResourceKind(
-        name="Deployment", plural="deployments", group="apps", former_groups=_FORMER, short_names=("deploy",),
-        template=_TEMPLATE, kept=controllers.ReplicasController,
+        name="Deployment", group="apps", former_groups=_FORMER, short_names=("deploy",), template=_TEMPLATE,
+        kept=controllers.ReplicasController,
     ),
+    ResourceKind(name="DaemonSet", group="apps", former_groups=_FORMER, short_names=("ds",), template=_TEMPLATE),
+    ResourceKind(name="Job", group="batch", template=_TEMPLATE, kept=controllers.JobController, is_numerous=True),
     ResourceKind(
-        name="DaemonSet", plural="daemonsets", group="apps", former_groups=_FORMER, short_names=("ds",),
-        template=_TEMPLATE,
-    ),
-    ResourceKind(
-        name="Job", plural="jobs", group="batch", template=_TEMPLATE, kept=controllers.JobController, is_numerous=True,
-    ),
-    ResourceKind(
-        name="CronJob", plural="cronjobs", group="batch", versions=_SINCE_BETA, short_names=("cj",),
+        name="CronJob", group="batch", versions=_SINCE_BETA, short_names=("cj",),
         template=("spec", "jobTemplate", "spec", "template"), kept=controllers.CronJobController,
     ),
     ResourceKind(
-        name="PersistentVolume", plural="persistentvolumes", short_names=("pv",), is_namespaced=False, is_numerous=True,
+        name="PersistentVolume", short_names=("pv",), is_namespaced=False, is_numerous=True,
         record=storage.PersistentVolume, read_by=_VOLUMES[:3], leaves="which volumes are available for claims",
     ),
     ResourceKind(
-        name="PersistentVolumeClaim", plural="persistentvolumeclaims", short_names=("pvc",), is_numerous=True,
-        record=storage.PersistentVolumeClaim, read_by=_VOLUMES, leaves="what the pod's claims request",
+        name="PersistentVolumeClaim", short_names=("pvc",), is_numerous=True, record=storage.PersistentVolumeClaim,
+        read_by=_VOLUMES, leaves="what the pod's claims request",
     ),
     ResourceKind(
-        name="StorageClass", plural="storageclasses", short_names=("sc",), group=_STORAGE, versions=_SINCE_BETA,
-        is_namespaced=False, record=storage.StorageClass, read_by=("VolumeBinding",), leaves="how a claim is bound",
+        name="StorageClass", short_names=("sc",), group=_STORAGE, versions=_SINCE_BETA, is_namespaced=False,
+        record=storage.StorageClass, read_by=("VolumeBinding",), leaves="how a claim is bound",
     ),
     ResourceKind(
-        name="CSIDriver", plural="csidrivers", group=_STORAGE, versions=_SINCE_BETA, is_namespaced=False,
-        record=storage.CSIDriver, read_by=("VolumeBinding", "NodeVolumeLimits"),
-        leaves="what a volume's driver needs",
+        name="CSIDriver", group=_STORAGE, versions=_SINCE_BETA, is_namespaced=False, record=storage.CSIDriver,
+        read_by=("VolumeBinding", "NodeVolumeLimits"), leaves="what a volume's driver needs",
     ),
     ResourceKind(
-        name="CSIStorageCapacity", plural="csistoragecapacities", group=_STORAGE, versions=_SINCE_BETA,
-        record=storage.CSIStorageCapacity, read_by=("VolumeBinding",), leaves="the storage capacity for new volumes",
+        name="CSIStorageCapacity", group=_STORAGE, versions=_SINCE_BETA, record=storage.CSIStorageCapacity,
+        read_by=("VolumeBinding",), leaves="the storage capacity for new volumes",
     ),
     ResourceKind(
-        name="CSINode", plural="csinodes", group=_STORAGE, versions=_SINCE_BETA, is_namespaced=False,
-        is_numerous=True, record=storage.CSINode, read_by=("NodeVolumeLimits",),
-        leaves="the volume limit of a node",
+        name="CSINode", group=_STORAGE, versions=_SINCE_BETA, is_namespaced=False, is_numerous=True,
+        record=storage.CSINode, read_by=("NodeVolumeLimits",), leaves="the volume limit of a node",
     ),
     ResourceKind(
-        name="VolumeAttachment", plural="volumeattachments", group=_STORAGE, versions=_SINCE_BETA,
-        is_namespaced=False, is_numerous=True, record=storage.VolumeAttachment, read_by=("NodeVolumeLimits",),
-        leaves="which volumes are attached",
+        name="VolumeAttachment", group=_STORAGE, versions=_SINCE_BETA, is_namespaced=False, is_numerous=True,
+        record=storage.VolumeAttachment, read_by=("NodeVolumeLimits",), leaves="which volumes are attached",
     ),
     ResourceKind(
-        name="HorizontalPodAutoscaler", plural="horizontalpodautoscalers", short_names=("hpa",), group="autoscaling",
-        versions=("v2", "v1"), record=scaling.HorizontalPodAutoscaler,
+        name="HorizontalPodAutoscaler", short_names=("hpa",), group="autoscaling", versions=("v2", "v1"),
+        record=scaling.HorizontalPodAutoscaler,
     ),
     ResourceKind(
-        name="ScaledObject", plural="scaledobjects", short_names=("so",), group=scaling.KEDA_GROUP,
-        versions=("v1alpha1",), is_optional=True, record=scaling.ScaledObject, addon="KEDA",
+        name="ScaledObject", short_names=("so",), group=scaling.KEDA_GROUP, versions=("v1alpha1",), is_optional=True,
+        record=scaling.ScaledObject, addon="KEDA",
     ),
     ResourceKind(
-        name="PodDisruptionBudget", plural="poddisruptionbudgets", short_names=("pdb",), group="policy",
-        versions=_SINCE_BETA, record=policy.PodDisruptionBudget, read_by=("DefaultPreemption",),
+        name="PodDisruptionBudget", short_names=("pdb",), group="policy", versions=_SINCE_BETA,
+        record=policy.PodDisruptionBudget, read_by=("DefaultPreemption",),
         leaves="which pods PodDisruptionBudgets protect",
     ),
     ResourceKind(
-        name="PriorityClass", plural="priorityclasses", short_names=("pc",), group=_SCHEDULING, versions=_SINCE_BETA,
-        is_namespaced=False, record=scheduling.PriorityClass,
-        leaves="the priority of a manifest that names a class, or none",
+        name="PriorityClass", short_names=("pc",), group=_SCHEDULING, versions=_SINCE_BETA, is_namespaced=False,
+        record=scheduling.PriorityClass, leaves="the priority of a manifest that names a class, or none",
     ),
     ResourceKind(
-        name="LimitRange", plural="limitranges", short_names=("limits",),
-        record=types.LimitRange, leaves="default requests of a manifest's containers",
+        name="LimitRange", short_names=("limits",), record=types.LimitRange,
+        leaves="default requests of a manifest's containers",
     ),
     ResourceKind(
-        name="ResourceQuota", plural="resourcequotas", short_names=("quota",),
-        record=resources.ResourceQuota, leaves="whether a ResourceQuota refuses a new pod",
+        name="ResourceQuota", short_names=("quota",), record=resources.ResourceQuota,
+        leaves="whether a ResourceQuota refuses a new pod",
     ),
     ResourceKind(
-        name="RuntimeClass", plural="runtimeclasses", group="node.k8s.io", versions=_SINCE_BETA,
-        is_namespaced=False, record=types.RuntimeClass, leaves="what a RuntimeClass adds to its pods",
+        name="RuntimeClass", group="node.k8s.io", versions=_SINCE_BETA, is_namespaced=False, record=types.RuntimeClass,
+        leaves="what a RuntimeClass adds to its pods",
     ),
     ResourceKind(
-        name="ResourceSlice", plural="resourceslices", group=_DEVICES, versions=_OF_DEVICES, is_namespaced=False,
-        is_optional=True, record=devices.ResourceSlice, read_by=_CLAIMED, leaves="which devices exist",
+        name="ResourceSlice", group=_DEVICES, versions=_OF_DEVICES, is_namespaced=False, is_optional=True,
+        record=devices.ResourceSlice, read_by=_CLAIMED, leaves="which devices exist",
     ),
     ResourceKind(
-        name="ResourceClaim", plural="resourceclaims", group=_DEVICES, versions=_OF_DEVICES,
-        is_optional=True, record=devices.ResourceClaim, read_by=_CLAIMED, leaves="which devices are allocated",
+        name="ResourceClaim", group=_DEVICES, versions=_OF_DEVICES, is_optional=True, record=devices.ResourceClaim,
+        read_by=_CLAIMED, leaves="which devices are allocated",
     ),
     ResourceKind(
-        name="ResourceClaimTemplate", plural="resourceclaimtemplates", group=_DEVICES, versions=_OF_DEVICES,
-        is_optional=True, record=devices.ResourceClaimTemplate, read_by=_CLAIMED,
-        leaves="what a new pod's claims request",
+        name="ResourceClaimTemplate", group=_DEVICES, versions=_OF_DEVICES, is_optional=True,
+        record=devices.ResourceClaimTemplate, read_by=_CLAIMED, leaves="what a new pod's claims request",
     ),
     ResourceKind(
-        name="DeviceClass", plural="deviceclasses", group=_DEVICES, versions=_OF_DEVICES, is_namespaced=False,
-        is_optional=True, record=devices.DeviceClass, read_by=_CLAIMED, leaves="which devices a class has",
+        name="DeviceClass", group=_DEVICES, versions=_OF_DEVICES, is_namespaced=False, is_optional=True,
+        record=devices.DeviceClass, read_by=_CLAIMED, leaves="which devices a class has",
     ),
     ResourceKind(
-        name="DeviceTaintRule", plural="devicetaintrules", group=_DEVICES, versions=("v1beta2", "v1alpha3"),
-        is_namespaced=False, is_optional=True,
+        name="DeviceTaintRule", group=_DEVICES, versions=("v1beta2", "v1alpha3"), is_namespaced=False, is_optional=True,
         record=devices.DeviceTaintRule, read_by=_CLAIMED, leaves="which devices are tainted",
     ),
     ResourceKind(
-        name="ResourcePoolStatusRequest", plural="resourcepoolstatusrequests", group=_DEVICES, versions=("v1alpha3",),
-        is_namespaced=False, is_optional=True, record=devices.ResourcePoolStatusRequest,
+        name="ResourcePoolStatusRequest", group=_DEVICES, versions=("v1alpha3",), is_namespaced=False, is_optional=True,
+        record=devices.ResourcePoolStatusRequest,
     ),
     ResourceKind(
-        name="PodGroup", plural="podgroups", group=_SCHEDULING, versions=("v1", "v1beta1", "v1alpha3", "v1alpha2"),
-        is_optional=True, record=scheduling.PodGroup, read_by=("GangScheduling",),
-        leaves="the pod's group",
+        name="PodGroup", group=_SCHEDULING, versions=("v1", "v1beta1", "v1alpha3", "v1alpha2"), is_optional=True,
+        record=scheduling.PodGroup, read_by=("GangScheduling",), leaves="the pod's group",
     ),
     ResourceKind(
-        name="Workload", plural="workloads", group=_SCHEDULING, versions=("v1alpha1",), is_optional=True,
-        record=scheduling.GroupedWorkload, read_by=("GangScheduling",), leaves="the pod's group",
+        name="Workload", group=_SCHEDULING, versions=("v1alpha1",), is_optional=True, record=scheduling.GroupedWorkload,
+        read_by=("GangScheduling",), leaves="the pod's group",
     ),
     ResourceKind(
-        name="ConfigMap", plural="configmaps", short_names=("cm",),
-        record=types.ConfigMap, only=(types.AUTOSCALER_STATUS, types.AUTOSCALER_PRIORITIES, kueue.MANAGER_CONFIG),
+        name="ConfigMap", short_names=("cm",), record=types.ConfigMap,
+        only=(types.AUTOSCALER_STATUS, types.AUTOSCALER_PRIORITIES, kueue.MANAGER_CONFIG),
         also=(other_schedulers.QUEUES_OF_YUNIKORN, kueue.MANAGER_CONFIG.rpartition("/")[2]),
     ),
     ResourceKind(
-        name="PodGroup", plural="podgroups", group=scheduler_plugins.SCHEDULING_GROUP, versions=("v1alpha1",),
-        is_optional=True,
+        name="PodGroup", group=scheduler_plugins.SCHEDULING_GROUP, versions=("v1alpha1",), is_optional=True,
         record=scheduler_plugins.Gang, read_by=("Coscheduling",), leaves="the pod's group",
     ),
     ResourceKind(
-        name="ElasticQuota", plural="elasticquotas", group=scheduler_plugins.SCHEDULING_GROUP, versions=("v1alpha1",),
-        is_optional=True, record=scheduler_plugins.ElasticQuota, read_by=("CapacityScheduling",),
+        name="ElasticQuota", group=scheduler_plugins.SCHEDULING_GROUP, versions=("v1alpha1",), is_optional=True,
+        record=scheduler_plugins.ElasticQuota, read_by=("CapacityScheduling",),
         leaves="which resources each namespace is guaranteed",
     ),
     ResourceKind(
-        name="NodeResourceTopology", plural="noderesourcetopologies", group=scheduler_plugins.TOPOLOGY_GROUP,
-        versions=("v1alpha2",), is_namespaced=False, is_optional=True, record=scheduler_plugins.NodeResourceTopology,
+        name="NodeResourceTopology", group=scheduler_plugins.TOPOLOGY_GROUP, versions=("v1alpha2",),
+        is_namespaced=False, is_optional=True, record=scheduler_plugins.NodeResourceTopology,
         read_by=("NodeResourceTopologyMatch",), leaves="what is free on each NUMA node",
     ),
     ResourceKind(
-        name="Workload", plural="workloads", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE, is_optional=True,
-        record=kueue.Workload, addon="Kueue", leaves="the state of the pod's Workload in Kueue",
+        name="Workload", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE, is_optional=True, record=kueue.Workload,
+        addon="Kueue", leaves="the state of the pod's Workload in Kueue",
     ),
     ResourceKind(
-        name="LocalQueue", plural="localqueues", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE, is_optional=True,
-        record=kueue.LocalQueue, addon="Kueue", leaves="the ClusterQueue of a LocalQueue",
+        name="LocalQueue", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE, is_optional=True, record=kueue.LocalQueue,
+        addon="Kueue", leaves="the ClusterQueue of a LocalQueue",
     ),
     ResourceKind(
-        name="ClusterQueue", plural="clusterqueues", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE, is_namespaced=False,
-        is_optional=True, record=kueue.ClusterQueue, addon="Kueue", leaves="the quota of Kueue's queues",
+        name="ClusterQueue", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE, is_namespaced=False, is_optional=True,
+        record=kueue.ClusterQueue, addon="Kueue", leaves="the quota of Kueue's queues",
     ),
     ResourceKind(
-        name="Cohort", plural="cohorts", group=kueue.KUEUE_GROUP, versions=(*_OF_KUEUE, "v1alpha1"),
-        is_namespaced=False,
+        name="Cohort", group=kueue.KUEUE_GROUP, versions=(*_OF_KUEUE, "v1alpha1"), is_namespaced=False,
         is_optional=True, record=kueue.Cohort, addon="Kueue", leaves="how much Kueue's queues may borrow",
     ),
     ResourceKind(
-        name="ResourceFlavor", plural="resourceflavors", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE,
-        is_namespaced=False,
-        is_optional=True, record=kueue.ResourceFlavor, addon="Kueue", leaves="which nodes Kueue's flavors select",
+        name="ResourceFlavor", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE, is_namespaced=False, is_optional=True,
+        record=kueue.ResourceFlavor, addon="Kueue", leaves="which nodes Kueue's flavors select",
     ),
     ResourceKind(
-        name="AdmissionCheck", plural="admissionchecks", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE,
-        is_namespaced=False,
-        is_optional=True, record=kueue.AdmissionCheck, addon="Kueue", leaves="which of Kueue's queues are active",
+        name="AdmissionCheck", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE, is_namespaced=False, is_optional=True,
+        record=kueue.AdmissionCheck, addon="Kueue", leaves="which of Kueue's queues are active",
     ),
     ResourceKind(
-        name="Topology", plural="topologies", group=kueue.KUEUE_GROUP, versions=(*_OF_KUEUE, "v1alpha1"),
-        is_namespaced=False,
+        name="Topology", group=kueue.KUEUE_GROUP, versions=(*_OF_KUEUE, "v1alpha1"), is_namespaced=False,
         is_optional=True, record=kueue.Topology, addon="Kueue", leaves="how Kueue places pods in a topology",
     ),
     ResourceKind(
-        name="PodGroup", plural="podgroups", group=other_schedulers.VOLCANO, versions=("v1beta1",), is_optional=True,
+        name="PodGroup", group=other_schedulers.VOLCANO, versions=("v1beta1",), is_optional=True,
         record=other_schedulers.VolcanoPodGroup, addon="Volcano", leaves="the state of the pod's Volcano PodGroup",
     ),
     ResourceKind(
-        name="Queue", plural="queues", group=other_schedulers.VOLCANO, versions=("v1beta1",), is_namespaced=False,
-        is_optional=True, record=other_schedulers.VolcanoQueue, addon="Volcano",
-        leaves="the state of the pod's Volcano queue",
+        name="Queue", group=other_schedulers.VOLCANO, versions=("v1beta1",), is_namespaced=False, is_optional=True,
+        record=other_schedulers.VolcanoQueue, addon="Volcano", leaves="the state of the pod's Volcano queue",
     ),
     ResourceKind(
-        name="PodGroup", plural="podgroups", group=other_schedulers.KAI, versions=("v2alpha2",), is_optional=True,
+        name="PodGroup", group=other_schedulers.KAI, versions=("v2alpha2",), is_optional=True,
         record=other_schedulers.KaiPodGroup, addon="KAI", leaves="the state of the pod's KAI PodGroup",
     ),
     ResourceKind(
-        name="Queue", plural="queues", group=other_schedulers.KAI, versions=("v2",), is_namespaced=False,
-        is_optional=True, record=other_schedulers.KaiQueue, addon="KAI", leaves="the state of the pod's KAI queue",
+        name="Queue", group=other_schedulers.KAI, versions=("v2",), is_namespaced=False, is_optional=True,
+        record=other_schedulers.KaiQueue, addon="KAI", leaves="the state of the pod's KAI queue",
     ),
     ResourceKind(
-        name="PodGroup", plural="podgroups", group=other_schedulers.OF_SIGS, versions=("v1alpha1",), is_optional=True,
+        name="PodGroup", group=other_schedulers.OF_SIGS, versions=("v1alpha1",), is_optional=True,
         record=other_schedulers.KoordinatorPodGroup, addon="Koordinator",
         leaves="the state of the pod's Koordinator PodGroup",
     ),
     ResourceKind(
-        name="ElasticQuota", plural="elasticquotas", group=other_schedulers.OF_SIGS, versions=("v1alpha1",),
-        is_optional=True, record=other_schedulers.KoordinatorQuota, addon="Koordinator",
+        name="ElasticQuota", group=other_schedulers.OF_SIGS, versions=("v1alpha1",), is_optional=True,
+        record=other_schedulers.KoordinatorQuota, addon="Koordinator",
         leaves="the state of the pod's Koordinator quota",
     ),
     ResourceKind(
-        name="Reservation", plural="reservations", group=other_schedulers.KOORDINATOR, versions=("v1alpha1",),
-        is_namespaced=False, is_optional=True, record=other_schedulers.Reservation, addon="Koordinator",
+        name="Reservation", group=other_schedulers.KOORDINATOR, versions=("v1alpha1",), is_namespaced=False,
+        is_optional=True, record=other_schedulers.Reservation, addon="Koordinator",
         leaves="what Koordinator reserves for a pod",
     ),
     ResourceKind(
-        name="PodMigrationJob", plural="podmigrationjobs", group=other_schedulers.KOORDINATOR, versions=("v1alpha1",),
-        is_namespaced=False, is_optional=True, record=other_schedulers.PodMigrationJob, addon="Koordinator",
+        name="PodMigrationJob", group=other_schedulers.KOORDINATOR, versions=("v1alpha1",), is_namespaced=False,
+        is_optional=True, record=other_schedulers.PodMigrationJob, addon="Koordinator",
         leaves="whether Koordinator moves a pod",
     ),
     _scalable("MachineDeployment", cluster_api.CLUSTER_API_GROUP, _OF_CLUSTER_API, cluster_api.MachineDeployment),
@@ -351,50 +336,42 @@ _ROWS = (
     _scalable("MachinePool", cluster_api.CLUSTER_API_GROUP, _OF_CLUSTER_API, cluster_api.MachinePool),
     _scalable("MachineSet", cluster_api.OPENSHIFT_GROUP, ("v1beta1",), cluster_api.OpenShiftMachineSet),
     ResourceKind(
-        name="NodePool", plural="nodepools", group=karpenter.KARPENTER_GROUP, versions=_SINCE_BETA, is_namespaced=False,
-        is_optional=True, record=karpenter.NodePool, addon="Karpenter", leaves="which nodes Karpenter may add",
+        name="NodePool", group=karpenter.KARPENTER_GROUP, versions=_SINCE_BETA, is_namespaced=False, is_optional=True,
+        record=karpenter.NodePool, addon="Karpenter", leaves="which nodes Karpenter may add",
     ),
     ResourceKind(
-        name="NodeClaim", plural="nodeclaims", group=karpenter.KARPENTER_GROUP, versions=_SINCE_BETA,
-        is_namespaced=False,
-        is_optional=True, is_numerous=True, record=karpenter.NodeClaim, addon="Karpenter",
-        leaves="which nodes Karpenter is launching",
+        name="NodeClaim", group=karpenter.KARPENTER_GROUP, versions=_SINCE_BETA, is_namespaced=False, is_optional=True,
+        is_numerous=True, record=karpenter.NodeClaim, addon="Karpenter", leaves="which nodes Karpenter is launching",
     ),
     ResourceKind(
-        name="NodeOverlay", plural="nodeoverlays", group=karpenter.KARPENTER_GROUP, versions=("v1alpha1",),
-        is_namespaced=False,
+        name="NodeOverlay", group=karpenter.KARPENTER_GROUP, versions=("v1alpha1",), is_namespaced=False,
         is_optional=True, record=karpenter.NodeOverlay, addon="Karpenter",
         leaves="how NodeOverlays change instance types",
     ),
     ResourceKind(
-        name="CapacityBuffer", plural="capacitybuffers", group=karpenter.BUFFER_GROUP, versions=("v1beta1", "v1alpha1"),
-        is_optional=True, record=karpenter.CapacityBuffer, addon="Karpenter",
-        leaves="which capacity Karpenter keeps free",
+        name="CapacityBuffer", group=karpenter.BUFFER_GROUP, versions=("v1beta1", "v1alpha1"), is_optional=True,
+        record=karpenter.CapacityBuffer, addon="Karpenter", leaves="which capacity Karpenter keeps free",
+    ),
+    ResourceKind(name="PodTemplate", is_optional=True, record=types.PodTemplate, addon="Karpenter"),
+    ResourceKind(
+        name="EC2NodeClass", group=karpenter.AWS, versions=_SINCE_BETA, is_namespaced=False, is_optional=True,
+        record=karpenter.EC2NodeClass, addon="Karpenter", leaves="which zones its subnets are in",
     ),
     ResourceKind(
-        name="PodTemplate", plural="podtemplates", is_optional=True, record=types.PodTemplate, addon="Karpenter",
+        name="AKSNodeClass", group=karpenter.AZURE, versions=("v1beta1", "v1alpha2"), is_namespaced=False,
+        is_optional=True, record=karpenter.AKSNodeClass, addon="Karpenter", leaves="whether it can be used",
     ),
     ResourceKind(
-        name="EC2NodeClass", plural="ec2nodeclasses", group=karpenter.AWS, versions=_SINCE_BETA, is_namespaced=False,
-        is_optional=True, record=karpenter.EC2NodeClass, addon="Karpenter", leaves="which zones its subnets are in",
-    ),
-    ResourceKind(
-        name="AKSNodeClass", plural="aksnodeclasses", group=karpenter.AZURE, versions=("v1beta1", "v1alpha2"),
-        is_namespaced=False, is_optional=True, record=karpenter.AKSNodeClass, addon="Karpenter",
-        leaves="whether it can be used",
-    ),
-    ResourceKind(
-        name="GCENodeClass", plural="gcenodeclasses", group=karpenter.GCP, versions=("v1alpha1",),
-        is_namespaced=False, is_optional=True, record=karpenter.GCENodeClass, addon="Karpenter",
-        leaves="whether it can be used",
+        name="GCENodeClass", group=karpenter.GCP, versions=("v1alpha1",), is_namespaced=False, is_optional=True,
+        record=karpenter.GCENodeClass, addon="Karpenter", leaves="whether it can be used",
     ),
     ResourceKind(
         name="NodeMetrics", plural="nodes", group=descheduling.METRICS_GROUP, versions=("v1beta1",),
         is_namespaced=False, is_optional=True, is_on_demand=True, record=descheduling.NodeMetrics,
     ),
     ResourceKind(
-        name="PodMetrics", plural="pods", group=descheduling.METRICS_GROUP, versions=("v1beta1",),
-        is_optional=True, is_on_demand=True, record=descheduling.PodMetrics,
+        name="PodMetrics", plural="pods", group=descheduling.METRICS_GROUP, versions=("v1beta1",), is_optional=True,
+        is_on_demand=True, record=descheduling.PodMetrics,
     ),
 )  # fmt: skip
 
@@ -452,7 +429,6 @@ R = TypeVar("R", bound=Struct)
 
 
 def of_record(objects: Objects, record: type[R]) -> tuple[R, ...]:
-    """Return the objects of the kind with this record."""
     return tuple(one for one in objects.get(record, ()) if isinstance(one, record))
 
 

@@ -7,9 +7,10 @@ from msgspec import Struct
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32
 from kschedx.kube.selectors import LabelSelector
-from kschedx.kube.types import Labels, ObjectMeta, PodTemplateSpec, Taint, Toleration
+from kschedx.kube.types import KubernetesObject, Labels, PodTemplateSpec, Taint, Toleration
 
 KUEUE_GROUP = "kueue.x-k8s.io"
+KUEUE_API = f"{KUEUE_GROUP}/v1beta2"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 """The controller of AdmissionChecks, and of Jobs by spec.managedBy, that dispatches Jobs to worker clusters."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -34,8 +35,6 @@ MANAGER_CONFIG = "kueue-system/kueue-manager-config"
 
 
 class Condition(Struct, frozen=True, kw_only=True, rename="camel"):
-    """metav1.Condition."""
-
     type: str = ""
     status: str = ""
     reason: str = ""
@@ -235,14 +234,9 @@ class WorkloadStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     reclaimable_pods: tuple[ReclaimablePod, ...] = ()
 
 
-class Workload(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class Workload(KubernetesObject, frozen=True, kw_only=True):
     spec: WorkloadSpec = WorkloadSpec()
     status: WorkloadStatus = WorkloadStatus()
-
-    @property
-    def key(self) -> str:
-        return f"{self.metadata.namespace}/{self.metadata.name}"
 
     @property
     def priority(self) -> int:
@@ -262,11 +256,6 @@ class Workload(Struct, frozen=True, kw_only=True):
         if evicted is not None and evicted.status == "True" and evicted.reason in _PUT_BACK:
             return evicted.last_transition_time or ""
         return self.metadata.creation_timestamp or ""
-
-    @property
-    def reserves(self) -> bool:
-        """Whether it has quota reserved."""
-        return self.status.admission is not None and self.has("QuotaReserved") and not self.has("Finished")
 
     @property
     def waits(self) -> bool:
@@ -315,8 +304,7 @@ class QueueStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     fair_sharing: FairSharingStatus | None = None
 
 
-class LocalQueue(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class LocalQueue(KubernetesObject, frozen=True, kw_only=True):
     spec: LocalQueueSpec = LocalQueueSpec()
     status: QueueStatus = QueueStatus()
 
@@ -393,8 +381,7 @@ class ClusterQueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """Behind the feature gate ConcurrentAdmission; only its presence is read."""
 
 
-class ClusterQueue(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class ClusterQueue(KubernetesObject, frozen=True, kw_only=True):
     spec: ClusterQueueSpec = ClusterQueueSpec()
     status: QueueStatus = QueueStatus()
 
@@ -411,8 +398,7 @@ class CohortSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     fair_sharing: FairSharing | None = None
 
 
-class Cohort(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class Cohort(KubernetesObject, frozen=True, kw_only=True):
     spec: CohortSpec = CohortSpec()
 
     @property
@@ -427,8 +413,7 @@ class ResourceFlavorSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     topology_name: str | None = None
 
 
-class ResourceFlavor(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class ResourceFlavor(KubernetesObject, frozen=True, kw_only=True):
     spec: ResourceFlavorSpec = ResourceFlavorSpec()
 
 
@@ -440,8 +425,7 @@ class AdmissionCheckStatus(Struct, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class AdmissionCheck(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class AdmissionCheck(KubernetesObject, frozen=True, kw_only=True):
     spec: AdmissionCheckSpec = AdmissionCheckSpec()
     status: AdmissionCheckStatus = AdmissionCheckStatus()
 
@@ -458,6 +442,5 @@ class TopologySpec(Struct, frozen=True, kw_only=True):
     levels: tuple[TopologyLevel, ...] = ()
 
 
-class Topology(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class Topology(KubernetesObject, frozen=True, kw_only=True):
     spec: TopologySpec = TopologySpec()

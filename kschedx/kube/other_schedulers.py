@@ -8,7 +8,7 @@ from kschedx.kube.kueue import Condition
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32
 from kschedx.kube.selectors import LabelSelector
-from kschedx.kube.types import ObjectMeta
+from kschedx.kube.types import KubernetesObject
 
 # Objects of kubernetes-sigs/scheduler-plugins: scheduling.x-k8s.io, topology.node.k8s.io.
 
@@ -26,10 +26,9 @@ class GangSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     min_resources: ResourceList | None = None
 
 
-class Gang(Struct, frozen=True, kw_only=True):
+class Gang(KubernetesObject, frozen=True, kw_only=True):
     """PodGroup of scheduling.x-k8s.io/v1alpha1; Kubernetes has a kind with the same name."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: GangSpec = GangSpec()
 
 
@@ -38,10 +37,9 @@ class ElasticQuotaSpec(Struct, frozen=True, kw_only=True):
     max: ResourceList | None = None
 
 
-class ElasticQuota(Struct, frozen=True, kw_only=True):
+class ElasticQuota(KubernetesObject, frozen=True, kw_only=True):
     """scheduling.x-k8s.io/v1alpha1: the guaranteed (`min`) and maximum usage of a namespace."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: ElasticQuotaSpec = ElasticQuotaSpec()
 
 
@@ -86,10 +84,9 @@ class Zone(Struct, frozen=True, kw_only=True):
     costs: tuple[ZoneCost, ...] = ()
 
 
-class NodeResourceTopology(Struct, frozen=True, kw_only=True, rename="camel"):
+class NodeResourceTopology(KubernetesObject, frozen=True, kw_only=True, rename="camel"):
     """topology.node.k8s.io/v1alpha2, with the node's name: the available resources of each NUMA node."""
 
-    metadata: ObjectMeta = ObjectMeta()
     topology_policies: tuple[str, ...] = ()
     attributes: tuple[Attribute, ...] = ()
     zones: tuple[Zone, ...] = ()
@@ -129,8 +126,7 @@ class GroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     scheduled: Int32 = 0
 
 
-class VolcanoPodGroup(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class VolcanoPodGroup(KubernetesObject, frozen=True, kw_only=True):
     spec: GroupSpec = GroupSpec()
     status: GroupStatus = GroupStatus()
 
@@ -147,8 +143,7 @@ class VolcanoQueueStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     allocated: ResourceList = {}
 
 
-class VolcanoQueue(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class VolcanoQueue(KubernetesObject, frozen=True, kw_only=True):
     spec: QueueSpec = QueueSpec()
     status: VolcanoQueueStatus = VolcanoQueueStatus()
 
@@ -178,8 +173,7 @@ class KaiGroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     scheduling_conditions: tuple[SchedulingCondition, ...] = ()
 
 
-class KaiPodGroup(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class KaiPodGroup(KubernetesObject, frozen=True, kw_only=True):
     spec: GroupSpec = GroupSpec()
     status: KaiGroupStatus = KaiGroupStatus()
 
@@ -209,8 +203,7 @@ class KaiQueueStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     requested: ResourceList = {}
 
 
-class KaiQueue(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class KaiQueue(KubernetesObject, frozen=True, kw_only=True):
     spec: KaiQueueSpec = KaiQueueSpec()
     status: KaiQueueStatus = KaiQueueStatus()
 
@@ -218,8 +211,7 @@ class KaiQueue(Struct, frozen=True, kw_only=True):
 # --- Koordinator
 
 
-class KoordinatorPodGroup(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class KoordinatorPodGroup(KubernetesObject, frozen=True, kw_only=True):
     spec: GroupSpec = GroupSpec()
     status: GroupStatus = GroupStatus()
 
@@ -233,10 +225,9 @@ class QuotaStatus(Struct, frozen=True, kw_only=True):
     used: ResourceList = {}
 
 
-class KoordinatorQuota(Struct, frozen=True, kw_only=True):
+class KoordinatorQuota(KubernetesObject, frozen=True, kw_only=True):
     """ElasticQuota; quotas form a tree through their label `parent`."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: QuotaSpec = QuotaSpec()
     status: QuotaStatus = QuotaStatus()
 
@@ -268,10 +259,9 @@ class ReservationStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     allocated: ResourceList = {}
 
 
-class Reservation(Struct, frozen=True, kw_only=True):
+class Reservation(KubernetesObject, frozen=True, kw_only=True):
     """Resources of a node that are reserved for some pods."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: ReservationSpec = ReservationSpec()
     status: ReservationStatus = ReservationStatus()
 
@@ -288,10 +278,9 @@ class MigrationStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     node_name: str = ""
 
 
-class PodMigrationJob(Struct, frozen=True, kw_only=True):
+class PodMigrationJob(KubernetesObject, frozen=True, kw_only=True):
     """The move of a pod: resources on another node are reserved, then the pod is evicted."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: MigrationSpec = MigrationSpec()
     status: MigrationStatus = MigrationStatus()
 
@@ -314,8 +303,7 @@ class SchedulerConfigSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     default_node_selector: str = ""
 
 
-class SchedulerConfig(Struct, frozen=True, kw_only=True):
+class SchedulerConfig(KubernetesObject, frozen=True, kw_only=True):
     """config.openshift.io/v1 Scheduler: only the object `cluster` exists."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: SchedulerConfigSpec = SchedulerConfigSpec()

@@ -13,7 +13,14 @@ from kschedx.errors import InputError, Place
 from kschedx.kube.names import CPU, MEMORY, PODS, is_counted, is_pod_level_resource
 from kschedx.kube.quantity import Quantity, ResourceList, Written, milli_value, parse_quantity, value
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64, wrap_int64
-from kschedx.kube.types import Container, ContainerStatus, ObjectMeta, PodSpec, PodStatus, ResourceRequirements
+from kschedx.kube.types import (
+    Container,
+    ContainerStatus,
+    KubernetesObject,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+)
 
 # The assumed requests of a pod on a node until 1.31 (calculateResource in pkg/scheduler/framework/types.go).
 
@@ -442,8 +449,7 @@ class ResourceQuotaStatus(Struct, frozen=True, kw_only=True):
     used: ResourceList = {}
 
 
-class ResourceQuota(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class ResourceQuota(KubernetesObject, frozen=True, kw_only=True):
     spec: ResourceQuotaSpec = ResourceQuotaSpec()
     status: ResourceQuotaStatus = ResourceQuotaStatus()
 

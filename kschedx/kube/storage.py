@@ -22,6 +22,7 @@ from kschedx.kube.types import (
     FILESYSTEM,
     AzureDiskVolumeSource,
     InTreeVolumeSources,
+    KubernetesObject,
     ObjectMeta,
     PersistentVolumeClaimSpec,
     Pod,
@@ -108,14 +109,9 @@ class PersistentVolumeStatus(Struct, frozen=True, kw_only=True):
     phase: str = "Pending"
 
 
-class PersistentVolume(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class PersistentVolume(KubernetesObject, frozen=True, kw_only=True):
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
     status: PersistentVolumeStatus = PersistentVolumeStatus()
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name
 
     @property
     def storage_class(self) -> str:
@@ -155,19 +151,9 @@ class PersistentVolumeClaimStatus(Struct, frozen=True, kw_only=True):
     conditions: tuple[ClaimCondition, ...] = ()
 
 
-class PersistentVolumeClaim(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class PersistentVolumeClaim(KubernetesObject, frozen=True, kw_only=True):
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name
-
-    @property
-    def key(self) -> str:
-        """`namespace/name`."""
-        return f"{self.metadata.namespace}/{self.metadata.name}"
 
     @property
     def names_class(self) -> bool:
@@ -258,16 +244,11 @@ class TopologySelectorTerm(Struct, frozen=True, kw_only=True, rename="camel"):
     match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()
 
 
-class StorageClass(Struct, frozen=True, kw_only=True, rename="camel"):
-    metadata: ObjectMeta = ObjectMeta()
+class StorageClass(KubernetesObject, frozen=True, kw_only=True, rename="camel"):
     provisioner: str = ""
     volume_binding_mode: str = IMMEDIATE
     allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
     allow_volume_expansion: bool | None = None
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name
 
     @property
     def waits_for_first_consumer(self) -> bool:
@@ -379,10 +360,9 @@ class CSINodeSpec(Struct, frozen=True, kw_only=True):
     drivers: tuple[CSINodeDriver, ...] = ()
 
 
-class CSINode(Struct, frozen=True, kw_only=True):
+class CSINode(KubernetesObject, frozen=True, kw_only=True):
     """It has the name of its node."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: CSINodeSpec = CSINodeSpec()
 
     @property
@@ -405,22 +385,15 @@ class CSIDriverSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     prevent_pod_scheduling_if_missing: bool = False
 
 
-class CSIDriver(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class CSIDriver(KubernetesObject, frozen=True, kw_only=True):
     spec: CSIDriverSpec = CSIDriverSpec()
 
 
-class CSIStorageCapacity(Struct, frozen=True, kw_only=True, rename="camel"):
-    metadata: ObjectMeta = ObjectMeta()
+class CSIStorageCapacity(KubernetesObject, frozen=True, kw_only=True, rename="camel"):
     node_topology: LabelSelector | None = None
     storage_class_name: str = ""
     capacity: Written | None = None
     maximum_volume_size: Written | None = None
-
-    @property
-    def key(self) -> str:
-        """`namespace/name`."""
-        return f"{self.metadata.namespace}/{self.metadata.name}"
 
     @property
     def limit(self) -> int | None:
@@ -444,8 +417,7 @@ class VolumeAttachmentSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     source: VolumeAttachmentSource = field(default_factory=VolumeAttachmentSource)
 
 
-class VolumeAttachment(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class VolumeAttachment(KubernetesObject, frozen=True, kw_only=True):
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
 
 
@@ -477,12 +449,10 @@ def check_quantities(item: PersistentVolume | PersistentVolumeClaim | CSIStorage
 
 
 def ephemeral_claim_name(pod_name: str, volume: Volume) -> str:
-    """Return the name of the claim for a generic ephemeral volume."""
     return f"{pod_name}-{volume.name}"
 
 
 def claim_name(pod_name: str, volume: Volume) -> str | None:
-    """Return the claim of a pod's volume, or None."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     return ephemeral_claim_name(pod_name, volume) if volume.ephemeral is not None else None

@@ -193,6 +193,19 @@ class ObjectMeta(Struct, frozen=True, kw_only=True, rename="camel"):
         return next((owner for owner in self.owner_references if owner.controller), None)
 
 
+class KubernetesObject(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+
 # --- pods
 
 
@@ -332,8 +345,12 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """The kubelet reads it, not kube-scheduler."""
 
     @property
+    def required_node_affinity(self) -> NodeSelector | None:
+        rules = self.affinity.node_affinity if self.affinity is not None else None
+        return rules.required_during_scheduling_ignored_during_execution if rules is not None else None
+
+    @property
     def required_anti_affinity(self) -> tuple[PodAffinityTerm, ...]:
-        """The terms of the required anti-affinity to other pods."""
         if self.affinity is None or self.affinity.pod_anti_affinity is None:
             return ()
         return self.affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
@@ -412,8 +429,7 @@ class PodStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     node_allocatable_resource_claim_statuses: tuple[NodeAllocatableResourceClaimStatus, ...] = ()
 
 
-class Pod(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class Pod(KubernetesObject, frozen=True, kw_only=True):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
@@ -485,14 +501,9 @@ LOST_TAINTS = frozenset({"node.kubernetes.io/not-ready", UNREACHABLE})
 """The taints that the node lifecycle controller adds to a node that is not ready or whose kubelet does not respond."""
 
 
-class Node(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class Node(KubernetesObject, frozen=True, kw_only=True):
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name
 
     @property
     def is_lost(self) -> bool:
@@ -500,13 +511,6 @@ class Node(Struct, frozen=True, kw_only=True):
         if any(taint.key in LOST_TAINTS for taint in self.spec.taints):
             return True
         return any(one.type == "Ready" and one.status in ("False", "Unknown") for one in self.status.conditions)
-
-    @property
-    def confirms_deletions(self) -> bool:
-        """Whether its pods are gone once they are deleted: the kubelet responds, or the node is out of service."""
-        taints = {taint.key for taint in self.spec.taints}
-        is_unknown = any(one.type == "Ready" and one.status == "Unknown" for one in self.status.conditions)
-        return OUT_OF_SERVICE in taints or not (UNREACHABLE in taints or is_unknown)
 
 
 # --- other kinds of core/v1, apps/v1, policy/v1, and scheduling.k8s.io
@@ -523,8 +527,7 @@ class NamespaceStatus(Struct, frozen=True, kw_only=True):
     conditions: tuple[NamespaceCondition, ...] = ()
 
 
-class Namespace(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class Namespace(KubernetesObject, frozen=True, kw_only=True):
     status: NamespaceStatus = NamespaceStatus()
 
 
@@ -532,18 +535,15 @@ class ServiceSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     selector: Labels | None = None
 
 
-class Service(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class Service(KubernetesObject, frozen=True, kw_only=True):
     spec: ServiceSpec = ServiceSpec()
 
 
-class PodTemplateSpec(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class PodTemplateSpec(KubernetesObject, frozen=True, kw_only=True):
     spec: PodSpec = PodSpec()
 
 
-class PodTemplate(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class PodTemplate(KubernetesObject, frozen=True, kw_only=True):
     template: PodTemplateSpec = PodTemplateSpec()
 
 
@@ -551,8 +551,7 @@ class ReplicationControllerSpec(Struct, frozen=True, kw_only=True, rename="camel
     selector: Labels | None = None
 
 
-class ReplicationController(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class ReplicationController(KubernetesObject, frozen=True, kw_only=True):
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
 
 
@@ -560,13 +559,11 @@ class WorkloadSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     selector: LabelSelector | None = None
 
 
-class ReplicaSet(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class ReplicaSet(KubernetesObject, frozen=True, kw_only=True):
     spec: WorkloadSpec = WorkloadSpec()
 
 
-class StatefulSet(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class StatefulSet(KubernetesObject, frozen=True, kw_only=True):
     spec: WorkloadSpec = WorkloadSpec()
 
 
@@ -576,8 +573,7 @@ AUTOSCALER_STATUS = "kube-system/cluster-autoscaler-status"
 AUTOSCALER_PRIORITIES = "kube-system/cluster-autoscaler-priority-expander"
 
 
-class ConfigMap(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class ConfigMap(KubernetesObject, frozen=True, kw_only=True):
     data: dict[str, str] = {}
 
 
@@ -597,8 +593,7 @@ class LimitRangeSpec(Struct, frozen=True, kw_only=True):
     limits: tuple[LimitRangeItem, ...] = ()
 
 
-class LimitRange(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class LimitRange(KubernetesObject, frozen=True, kw_only=True):
     spec: LimitRangeSpec = LimitRangeSpec()
 
 
@@ -611,10 +606,9 @@ class RuntimeClassScheduling(Struct, frozen=True, kw_only=True, rename="camel"):
     tolerations: tuple[Toleration, ...] = ()
 
 
-class RuntimeClass(Struct, frozen=True, kw_only=True):
+class RuntimeClass(KubernetesObject, frozen=True, kw_only=True):
     """node.k8s.io."""
 
-    metadata: ObjectMeta = ObjectMeta()
     overhead: RuntimeClassOverhead | None = None
     scheduling: RuntimeClassScheduling | None = None
 
@@ -726,8 +720,7 @@ class PodDisruptionBudget(Struct, frozen=True, kw_only=True):
 # Typed records of scheduling.k8s.io: priority classes and pod groups.
 
 
-class PriorityClass(Struct, frozen=True, kw_only=True, rename="camel"):
-    metadata: ObjectMeta = ObjectMeta()
+class PriorityClass(KubernetesObject, frozen=True, kw_only=True, rename="camel"):
     value: Int32 = 0
     global_default: bool = False
     preemption_policy: str | None = None
@@ -774,18 +767,17 @@ class PodGroupSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class PodGroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    conditions: tuple[ControllerCondition, ...] = ()
 
 
-class PodGroup(Struct, frozen=True, kw_only=True):
+class PodGroup(KubernetesObject, frozen=True, kw_only=True):
     """scheduling.k8s.io/v1alpha2, in 1.37 v1beta1 and v1alpha3, behind the gate GenericWorkload."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
 
     @property
     def is_preempted_whole(self) -> bool:
-        """Whether preempting one of its pods preempts all of them."""
         mode = self.spec.disruption_mode
         return mode.all is not None if isinstance(mode, DisruptionMode) else mode == "PodGroup"
 
@@ -799,8 +791,7 @@ class GroupedWorkloadSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     pod_groups: tuple[WorkloadPodGroup, ...] = ()
 
 
-class GroupedWorkload(Struct, frozen=True, kw_only=True):
+class GroupedWorkload(KubernetesObject, frozen=True, kw_only=True):
     """Workload of scheduling.k8s.io/v1alpha1, the API of 1.35; later kube-schedulers do not read it."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: GroupedWorkloadSpec = GroupedWorkloadSpec()

@@ -94,9 +94,9 @@ class Made(Struct, frozen=True, kw_only=True):
     """Objects that are created before the pod, unless they exist: its claims, and a new ReplicaSet."""
 
 
-def pod_from_workload(workload: Mapping[str, object], *, replica_set: Mapping[str, object] | None = None) -> Manifest:
-    """Return the manifest of a workload's next pod: `made_of(...).pod`."""
-    return made_of(workload, replica_set=replica_set).pod
+def pod_from_workload(workload: Mapping[str, object]) -> Manifest:
+    """Return the manifest of a workload's next pod."""
+    return made_of(workload).pod
 
 
 def made_of(workload: Mapping[str, object], *, replica_set: Mapping[str, object] | None = None) -> Made:
@@ -169,7 +169,7 @@ def current_replica_set(deployment: Mapping[str, object], replica_sets: list[Man
     """
     owned = owned_replica_sets(str(map_at(deployment, "metadata").get("name") or ""), replica_sets)
     template = map_at(deployment, "spec", "template")
-    return next((one for one in owned if has_template(map_at(one, "spec", "template"), template)), None)
+    return next((manifest for manifest in owned if has_template(map_at(manifest, "spec", "template"), template)), None)
 
 
 def owned_replica_sets(deployment: str, replica_sets: list[Manifest]) -> list[Manifest]:
@@ -194,7 +194,7 @@ def deployment_of(name: str, replica_sets: list[Manifest]) -> Manifest:
     newest = replica_sets[0]
     template = map_at(newest, "spec", "template")
     labels = {key: value for key, value in map_at(template, "metadata", "labels").items() if key != TEMPLATE_HASH}
-    replicas = [map_at(one, "spec").get("replicas", 1) for one in replica_sets]
+    replicas = [map_at(manifest, "spec").get("replicas", 1) for manifest in replica_sets]
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -378,8 +378,6 @@ _KUBERNETES = frozenset({
 
 
 class ForeignPod(Struct, frozen=True, kw_only=True):
-    """The pod of one template."""
-
     manifest: ForeignWorkloadsManifest
     path: str
     """`spec.template`."""
@@ -532,8 +530,7 @@ def goes_on(spec: PodSpec, node: Node, *, comparison: bool) -> bool:
 def _selects(spec: PodSpec, node: Node) -> bool:
     if spec.node_name not in ("", node.name):
         return False
-    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    required = spec.required_node_affinity
     return required_node_affinity(spec.node_selector, required).matches(node.metadata.labels, node.name)
 
 
@@ -553,8 +550,7 @@ def pinned(pod: Pod, node: str) -> Pod:
 
 def pinned_to(spec: PodSpec) -> str:
     """Return the node that `pinned` sets (GetTargetNodeName), or an empty string."""
-    rules = spec.affinity.node_affinity if spec.affinity is not None else None
-    required = rules.required_during_scheduling_ignored_during_execution if rules is not None else None
+    required = spec.required_node_affinity
     for term in required.node_selector_terms if required is not None else ():
         for field in term.match_fields:
             if field.key == NAME and field.operator == "In" and len(field.values) == 1:

@@ -74,7 +74,7 @@ class Cache:
                 continue
             touched = [own]
             if overlapping and own.is_by_host and self.settings.enabled("TASHandleOverlappingFlavors"):
-                touched = [one for one in self.topologies.values() if one.is_by_host]
+                touched = [topology for topology in self.topologies.values() if topology.is_by_host]
             for tree in touched:
                 for domain in domains:
                     tree.use(domain, sign=sign)
@@ -138,12 +138,12 @@ class Cache:
 
     def topologies_of(self, queue: ClusterQueue) -> dict[str, FlavorTopology]:
         """Return the topologies of the queue's flavors."""
-        names = [one.name for group in queue.spec.resource_groups for one in group.flavors]
+        names = [flavor.name for group in queue.spec.resource_groups for flavor in group.flavors]
         return {name: self.topologies[name] for name in names if name in self.topologies}
 
     def is_topology_only(self, queue: ClusterQueue) -> bool:
         """Return whether all its flavors have a topology; True without flavors."""
-        names = [one.name for group in queue.spec.resource_groups for one in group.flavors]
+        names = [flavor.name for group in queue.spec.resource_groups for flavor in group.flavors]
         return all(name in self.flavors and self.flavors[name].spec.topology_name is not None for name in names)
 
     def is_placement_delayed(self, queue: ClusterQueue, flavor: str, job: Job) -> bool:
@@ -186,7 +186,6 @@ class Cache:
 
 
 def failure(placements: Mapping[str, Placement]) -> tuple[str, Placement] | None:
-    """Return the pod set without a placement."""
     return next(((name, one) for name, one in placements.items() if one.failure), None)
 
 

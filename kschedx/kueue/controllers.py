@@ -60,7 +60,7 @@ def readiness(
     settings: Settings,
 ) -> Readiness:
     """`topologies`: flavor to its topology, for flavors whose Topology exists."""
-    used = [one.name for group in queue.spec.resource_groups for one in group.flavors]
+    used = [flavor.name for group in queue.spec.resource_groups for flavor in group.flavors]
     wanted = checks_of(queue)
     missing = [name for name in used if name not in flavors]
     known = {name: checks[name] for name in sorted(wanted) if name in checks}
@@ -212,9 +212,9 @@ class Controllers:
     def _retry_at(self, job: Job) -> int:
         return max(
             (
-                timestamp(one.last_transition_time) + one.requeue_after_seconds
-                for one in job.checks
-                if one.state == RETRY and one.requeue_after_seconds is not None and one.last_transition_time
+                timestamp(check.last_transition_time) + check.requeue_after_seconds
+                for check in job.checks
+                if check.state == RETRY and check.requeue_after_seconds is not None and check.last_transition_time
             ),
             default=0,
         )
@@ -269,7 +269,7 @@ class Controllers:
 
     def _sync_checks(self, job: Job, queue: ClusterQueue) -> bool:
         wanted = checks_for(job, queue)
-        known = {one.name for one in job.checks}
+        known = {check.name for check in job.checks}
         if wanted == known:
             return False
         kept = [one for one in job.checks if one.name in wanted]
@@ -368,7 +368,7 @@ class Controllers:
 
 
 def _checks_message(job: Job, state: str) -> str:
-    found = sorted((one for one in job.checks if one.state == state), key=lambda one: one.name)
+    found = sorted((check for check in job.checks if check.state == state), key=lambda one: one.name)
     parts = [f'"{one.name}" ({one.message})' if one.message else f'"{one.name}"' for one in found]
     noun = "AdmissionCheck" if len(found) == 1 else "AdmissionChecks"
     return f"{noun} in {state} state: {'; '.join(parts)}"

@@ -146,7 +146,7 @@ class PodSetAssignment:
             return Mode.FIT
         if self.error or not self.flavors:
             return Mode.NO_FIT
-        return min(one.mode for one in self.flavors.values())
+        return min(flavor.mode for flavor in self.flavors.values())
 
 
 @dataclass(slots=True, kw_only=True)
@@ -164,46 +164,46 @@ class Assignment:
     @property
     def mode(self) -> Mode:
         if self._mode is None:
-            self._mode = min((one.mode for one in self.pod_sets), default=Mode.NO_FIT)
+            self._mode = min((pod_set.mode for pod_set in self.pod_sets), default=Mode.NO_FIT)
         return self._mode
 
     def set_mode(self, mode: Mode, names: Iterable[str] | None = None) -> None:
         """Set the mode of some pod sets or of all, and of the whole assignment."""
         wanted = None if names is None else frozenset(names)
-        for one in self.pod_sets:
-            if wanted is None or one.name in wanted:
-                for choice in one.flavors.values():
+        for pod_set in self.pod_sets:
+            if wanted is None or pod_set.name in wanted:
+                for choice in pod_set.flavors.values():
                     choice.mode = mode
                 self._mode = mode
         if wanted is None:
             self._mode = mode
 
     def of(self, name: str) -> PodSetAssignment:
-        return next(one for one in self.pod_sets if one.name == name)
+        return next(pod_set for pod_set in self.pod_sets if pod_set.name == name)
 
     @property
     def has_unassigned(self) -> bool:
         """Whether a pod set with requests has no flavor, which ends the search."""
-        return any(one.requests and not one.flavors for one in self.pod_sets)
+        return any(pod_set.requests and not pod_set.flavors for pod_set in self.pod_sets)
 
     @property
     def message(self) -> str:
         parts = []
-        for one in self.pod_sets:
-            if one.error:
-                return f"failed to assign flavors to pod set {one.name}: {one.error}"
-            if one.reasons:
-                parts.append(f"couldn't assign flavors to pod set {one.name}: {', '.join(sorted(one.reasons))}")
+        for pod_set in self.pod_sets:
+            if pod_set.error:
+                return f"failed to assign flavors to pod set {pod_set.name}: {pod_set.error}"
+            if pod_set.reasons:
+                parts.append(f"couldn't assign flavors to pod set {pod_set.name}: {', '.join(sorted(pod_set.reasons))}")
         return "; ".join(parts)
 
     @property
     def considered(self) -> str:
         """The flavors that were skipped or need borrowing."""
         parts = []
-        for one in self.pod_sets:
-            told = [str(each) for each in one.attempts if each.mode is not Mode.FIT or each.borrowing]
+        for pod_set in self.pod_sets:
+            told = [str(each) for each in pod_set.attempts if each.mode is not Mode.FIT or each.borrowing]
             if told:
-                parts.append(f"{one.name}: {', '.join(told)}")
+                parts.append(f"{pod_set.name}: {', '.join(told)}")
         return " | ".join(parts)
 
     @property
@@ -211,8 +211,8 @@ class Assignment:
         """The resources that preemption has to free."""
         return frozenset(
             FlavorResource(choice.flavor, name)
-            for one in self.pod_sets
-            for name, choice in one.flavors.items()
+            for pod_set in self.pod_sets
+            for name, choice in pod_set.flavors.items()
             if choice.mode is Mode.PREEMPT
         )
 
@@ -228,7 +228,7 @@ class Assignment:
 
     def topology_usage(self, job: Job, cache: Cache) -> TopologyUsage:
         found: TopologyUsage = {}
-        specs = {one.name: one.template.spec for one in job.workload.spec.pod_sets}
+        specs = {pod_set.name: pod_set.template.spec for pod_set in job.workload.spec.pod_sets}
         for one in self.pod_sets:
             flavor = _topology_flavor(one.flavors, cache)
             if one.topology is None or one.name not in specs or isinstance(flavor, list):
@@ -250,17 +250,17 @@ class Assignment:
         """Set the reason of the condition, for the gate UnadmittedWorkloadsObservability."""
         if self.mode is not Mode.NO_FIT:
             return
-        for one in self.pod_sets:
-            if one.mode is Mode.NO_FIT:
-                self.cause = most_severe(self.cause, _cause_of(one, queue))
+        for pod_set in self.pod_sets:
+            if pod_set.mode is Mode.NO_FIT:
+                self.cause = most_severe(self.cause, _cause_of(pod_set, queue))
 
 
-def _cause_of(one: PodSetAssignment, queue: ClusterQueue) -> str:
+def _cause_of(pod_set_assignment: PodSetAssignment, queue: ClusterQueue) -> str:
     """The mildest cause of a group's flavors counts, and the severest of the groups."""
-    if not one.attempts:
+    if not pod_set_assignment.attempts:
         return NO_MATCHING_FLAVOR
     by_group: dict[int, str] = {}
-    for index, attempt in enumerate(one.attempts):
+    for index, attempt in enumerate(pod_set_assignment.attempts):
         if attempt.mode is not Mode.NO_FIT:
             continue
         groups = [
@@ -415,14 +415,14 @@ class Assigner:
 
     def _group(self, resource: str) -> ResourceGroup | None:
         groups = self._queue.spec.resource_groups
-        return next((one for one in groups if resource in one.covered_resources), None)
+        return next((group for group in groups if resource in group.covered_resources), None)
 
     def _search(
         self, indices: Sequence[int], requests: Requests, resource: str, group: ResourceGroup, usage: Usage
     ) -> _Found:
         """Try the flavors of a group in order; all its resources get the same flavor."""
         covered = {name: requests[name] for name in in_order(requests) if name in group.covered_resources}
-        names = [one.name for one in group.flavors]
+        names = [flavor.name for flavor in group.flavors]
         has_fungibility = self._settings.enabled("FlavorFungibility")
         start = 0
         if has_fungibility and self._progress is not None:
@@ -562,26 +562,25 @@ class Assigner:
     def _merge(
         self, known: dict[str, Attempt], attempts: Iterable[Attempt], resource: str, group: ResourceGroup
     ) -> None:
-        """Merge the attempts for one resource with those for earlier resources."""
         seen = set()
-        for one in attempts:
-            seen.add(one.flavor)
-            before = known.get(one.flavor)
+        for attempt in attempts:
+            seen.add(attempt.flavor)
+            before = known.get(attempt.flavor)
             if before is None:
-                known[one.flavor] = one
+                known[attempt.flavor] = attempt
                 continue
-            chances = [each for each in (before.chance, one.chance) if each is not None]
-            known[one.flavor] = Attempt(
-                one.flavor,
-                min(before.mode, one.mode),
-                max(before.borrowing, one.borrowing),
+            chances = [each for each in (before.chance, attempt.chance) if each is not None]
+            known[attempt.flavor] = Attempt(
+                attempt.flavor,
+                min(before.mode, attempt.mode),
+                max(before.borrowing, attempt.borrowing),
                 min(chances, default=None),
-                tuple(sorted({*before.reasons, *one.reasons})),
-                most_severe(before.cause, one.cause),
+                tuple(sorted({*before.reasons, *attempt.reasons})),
+                most_severe(before.cause, attempt.cause),
             )
         if not seen:
             return
-        for name in {one.name for one in group.flavors} & known.keys() - seen:
+        for name in {flavor.name for flavor in group.flavors} & known.keys() - seen:
             before = known[name]
             text = f"flavor {name} does not provide resource {resource}"
             reasons = tuple(sorted({*before.reasons, text}))
@@ -658,7 +657,7 @@ def replace_sorted(attempt: Attempt) -> Attempt:
 
 
 def _finished(attempts: Mapping[str, Attempt]) -> list[Attempt]:
-    return sorted(attempts.values(), key=lambda one: one.flavor)
+    return sorted(attempts.values(), key=lambda attempt: attempt.flavor)
 
 
 def placement_requests(assignment: Assignment, job: Job, queue: ClusterQueue, cache: Cache) -> dict[str, list[Request]]:
@@ -704,7 +703,7 @@ def placement_requests(assignment: Assignment, job: Job, queue: ClusterQueue, ca
 
 def _topology_flavor(flavors: Mapping[str, Choice], cache: Cache) -> str | list[str]:
     """Return the only flavor with a topology, or all of them."""
-    found = sorted({one.flavor for one in flavors.values() if one.flavor in cache.topologies})
+    found = sorted({choice.flavor for choice in flavors.values() if choice.flavor in cache.topologies})
     return found[0] if len(found) == 1 else found
 
 
@@ -726,8 +725,7 @@ def _matches(spec: PodSpec, flavor: ResourceFlavor) -> bool:
     labels = flavor.spec.node_labels
     if any(labels[key] != value for key, value in spec.node_selector.items() if key in labels):
         return False
-    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    required = spec.required_node_affinity
     if required is None:
         return True
     terms = tuple(_reduced(required.node_selector_terms, labels))

@@ -70,14 +70,13 @@ class Overview(Admissions, frozen=True, kw_only=True):
 
     @property
     def waiting(self) -> int:
-        return sum(len(one.waiting) for one in self.queues) + len(self.unqueued)
+        return sum(len(queue.waiting) for queue in self.queues) + len(self.unqueued)
 
     def to_dict(self) -> dict[str, object]:
         return Admissions(**{name: getattr(self, name) for name in Admissions.__struct_fields__}).to_dict()
 
 
 def overview(snapshot: Snapshot, settings: Settings, *, version: str = VERSION, now: str | None = None) -> Overview:
-    """Run Kueue on a snapshot."""
     started = start_of(snapshot, now)
     run = Run(snapshot, settings, timestamp(started))
     order = {name: queue.everyone for name, queue in run.queues.items()}
@@ -93,7 +92,7 @@ def overview(snapshot: Snapshot, settings: Settings, *, version: str = VERSION, 
     queues = tuple(
         QueueOverview(
             name=name,
-            cohorts=tuple(one.name for one in run.cache.tree.queues[name].ancestors()),
+            cohorts=tuple(ancestor.name for ancestor in run.cache.tree.queues[name].ancestors()),
             inactive=_inactive(run, run.cache.tree.queues[name]),
             holding=before[name][1],
             rows=before[name][0],
@@ -158,6 +157,6 @@ def _waiting(run: Run, job: Job, heads: Mapping[str, Head], among: Sequence[Job]
         priority=job.priority,
         outcome=head.outcome if head is not None else "",
         message=message,
-        victims=tuple(one.workload for one in head.targets) if head is not None else (),
+        victims=tuple(target.workload for target in head.targets) if head is not None else (),
         shortages=head.shortages if head is not None else (),
     )

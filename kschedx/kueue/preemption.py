@@ -88,8 +88,6 @@ class _Candidate:
 
 @dataclass(slots=True, kw_only=True)
 class _Attempt:
-    """The requirements of a preemption."""
-
     job: Job
     node: QueueNode
     usage: Usage
@@ -162,7 +160,7 @@ class Preemptor:
         return _Order(self, node, candidate, by_usage)
 
     def _ordered(self, node: QueueNode, candidates: Iterable[Job]) -> list[Job]:
-        return sorted(candidates, key=lambda one: self._order(node, one, by_usage=self._is_usage_based))
+        return sorted(candidates, key=lambda candidate: self._order(node, candidate, by_usage=self._is_usage_based))
 
     # --- classical
 
@@ -193,9 +191,9 @@ class Preemptor:
         """Return False if even all candidates together do not use what is missing."""
         missing = {fr: minus(amount, attempt.node.available(fr)) for fr, amount in attempt.usage.items()}
         missing = {fr: amount for fr, amount in missing.items() if amount > 0}
-        for one in candidates if missing else ():
+        for candidate in candidates if missing else ():
             for fr in missing:
-                missing[fr] = minus(missing[fr], one.job.usage.get(fr, 0))
+                missing[fr] = minus(missing[fr], candidate.job.usage.get(fr, 0))
             if all(amount <= 0 for amount in missing.values()):
                 return True
         return not missing
@@ -306,8 +304,8 @@ class Preemptor:
             if self._fits(attempt, may_borrow=may_borrow):
                 targets = found = self._fill_back(attempt, targets, may_borrow)
                 break
-        for one in targets:
-            self._cache.restore(one.job)
+        for target in targets:
+            self._cache.restore(target.job)
         return found
 
     def _is_valid(self, attempt: _Attempt, candidate: _Candidate, may_borrow: bool) -> bool:
@@ -356,8 +354,8 @@ class Preemptor:
         self._cache.remove_usage(attempt.node, attempt.usage, attempt.job.topology_usage)
         if fits:
             targets = self._fill_back(attempt, targets, may_borrow=True)
-        for one in targets:
-            self._cache.restore(one.job)
+        for target in targets:
+            self._cache.restore(target.job)
         return targets if fits else []
 
     def _fair_candidates(self, attempt: _Attempt) -> Iterator[Job]:
@@ -494,7 +492,7 @@ class _FairOrder:
 
     def below_common(self, queue: QueueNode) -> tuple[Node, Node]:
         """Return the ancestors of the preemptor's and a queue's nodes just below their lowest common cohort."""
-        common = next(one for one in queue.ancestors() if one in self._ancestors)
+        common = next(ancestor for ancestor in queue.ancestors() if ancestor in self._ancestors)
 
         def below(node: Node) -> Node:
             while node.parent is not common:

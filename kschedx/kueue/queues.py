@@ -285,13 +285,13 @@ class Ledger:
         self._entries: dict[LocalQueueKey, _Entry] = {}
         self._weights: dict[LocalQueueKey, float] = {}
         self._of_cluster_queue: dict[str, list[LocalQueueKey]] = {}
-        for one in queues:
-            key = (one.metadata.namespace, one.metadata.name)
-            self._of_cluster_queue.setdefault(one.spec.cluster_queue, []).append(key)
-            self._weights[key] = weight_of(one.spec.fair_sharing)
-            sharing = one.status.fair_sharing
+        for queue in queues:
+            key = (queue.metadata.namespace, queue.metadata.name)
+            self._of_cluster_queue.setdefault(queue.spec.cluster_queue, []).append(key)
+            self._weights[key] = weight_of(queue.spec.fair_sharing)
+            sharing = queue.status.fair_sharing
             status = sharing.admission_fair_sharing_status if sharing is not None else None
-            is_running = one.spec.cluster_queue in active and one.spec.stop_policy in (None, "", "None")
+            is_running = queue.spec.cluster_queue in active and queue.spec.stop_policy in (None, "", "None")
             consumed = status.consumed_resources if status is not None and self._half_life and is_running else {}
             self._entries[key] = _Entry({name: exact(written) for name, written in consumed.items()}, now)
 
@@ -331,7 +331,7 @@ class Ledger:
 
     def is_pending(self, key: LocalQueueKey) -> bool:
         entry = self._entries.get(key)
-        return entry is not None and any(any(one.values()) for one in entry.penalties.values())
+        return entry is not None and any(any(penalty.values()) for penalty in entry.penalties.values())
 
     def has_penalties(self, cluster_queue: str) -> bool:
         return any(self.is_pending(key) for key in self._of_cluster_queue.get(cluster_queue, ()))

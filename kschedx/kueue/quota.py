@@ -128,7 +128,7 @@ class Node:
 
     @property
     def path(self) -> str:
-        return "/" + "/".join([*(one.name for one in reversed(list(self.ancestors()))), self.name])
+        return "/" + "/".join([*(ancestor.name for ancestor in reversed(list(self.ancestors()))), self.name])
 
     def share(self) -> Share:
         """The dominant resource share (`dominantResourceShare`)."""
@@ -155,7 +155,6 @@ class Node:
 class CohortNode(Node):
     cohorts: list[CohortNode] = field(default_factory=list)
     queues: list[QueueNode] = field(default_factory=list)
-    """The active queues."""
 
     @property
     def root(self) -> CohortNode:
@@ -165,12 +164,12 @@ class CohortNode(Node):
     def height(self) -> int:
         """The distance to the furthest leaf."""
         own = min(len(self.cohorts) + len(self.queues), 1)
-        return max([own, *(one.height + 1 for one in self.cohorts)])
+        return max([own, *(cohort.height + 1 for cohort in self.cohorts)])
 
     def all_queues(self) -> Iterator[QueueNode]:
         yield from self.queues
-        for one in self.cohorts:
-            yield from one.all_queues()
+        for cohort in self.cohorts:
+            yield from cohort.all_queues()
 
     def lendable(self) -> dict[str, int]:
         """Resource to what this cohort could lend in all flavors."""
@@ -245,7 +244,7 @@ class Tree(Struct, frozen=True, kw_only=True):
     def of(cls, queues: Sequence[ClusterQueue], cohorts: Sequence[Cohort], active: Iterable[str]) -> Tree:
         """Build the tree without usage. A cohort may lack an object; cohorts whose parents form a cycle are left
         out."""
-        objects = {one.metadata.name: one for one in cohorts}
+        objects = {cohort.metadata.name: cohort for cohort in cohorts}
         parents = {name: one.parent for name, one in objects.items()}
         names = dict.fromkeys([*objects, *parents.values(), *(one.cohort for one in queues)])
         nodes = {

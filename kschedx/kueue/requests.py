@@ -76,7 +76,7 @@ def _adjusted(
 def _summary(limit_ranges: Iterable[LimitRange]) -> dict[str, LimitRangeItem]:
     """Return by type the narrowest bounds of all LimitRanges, and the first defaults."""
     found: dict[str, LimitRangeItem] = {}
-    for item in (item for one in limit_ranges for item in one.spec.limits):
+    for item in (item for limit_range in limit_ranges for item in limit_range.spec.limits):
         known = found.get(item.type, LimitRangeItem(type=item.type))
         found[item.type] = replace(
             known,
@@ -176,7 +176,6 @@ def pod_requests(spec: PodSpec) -> Requests:
 
 
 def quota_requests(spec: PodSpec, count: int, settings: Settings) -> Requests:
-    """Return the quota that `count` pods request."""
     resources = settings.configuration.resources
     nano = exact_request(spec, PodStatus(), _OPTIONS)
     kept = {
@@ -189,7 +188,7 @@ def quota_requests(spec: PodSpec, count: int, settings: Settings) -> Requests:
 
 
 def _transformed(requests: Mapping[str, Fraction], transformations: Iterable[Transformation]) -> Mapping[str, Fraction]:
-    by_input = {one.input: one for one in transformations}
+    by_input = {transformation.input: transformation for transformation in transformations}
     if not any(name in by_input for name in requests):
         return requests
     retained: dict[str, Fraction] = {}

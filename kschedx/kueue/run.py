@@ -74,7 +74,6 @@ class Memory:
         self.unseen: dict[str, Usage] | None = None
 
     def job(self, workload: Workload, snapshot: Snapshot, settings: Settings) -> Job:
-        """Return the Workload in the state of the snapshot."""
         known = self._jobs.get(id(workload))
         if known is None:
             limits = snapshot.limit_ranges.get(workload.metadata.namespace, ())
@@ -101,10 +100,10 @@ class Run:
         """Whether it waits for the pods of admitted Workloads to be ready, and evaluates nothing else."""
         self._snapshot = snapshot
         self._memory = memory = memory or Memory()
-        queues = {one.metadata.name: one for one in snapshot.of(ClusterQueue)}
+        queues = {cluster_queue.metadata.name: cluster_queue for cluster_queue in snapshot.of(ClusterQueue)}
         self._local_queues = {(one.metadata.namespace, one.metadata.name): one for one in snapshot.of(LocalQueue)}
-        flavors = {one.metadata.name: one for one in snapshot.of(ResourceFlavor)}
-        checks = {one.metadata.name: one for one in snapshot.of(AdmissionCheck)}
+        flavors = {resource_flavor.metadata.name: resource_flavor for resource_flavor in snapshot.of(ResourceFlavor)}
+        checks = {admission_check.metadata.name: admission_check for admission_check in snapshot.of(AdmissionCheck)}
         topologies = self._topologies(flavors)
         self.readiness: dict[str, Readiness] = {
             name: readiness(one, flavors, checks, topologies, settings) for name, one in queues.items()
@@ -128,7 +127,7 @@ class Run:
         self._trees: dict[str, list[str]] = {}
         for name, node in tree.queues.items():
             self._trees.setdefault(self._root(node), []).append(name)
-        self.jobs = {one.key: memory.job(one, snapshot, settings) for one in snapshot.of(Workload)}
+        self.jobs = {workload.key: memory.job(workload, snapshot, settings) for workload in snapshot.of(Workload)}
         self._freed: dict[str, None] = {}
         """The roots of the trees with quota released since the last cycle."""
         self._evicted: dict[str, str] = {}
@@ -157,9 +156,9 @@ class Run:
         """Yield what a ClusterQueue's status reports as reserved beyond the Workloads of the snapshot."""
         node = self.cache.tree.queues[queue.metadata.name]
         for flavor in queue.status.flavors_reservation:
-            for one in flavor.resources:
-                fr = FlavorResource(flavor.name, one.name)
-                missing = minus(quota_amount(one.name, one.total), node.used(fr))
+            for resource in flavor.resources:
+                fr = FlavorResource(flavor.name, resource.name)
+                missing = minus(quota_amount(resource.name, resource.total), node.used(fr))
                 if missing > 0:
                     yield fr, missing
 
@@ -190,7 +189,7 @@ class Run:
         named = pods.node_names.where(bool)
         for row in np.flatnonzero(running & named):
             pod = pods[int(row)]
-            if _is_placed_by_kueue(pod.metadata.annotations):
+            if any(name in pod.metadata.annotations for name in PLACED_ANNOTATIONS):
                 continue
             node = pods.node_names[int(row)]
             taken[node] = added(taken.get(node, {}), {**pod_requests(pod.spec), "pods": 1})
@@ -430,7 +429,7 @@ class Run:
         job = entry.job
         admission = Admission(
             cluster_queue=entry.node.name,
-            pod_set_assignments=tuple(_assigned(one) for one in entry.assignment.pod_sets),
+            pod_set_assignments=tuple(_assigned(pod_set) for pod_set in entry.assignment.pod_sets),
         )
         is_charged = self._ledger is not None and is_usage_based(entry.node.queue)
         if is_charged and self._ledger is not None:
@@ -446,7 +445,7 @@ class Run:
 
         def change() -> bool:
             job.reserve(admission, self.now)
-            if checks_for_admission(checks_of(entry.node.queue), admission) <= {one.name for one in job.checks}:
+            if checks_for_admission(checks_of(entry.node.queue), admission) <= {check.name for check in job.checks}:
                 job.sync_admitted(self.now)
             return True
 
@@ -491,10 +490,10 @@ class Run:
         if not entry.is_nominated:
             return "", (), ()
         mode = entry.assignment.mode
-        sets = () if mode is Mode.NO_FIT else tuple(_pod_set(one) for one in entry.assignment.pod_sets)
+        sets = () if mode is Mode.NO_FIT else tuple(_pod_set(pod_set) for pod_set in entry.assignment.pod_sets)
         targets = tuple(
-            Victim(workload=one.job.key, cluster_queue=self.cache.queue_of(one.job).name, reason=one.reason)
-            for one in entry.targets
+            Victim(workload=target.job.key, cluster_queue=self.cache.queue_of(target.job).name, reason=target.reason)
+            for target in entry.targets
         )
         return str(mode), sets, targets
 
@@ -588,12 +587,8 @@ class Run:
             else None,
             cluster_queue=job.admission.cluster_queue if has_quota and job.admission is not None else "",
             pod_sets=_of_admission(job) if has_quota else (),
-            checks={one.name: one.state for one in job.checks},
+            checks={check.name: check.state for check in job.checks},
         )
-
-
-def _is_placed_by_kueue(annotations: Mapping[str, str]) -> bool:
-    return any(name in annotations for name in PLACED_ANNOTATIONS)
 
 
 def _assigned(one: Assigned) -> PodSetAssignment:
@@ -616,7 +611,7 @@ def _pod_set(one: Assigned) -> PodSetDocument:
 
 
 def _of_admission(job: Job) -> tuple[PodSetDocument, ...]:
-    counts = {one.name: one.count for one in job.workload.spec.pod_sets}
+    counts = {pod_set.name: pod_set.count for pod_set in job.workload.spec.pod_sets}
     assigned = job.admission.pod_set_assignments if job.admission is not None else ()
     return tuple(_document_of(one, counts.get(one.name, 0) if one.count is None else one.count) for one in assigned)
 

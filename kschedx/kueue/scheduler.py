@@ -127,7 +127,7 @@ class CycleScheduler:
         """Return a feature of Kueue that would affect the decision and is not supported; empty for almost all
         Workloads."""
         is_on = self.settings.enabled
-        specs = [one.template.spec for one in job.workload.spec.pod_sets]
+        specs = [pod_set.template.spec for pod_set in job.workload.spec.pod_sets]
         if any(spec.resource_claims for spec in specs):
             return "devices of Dynamic Resource Allocation in quotas"
         if is_on("ConcurrentAdmission") and node.queue.spec.concurrent_admission_policy is not None:
@@ -157,7 +157,7 @@ class CycleScheduler:
             self._assign(entry)
             return
         begun = None if entry.progress is None else repr(entry.progress.tried)
-        states = tuple((one.name, one.state) for one in job.checks)
+        states = tuple((check.name, check.state) for check in job.checks)
         key = (self.cache.mark, name, job.key, job.shape, job.queued_since, states, begun)
         known = self._known.get(key)
         if known is None:
@@ -236,7 +236,7 @@ class CycleScheduler:
             return
         requests = placement_requests(assignment, entry.job, queue, self.cache)
         if targets:
-            with self.cache.without(one.job for one in targets):
+            with self.cache.without(target.job for target in targets):
                 placements = self.cache.place(requests)
         else:
             placements = self.cache.place(requests, is_empty=True)
@@ -303,7 +303,7 @@ class CycleScheduler:
             is_borrowing = prefers_own and share.borrows_any(entry.usage)
             return self._is_late(entry), is_borrowing, share.order, *self._last_order(entry)
 
-        return min((one for one in candidates if one is not None), key=order, default=None)
+        return min((candidate for candidate in candidates if candidate is not None), key=order, default=None)
 
     # --- one entry
 
@@ -322,7 +322,7 @@ class CycleScheduler:
             entry.message, entry.cause = FITS_AFTER_PREEMPTIONS, "WaitingForPreemptedWorkloads"
             entry.why, entry.progress = Requeue.PENDING_PREEMPTION, None
             self.cache.add_usage(entry.node, entry.usage, places)
-        elif any(one.job.key in victims for one in entry.targets):
+        elif any(target.job.key in victims for target in entry.targets):
             self._skip(entry, OVERLAPPING_TARGETS)
         elif not fits:
             self._skip(entry, NO_LONGER_FITS)
@@ -351,7 +351,7 @@ class CycleScheduler:
     def _refresh(self, entry: Entry, victims: Mapping[str, Target]) -> bool:
         """Return whether the entry still fits. It is assigned again if other entries used its quota or its victims."""
         fits, fits_topology = self._still_fits(entry, victims)
-        overlaps = any(one.job.key in victims for one in entry.targets)
+        overlaps = any(target.job.key in victims for target in entry.targets)
         is_deferred = overlaps and self.settings.enabled("RecomputeAssignmentUponPreemptionTargetsOverlap")
         is_moved = fits and not fits_topology and self.settings.enabled("TASRecomputeAssignmentWithinSchedulingCycle")
         if not is_deferred and not is_moved:
@@ -361,7 +361,7 @@ class CycleScheduler:
         }
         entry.progress = None
         if is_deferred:
-            with self._preemptor.without(one.job for one in victims.values()):
+            with self._preemptor.without(victim.job for victim in victims.values()):
                 self._assign(entry, nominated)
             if entry.assignment.mode is Mode.FIT:
                 entry.assignment.set_mode(Mode.DEFERRED_FIT)
@@ -371,7 +371,7 @@ class CycleScheduler:
 
     def _still_fits(self, entry: Entry, victims: Mapping[str, Target]) -> tuple[bool, bool]:
         """Return whether quota and topology suffice after all victims so far and its own."""
-        gone = {**victims, **{one.job.key: one for one in entry.targets}}
+        gone = {**victims, **{target.job.key: target for target in entry.targets}}
         with self.cache.without(one.job for one in gone.values()):
             if not self.cache.fits(entry.node, entry.usage):
                 return False, False

@@ -179,7 +179,7 @@ def settings_of(snapshot: Snapshot) -> Settings:
     cached = vars(snapshot)
     if "_kueue_settings" not in cached:
         name = MANAGER_CONFIG.rpartition("/")[2]
-        maps = [one for one in snapshot.of(ConfigMap) if one.metadata.name == name]
+        maps = [config_map for config_map in snapshot.of(ConfigMap) if config_map.metadata.name == name]
         place = f"ConfigMap {maps[0].metadata.namespace}/{name}" if maps else ""
         written: object = {"kind": "ConfigMap", "data": maps[0].data} if maps else None
         cached["_kueue_settings"] = resolve(next(_configurations(written, place), None))
@@ -198,7 +198,7 @@ def with_configuration(
     written = msgspec.json.encode({"kind": "Configuration", **msgspec.to_builtins(settings)})
     namespace, _, name = MANAGER_CONFIG.partition("/")
     made = ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace), data={"config": written.decode()})
-    others = (one for one in snapshot.of(ConfigMap) if one.metadata.name != name)
+    others = (config_map for config_map in snapshot.of(ConfigMap) if config_map.metadata.name != name)
     return snapshot.with_records(ConfigMap, [made, *others])
 
 

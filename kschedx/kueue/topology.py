@@ -36,8 +36,6 @@ class Assignment(Struct, frozen=True, kw_only=True):
 
 
 class DomainUsage(Struct, frozen=True, kw_only=True):
-    """The pods of one pod set in one domain."""
-
     values: Values
     single: Requests
     count: int
@@ -115,7 +113,7 @@ class FlavorTopology:
     ) -> None:
         """`other_pods`: node to the requests of pods that Kueue has not placed, counted as `pods`."""
         self.name = topology.metadata.name
-        self.levels = tuple(one.node_label for one in topology.spec.levels)
+        self.levels = tuple(level.node_label for level in topology.spec.levels)
         self.is_by_host = bool(self.levels) and self.levels[-1] == HOSTNAME
         self._tolerations = flavor.spec.tolerations
         self._uses_least_free = uses_least_free
@@ -163,9 +161,9 @@ class FlavorTopology:
             leaf.used = added(leaf.used, {name: sign * amount for name, amount in usage.total.items()})
 
     def holds(self, usages: Iterable[DomainUsage]) -> bool:
-        for one in usages:
-            leaf = self._leaves.get(one.values)
-            if leaf is None or count_in(one.single, _minus(leaf.free, leaf.used))[0] < one.count:
+        for usage in usages:
+            leaf = self._leaves.get(usage.values)
+            if leaf is None or count_in(usage.single, _minus(leaf.free, leaf.used))[0] < usage.count:
                 return False
         return True
 
@@ -261,7 +259,7 @@ def _minus(left: Requests, right: Mapping[str, int]) -> Requests:
 
 def _is_usable(node: Node) -> bool:
     """Return whether the node is ready and not cordoned."""
-    ready = next((one.status for one in node.status.conditions if one.type == "Ready"), "")
+    ready = next((condition.status for condition in node.status.conditions if condition.type == "Ready"), "")
     return ready == "True" and not node.spec.unschedulable
 
 
@@ -339,7 +337,7 @@ class _Search:
         sign = 1 if self.takes_least_free else -1
         if is_led:
             return sorted(places, key=lambda one: (-one.leaders, sign * one.led_slices, one.led_pods, one.values))
-        return sorted(places, key=lambda one: (sign * one.slices, one.pods, one.values))
+        return sorted(places, key=lambda place: (sign * place.slices, place.pods, place.values))
 
     def _best(self, places: Sequence[_Place], needed: int, leaders: int, *, by_slices: bool = True) -> _Place:
         """Return the smallest domain that fits all pods; the first domain if none does."""
@@ -355,10 +353,10 @@ class _Search:
         if not leaders:
             return places
         room = sum(one.room(by_slices=by_slices, is_led=False) for one in places)
-        for one in places:
-            cost = one.room(by_slices=by_slices, is_led=False) - one.room(by_slices=by_slices, is_led=True)
-            if one.leaders >= leaders and room - cost >= count:
-                return [one, *(other for other in places if other is not one)]
+        for place in places:
+            cost = place.room(by_slices=by_slices, is_led=False) - place.room(by_slices=by_slices, is_led=True)
+            if place.leaders >= leaders and room - cost >= count:
+                return [place, *(other for other in places if other is not place)]
         return places
 
     def assign(self, level: int) -> list[_Place] | str:
@@ -375,12 +373,12 @@ class _Search:
         while depth < last:
             size = self.inner.get(depth + 1, 1) if depth >= self.slice_level else self.size
             lower = []
-            for one in places:
-                children = self._sorted(one.children)
+            for place in places:
+                children = self._sorted(place.children)
                 if size > 1:
                     for child in children:
                         child.slices, child.led_slices = child.pods // size, child.led_pods // size
-                lower += self._spread(children, one.pods, one.leaders, size, by_slices=size > 1)
+                lower += self._spread(children, place.pods, place.leaders, size, by_slices=size > 1)
             places = lower
             depth += 1
         return places
@@ -462,10 +460,10 @@ class _Search:
     def _layers_failure(self, level: int) -> str:
         text = f'topology "{self.tree.name}" doesn\'t allow to fit'
         best = min(self.tree._by_level[level].values(), key=lambda one: (-one.slices, ",".join(one.values)))
-        for one in self.layers:
-            target = self.tree.levels.index(one.topology)
-            fitting = _slices_below(best, target - level, one.size)
-            text += f"; {fitting}/{self.count // one.size} slice(s) fit on level {one.topology}"
+        for layer in self.layers:
+            target = self.tree.levels.index(layer.topology)
+            fitting = _slices_below(best, target - level, layer.size)
+            text += f"; {fitting}/{self.count // layer.size} slice(s) fit on level {layer.topology}"
         return text
 
     def _exclusions(self) -> str:
@@ -489,16 +487,12 @@ class _NodeFilter:
         self._selector = dict(spec.node_selector)
         self._tolerations = (
             *spec.tolerations,
-            *(one for up in request.updates for one in up.tolerations),
+            *(toleration for up in request.updates for toleration in up.tolerations),
             *tolerations,
         )
         for update in request.updates:
             self._selector.update(update.node_selector)
-        required = (
-            spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
-            if spec.affinity is not None and spec.affinity.node_affinity is not None
-            else None
-        )
+        required = spec.required_node_affinity
         self._affinity: CompiledNodeSelector | None = None if required is None else compile_node_selector(required)
 
     def refuses(self, node: Node) -> str:

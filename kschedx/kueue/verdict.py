@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum, unique
+from itertools import islice
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.kube.documents import Json, Target
 from kschedx.kube.kueue import (
+    KUEUE_API,
     ClusterQueue,
     Condition,
     FlavorQuotas,
     LocalQueue,
     PodSet,
-    QueueResourceQuota,
+    QueuePreemption,
     ResourceFlavor,
-    ResourceGroup,
     Workload,
 )
 from kschedx.kube.quantity import Unit, format_quantity
@@ -41,6 +44,8 @@ MOST_QUEUED = 3
 
 HAS_QUOTA = ("Admitted", "QuotaReserved")
 
+T = TypeVar("T", bound=Struct)
+
 
 @unique
 class RemedyKind(StrEnum):
@@ -49,6 +54,7 @@ class RemedyKind(StrEnum):
     FLAVOR = "flavor"
     PRIORITY = "priority"
     QUOTA = "quota"
+    PREEMPTION = "preemption"
     TOPOLOGY = "topology"
     ORDER = "order"
     NAMESPACE = "namespace"
@@ -89,6 +95,10 @@ class Remedy(Struct, frozen=True, kw_only=True, omit_defaults=True):
     title: str
     victims: tuple[str, ...] = ()
     """Workloads that are preempted for it then."""
+    target: Target | None = None
+    """The queue or namespace that is changed; None for other changes."""
+    patch: tuple[Json, ...] = ()
+    """The JSON patch of the target."""
 
 
 class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -118,9 +128,18 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     """The position among pending Workloads of the ClusterQueue, from 1."""
     waiting: int = 0
     ahead: tuple[str, ...] = ()
+    lacking: str = ""
+    """The ClusterQueue of its LocalQueue that the snapshot does not have."""
     unseen: tuple[tuple[FlavorResource, int], ...] = ()
     """Quota of its ClusterQueue that is reserved by Workloads outside the snapshot."""
     remedies: tuple[Remedy, ...] = ()
+
+    @property
+    def queue_state(self) -> str:
+        """The state of a queue that evaluates nothing."""
+        if self.lacking:
+            return f", whose ClusterQueue {self.lacking} is not in this snapshot"
+        return " because its LocalQueue is stopped or missing"
 
     @property
     def is_held(self) -> bool:
@@ -143,10 +162,10 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
 def workload_of(snapshot: Snapshot, namespace: str, kind: str, name: str) -> Workload | None:
     """Return the Workload of a Job, a pod, or another owner."""
     found = [
-        one
-        for one in snapshot.of(Workload)
-        if one.metadata.namespace == namespace
-        and any((owner.kind, owner.name) == (kind, name) for owner in one.metadata.owner_references)
+        workload
+        for workload in snapshot.of(Workload)
+        if workload.metadata.namespace == namespace
+        and any((owner.kind, owner.name) == (kind, name) for owner in workload.metadata.owner_references)
     ]
     return min(found, key=lambda one: (one.has("Finished"), one.metadata.name), default=None)
 
@@ -182,7 +201,7 @@ def _verdict(run: Run, key: str) -> Verdict:
         unseen=tuple(run.unseen[queue.queue.metadata.name].items()) if queue is not None else (),
     )
     if job.state == "QuotaReserved":
-        checks = tuple(one.name for one in job.checks if one.state != READY)
+        checks = tuple(check.name for check in job.checks if check.state != READY)
         return replace(verdict, wait=Wait.CHECKS, checks=checks)
     if job.state != "Pending":
         return verdict
@@ -215,6 +234,8 @@ def _not_looked_at(verdict: Verdict, run: Run, job: Job) -> Verdict:
         told = job.pending_message
         if queue is not None:
             told = f"{told}: {run.readiness[verdict.cluster_queue].message}" if told else "ClusterQueue is inactive"
+        elif (local := run.local_queue(job)) is not None and local.spec.cluster_queue not in run.queues:
+            verdict = replace(verdict, lacking=local.spec.cluster_queue)
         return replace(verdict, wait=Wait.QUEUE, blocked=told)
     first = next((one for one in queue.ordered if one.key != job.key), None)
     if queue.is_strict and first is not None and job.key in queue.waiting:
@@ -260,7 +281,7 @@ class _Trials:
         self._memory = memory
         self._verdict = verdict
         self._job = run.jobs[verdict.workload]
-        self._workload = next(one for one in snapshot.of(Workload) if one.key == verdict.workload)
+        self._workload = next(workload for workload in snapshot.of(Workload) if workload.key == verdict.workload)
 
     def remedies(self) -> Iterator[Remedy]:
         match self._verdict.wait:
@@ -269,53 +290,60 @@ class _Trials:
                 return
             case Wait.HEAD:
                 yield from self._before_the_head()
-                yield from self._other_queues()
+                yield from islice(self._other_queues(), 1)
                 return
             case Wait.PODS_READY:
                 yield from self._others_ready()
                 return
             case Wait.NAMESPACE:
                 yield from self._selected()
-                yield from self._other_queues()
+                yield from islice(self._other_queues(), 1)
                 return
             case Wait.TOPOLOGY:
                 yield from self._other_topology()
             case _:
+                yield from islice(self._more_borrowed(), 1)
+                yield from self._reclaimed()
                 yield from self._less()
-        yield from self._other_queues()
-        yield from self._other_flavors()
-        yield from self._priorities()
-        yield from self._more_quota()
-        yield from self._finishing()
+        others = (self._other_queues, self._other_flavors, self._priorities, self._more_quota, self._finishing)
+        for remedies in others:
+            yield from islice(remedies(), 1)
 
-    def _tried(self, kind: RemedyKind, title: str, snapshot: Snapshot) -> Remedy | None:
-        """Evaluate it alone first, because earlier Workloads leave it less."""
+    def _tried(
+        self, kind: RemedyKind, title: str, snapshot: Snapshot, target: Target | None = None, patch: Sequence[Json] = ()
+    ) -> Iterator[Remedy]:
+        """Yield the remedy if it helps. Evaluate the Workload alone first, because earlier ones leave it less."""
         run = self._run_on(snapshot)
         entry = run.evaluated(run.jobs[self._verdict.workload])
         may_preempt = kind is not RemedyKind.WAIT and self._verdict.head is not None and not self._verdict.victims
         if entry is None or not (entry.is_admitted or (entry.issues_preemption and may_preempt)):
-            return None
+            return
         head, _ = _first_decision(run, run.jobs[self._verdict.workload])
         if head is not None and head.outcome in HAS_QUOTA:
-            return Remedy(kind=kind, title=title)
-        if head is not None and head.outcome == "Preempting" and may_preempt:
-            return Remedy(kind=kind, title=title, victims=tuple(one.workload for one in head.targets))
-        return None
+            yield Remedy(kind=kind, title=title, target=target, patch=tuple(patch))
+        elif head is not None and head.outcome == "Preempting" and may_preempt:
+            victims = tuple(victim.workload for victim in head.targets)
+            yield Remedy(kind=kind, title=title, victims=victims, target=target, patch=tuple(patch))
 
     def _run_on(self, snapshot: Snapshot) -> Run:
         return Run(snapshot, self._run.settings, self._run.now, self._memory)
 
-    def _with_workload(self, workload: Workload) -> Snapshot:
-        others = [workload if one.key == workload.key else one for one in self._snapshot.of(Workload)]
-        return self._snapshot.with_records(Workload, others)
+    def _with(self, before: T, after: T) -> Snapshot:
+        """Return the cluster with one object replaced."""
+        kind = type(before)
+        return self._snapshot.with_records(kind, [after if one is before else one for one in self._snapshot.of(kind)])
+
+    def _with_priority(self, priority: int) -> Snapshot:
+        spec = replace(self._workload.spec, priority=priority)
+        return self._with(self._workload, replace(self._workload, spec=spec))
 
     # --- smaller requests
 
     def _less(self) -> Iterator[Remedy]:
         pod_sets = self._workload.spec.pod_sets
         by_flavor: dict[tuple[str, str], list[Shortage]] = {}
-        for one in self._verdict.shortages:
-            by_flavor.setdefault((one.pod_set, one.flavor), []).append(one)
+        for shortage in self._verdict.shortages:
+            by_flavor.setdefault((shortage.pod_set, shortage.flavor), []).append(shortage)
         for (name, _), shortages in by_flavor.items():
             index = next((i for i, one in enumerate(pod_sets) if one.name == name), None)
             if index is None or pod_sets[index].count < 1:
@@ -333,9 +361,7 @@ class _Trials:
         if not 0 < count < pod_set.count:
             return
         title = f"run {count} of {pod_set.count} pods at a time in pod set {pod_set.name}"
-        changed = self._with_pod_set(index, replace(pod_set, count=count))
-        if remedy := self._tried(RemedyKind.LESS, title, changed):
-            yield remedy
+        yield from self._tried(RemedyKind.LESS, title, self._with_pod_set(index, replace(pod_set, count=count)))
 
     def _smaller_pods(self, index: int, pod_set: PodSet, shortages: Sequence[Shortage]) -> Iterator[Remedy]:
         spec = pod_set.template.spec
@@ -344,14 +370,14 @@ class _Trials:
         container = spec.containers[0]
         requests = dict(container.resources.requests)
         told = []
-        for one in shortages:
-            each = divided(min(one.available, one.maximum), pod_set.count)
-            if one.resource not in requests or each <= 0:
+        for shortage in shortages:
+            each = divided(min(shortage.available, shortage.maximum), pod_set.count)
+            if shortage.resource not in requests or each <= 0:
                 return
-            before = quota_amount(one.resource, requests[one.resource])
-            after = _shown(one.resource, each)
-            told.append(f"requests.{one.resource} from {_shown(one.resource, before)} to {after}")
-            requests[one.resource] = after
+            before = quota_amount(shortage.resource, requests[shortage.resource])
+            after = _shown(shortage.resource, each)
+            told.append(f"requests.{shortage.resource} from {_shown(shortage.resource, before)} to {after}")
+            requests[shortage.resource] = after
         limits = {
             name: min(written, requests.get(name, written), key=exact)
             for name, written in container.resources.limits.items()
@@ -360,33 +386,30 @@ class _Trials:
             container, resources=replace(container.resources, requests=requests, limits=limits)
         )
         changed = replace(pod_set, template=replace(pod_set.template, spec=replace(spec, containers=(smaller,))))
-        if remedy := self._tried(
-            RemedyKind.LESS, f"lower {' and '.join(told)} per pod", self._with_pod_set(index, changed)
-        ):
-            yield remedy
+        title = f"lower {' and '.join(told)} per pod"
+        yield from self._tried(RemedyKind.LESS, title, self._with_pod_set(index, changed))
 
     def _with_pod_set(self, index: int, pod_set: PodSet) -> Snapshot:
         sets = list(self._workload.spec.pod_sets)
         sets[index] = pod_set
         spec = replace(self._workload.spec, pod_sets=tuple(sets))
-        return self._with_workload(replace(self._workload, spec=spec))
+        return self._with(self._workload, replace(self._workload, spec=spec))
 
     # --- other queues and flavors
 
     def _other_queues(self) -> Iterator[Remedy]:
         namespace, own = self._workload.metadata.namespace, self._verdict.cluster_queue
         others = {
-            one.spec.cluster_queue: one
-            for one in self._snapshot.of(LocalQueue)
-            if one.metadata.namespace == namespace and one.spec.cluster_queue != own
+            local_queue.spec.cluster_queue: local_queue
+            for local_queue in self._snapshot.of(LocalQueue)
+            if local_queue.metadata.namespace == namespace and local_queue.spec.cluster_queue != own
         }
         fewest = sorted(others.items(), key=lambda one: len(self._pending_in(one[0])))
         for _, one in fewest[:MOST_QUEUED]:
             title = f"use LocalQueue {one.metadata.name} (ClusterQueue {one.spec.cluster_queue})"
             spec = replace(self._workload.spec, queue_name=one.metadata.name)
-            if remedy := self._tried(RemedyKind.QUEUE, title, self._with_workload(replace(self._workload, spec=spec))):
-                yield remedy
-                return
+            changed = self._with(self._workload, replace(self._workload, spec=spec))
+            yield from self._tried(RemedyKind.QUEUE, title, changed)
 
     def _pending_in(self, queue: str) -> Sequence[Job]:
         return self._run.queues[queue].everyone if queue in self._run.queues else ()
@@ -407,58 +430,75 @@ class _Trials:
                 wider = replace(spec, tolerations=(*spec.tolerations, toleration))
                 changed = replace(pod_set, template=replace(pod_set.template, spec=wider))
                 title = f"tolerate {taint_text(taint)} to use flavor {flavor.name}"
-                if remedy := self._tried(RemedyKind.FLAVOR, title, self._with_pod_set(index, changed)):
-                    yield remedy
-                    return
+                yield from self._tried(RemedyKind.FLAVOR, title, self._with_pod_set(index, changed))
 
     def _priorities(self) -> Iterator[Remedy]:
         own = self._job.priority
         held = {job.priority for jobs in self._run.cache.jobs.values() for job in jobs.values()}
         for priority in sorted(one for one in held if one >= own):
             title = f"raise the priority from {own} to {priority + 1} or more"
-            spec = replace(self._workload.spec, priority=priority + 1)
-            if remedy := self._tried(
-                RemedyKind.PRIORITY, title, self._with_workload(replace(self._workload, spec=spec))
-            ):
-                yield remedy
-                return
+            yield from self._tried(RemedyKind.PRIORITY, title, self._with_priority(priority + 1))
 
     def _more_quota(self) -> Iterator[Remedy]:
+        yield from self._raised("nominalQuota", self._missing())
+
+    def _more_borrowed(self) -> Iterator[Remedy]:
+        """Raise the borrowingLimit that keeps the queue from unused quota of its cohort."""
+        node = self._run.cache.tree.queues[self._verdict.cluster_queue]
+        limited = {
+            flavor: missing
+            for flavor, missing in self._missing().items()
+            if all(node.quota(FlavorResource(flavor, name)).borrowing_limit is not None for name in missing)
+        }
+        yield from self._raised("borrowingLimit", limited)
+
+    def _missing(self) -> dict[str, dict[str, int]]:
+        """Return the missing amounts by flavor and resource."""
         by_flavor: dict[str, dict[str, int]] = {}
-        for one in self._verdict.shortages:
-            missing = by_flavor.setdefault(one.flavor, {})
-            missing[one.resource] = max(missing.get(one.resource, 0), one.missing)
+        for shortage in self._verdict.shortages:
+            missing = by_flavor.setdefault(shortage.flavor, {})
+            missing[shortage.resource] = max(missing.get(shortage.resource, 0), shortage.missing)
+        return by_flavor
+
+    def _raised(self, field: str, by_flavor: Mapping[str, Mapping[str, int]]) -> Iterator[Remedy]:
+        """Raise `nominalQuota` or `borrowingLimit` of a flavor by the missing amounts."""
         queue = self._run.queues[self._verdict.cluster_queue].queue
+        node = self._run.cache.tree.queues[self._verdict.cluster_queue]
         for flavor, missing in by_flavor.items():
-            node = self._run.cache.tree.queues[self._verdict.cluster_queue]
-            told = []
+            told, raised = [], {}
             for resource, amount in missing.items():
-                nominal = node.quota(FlavorResource(flavor, resource)).nominal
-                before, after = _shown(resource, nominal), _shown(resource, plus(nominal, amount))
-                told.append(f"{resource} from {before} to {after}")
-            changed = _with_quota(queue, flavor, missing)
-            queues = [changed if one is queue else one for one in self._snapshot.of(ClusterQueue)]
-            title = (
-                f"raise the nominal quota of flavor {flavor} in ClusterQueue {queue.metadata.name}: {', '.join(told)}"
-            )
-            if remedy := self._tried(RemedyKind.QUOTA, title, self._snapshot.with_records(ClusterQueue, queues)):
-                yield remedy
-                return
+                quota = node.quota(FlavorResource(flavor, resource))
+                before = quota.nominal if field == "nominalQuota" else quota.borrowing_limit or 0
+                raised[resource] = _shown(resource, plus(before, amount))
+                told.append(f"{resource} from {_shown(resource, before)} to {raised[resource]}")
+            what = "the nominal quota" if field == "nominalQuota" else field
+            title = f"raise {what} of flavor {flavor} in ClusterQueue {queue.metadata.name}: {', '.join(told)}"
+            changed, patch = _with_quota(queue, flavor, field, raised)
+            yield from self._tried(RemedyKind.QUOTA, title, self._with(queue, changed), _target(queue), patch)
+
+    def _reclaimed(self) -> Iterator[Remedy]:
+        """Let the queue take back the quota that others of its cohort have borrowed."""
+        queue = self._run.queues[self._verdict.cluster_queue].queue
+        preemption = queue.spec.preemption or QueuePreemption()
+        if not queue.cohort or preemption.reclaim_within_cohort not in ("", "Never"):
+            return
+        changed = replace(queue.spec, preemption=replace(preemption, reclaim_within_cohort="Any"))
+        path, value = "/spec/preemption/reclaimWithinCohort", "Any"
+        patch = _add(path, value) if queue.spec.preemption else _add("/spec/preemption", {"reclaimWithinCohort": value})
+        title = f"set reclaimWithinCohort of ClusterQueue {queue.metadata.name} to Any"
+        snapshot = self._with(queue, replace(queue, spec=changed))
+        yield from self._tried(RemedyKind.PREEMPTION, title, snapshot, _target(queue), [patch])
 
     # --- the order of the queue, topology, and namespaces
 
     def _before_the_head(self) -> Iterator[Remedy]:
         first = self._run.jobs[self._verdict.behind]
         title = f"raise the priority from {self._job.priority} to {first.priority + 1} or more"
-        spec = replace(self._workload.spec, priority=first.priority + 1)
-        if remedy := self._tried(RemedyKind.PRIORITY, title, self._with_workload(replace(self._workload, spec=spec))):
-            yield remedy
+        yield from self._tried(RemedyKind.PRIORITY, title, self._with_priority(first.priority + 1))
         queue = self._run.queues[self._verdict.cluster_queue].queue
         loose = replace(queue, spec=replace(queue.spec, queueing_strategy="BestEffortFIFO"))
-        queues = [loose if one is queue else one for one in self._snapshot.of(ClusterQueue)]
         title = f"set queueingStrategy of ClusterQueue {queue.metadata.name} to BestEffortFIFO"
-        if remedy := self._tried(RemedyKind.ORDER, title, self._snapshot.with_records(ClusterQueue, queues)):
-            yield remedy
+        yield from self._tried(RemedyKind.ORDER, title, self._with(queue, loose))
 
     def _other_topology(self) -> Iterator[Remedy]:
         """Prefer a topology instead of requiring it, or reduce the number of pods."""
@@ -470,13 +510,13 @@ class _Trials:
                 title = f"make {request.required} preferred instead of required for pod set {pod_set.name}"
                 wish = replace(request, required=None, preferred=request.required)
                 changed = self._with_pod_set(index, replace(pod_set, topology_request=wish))
-                if remedy := self._tried(RemedyKind.TOPOLOGY, title, changed):
-                    yield remedy
+                yield from self._tried(RemedyKind.TOPOLOGY, title, changed)
             least, most, found = 1, pod_set.count - 1, None
             while least <= most:
                 count = (least + most) // 2
                 title = f"run {count} of {pod_set.count} pods at a time in pod set {pod_set.name}"
-                remedy = self._tried(RemedyKind.LESS, title, self._with_pod_set(index, replace(pod_set, count=count)))
+                changed = self._with_pod_set(index, replace(pod_set, count=count))
+                remedy = next(self._tried(RemedyKind.LESS, title, changed), None)
                 found = remedy or found
                 least, most = (least, count - 1) if remedy is None else (count + 1, most)
             if found is not None:
@@ -492,20 +532,20 @@ class _Trials:
         title = f"label namespace {name} with {', '.join(f'{key}={value}' for key, value in sorted(wanted.items()))}"
         namespaces = self._snapshot.namespaces
         changed = replace(self._snapshot, namespaces={**namespaces, name: {**namespaces.get(name, {}), **wanted}})
-        if remedy := self._tried(RemedyKind.NAMESPACE, title, changed):
-            yield remedy
+        target = Target("v1", "Namespace", name)
+        patch = [_add(f"/metadata/labels/{_escaped(key)}", value) for key, value in sorted(wanted.items())]
+        yield from self._tried(RemedyKind.NAMESPACE, title, changed, target, patch)
 
     # --- completion of others
 
     def _others_ready(self) -> Iterator[Remedy]:
         names = self._verdict.not_ready
         title = f"wait until the pods of {', '.join(names[:MOST_FINISHING])} are ready"
-        if remedy := self._tried(RemedyKind.WAIT, title, self._with_condition(names, "PodsReady")):
-            yield remedy
+        yield from self._tried(RemedyKind.WAIT, title, self._with_condition(names, "PodsReady"))
 
     def _finishing(self) -> Iterator[Remedy]:
         """The Workload whose completion suffices, or the smallest set, largest first."""
-        wanted = {FlavorResource(one.flavor, one.resource) for one in self._verdict.shortages}
+        wanted = {FlavorResource(shortage.flavor, shortage.resource) for shortage in self._verdict.shortages}
         if not wanted:
             return
         held = [job for jobs in self._run.cache.jobs.values() for job in jobs.values() if job.uses_any(wanted)]
@@ -520,9 +560,7 @@ class _Trials:
                 if names[1:]
                 else f"wait until {names[0]} finishes"
             )
-            if remedy := self._tried(RemedyKind.WAIT, title, self._with_condition(names, "Finished")):
-                yield remedy
-                return
+            yield from self._tried(RemedyKind.WAIT, title, self._with_condition(names, "Finished"))
 
     def _fits_without(self, jobs: Sequence[Job]) -> bool:
         """Return whether it fits if others finish and nothing comes before it."""
@@ -538,42 +576,37 @@ class _Trials:
         return self._snapshot.with_records(
             Workload,
             [
-                replace(one, status=replace(one.status, conditions=(*one.status.conditions, added)))
-                if one.key in keys
-                else one
-                for one in self._snapshot.of(Workload)
+                replace(workload, status=replace(workload.status, conditions=(*workload.status.conditions, added)))
+                if workload.key in keys
+                else workload
+                for workload in self._snapshot.of(Workload)
             ],
         )
 
     # --- inactive queues
 
     def _resumed(self) -> Iterator[Remedy]:
-        local = self._run.local_queue(self._job)
-        queues = list(self._snapshot.of(ClusterQueue))
+        local, resumed = self._run.local_queue(self._job), [_add("/spec/stopPolicy", "None")]
         if local is not None and is_stopped(local.spec.stop_policy):
             started = replace(local, spec=replace(local.spec, stop_policy=None))
-            locals_ = [started if one is local else one for one in self._snapshot.of(LocalQueue)]
             title = f"set stopPolicy of LocalQueue {local.metadata.name} to None"
-            if remedy := self._tried(RemedyKind.RESUME, title, self._snapshot.with_records(LocalQueue, locals_)):
-                yield remedy
+            yield from self._tried(RemedyKind.RESUME, title, self._with(local, started), _target(local), resumed)
         named = local.spec.cluster_queue if local is not None else ""
-        queue = next((one for one in queues if one.metadata.name == named), None)
+        queue = next((one for one in self._snapshot.of(ClusterQueue) if one.metadata.name == named), None)
         if queue is None:
             return
         if is_stopped(queue.spec.stop_policy):
             started_queue = replace(queue, spec=replace(queue.spec, stop_policy=None))
-            others = [started_queue if one is queue else one for one in queues]
             title = f"set stopPolicy of ClusterQueue {named} to None"
-            if remedy := self._tried(RemedyKind.RESUME, title, self._snapshot.with_records(ClusterQueue, others)):
-                yield remedy
-        known = {one.metadata.name for one in self._snapshot.of(ResourceFlavor)}
-        missing = [one.name for one in _flavors(queue) if one.name not in known]
+            changed = self._with(queue, started_queue)
+            yield from self._tried(RemedyKind.RESUME, title, changed, _target(queue), resumed)
+        known = {resource_flavor.metadata.name for resource_flavor in self._snapshot.of(ResourceFlavor)}
+        missing = [flavor.name for flavor in _flavors(queue) if flavor.name not in known]
         if missing:
             made = [ResourceFlavor(metadata=ObjectMeta(name=name)) for name in missing]
             flavors = [*self._snapshot.of(ResourceFlavor), *made]
             title = f"create ResourceFlavor {', '.join(missing)}"
-            if remedy := self._tried(RemedyKind.RESUME, title, self._snapshot.with_records(ResourceFlavor, flavors)):
-                yield remedy
+            yield from self._tried(RemedyKind.RESUME, title, self._snapshot.with_records(ResourceFlavor, flavors))
 
 
 def _flavors(queue: ClusterQueue) -> Iterator[FlavorQuotas]:
@@ -581,23 +614,40 @@ def _flavors(queue: ClusterQueue) -> Iterator[FlavorQuotas]:
         yield from group.flavors
 
 
-def _with_quota(queue: ClusterQueue, flavor: str, missing: dict[str, int]) -> ClusterQueue:
-    def quota(one: QueueResourceQuota) -> QueueResourceQuota:
-        amount = missing.get(one.name)
-        if amount is None:
-            return one
-        raised = plus(quota_amount(one.name, one.nominal_quota), amount)
-        return replace(one, nominal_quota=_shown(one.name, raised))
+def _with_quota(
+    queue: ClusterQueue, flavor: str, field: str, amounts: Mapping[str, str]
+) -> tuple[ClusterQueue, list[Json]]:
+    """Return the queue with `nominalQuota` or `borrowingLimit` of a flavor's resources, and the JSON patch."""
+    patch: list[Json] = []
+    groups = []
+    for g, group in enumerate(queue.spec.resource_groups):
+        flavors = []
+        for f, quotas in enumerate(group.flavors):
+            resources = list(quotas.resources)
+            for r, quota in enumerate(resources if quotas.name == flavor else ()):
+                if (amount := amounts.get(quota.name)) is None:
+                    continue
+                if field == "nominalQuota":
+                    resources[r] = replace(quota, nominal_quota=amount)
+                else:
+                    resources[r] = replace(quota, borrowing_limit=amount)
+                patch.append(_add(f"/spec/resourceGroups/{g}/flavors/{f}/resources/{r}/{field}", amount))
+            flavors.append(replace(quotas, resources=tuple(resources)))
+        groups.append(replace(group, flavors=tuple(flavors)))
+    return replace(queue, spec=replace(queue.spec, resource_groups=tuple(groups))), patch
 
-    def group(one: ResourceGroup) -> ResourceGroup:
-        flavors = tuple(
-            replace(each, resources=tuple(map(quota, each.resources))) if each.name == flavor else each
-            for each in one.flavors
-        )
-        return replace(one, flavors=flavors)
 
-    groups = tuple(map(group, queue.spec.resource_groups))
-    return replace(queue, spec=replace(queue.spec, resource_groups=groups))
+def _escaped(key: str) -> str:
+    """Return a key as a part of a JSON pointer (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def _add(path: str, value: object) -> Json:
+    return {"op": "add", "path": path, "value": value}
+
+
+def _target(queue: ClusterQueue | LocalQueue) -> Target:
+    return Target(KUEUE_API, type(queue).__name__, queue.metadata.name, queue.metadata.namespace)
 
 
 def _shown(resource: str, amount: int) -> str:

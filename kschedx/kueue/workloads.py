@@ -29,7 +29,6 @@ from kschedx.kueue.topology import DomainUsage, TopologyUsage
 
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
 ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
-JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
 
 _MOST_CONDITION_TEXT = 32 * 1024
 
@@ -88,8 +87,6 @@ class ScanProgress(Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True, kw_only=True)
 class Stamped:
-    """A condition."""
-
     status: str
     reason: str
     message: str
@@ -140,7 +137,7 @@ class Job:
             submitted=workload,
             settings=settings,
             priority=priority,
-            conditions={one.type: _stamped(one) for one in workload.status.conditions},
+            conditions={condition.type: _stamped(condition) for condition in workload.status.conditions},
             checks=workload.status.admission_checks,
             admission=workload.status.admission,
             is_active=workload.spec.active is not False,
@@ -212,7 +209,6 @@ class Job:
 
     @property
     def is_admissible(self) -> bool:
-        """Whether it may be queued."""
         return (
             not self.gated_by
             and not self.is_finished
@@ -286,7 +282,6 @@ class Job:
     # --- admission
 
     def reserve(self, admission: Admission, now: int) -> None:
-        """SetQuotaReservation."""
         self.admission = admission
         self.changed()
         message = f"Quota reserved in ClusterQueue {admission.cluster_queue}"
@@ -306,24 +301,24 @@ class Job:
     def evict(self, reason: str, message: str, now: int) -> None:
         self.set("Evicted", True, reason, message, now)
         self.checks = tuple(
-            one
-            if one.state == PENDING
+            check
+            if check.state == PENDING
             else AdmissionCheckState(
-                name=one.name,
+                name=check.name,
                 state=PENDING,
-                message=f"Reset to Pending after eviction. Previously: {one.state}",
-                requeue_after_seconds=one.requeue_after_seconds,
-                retry_count=(one.retry_count or 0) + 1 if one.state == RETRY else None,
+                message=f"Reset to Pending after eviction. Previously: {check.state}",
+                requeue_after_seconds=check.requeue_after_seconds,
+                retry_count=(check.retry_count or 0) + 1 if check.state == RETRY else None,
             )
-            for one in self.checks
+            for check in self.checks
         )
 
     def has_check_in(self, state: str) -> bool:
-        return any(one.state == state for one in self.checks)
+        return any(check.state == state for check in self.checks)
 
     @property
     def are_checks_ready(self) -> bool:
-        return all(one.state == READY for one in self.checks)
+        return all(check.state == READY for check in self.checks)
 
     @property
     def is_topology_pending(self) -> bool:
@@ -355,27 +350,27 @@ class Job:
         return self._counted
 
     def _remaining(self) -> dict[str, int]:
-        counts = {one.name: one.count for one in self.workload.spec.pod_sets}
+        counts = {pod_set.name: pod_set.count for pod_set in self.workload.spec.pod_sets}
         if self.settings.enabled("ReclaimablePods"):
-            for one in self.workload.status.reclaimable_pods:
-                if one.name in counts:
-                    counts[one.name] -= min(one.count, counts[one.name])
+            for reclaimable_pod in self.workload.status.reclaimable_pods:
+                if reclaimable_pod.name in counts:
+                    counts[reclaimable_pod.name] -= min(reclaimable_pod.count, counts[reclaimable_pod.name])
         return counts
 
     def _requested(self) -> list[PodSetRequests]:
         counts = self._remaining()
         return [
             PodSetRequests(
-                name=one.name,
-                count=counts[one.name],
-                requests=quota_requests(one.template.spec, counts[one.name], self.settings),
+                name=pod_set.name,
+                count=counts[pod_set.name],
+                requests=quota_requests(pod_set.template.spec, counts[pod_set.name], self.settings),
             )
-            for one in self.workload.spec.pod_sets
+            for pod_set in self.workload.spec.pod_sets
         ]
 
     def _admitted(self) -> list[PodSetRequests]:
         left = self._remaining()
-        full = {one.name: one.count for one in self.workload.spec.pod_sets}
+        full = {pod_set.name: pod_set.count for pod_set in self.workload.spec.pod_sets}
         assigned = self.admission.pod_set_assignments if self.admission is not None else ()
         return [self._assigned(one, full.get(one.name, 0), left.get(one.name, 0)) for one in assigned]
 
@@ -408,7 +403,6 @@ class Job:
 
     @property
     def usage(self) -> Usage:
-        """Its quota usage."""
         if self._usage is None:
             found: Usage = {}
             for one in self.counted:
@@ -470,7 +464,7 @@ class Job:
 
     @property
     def requests_topology(self) -> bool:
-        return any(one.requests_topology for one in self.workload.spec.pod_sets)
+        return any(pod_set.requests_topology for pod_set in self.workload.spec.pod_sets)
 
 
 WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
@@ -490,7 +484,7 @@ def checks_of(queue: ClusterQueue) -> dict[str, frozenset[str]]:
     if queue.spec.admission_checks:
         return dict.fromkeys(queue.spec.admission_checks, every)
     rules = strategy.admission_checks if strategy is not None else ()
-    return {one.name: frozenset(one.on_flavors) or every for one in rules}
+    return {rule.name: frozenset(rule.on_flavors) or every for rule in rules}
 
 
 def checks_for(job: Job, queue: ClusterQueue) -> set[str]:

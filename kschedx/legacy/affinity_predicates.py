@@ -245,7 +245,6 @@ a term matches."""
 
 
 def matching_keys(terms: tuple[PodAffinityTerm, ...], matches: Callable[[PodAffinityTerm], bool]) -> Iterable[str]:
-    """Return the topology keys of the terms that match."""
     return (term.topology_key for term in terms if matches(term))
 
 

@@ -53,19 +53,19 @@ class Era(Struct, frozen=True, kw_only=True):
     """The order of evaluation, without predicates that never run; None if all run in no particular order."""
     schema: Schema
     texts: Texts
-    fills_in_lists: bool
+    fills_in_lists: bool = False
     """Whether a Policy without a list gets that of the default provider; otherwise it has none."""
-    reads_policy_settings: bool
+    reads_policy_settings: bool = False
     """Whether it reads hardPodAffinitySymmetricWeight and alwaysCheckAllPredicates of a Policy, and its extenders'
     managed resources."""
-    has_ratio_argument: bool
+    has_ratio_argument: bool = False
     """Whether a Policy can give a priority a shape that scores the requested share of a node."""
-    checks_claims_first: bool
+    checks_claims_first: bool = False
     """Whether a missing or terminating claim is an error before any node is evaluated."""
-    lists_usable_nodes: bool
+    lists_usable_nodes: bool = False
     """Whether nodes that are cordoned, not ready, out of disk, or without a network are excluded before any
     predicate."""
-    preempts: bool
+    preempts: bool = False
     percentage_of_nodes_to_score: int
     maximum_weight: int
 

@@ -55,8 +55,7 @@ class MatchNodeSelector(Predicate):
         )
 
     def _rules(self, pod: Pod) -> RequiredNodeAffinity:
-        affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-        required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+        required = pod.spec.required_node_affinity
         return RequiredNodeAffinity(
             label_selector=selector_from_set(pod.spec.node_selector) if pod.spec.node_selector else None,
             node_selector=None if required is None else self.readable(compile_node_selector(required)),

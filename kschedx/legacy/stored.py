@@ -101,15 +101,15 @@ def is_best_effort(spec: PodSpec) -> bool:
 class Schema(Struct, frozen=True, kw_only=True):
     """The differences between the APIs of the two versions, as far as scheduling reads them."""
 
-    counts_every_resource: bool
+    counts_every_resource: bool = False
     """Whether all resources count; otherwise only CPU, memory, `gpu`, and opaque integer resources."""
-    reads_init_containers: bool
+    reads_init_containers: bool = False
     """Whether init containers are a field; they were an annotation before."""
-    reads_node_fields: bool
+    reads_node_fields: bool = False
     """Whether node affinity has matchFields."""
-    reads_port_details: bool
+    reads_port_details: bool = False
     """Whether a host port has an address and a protocol; otherwise only the number counts."""
-    knows_shared_iscsi: bool
+    knows_shared_iscsi: bool = False
     """Whether it knows that two pods cannot share an iSCSI disk."""
 
 

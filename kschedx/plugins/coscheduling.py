@@ -103,7 +103,7 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
         super().__init__(args, handle)
         self._args = args_of_another_project(args, CoschedulingArgs, self.name)
         groups = handle.snapshot.of(Gang)
-        self._groups = {f"{one.metadata.namespace}/{one.metadata.name}": one for one in groups}
+        self._groups = {f"{group.metadata.namespace}/{group.metadata.name}": group for group in groups}
 
     def sort_key(self, pod: Pod, since: str) -> tuple[object, ...]:
         """A member sorts by the creation time of its group, so that the group stays together."""

@@ -43,7 +43,6 @@ class Preemptor(PostFilterPlugin):
     """Finds the node with the fewest and least important victims. A subclass decides which pods may be victims."""
 
     prefix: ClassVar[str] = ""
-    """Of all its messages."""
 
     @abstractmethod
     def _ineligible(self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status) -> str:
@@ -187,14 +186,14 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
     def _dry_run(self, state: CycleState, pod: Pod, nodes: NodeTable) -> DryRun:
         snapshot, behaviour = self.handle.snapshot, self.handle.release.behaviour
         budgets = snapshot.disruption_budgets
-        is_whole = any(one.is_preempted_whole for one in snapshot.pod_groups.values())
+        is_whole = any(pod_group.is_preempted_whole for pod_group in snapshot.pod_groups.values())
         if not is_whole or not behaviour.group_members_are_preempted_together:
             return dry_run(self.handle, state, pod, nodes, budgets, rankings=self._rankings)
 
         def exempt(pods: PodTable, rows: IntArray) -> BoolArray:
             groups = [whole_group_of(snapshot.pod_groups, pods, int(row)) for row in rows]
             classes = snapshot.priority_classes
-            priorities = [None if one is None else group_priority(one, classes) for one in groups]
+            priorities = [None if group is None else group_priority(group, classes) for group in groups]
             return np.array([own is not None and own >= pod.priority for own in priorities], dtype=np.bool_)
 
         found = dry_run(self.handle, state, pod, nodes, budgets, exempt=exempt)

@@ -45,7 +45,6 @@ class ImageLocality(ScorePlugin):
         return MAX_NODE_SCORE * (sums[nodes.rows] - MIN_THRESHOLD) // (most - MIN_THRESHOLD)
 
     def _containers(self, pod: Pod) -> tuple[Container, ...]:
-        """Return the containers whose images count."""
         with_init = self.handle.release.behaviour.init_images_are_scored
         return (*pod.spec.init_containers, *pod.spec.containers) if with_init else tuple(pod.spec.containers)
 

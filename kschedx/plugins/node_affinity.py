@@ -92,7 +92,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         return Touch.NOTHING
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
-        required = _required(pod)
+        required = pod.spec.required_node_affinity
         if required is None and self._added is None and not pod.spec.node_selector:
             return PRE_FILTER_SKIP
         behaviour = self.handle.release.behaviour
@@ -154,13 +154,8 @@ def _preferred(pod: Pod) -> PreferredSchedulingTerms:
     return _Rules.of(_affinity(pod)).preferred or PreferredSchedulingTerms(terms=())
 
 
-def _required(pod: Pod) -> NodeSelector | None:
-    affinity = _affinity(pod)
-    return affinity.required_during_scheduling_ignored_during_execution if affinity else None
-
-
 def _compiled(pod: Pod) -> RequiredNodeAffinity:
-    return required_node_affinity(pod.spec.node_selector, _required(pod))
+    return required_node_affinity(pod.spec.node_selector, pod.spec.required_node_affinity)
 
 
 def _named_nodes(required: NodeSelector, *, every_term: bool) -> frozenset[str] | None:

@@ -56,7 +56,6 @@ class _Wanted(Struct, frozen=True, kw_only=True):
     """Whether ports of sidecar containers count."""
 
     def occupied(self, spec: PodSpec) -> tuple[HostPort, ...]:
-        """Return the host ports of a running pod."""
         return tuple(map(HostPort.of, host_ports(spec, sidecars=self.sidecars)))
 
     def contested(self, spec: PodSpec) -> frozenset[HostPort]:

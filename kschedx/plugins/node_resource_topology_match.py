@@ -53,8 +53,6 @@ Amounts = Mapping[str, int]
 
 
 class Numa(Struct, frozen=True, kw_only=True):
-    """A NUMA node."""
-
     id: int
     available: dict[str, int]
     distances: Mapping[int, int]
@@ -74,13 +72,13 @@ def topology_manager(topology: NodeResourceTopology) -> TopologyManager:
     first = topology.topology_policies[0] if topology.topology_policies else ""
     policy, scope = TOPOLOGY_POLICIES.get(first, ("none", "container"))
     largest = MAX_NUMA_NODES
-    for one in topology.attributes:
-        if one.setting == SCOPE_ATTRIBUTE and one.choice in SCOPES:
-            scope = one.choice
-        elif one.setting == POLICY_ATTRIBUTE and one.choice in POLICIES:
-            policy = one.choice
-        elif one.setting == MAX_NUMA_NODES_ATTRIBUTE and re.fullmatch(r"[+-]?[0-9]{1,18}", one.choice):
-            largest = min(int(one.choice), MOST_NUMA_NODES) if int(one.choice) > 1 else largest
+    for attribute in topology.attributes:
+        if attribute.setting == SCOPE_ATTRIBUTE and attribute.choice in SCOPES:
+            scope = attribute.choice
+        elif attribute.setting == POLICY_ATTRIBUTE and attribute.choice in POLICIES:
+            policy = attribute.choice
+        elif attribute.setting == MAX_NUMA_NODES_ATTRIBUTE and re.fullmatch(r"[+-]?[0-9]{1,18}", attribute.choice):
+            largest = min(int(attribute.choice), MOST_NUMA_NODES) if int(attribute.choice) > 1 else largest
     return TopologyManager(policy=policy, scope=scope, max_numa_nodes=largest)
 
 
@@ -90,7 +88,7 @@ def numas_of(topology: NodeResourceTopology) -> list[Numa]:
     return [
         Numa(
             id=number,
-            available={one.name: nano_units(one.available) for one in zone.resources},
+            available={resource.name: nano_units(resource.available) for resource in zone.resources},
             # of zones with the same id, the last one's distances count
             distances={_id(cost.numa): cost.distance for cost in zones[number].costs if _id(cost.numa) >= 0},
         )
@@ -316,7 +314,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
                 f'{self.name}: scoringStrategy.type "{strategy.type}" is none', hint=f"allowed: {', '.join(TYPES)}"
             )
         self._strategy = strategy.type
-        self._weights = {one.name: max(one.weight, 1) for one in strategy.resources}
+        self._weights = {resource.name: max(resource.weight, 1) for resource in strategy.resources}
         self._topologies = {one.metadata.name: one for one in handle.snapshot.of(NodeResourceTopology)}
 
     def touches(self, pod: Pod) -> Touch:
@@ -325,7 +323,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         qos = qos_of(pod, self.handle.release)
         containers = (*pod.spec.init_containers, *pod.spec.containers)
-        is_native = all(is_native_resource(name) for one in containers for name in one.resources.requests)
+        is_native = all(is_native_resource(name) for container in containers for name in container.resources.requests)
         if qos is QOS.BEST_EFFORT and is_native:
             return Verdicts.success(len(nodes))
         return Verdicts.of_rows(
@@ -368,7 +366,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
         manager, numas = topology_manager(topology), numas_of(topology)
         is_whole = manager.scope == "pod"
         containers = (*pod.spec.init_containers, *pod.spec.containers)
-        asked = [effective_request(pod)] if is_whole else [requests_of(one) for one in containers]
+        asked = [effective_request(pod)] if is_whole else [requests_of(container) for container in containers]
         if self._strategy == LEAST_NUMA_NODES:
             return least_numa(asked, numas, manager.max_numa_nodes)
         if manager.policy != SINGLE_NUMA_NODE:

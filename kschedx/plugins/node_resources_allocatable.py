@@ -35,7 +35,7 @@ class NodeResourcesAllocatable(ScorePlugin):
             raise ConfigError(f"{self.name}: the weight of {wrong} should be a positive value")
         self._sign = 1 if found.mode == MOST else -1
         # if a resource is named twice, the last weight counts
-        self._weights = {one.name: one.weight for one in found.resources or BY_DEFAULT}
+        self._weights = {resource.name: resource.weight for resource in found.resources or BY_DEFAULT}
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
         total = np.zeros(len(nodes), dtype=np.int64)

@@ -295,7 +295,6 @@ def _insufficient(check: _Check, nodes: NodeTable, row: TableRow) -> Insufficien
 
 
 def _is_offered(nodes: NodeTable, resource: str) -> bool:
-    """Return whether any node of the cluster offers the resource."""
     column = nodes.cluster.resources.index.get(resource)
     return column is not None and bool(nodes.cluster.allocatable[:, column].any())
 

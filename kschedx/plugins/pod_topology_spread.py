@@ -142,7 +142,6 @@ class MatchingPods:
         return self._pods.tally(self.selected(selector))
 
     def counts(self, selector: Selector, row: int) -> bool:
-        """Return whether a pod counts on its node."""
         if selector.empty and not self._empty_counts_all:
             return False
         return bool(self.selected(selector).weights(self._pods, np.array([row], dtype=np.int64))[0])
@@ -217,7 +216,7 @@ class ConstraintRules:
             return self._compiled(written, pod, action)
         constraints = self._compiled(self._defaults, pod, action)
         selector = default_selector(pod, self._handle.snapshot) if constraints else Selector()
-        return () if selector.empty else tuple(replace(one, selector=selector) for one in constraints)
+        return () if selector.empty else tuple(replace(constraint, selector=selector) for constraint in constraints)
 
     def _compiled(self, written: Iterable[TopologySpreadConstraint], pod: Pod, action: str) -> tuple[Constraint, ...]:
         return tuple(
@@ -240,8 +239,7 @@ class ConstraintRules:
         """(node,) whether the constraint's inclusion policies count the node's pods and its domain."""
         counted = np.ones(len(nodes), dtype=np.bool_)
         if constraint.honors_affinity:
-            affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-            required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+            required = pod.spec.required_node_affinity
             counted &= where_required(required_node_affinity(pod.spec.node_selector, required), nodes)
         if constraint.honors_taints:
             tolerations = pod.spec.tolerations
@@ -430,7 +428,7 @@ class SpreadOnNodes(Struct, frozen=True, kw_only=True, dict=True):
             DomainCount(domain=names[code] or "", matching=int(counts[code]))
             for code in np.flatnonzero(self.spread.exists).tolist()
         )
-        return tuple(sorted(domains, key=lambda one: (-one.matching, one.domain))[:SHOWN_DOMAINS])
+        return tuple(sorted(domains, key=lambda domain: (-domain.matching, domain.domain))[:SHOWN_DOMAINS])
 
 
 def spreads_of(
@@ -489,8 +487,6 @@ class SoftSpread(Struct, frozen=True, kw_only=True):
 
 
 class SoftSpreads(Struct, frozen=True, kw_only=True):
-    """All soft constraints of a pod."""
-
     spreads: tuple[SoftSpread, ...]
     ignored: BoolArray
     """(node,) over the whole cluster: feasible nodes that lack a required label."""

@@ -54,7 +54,6 @@ class PreemptionToleration(DefaultPreemption):
         return ""
 
     def _is_exempt(self, victim: Pod, priority: int) -> bool:
-        """Return whether the pod is exempt from a preemptor of this priority (ExemptedFromPreemption)."""
         name = victim.spec.priority_class_name
         if not name:
             return False

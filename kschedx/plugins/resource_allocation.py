@@ -146,7 +146,6 @@ class Offered(Struct, frozen=True, kw_only=True):
         )
 
     def at(self, rows: IntArray) -> Offered:
-        """Return these rows."""
         return Offered(
             counts=self.counts.take(rows, axis=1),
             allocatable=self.allocatable.take(rows, axis=1),

@@ -226,7 +226,6 @@ def _conflict(volume: Volume, spec: PodSpec) -> Volume | None:
 
 
 def _disk_conflicts(pod: Pod, nodes: NodeTable, row: TableRow, same_disk: BoolArray) -> tuple[Finding, ...]:
-    """Return each of the pod's disks with the first pod on the node that uses it."""
     found: list[Finding] = []
     pods = nodes.pods_on(row)
     for volume in pod.spec.volumes:

@@ -12,28 +12,17 @@ from collections.abc import Mapping
 
 from kschedx.errors import ConfigError, nearest
 from kschedx.releases import configuration, legacy, plugins
-from kschedx.releases.behavior import Behaviour
-from kschedx.releases.configuration import V1, V1BETA2, Arguments
+from kschedx.releases.behavior import Behaviour as Behaviour
+from kschedx.releases.configuration import V1 as V1
+from kschedx.releases.configuration import V1BETA2 as V1BETA2
+from kschedx.releases.configuration import Arguments
 from kschedx.releases.dates import minor, within
 from kschedx.releases.gates import resolve_gates
-from kschedx.releases.messages import Messages
-from kschedx.releases.plugins import DefaultPlugin
-from kschedx.releases.release import PLACEMENT_POINTS, POINTS, Release
-
-__all__ = [
-    "EMULATED",
-    "PLACEMENT_POINTS",
-    "POINTS",
-    "PUBLISHED",
-    "V1",
-    "V1BETA2",
-    "VERSIONS",
-    "Behaviour",
-    "DefaultPlugin",
-    "Messages",
-    "Release",
-    "resolve",
-]
+from kschedx.releases.messages import Messages as Messages
+from kschedx.releases.plugins import DefaultPlugin as DefaultPlugin
+from kschedx.releases.release import PLACEMENT_POINTS as PLACEMENT_POINTS
+from kschedx.releases.release import POINTS as POINTS
+from kschedx.releases.release import Release as Release
 
 VERSIONS = ("1.36", "1.35", "1.34", "1.33", "1.32", "1.31", "1.30", "1.29", "1.28", "1.27", "1.26")
 """The minor versions that kschedx emulates and was tested against, newest first."""

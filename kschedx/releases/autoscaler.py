@@ -105,7 +105,6 @@ class AutoscalerBehaviour(DatedFacts):
     skipped_groups_can_be_checked: bool = since("1.36")
     """`--scaleup-simulation-for-skipped-node-groups-enabled`."""
     startup_taint_prefixes: bool = since("1.36")
-    """`--startup-taint-prefix`."""
 
     # --- the removal of nodes (core/scaledown, simulator)
 

@@ -10,8 +10,6 @@ from kschedx.releases.dates import DatedFacts, between, dated, only_in, since, u
 
 
 class Behaviour(DatedFacts):
-    """The behavior of one version."""
-
     # --- the cycle (pkg/scheduler/schedule_one.go, pkg/scheduler/framework/runtime/framework.go)
 
     single_node_is_scored: bool = up_to("1.5")

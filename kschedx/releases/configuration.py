@@ -29,14 +29,11 @@ def last_to_read(api_version: object) -> str:
 
 
 class Field(Struct, frozen=True, kw_only=True):
-    """A field that only some versions have."""
-
     path: str
     """`[]` stands for every element of a list, and `{Plugin}` for the element of pluginConfig with that name."""
     first: str = ""
     """The first Kubernetes version with the field."""
     versions: tuple[str, ...] = (V1, V1BETA3, V1BETA2)
-    """apiVersions."""
 
     def is_in(self, api_version: str, release: Minor) -> bool:
         return api_version in self.versions and holds(release, first=self.first)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar, cast
 
 Minor = tuple[int, ...]
-"""A minor version: (1, 36)."""
 
 T = TypeVar("T")
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from enum import Flag, auto
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.releases.dates import Minor, within
 
@@ -94,6 +95,20 @@ class Row(Struct, frozen=True, kw_only=True):
 _OF_THE_NODE = Trait.ABOUT_THE_NODE | Trait.SAME_ON_NEW_NODES
 _CHECKED_AGAIN = Trait.DAEMON_SET_CONTROLLER | Trait.KUBELET
 
+
+def _in_tree_limits(name: str) -> Row:
+    """Return the row of a plugin that limits the volumes of an in-tree driver."""
+    return Row(
+        name=name,
+        points="preFilter 1.28.., filter",
+        module="node_volume_limits",
+        releases="..1.31",
+        default=(Default(releases="..1.30"),),
+        refused_in_v1="1.31..",
+        traits=Trait.SAME_ON_NEW_NODES,
+    )
+
+
 PLUGINS = (
     Row(
         name="SchedulingGates",
@@ -140,39 +155,15 @@ PLUGINS = (
         filter_can_skip="1.28..",
         traits=Trait.SAME_ON_NEW_NODES,
     ),
-    Row(
-        name="EBSLimits",
-        points="preFilter 1.28.., filter",
-        module="node_volume_limits",
-        releases="..1.31",
-        default=(Default(releases="..1.30"),),
-        refused_in_v1="1.31..",
-        traits=Trait.SAME_ON_NEW_NODES,
-    ),
-    Row(
-        name="GCEPDLimits",
-        points="preFilter 1.28.., filter",
-        module="node_volume_limits",
-        releases="..1.31",
-        default=(Default(releases="..1.30"),),
-        refused_in_v1="1.31..",
-        traits=Trait.SAME_ON_NEW_NODES,
-    ),
+    _in_tree_limits("EBSLimits"),
+    _in_tree_limits("GCEPDLimits"),
     Row(
         name="NodeVolumeLimits",
         points="preFilter 1.28.., filter",
         default=(Default(),),
         traits=_OF_THE_NODE | Trait.FILTERS_ALONE,
     ),
-    Row(
-        name="AzureDiskLimits",
-        points="preFilter 1.28.., filter",
-        module="node_volume_limits",
-        releases="..1.31",
-        default=(Default(releases="..1.30"),),
-        refused_in_v1="1.31..",
-        traits=Trait.SAME_ON_NEW_NODES,
-    ),
+    _in_tree_limits("AzureDiskLimits"),
     Row(
         name="VolumeBinding",
         points="preFilter, filter, preScore 1.30.., score, reserve, preBind",
@@ -250,13 +241,7 @@ PLUGINS = (
         releases="1.36..",
         default=(Default(weight=1, gate="TopologyAwareWorkloadScheduling"),),
     ),
-    Row(
-        name="CinderLimits",
-        points="preFilter 1.28.., filter",
-        module="node_volume_limits",
-        releases="..1.31",
-        refused_in_v1="1.31..",
-    ),
+    replace(_in_tree_limits("CinderLimits"), default=(), traits=Trait(0)),
     Row(name="SelectorSpread", points="preScore, score", releases="..1.28", refused_in_v1="1.26..1.28"),
     Row(
         name="Coscheduling",

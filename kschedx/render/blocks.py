@@ -237,16 +237,16 @@ def _brief(detail: NodeDetail) -> str:
 
 def eviction_facts(detail: NodeDetail, helped: int = 0) -> list[Fact]:
     """Return whether evicting pods could help, and which pods would make room."""
-    found = detail.eviction
-    items = [_eviction(found, detail)]
-    if helped and found.answer is not EvictionVerdict.HELPS:
+    eviction = detail.eviction
+    items = [_eviction(eviction, detail)]
+    if helped and eviction.answer is not EvictionVerdict.HELPS:
         items.append(f"helps on {count(helped, 'other node')}")
     facts = [Fact(label="eviction", items=tuple(items), whole=True)]
-    if found.enough:
+    if eviction.enough:
         short = next(finding for finding in detail.account.findings if isinstance(finding, InsufficientResource))
         sums = balance(short.resource, asks=short.requested, allocatable=short.allocatable, used=short.used)
-        texts = sums.alike(short.resource, tuple(holder.amount for holder in found.enough))
-        pods = [f"{holder.pod} ({text})" for holder, text in zip(found.enough, texts, strict=True)]
+        texts = sums.alike(short.resource, tuple(holder.amount for holder in eviction.enough))
+        pods = [f"{holder.pod} ({text})" for holder, text in zip(eviction.enough, texts, strict=True)]
         lead = "enough after evicting any one of " if len(pods) > 1 else "enough after evicting "
         facts.append(
             Fact(

@@ -16,11 +16,9 @@ from kschedx.explain.difference import (
     Rejection,
     Repacking,
     Story,
-    Summary,
     rescored_nodes,
 )
-from kschedx.explain.profile_changes import Change
-from kschedx.explain.setup import Setup
+from kschedx.inquiry.profile_difference import SetupComparison
 from kschedx.render import terminal
 from kschedx.render.terminal import (
     BLANK,
@@ -32,6 +30,7 @@ from kschedx.render.terminal import (
     line,
     more,
     paragraph,
+    shortens,
     text,
     title_lines,
     wrapped,
@@ -39,9 +38,9 @@ from kschedx.render.terminal import (
 from kschedx.render.view import Tone
 from kschedx.render.wording import count, listed, visible
 from kschedx.render.words.comparison import (
+    ARROW,
     change_rows,
     compared,
-    comparison_headline,
     difference_title,
     effect_counts,
     effect_words,
@@ -67,20 +66,18 @@ LEAST_ROOM = 28
 """The minimum number of columns for what a change does, next to its place."""
 
 
-def comparison_lines(
-    before: Setup,
-    after: Setup,
-    changes: Sequence[Change],
-    summary: Summary | None,
-    *,
-    width: int,
-    everything: bool = False,
-) -> list[Text]:
+def _node_names(comparison: SetupComparison) -> Sequence[str]:
+    return () if comparison.snapshot is None else comparison.snapshot.cluster.names
+
+
+@shortens(_node_names)
+def comparison_lines(comparison: SetupComparison, *, width: int, wide: bool = False) -> list[Text]:
     """Return the differences between the configurations, then their effects on pods, largest first."""
+    before, after, summary = comparison.before, comparison.after, comparison.summary
     lines = [
-        *title_lines(comparison_headline(before, after, changes, summary), comparison_tone(changes, summary), width),
+        *title_lines(comparison_headline(comparison), comparison_tone(comparison), width),
         BLANK,
-        *_changes(change_rows(changes, before, after), width, everything),
+        *_changes(change_rows(comparison.changes, before, after), width, wide),
     ]
     if summary is None:
         return lines
@@ -95,8 +92,8 @@ def comparison_lines(
     groups = summary.groups
     left = len(groups)
     for group in groups:
-        block = [BLANK, *_group(group, width, everything)]
-        if not everything and len(lines) + len(block) > MOST_SCREEN_LINES - 4 and left < len(groups):
+        block = [BLANK, *_group(group, width, wide)]
+        if not wide and len(lines) + len(block) > MOST_SCREEN_LINES - 4 and left < len(groups):
             break
         lines += block
         left -= 1
@@ -107,8 +104,28 @@ def comparison_lines(
     return lines
 
 
-def comparison_tone(changes: Sequence[Change], summary: Summary | None) -> Tone:
-    if changes if summary is None else summary.differences:
+def comparison_headline(comparison: SetupComparison) -> str:
+    """Return `5 of 9 pods differ: default → binpack · Kubernetes 1.36`."""
+    before, after, summary = comparison.before, comparison.after, comparison.summary
+    first, second = side_titles(before, after)
+    same = before.release.version == after.release.version
+    sides = f"{first} {ARROW} {second}" + (f" · Kubernetes {after.release.version}" if same else "")
+    if summary is None:
+        changes = len(comparison.changes)
+        return f"{count(changes, 'change')} of the configuration: {sides}" if changes else f"the same: {sides}"
+    different, total = len(summary.differences), summary.compared
+    if different:
+        return f"{different:,} of {count(total, 'pod')} {'differs' if different == 1 else 'differ'}: {sides}"
+    return (
+        f"{count(len(summary.undecided), 'pod')} undecided: {sides}"
+        if summary.undecided
+        else f"no pod differs: {sides}"
+    )
+
+
+def comparison_tone(comparison: SetupComparison) -> Tone:
+    summary = comparison.summary
+    if comparison.changes if summary is None else summary.differences:
         return Tone.BAD
     return Tone.OPEN if summary is not None and summary.undecided else Tone.GOOD
 

@@ -68,9 +68,13 @@ def descheduling_lines(descheduling: Descheduling, width: int, *, wide: bool = F
 def _lines(descheduling: Descheduling, view: View, width: int, *, wide: bool = False) -> list[Text]:
     lines, alone = list[Text](), _left_alone(descheduling.loop)
     passed = _passed_over(descheduling.loop, alone)
+    kept = f"{count(sum(len(pods) for _, pods in alone), 'pod')} may not be evicted"
+    over = f"plugins pass over {count(len({pod for _, pods in passed for pod in pods}), 'pod')}"
     for most in (_EVERYTHING,) if wide else _SIZES:
         lines = _lines_of(descheduling, view, width, most)
-        lines += _left_alone_lines(alone, width, most) + _passed_over_lines(passed, width, most)
+        left = sum(len(pods) for _, pods in alone[most.reasons :])
+        lines += _reason_lines(kept, alone, left, "pod", width, most)
+        lines += _reason_lines(over, passed, len(passed) - most.reasons, "reason", width, most)
         if len(lines) <= MOST_LINES:
             break
     return lines
@@ -210,9 +214,9 @@ def _because(loop: Loop) -> tuple[str, ...]:
 def _pending_facts(landed: Sequence[Landing]) -> Iterator[Fact]:
     """Yield the pods that stay pending, with the most common of kube-scheduler's messages."""
     pending: dict[str, list[str]] = {}
-    for one in landed:
-        if one.is_pending:
-            pending.setdefault(one.message, []).append(one.eviction.pod.key)
+    for landing in landed:
+        if landing.is_pending:
+            pending.setdefault(landing.message, []).append(landing.eviction.pod.key)
     if not pending:
         return
     message, pods = max(pending.items(), key=lambda item: len(item[1]))
@@ -420,19 +424,6 @@ def _left_alone(loop: Loop) -> _Reasons:
     return sorted(reasons.items(), key=lambda item: -len(item[1]))
 
 
-def _left_alone_lines(found: _Reasons, width: int, most: _Most) -> list[Text]:
-    if not found:
-        return []
-    title = f"{count(sum(len(pods) for _, pods in found), 'pod')} may not be evicted"
-    if not most.reasons:
-        return [BLANK, *paragraph(f"{title}: -o wide shows why", width)]
-    lines = [BLANK, *paragraph(title, width)]
-    for why, pods in found[: most.reasons]:
-        text = f"{listed(pods, len(pods) if most is _EVERYTHING else 2)}: {why}"
-        lines += paragraph(text, width, first="  ", indent=4)
-    return lines + more(sum(len(pods) for _, pods in found[most.reasons :]), "pod")
-
-
 def _passed_over(loop: Loop, alone: _Reasons) -> _Reasons:
     """Return what the descheduler logs about pods while its plugins run, by plugin, most common first, with the
     pods."""
@@ -444,18 +435,17 @@ def _passed_over(loop: Loop, alone: _Reasons) -> _Reasons:
     return sorted(((why, list(pods)) for why, pods in reasons.items()), key=lambda item: -len(item[1]))
 
 
-def _passed_over_lines(found: _Reasons, width: int, most: _Most) -> list[Text]:
-    if not found:
+def _reason_lines(title: str, reasons: _Reasons, left: int, noun: str, width: int, most: _Most) -> list[Text]:
+    """Return the most common reasons with their pods, and how many pods or reasons are `left`."""
+    if not reasons:
         return []
-    pods = len({pod for _, its in found for pod in its})
-    title = f"plugins pass over {count(pods, 'pod')}"
     if not most.reasons:
         return [BLANK, *paragraph(f"{title}: -o wide shows why", width)]
     lines = [BLANK, *paragraph(title, width)]
-    for why, its in found[: most.reasons]:
-        text = f"{listed(its, len(its) if most is _EVERYTHING else 2)}: {why}"
+    for why, pods in reasons[: most.reasons]:
+        text = f"{listed(pods, len(pods) if most is _EVERYTHING else 2)}: {why}"
         lines += paragraph(text, width, first="  ", indent=4)
-    return lines + more(len(found) - most.reasons, "reason")
+    return lines + more(left, noun)
 
 
 # --- the page

@@ -229,7 +229,6 @@ def _lacking(found: gaps.Lacking) -> tuple[str, tuple[Fact, ...]]:
 
 
 def missing_kind_text(kind: gaps.MissingKind) -> str:
-    """Return what is missing of a kind."""
     if kind.is_forbidden:
         return "listing is forbidden"
     if not kind.missing:
@@ -397,19 +396,19 @@ def _inventory(found: Inventory, width: int, *, wide: bool) -> list[Text]:
 
 def _blocks(findings: Sequence[gaps.Finding], width: int, *, wide: bool) -> Iterable[_Block]:
     """Yield a block for each finding; all missing kinds share one."""
-    missing = [found for found in findings if isinstance(found, gaps.MissingKind)]
-    for found in findings:
-        if not isinstance(found, gaps.MissingKind):
-            yield _block(found, width, wide=wide)
-        elif found is missing[0]:
+    missing = [finding for finding in findings if isinstance(finding, gaps.MissingKind)]
+    for finding in findings:
+        if not isinstance(finding, gaps.MissingKind):
+            yield _block(finding, width, wide=wide)
+        elif finding is missing[0]:
             yield _missing(missing, width, wide=wide)
 
 
 def _block(finding: gaps.Finding, width: int, *, wide: bool) -> _Block:
-    told = finding_words(finding, whole=wide)
-    facts = told.facts if wide else _without_repeats(told.facts)
+    words = finding_words(finding, whole=wide)
+    facts = words.facts if wide else _without_repeats(words.facts)
     detail = [row for fact in facts for row in fact_lines(fact, width, None if wide else FACT_LINES)]
-    return _Block(head=_headline(told.headline, finding, width), detail=detail, width=width)
+    return _Block(head=_headline(words.headline, finding, width), detail=detail, width=width)
 
 
 def _without_repeats(facts: Sequence[Fact]) -> Iterable[Fact]:
@@ -436,7 +435,7 @@ def _headline(headline: str, finding: gaps.Finding, width: int) -> list[Text]:
 
 def _missing(kinds: Sequence[gaps.MissingKind], width: int, *, wide: bool) -> _Block:
     told = count(len(kinds), "kind is", "kinds are")
-    names = ", ".join(found.kind for found in kinds)
+    names = ", ".join(missing_kind.kind for missing_kind in kinds)
     head = paragraph(f"{told} missing or incomplete: {names}", width, first="✗ ", style=BOLD)
     lines: list[Text] = []
     shown = kinds if wide or len(kinds) <= KINDS + 1 else kinds[:KINDS]
@@ -448,7 +447,7 @@ def _missing(kinds: Sequence[gaps.MissingKind], width: int, *, wide: bool) -> _B
         lines += paragraph(text, width, first=f"  {found.kind:<{label}}  ")
     if len(shown) < len(kinds):
         lines.append(line((f"  {len(kinds) - len(shown):,} more: -o wide", DIM)))
-    silent = [found for found in kinds if found.reaction is gaps.Reaction.SILENT]
+    silent = [kind for kind in kinds if kind.reaction is gaps.Reaction.SILENT]
     return _Block(
         head=head,
         detail=lines + (fact_lines(reaction_fact(gaps.Reaction.SILENT), width) if silent else []),

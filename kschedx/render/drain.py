@@ -41,7 +41,6 @@ def drain_remedy_title(fix: DrainFix) -> str:
 
 
 def drain_remedy_commands(fix: DrainFix) -> tuple[str, ...]:
-    """Return the fix as kubectl commands."""
     return tuple(_remedy_command(one) for one in fix.steps if not (isinstance(one, SmallerBudget) and one.manager))
 
 
@@ -162,7 +161,6 @@ def several_lines(
 
 
 def drain_fix(fix: DrainFix) -> Fix:
-    """Return the fix that unblocks drains."""
     title, _, seen = drain_remedy_title(fix).partition(SEPARATOR)
     return Fix(title=title, seen=seen, commands=drain_remedy_commands(fix))
 
@@ -171,7 +169,7 @@ def drains_headline(drained: Sequence[DrainResult]) -> str:
     """Return the verdict about one node, or how many of several can be drained."""
     if len(drained) == 1:
         return f"{drained[0].node}: {verdict(drained[0])}"
-    return f"{sum(one.is_done for one in drained):,} of {count(len(drained), 'node')} can be drained"
+    return f"{sum(result.is_done for result in drained):,} of {count(len(drained), 'node')} can be drained"
 
 
 def drain_facts(drained: DrainResult, story: PendingStory | None = None) -> Iterator[Fact]:
@@ -249,8 +247,8 @@ def each_lines(
 ) -> list[Text]:
     """Return how many of the nodes can be drained, and how many with the flags that kubectl requires, then a line for
     each that cannot. `forced` is as for several nodes."""
-    good = [one for one in drained if one.is_done]
-    bad = [one for one in drained if not one.is_done]
+    good = [result for result in drained if result.is_done]
+    bad = [result for result in drained if not result.is_done]
     lines = title_lines(drains_headline(drained), Tone.BAD if bad else Tone.GOOD, width)
     refused = [(one, forced[one.node]) for one in bad if one.is_refused and one.node in forced]
     if refused:
@@ -284,8 +282,8 @@ def _flags(refused: DrainResult, then: DrainResult) -> str:
 def _by_cause(bad: Sequence[DrainResult], width: int) -> list[Text]:
     """Return a line for each cause that nodes share, most common first."""
     causes: dict[str, list[str]] = {}
-    for one in bad:
-        causes.setdefault(_shared(one), []).append(one.node)
+    for result in bad:
+        causes.setdefault(_shared(result), []).append(result.node)
     ordered = sorted(causes.items(), key=lambda item: -len(item[1]))
     lines: list[Text] = []
     for cause, names in ordered[:MOST_CAUSES]:

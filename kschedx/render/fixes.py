@@ -43,7 +43,9 @@ def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
     made = []
     for fix in explanation.fixes:
         covered = explanation.covered(fix)
-        title, for_whom = (fix.title, for_one) if covered is None else (covered.title, _for(covered))
+        title, for_whom = fix.title, for_one if fix.steps else ""
+        if covered is not None:
+            title, for_whom = covered.title, _for(covered)
         made.append(
             FixView(
                 title=title,
@@ -77,7 +79,6 @@ def mended_fix(mended: SharedFix) -> FixView:
 
 
 def fixes_block(explanation: Explanation, width: int, limit: int | None = None) -> list[Text]:
-    """Return the fixes of an explanation as lines."""
     return fix_lines(fix_views(explanation), explanation.no_fix, width, limit)
 
 
@@ -161,14 +162,14 @@ def refusal_fixes(mending: SharedFixes, result: WorkloadResult) -> tuple[FixView
     return () if fix is None else (FixView(title=fix.title, commands=fix.commands),)
 
 
-def story_fix_lines(story: PendingStory | None, width: int, indent: int = 4) -> list[Text]:
+def story_fix_lines(story: PendingStory | None, width: int) -> list[Text]:
     """Return the first fix, and how many pods it helps, or why there is none."""
     if story is None:
         return []
     if story.mended is not None:
-        return paragraph(mended_text(story.mended), width, first=" " * indent + "fix  ")
+        return paragraph(mended_text(story.mended), width, first="    fix  ")
     untold = story.explanation.no_fix
-    return paragraph(untold, width, first=" " * indent + "no fix  ") if untold else []
+    return paragraph(untold, width, first="    no fix  ") if untold else []
 
 
 def mended_text(mended: SharedFix) -> str:

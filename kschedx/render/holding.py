@@ -83,7 +83,7 @@ def _by_kueue(kueue: Kueue, gates: Sequence[Gate], key: str) -> str:
             held = f"is gated by Kueue ({where}; its Workload is not in this snapshot)"
         case WorkloadState.NO_QUEUE:
             lacking = f"ClusterQueue {kueue.cluster_queue}" if kueue.cluster_queue else f"LocalQueue {kueue.queue}"
-            held = f"is gated by Kueue: {lacking} does not exist"
+            held = f"is gated by Kueue: {lacking} is not in this snapshot"
         case WorkloadState.STOPPED:
             held = f"is gated by Kueue: {where} is stopped, or the Workload is not active"
         case WorkloadState.WAITING:
@@ -167,8 +167,6 @@ def _kueue(kueue: Kueue, *, wide: bool) -> Iterator[Fact]:
     if kueue.ahead:
         more = len(kueue.ahead) - SHOWN
         yield Fact(label="ahead", items=(*kueue.ahead[:SHOWN], *([f"{more:,} more"] if more > 0 else [])))
-    if kueue.verdict is not None:
-        yield from remedy_facts(kueue.verdict)
     for fit in kueue.fits:
         yield Fact(label="admitted", items=(_fit(fit),))
 
@@ -203,12 +201,6 @@ def decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[Fa
         yield Fact(label="victims", items=tuple(names[:SHOWN]), rest=rest)
 
 
-def remedy_facts(verdict: Verdict) -> Iterator[Fact]:
-    for number, remedy in enumerate(verdict.remedies, start=1):
-        preempts = f" (preempts {listed(list(remedy.victims), SHOWN)})" if remedy.victims else ""
-        yield Fact(label="to admit" if number == 1 else "      or", items=(f"{remedy.title}{preempts}",), whole=True)
-
-
 def _taking(kueue: Kueue) -> tuple[str, ...]:
     """Return from which Workloads Kueue may take quota for it by evicting them."""
     whose = {
@@ -226,7 +218,7 @@ def _taking(kueue: Kueue) -> tuple[str, ...]:
 
 _STANDS = {
     WorkloadState.NO_WORKLOAD: "",
-    WorkloadState.NO_QUEUE: "has no queue",
+    WorkloadState.NO_QUEUE: "has no queue here",
     WorkloadState.STOPPED: "is stopped",
     WorkloadState.WAITING: "is pending",
     WorkloadState.CHECKING: "has quota reserved",

@@ -122,7 +122,6 @@ def _event(lifecycle: Lifecycle) -> str:
 
 
 def causes(lifecycle: Lifecycle) -> Iterator[str]:
-    """Yield one sentence for each cause."""
     match lifecycle:
         case NamespaceTerminating(remaining=remaining, is_pod=is_pod):
             goes = "the namespace controller deletes every pod of the namespace"
@@ -272,7 +271,7 @@ def _start(pod: WaitingForKubelet) -> Iterator[str]:
     """Yield why the kubelet does not run the pod's containers."""
     if pod.is_node_gone:
         yield f"the pod names node {pod.node}, and no node has that name"
-    elif pod.is_node_lost:
+    elif pod.is_node_lost and not pod.message:
         yield f"node {pod.node} is NotReady, or not in the cluster"
     if pod.outdated:
         yield f"{pod.outdated} has a newer revision, and replaces this pod only once it is ready (OrderedReady)"
@@ -297,7 +296,9 @@ def _deletion(pod: BeingDeleted) -> Iterator[str]:
         yield f"its containers are stopping on node {pod.node}"
     elif not pod.node and not pod.is_workload:
         yield "kube-scheduler skips pods that are being deleted"
-    if pod.owner and pod.node and pod.is_node_lost:
+    if pod.successor:
+        yield f"{pod.successor} creates its new pods once the old ones are gone (strategy Recreate)"
+    elif pod.owner and pod.node and pod.is_node_lost:
         until = f"{pod.owner} creates no other pod for {pod.node} while {pod.barrier}"
         yield until if pod.barrier else f"{pod.owner} creates the pod again once it is gone"
 

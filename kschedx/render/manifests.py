@@ -223,7 +223,8 @@ def _does(change: Change) -> str:
         return "deletes"
     if change.create is not None:
         return "creates"
-    return "updates the status of" if change.target.kind == "Pod" else "gives up"
+    verbs = {"Pod": "updates the status of", "ResourceSlice": "updates"}
+    return verbs.get(change.target.kind, "gives up")
 
 
 def _command(change: Change) -> str:
@@ -246,9 +247,26 @@ def _command(change: Change) -> str:
         local = "kubectl patch --local -f - --type=json --patch={} -o json"
         template = f"kubectl get {name} -o json | {local} | kubectl replace --force -f -"
         return f"{_MADE_AGAIN[target.kind]}{shell_command(template, *data, patch)}"
+    if target.kind == "NodePool" and (merged := _merged(patch)) is not None:
+        return shell_command(f"kubectl patch {name} --type=merge --patch={{}}", *data, merged)
     comment = "# for future Jobs: an existing Job keeps its template\n" if target.kind == "CronJob" else ""
     part = f" --subresource {change.subresource}" if change.subresource else ""
     return f"{comment}{shell_command(f'kubectl patch {name}{part} --type=json --patch={{}}', *data, patch)}"
+
+
+def _merged(patch: Iterable[Mapping[str, object]]) -> Manifest | None:
+    """Return the merge patch (RFC 7386) of operations that add to maps; None if one adds to a list."""
+    made: dict[str, object] = {}
+    for one in patch:
+        *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in str(one["path"]).split("/")[1:]]
+        if last == "-":
+            return None
+        at = made
+        for part in parents:
+            below = at[part] = {**map_at(at, part)}
+            at = below
+        at[last] = one["value"]
+    return made
 
 
 def _made_elsewhere(manifest: Manifest) -> str:

@@ -114,12 +114,10 @@ def _use(resource: str, use: Use | None) -> str:
     return "" if use is None else "/".join(amount(resource, number) for number in (use.requested, use.allocatable))
 
 
-def nodes_lines(
-    rows: Sequence[NodeRow], width: int, *, wide: bool = False, notes: Sequence[str] = (), sort: str = ""
-) -> list[Text]:
+def nodes_lines(rows: Sequence[NodeRow], width: int, *, wide: bool = False, sort: str = "") -> list[Text]:
     """Return headline, totals, and a row for each node; `wide` shows every node and column. `sort` is the column by
     which they are sorted."""
-    view = nodes_view(rows, notes)
+    view = nodes_view(rows)
     lines = title_lines(view.headline, view.tone, width)
     shown = rows if wide else rows[:MOST_NODES]
     with short_node_names([row.name for row in rows]):
@@ -127,9 +125,8 @@ def nodes_lines(
             lines += labelled(fact.label, " · ".join(fact.items), width)
         lines += [BLANK, *_table(shown, rows, None if wide else width, sort)] if rows else []
     lines += more(len(rows) - len(shown), "node")
-    for note in filter(None, (*notes, names_note([row.name for row in rows]))):
-        lines += [BLANK, *labelled("note", note, width)]
-    return lines
+    note = names_note([row.name for row in rows])
+    return [*lines, BLANK, *labelled("note", note, width)] if note else lines
 
 
 def _table(shown: Sequence[NodeRow], rows: Sequence[NodeRow], width: int | None, sort: str) -> list[Text]:
@@ -147,7 +144,7 @@ def _table(shown: Sequence[NodeRow], rows: Sequence[NodeRow], width: int | None,
     return columns(made, right=numbers, indent=_GAP, header=True, width=width)
 
 
-def nodes_view(rows: Sequence[NodeRow], notes: Sequence[str] = ()) -> View:
+def nodes_view(rows: Sequence[NodeRow]) -> View:
     """Return a view with a row for each node, in the order of `rows`."""
     uses = total(rows)
     usable = sum(row.is_open for row in rows)
@@ -170,7 +167,6 @@ def nodes_view(rows: Sequence[NodeRow], notes: Sequence[str] = ()) -> View:
         list_title="Nodes",
         list_noun="node",
         list_columns=tuple((one.label, one.is_number) for one in kept),
-        notes=tuple(notes),
     )
 
 

@@ -33,9 +33,7 @@ class PodAnswers(Struct, frozen=True, kw_only=True):
 
     answers: Sequence[PodAnswer]
     fix_of: Callable[[CauseGroup], FixView | None]
-    """Returns the first fix of a group."""
     notes: Sequence[str] = ()
-    """About all pods."""
     nothing: str = ""
     """The title if there are no pods."""
     competing: bool = False

@@ -22,18 +22,20 @@ LINES: Mapping[str, str] = {
     "Diagnosis": "doctor.diagnosis_lines",
     "Fit": "simulation.fit_lines",
     "Overview": "kueue.overview_lines",
+    "SetupComparison": "comparison.comparison_lines",
     "Survival": "survival.survival_lines",
     "Tuning": "tuning.tuning_lines",
 }
 """A result's class to the function of `kschedx.render` that returns its screen. Screens of the other classes need more
 arguments."""
 PAGES: Mapping[str, str] = {
-    "Comparison": "page.reports.result_comparison_page",
+    "Comparison": "page.reports.comparison_page",
     "Descheduling": "descheduling.descheduling_page",
     "Diagnosis": "page.reports.doctor_page",
     "Explanation": "page.explanation.explanation_page",
     "Fit": "page.reports.fit_page",
     "Overview": "kueue.overview_page",
+    "SetupComparison": "page.reports.comparison_page",
     "Simulation": "page.reports.result_simulation_page",
     "Survival": "survival.survival_page",
     "Tuning": "tuning.tuning_page",

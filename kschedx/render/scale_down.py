@@ -181,7 +181,8 @@ def scale_down_screen(
     """Return the answer about one node, or a row for each of cluster-autoscaler's nodes and a block for each of
     Karpenter's. `scale_down` is None if cluster-autoscaler has no node; `kept` are Karpenter's nodes."""
     view = scale_down_view(scale_down, removals, kept, consolidation, together, wide=wide)
-    with short_node_names([] if scale_down is None else scale_down.autoscaler.snapshot.cluster.names):
+    nodes = [one.node for one in kept] if scale_down is None else scale_down.autoscaler.snapshot.cluster.names
+    with short_node_names(nodes):
         lines = title_lines(view.headline, view.tone, width)
         for number, cause in enumerate(view.because):
             lines += fact_lines(Fact(label="" if number else "others", items=(cause,)), width)
@@ -396,7 +397,7 @@ def scale_down_view(
     ordered = sorted(removals, key=lambda removal: (len(removal.reasons), removal.node))
     mended = scale_down if wide or len(removals) + len(kept) == 1 else None
     items = [_removal(mended, one, wide=wide) for one in ordered]
-    disrupted = [_disruption(one, consolidation) for one in kept]
+    disrupted = [_disruption(disruption, consolidation) for disruption in kept]
     items += sorted(disrupted, key=lambda item: (Tone.GOOD, Tone.OPEN, Tone.BAD).index(item.tone))
     going = sum(item.tone is Tone.GOOD for item in items)
     headline = f"{going:,} of {count(len(items), 'node')} can be removed{', each by itself' if removals else ''}"

@@ -77,8 +77,7 @@ def _nodes_of(explanation: Explanation) -> Sequence[str]:
     """Return the nodes that are shown by their short names: none if the pod selects a value that equals a short name,
     because the two would look the same."""
     spec, names = explanation.cycle.pod.spec, explanation.cycle.all_nodes.names
-    affinity = None if spec.affinity is None else spec.affinity.node_affinity
-    required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+    required = spec.required_node_affinity
     expressions = (one for term in required.node_selector_terms for one in term.match_expressions) if required else ()
     selected = {*spec.node_selector.values(), *(value for expression in expressions for value in expression.values)}
     return () if selected.intersection(short_names(names).values()) else names
@@ -121,22 +120,31 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
     cycle = explanation.cycle
     diagnosis = Diagnosis(cycle)
     ranked = ranking(cycle, SHOWN + 1)
+    headline, tone = _headline(explanation, diagnosis, ranked), outcome_tone(explanation.alone)
+    unready = next((one for one in explanation.first_notes if isinstance(one, RunsAlready) and one.not_ready), None)
+    now = ""
+    if unready is not None:
+        now = f"scheduled now, it {headline.removeprefix(f'{cycle.pod.key} ')}"
+        headline = f"{cycle.pod.key} runs on {unready.node} and is not ready: {unready.not_ready}"
+        tone = Tone.HELD if tone is Tone.GOOD else tone
+    deciders = tuple(_deciders(explanation)) if with_fixes else ()
     return View(
         command="kschedx why",
         subject=cycle.pod.key,
-        headline=_headline(explanation, diagnosis, ranked),
-        tone=outcome_tone(explanation.alone),
+        headline=headline,
+        tone=tone,
         details=(
+            *filter(None, (now,)),
             *outcome_details(cycle, ranked, explanation.holding),
             *_of_running(explanation),
         ),
         because=causes(diagnosis),
-        roots=(*roots(diagnosis), *_victims(explanation)),
+        roots=(*roots(diagnosis), *_victims(explanation), *_refusals(explanation, deciders)),
         facts=(*holding_facts(explanation.holding, cycle), *volume_facts(diagnosis), *indecisive_facts(explanation)),
         fixes=fix_views(explanation) if with_fixes else (),
         no_fix=explanation.no_fix if with_fixes else "",
         event=event_text(cycle, explanation.holding) or _own_event(explanation),
-        deciders=tuple(_deciders(explanation)) if with_fixes else (),
+        deciders=deciders,
         notes=(*lacking_notes(cycle), *(note.text for note in explanation.notes if note.id not in SAID)),
     )
 
@@ -148,7 +156,8 @@ def _of_running(explanation: Explanation) -> Iterator[str]:
     for note in explanation.first_notes:
         if not isinstance(note, RunsAlready):
             continue
-        yield note.text
+        if not note.not_ready:
+            yield note.text
         if told := _since(note):
             yield told
         if note.recreated_by:
@@ -222,6 +231,25 @@ def _victims(explanation: Explanation) -> tuple[str, ...]:
             f"{key} is being deleted (since {since})" + (f", waiting for finalizer {listed(held, 3)}" if held else "")
         )
     return tuple(told[:MOST_VICTIMS])
+
+
+_AUTOSCALERS = {"autoscaler": "cluster-autoscaler", "karpenter": "Karpenter"}
+
+
+def _refusals(explanation: Explanation, deciders: Iterable[Decider]) -> Iterator[str]:
+    """Yield why no autoscaler adds a node for the pod: `Karpenter adds no node: general: limit reached: ...`."""
+    if explanation.state.name != "Unschedulable" or explanation.autoscaler_down is not None:
+        return
+    event = explanation.cycle.snapshot.autoscaler_events.get(explanation.cycle.pod.key)
+    for one in deciders:
+        name = _AUTOSCALERS[one.name]
+        if one.rows and one.sentence.startswith(("adds no node", "has no")):
+            why = one.rows[0].text.replace(" ✗ ", ": ", 1).replace(" ? ", ": ", 1)
+            yield f"{name} adds no node: {why.removesuffix('; the pod would fit')}"
+        elif event is not None and one.sentence.startswith("is undecided"):
+            yield f"{name} reports: {event.message}"
+        else:
+            yield f"{name} {one.sentence}"
 
 
 def _deciders(explanation: Explanation) -> Iterator[Decider]:

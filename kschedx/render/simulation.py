@@ -110,7 +110,6 @@ def rollout_text(rollout: Rollout) -> str:
 
 
 def strategy_text(strategy: UpdateStrategy) -> str:
-    """Return the update strategy that is assumed."""
     match strategy:
         case RollingUpdate(is_recreate=True):
             return "strategy Recreate"
@@ -518,7 +517,6 @@ def _steps(simulation: Simulation, width: int) -> list[Text]:
 
 
 def decision_text(step: QueueStep) -> str:
-    """Return one decision in one line."""
     if step.node is not None:
         others = 0 if step.decision is None else len(step.decision.choice) - 1
         return f"✓ {step.key} → {step.names([step.node])[0]}" + (

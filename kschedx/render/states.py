@@ -66,6 +66,8 @@ class BeingDeleted(Facts, frozen=True, kw_only=True):
     """`StatefulSet db`."""
     barrier: str = ""
     """Why the DaemonSet creates no other pod there: `the node has the taint ...`."""
+    successor: str = ""
+    """The Deployment with strategy Recreate that creates its new pods only once this old one is gone."""
 
 
 class Finished(Facts, frozen=True, kw_only=True):
@@ -188,7 +190,7 @@ def kueue_wait(verdict: Verdict) -> str:
         case Wait.QUEUE:
             if verdict.cluster_queue:
                 return f"waits in Kueue because ClusterQueue {verdict.cluster_queue} is inactive"
-            return "waits in Kueue because its LocalQueue is stopped or missing"
+            return f"waits in Kueue{verdict.queue_state}"
         case Wait.PODS_READY:
             others = listed(verdict.not_ready, 2, conjunction="and")
             return f"waits in Kueue until the pods of {others} are ready"
@@ -424,11 +426,8 @@ class NotRead(Facts, frozen=True, kw_only=True):
     """A pod that depends on a kind that was not read."""
 
     unknown: str
-    """`the priority of high`."""
     because: str
-    """`the dump holds no priorityclasses`."""
     command: str = ""
-    """The command that makes it known."""
     message: str = ""
     """What the cluster's own kube-scheduler reported."""
 
@@ -586,147 +585,132 @@ class StateRow(Struct, frozen=True, kw_only=True):
 _POD, _DEPLOYMENT = "shop/web-0", "shop/deploy/web"
 
 
-def _row(name: str, exit_code: ExitCode, counted: str, reads: str, example: Facts) -> StateRow:
+def _row(exit_code: ExitCode, counted: str, reads: str, example: Facts, name: str = "") -> StateRow:
+    name = name or type(example).__name__
     return StateRow(name=name, reads=reads, exit_code=exit_code, counted=counted, example=example)
 
 
 def _decision(name: str, exit_code: ExitCode, counted: str, verdict: str) -> StateRow:
-    return _row(name, exit_code, counted, "{s.subject} {s.verdict}", Decision(subject=_POD, verdict=verdict))
+    return _row(exit_code, counted, "{s.subject} {s.verdict}", Decision(subject=_POD, verdict=verdict), name)
 
 
 _FITS, _NOT, _OPEN = ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE, ExitCode.UNDECIDED
 
 STATES: tuple[StateRow, ...] = (
     _row(
-        "NamespaceTerminating", _NOT, "in a namespace that is being deleted",
+        _NOT, "in a namespace that is being deleted",
         "{s.subject} {s.effect}: namespace {s.namespace} is being deleted",
         NamespaceTerminating(subject=_DEPLOYMENT, namespace="shop"),
     ),
     _row(
-        "BeingDeleted", _NOT, "being deleted", "{s.subject} is being deleted (since {s.since})",
+        _NOT, "being deleted", "{s.subject} is being deleted (since {s.since})",
         BeingDeleted(subject=_POD, since="2026-01-02T00:00:00Z"),
     ),
+    _row(_FITS, "finished", "{s.subject} has finished: {s.phase}", Finished(subject=_POD, phase="Succeeded")),
+    _row(_NOT, "failed", "{s.subject} has failed{s.told}", Failed(subject=_POD, reason="OutOfcpu", node="w0")),
     _row(
-        "Finished", _FITS, "finished", "{s.subject} has finished: {s.phase}",
-        Finished(subject=_POD, phase="Succeeded"),
+        _NOT, "rejected by a kubelet", "{s.subject} {s.effect}",
+        RejectedByKubelet(subject=_DEPLOYMENT, reason="TopologyAffinityError", message="", nodes=("w0",), pods=5),
     ),
     _row(
-        "Failed", _NOT, "failed", "{s.subject} has failed{s.told}",
-        Failed(subject=_POD, reason="OutOfcpu", node="w0"),
-    ),
-    _row(
-        "RejectedByKubelet", _NOT, "rejected by a kubelet", "{s.subject} {s.effect}",
-        RejectedByKubelet(
-            subject=_DEPLOYMENT, reason="TopologyAffinityError", message="", nodes=("w0",), pods=5
-        ),
-    ),
-    _row(
-        "OfEndedJob", _NOT, "left by a Job that has ended", "{s.subject} is pending, and its Job has ended: {s.reason}",
+        _NOT, "left by a Job that has ended", "{s.subject} is pending, and its Job has ended: {s.reason}",
         OfEndedJob(subject=_POD, job="train", reason="DeadlineExceeded"),
     ),
     _row(
-        "WaitingForKubelet", _FITS, "scheduled and not running", "{s.subject} is scheduled to {s.node} and {s.told}",
+        _FITS, "scheduled and not running", "{s.subject} is scheduled to {s.node} and {s.told}",
         WaitingForKubelet(subject=_POD, node="w0", waits=Waits.IMAGE, container="app", reason="ImagePullBackOff"),
     ),
     _row(
-        "KeptBySidecar", _FITS, "kept running by a container",
+        _FITS, "kept running by a container",
         "{s.subject} still runs on {s.node} (ended: {s.ended}; running: {s.running})",
         KeptBySidecar(subject=_POD, node="w0", running="proxy", ended="app"),
     ),
     _row(
-        "ScaledToZero", _FITS, "scaled to zero", "{s.subject} is scaled to zero{s.told}",
+        _FITS, "scaled to zero", "{s.subject} is scaled to zero{s.told}",
         ScaledToZero(subject=_DEPLOYMENT, field="spec.replicas"),
     ),
+    _row(_NOT, "suspended", "{s.subject} is suspended: {s.by}", Suspended(subject="shop/job/train", kind="Job")),
     _row(
-        "Suspended", _NOT, "suspended", "{s.subject} is suspended: {s.by}",
-        Suspended(subject="shop/job/train", kind="Job"),
-    ),
-    _row(
-        "Paused", _NOT, "paused", "{s.subject} is paused: {s.effect}",
+        _NOT, "paused", "{s.subject} is paused: {s.effect}",
         Paused(subject=_DEPLOYMENT, kind="Deployment", has_pods=False),
     ),
     _row(
-        "Refused", _NOT, "not created", "{s.subject} {s.effect}",
+        _NOT, "not created", "{s.subject} {s.effect}",
         Refused(subject=_DEPLOYMENT, message="", by="LimitRange", is_workload=True),
     ),
     _row(
-        "NotChanged", _NOT, "not changed", "{s.subject} {s.effect}",
+        _NOT, "not changed", "{s.subject} {s.effect}",
         NotChanged(subject=_DEPLOYMENT, message="", by="the API server", is_workload=True),
     ),
     _row(
-        "NotSynced", _NOT, "refused by the host cluster", "{s.subject} {s.effect}",
+        _NOT, "refused by the host cluster", "{s.subject} {s.effect}",
         NotSynced(subject=_POD, message="", by="ResourceQuota"),
     ),
     _row(
-        "StillActive", _NOT, "waiting for an earlier Job",
+        _NOT, "waiting for an earlier Job",
         "{s.subject} starts no Job: {s.job} is still active, and concurrencyPolicy is Forbid",
         StillActive(subject="shop/cj/backup", job="backup-29400"),
     ),
     _row(
-        "ManagedElsewhere", _OPEN, "managed by another controller",
+        _OPEN, "managed by another controller",
         "{s.subject} gets no pods from this cluster's Job controller: {s.by} manages it (spec.managedBy)",
         ManagedElsewhere(subject="shop/job/train", manager=MULTIKUEUE),
     ),
     _row(
-        "ComponentDown", _NOT, "waiting for the control plane", "{s.subject} {s.effect}: {s.component} does not run",
+        _NOT, "waiting for the control plane", "{s.subject} {s.effect}: {s.component} does not run",
         ComponentDown(subject=_POD, component="kube-scheduler", pods=()),
     ),
     _row(
-        "WaitingForOrdinal", _NOT, "waiting for an earlier ordinal",
+        _NOT, "waiting for an earlier ordinal",
         "{s.subject}: {s.pod} is not created, because {s.predecessor} {s.because}",
         WaitingForOrdinal(subject="shop/sts/db", pod="db-2", predecessor="db-1", because="is not ready"),
     ),
     _row(
-        "RolloutStalled", _FITS, "stalled in a rollout", "{s.subject} {s.told}",
+        _FITS, "stalled in a rollout", "{s.subject} {s.told}",
         RolloutStalled(subject=_DEPLOYMENT, message="timed out progressing", pods=("web-1 on w0",)),
     ),
     _row(
-        "UpdateHeld", _FITS, "kept at an earlier template",
-        "{s.subject} keeps {s.told} of an earlier template: {s.why}",
+        _FITS, "kept at an earlier template", "{s.subject} keeps {s.told} of an earlier template: {s.why}",
         UpdateHeld(subject="shop/sts/db", pods=("shop/db-0", "shop/db-1"), why="updateStrategy is OnDelete"),
     ),
     _row(
-        "NotScaled", _FITS, "not scaled", "{s.subject} has its {s.told}: {s.autoscaler} {s.why}",
-        NotScaled(
-            subject=_DEPLOYMENT, replicas=4, autoscaler="HorizontalPodAutoscaler web", why="is at maxReplicas 4"
-        ),
+        _FITS, "not scaled", "{s.subject} has its {s.told}: {s.autoscaler} {s.why}",
+        NotScaled(subject=_DEPLOYMENT, replicas=4, autoscaler="HorizontalPodAutoscaler web", why="is at maxReplicas 4"),
     ),
     _row(
-        "OnLostNode", _FITS, "on unreachable nodes", "{s.subject} is on {s.node}, which is unreachable",
+        _FITS, "on unreachable nodes", "{s.subject} is on {s.node}, which is unreachable",
         OnLostNode(subject=_POD, node="w0"),
     ),
     _row(
-        "ResizeHeld", _FITS, "not resized", "{s.subject} runs on {s.node}, and its resize is {s.reason}",
+        _FITS, "not resized", "{s.subject} runs on {s.node}, and its resize is {s.reason}",
         ResizeHeld(subject=_POD, node="w0", reason="Infeasible"),
     ),
     _row(
-        "NoJobStarted", _NOT, "without Jobs", "{s.subject} starts no Job: {s.reason}",
+        _NOT, "without Jobs", "{s.subject} starts no Job: {s.reason}",
         NoJobStarted(subject="shop/cj/backup", reason="UnknownTimeZone", message=""),
     ),
     _row(
-        "UnknownPods", _OPEN, "undecided",
-        "{s.subject} is undecided: its manifest does not say which pods it creates",
+        _OPEN, "undecided", "{s.subject} is undecided: its manifest does not say which pods it creates",
         UnknownPods(subject="ml/trainjob/llm", kind="TrainJob"),
     ),
     _row(
-        "PodsLeftOut", _OPEN, "undecided", "{s.subject} is undecided: the dump does not hold its pods",
+        _OPEN, "undecided", "{s.subject} is undecided: the dump does not hold its pods",
         PodsLeftOut(subject=_DEPLOYMENT, pods=3),
     ),
     _row(
-        "NotRead", _OPEN, "undecided", "{s.subject} is undecided: {s.unknown} is not known",
+        _OPEN, "undecided", "{s.subject} is undecided: {s.unknown} is not known",
         NotRead(subject=_POD, unknown="the priority of high", because="the dump holds no priorityclasses"),
     ),
     _row(
-        "NoScheduler", _OPEN, "undecided", "{s.subject}: {s.known}",
+        _OPEN, "undecided", "{s.subject}: {s.known}",
         NoScheduler(subject=_POD, scheduler="my-schedulr", profiles=("default-scheduler",)),
     ),
     _row(
-        "Contradicted", _OPEN, "undecided",
-        "{s.subject} is undecided: the cluster's own event contradicts that it fits",
+        _OPEN, "undecided", "{s.subject} is undecided: the cluster's own event contradicts that it fits",
         Contradicted(subject=_POD, message="0/5 nodes are available: 5 Insufficient cpu."),
     ),
     _row(
-        "NotBound", _NOT, "not bound", "{s.subject} is not bound: {s.why}",
+        _NOT, "not bound", "{s.subject} is not bound: {s.why}",
         NotBound(subject=_POD, message="", claim="shop/data", provisioner="ebs.csi.aws.com"),
     ),
     _decision(

@@ -37,6 +37,7 @@ from kschedx.render.view import Tone
 from kschedx.render.wording import amount, amounts, count, listed
 from kschedx.render.words import describe, headline
 from kschedx.render.words.causes import because
+from kschedx.render.words.constraints import unwell_node_text
 
 SHOWN_NODES = 3
 MOST_GROUPS = 6
@@ -162,14 +163,11 @@ def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, w
     fitting = [verdict for verdict in verdicts if verdict.fits]
     waiting = count(len(verdicts), "pending pod")
     would = f"fits {len(fitting):,} of {waiting}" if verdicts else "no pod is pending"
-    unready = next((one for one in answer.node.status.conditions if one.type == "Ready" and one.status != "True"), None)
-    tone = Tone.GOOD if (fitting or not verdicts) and unready is None else Tone.BAD
+    unwell = unwell_node_text(answer.node)
+    tone = Tone.GOOD if (fitting or not verdicts) and not unwell else Tone.BAD
     stuck = f"{len(answer.states):,} not running, " if answer.states else ""
-    state = f"node {answer.name}" if unready is None else f"node {answer.name} is not ready"
-    told = f"{state}: {answer.pods:,} of {answer.most_pods:,} pods, {stuck}{would}"
+    told = f"node {answer.name}: {unwell}{answer.pods:,} of {answer.most_pods:,} pods, {stuck}{would}"
     lines = title_lines(told, tone, width)
-    if unready is not None:
-        lines += paragraph(f"Ready={unready.status}: {unready.message or unready.reason}", width, first="  ")
     keeps = _keeps_out(answer)
     if keeps:
         lines += paragraph(" · ".join(keeps), width, first="  ")

@@ -72,7 +72,7 @@ def survival_lines(survival: Survival, *, width: int, wide: bool = False) -> lis
         rows = [heads, *([one.failure.name, *(f"{number:,}" for number in cells(one, survival.mode))] for one in shown)]
         lines += [BLANK, *columns(rows, indent=2, right=frozenset(range(1, len(heads))), header=True, width=width)]
         lines += more(len(ordered) - len(shown), "failure")
-    detailed = [one for one in ordered if wide or not one.survives or len(ordered) == 1]
+    detailed = [result for result in ordered if wide or not result.survives or len(ordered) == 1]
     for one in detailed if wide else detailed[:MOST_DETAILS]:
         lines += [BLANK, *_failure_lines(survival, one, width, wide=wide)]
     if not wide and len(detailed) > MOST_DETAILS:
@@ -303,7 +303,7 @@ def survival_view(survival: Survival) -> View:
         headline=headline(survival),
         tone=_tone(survival),
         details=tuple(details(survival)),
-        items=tuple(_item(survival, one) for one in worst_first(survival.results)),
+        items=tuple(_item(survival, result) for result in worst_first(survival.results)),
         list_title="Failures",
         list_noun="failure",
         list_columns=column_heads(survival.mode)[1:],

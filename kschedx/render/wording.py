@@ -202,8 +202,6 @@ def brief_text(briefs: Iterable[Brief]) -> str:
 
 
 class Words(Struct, frozen=True, kw_only=True):
-    """A finding in words."""
-
     headline: str
     """Complete in a log: lower case, with the number, without advice."""
     shared: str = ""

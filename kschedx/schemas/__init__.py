@@ -32,8 +32,6 @@ def _written(name: str) -> Callable[[str], Json]:
 
 
 def _of_record(name: str) -> Callable[[str], Json]:
-    """Return the schema of a record of this name."""
-
     def made(kind: str) -> Json:
         from kschedx.kube.documents import Document
         from kschedx.schemas.parts import document

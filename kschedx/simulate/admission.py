@@ -43,7 +43,7 @@ class _Admission:
         snapshot = simulator.snapshot
         self._simulator = simulator
         self._run = Run(snapshot, settings_of(snapshot), timestamp(start_of(snapshot, None)))
-        self._workloads = {one.key: one for one in snapshot.of(Workload)}
+        self._workloads = {workload.key: workload for workload in snapshot.of(Workload)}
         self._flavors = {one.metadata.name: one for one in snapshot.of(ResourceFlavor)}
         self._rows: dict[str, list[int]] = {}
         for row, key in self._pods_of_workloads():
@@ -80,7 +80,7 @@ class _Admission:
             self._follow([key for key, head in cycle.heads.items() if head.outcome == "Admitted"], cycle.evicted)
         snapshot = self._simulator.snapshot
         self._simulator.put(
-            snapshot.with_records(Workload, [jobs[one.key].record(one) for one in snapshot.of(Workload)])
+            snapshot.with_records(Workload, [jobs[workload.key].record(workload) for workload in snapshot.of(Workload)])
         )
         return KueueResult(
             admitted=tuple(self._admitted),
@@ -127,7 +127,6 @@ class _Admission:
             self._simulator.manager.keep_manifest(maker, changed)
 
     def _maker(self, key: str) -> Owner:
-        """Return the owner of the Workload."""
         metadata = self._workloads[key].metadata
         owner = metadata.controller
         kind, name = ("Workload", metadata.name) if owner is None else (owner.kind, owner.name)
@@ -135,7 +134,7 @@ class _Admission:
 
     def _ungated(self, job: Job, rows: Sequence[int]) -> list[int]:
         simulator = self._simulator
-        assigned = {one.name: one for one in _assignments(job)}
+        assigned = {assignment.name: assignment for assignment in _assignments(job)}
         places = {name: chain(_places(one), repeat({})) for name, one in assigned.items()}
         made: list[int] = []
         for row in rows:
@@ -151,18 +150,18 @@ class _Admission:
         """Create the pods of the Workload's templates, owned by the Workload's owner, and return their rows."""
         simulator, workload = self._simulator, self._workloads[job.key]
         maker, owner = self._maker(job.key), workload.metadata.controller
-        templates = {one.name: one.template for one in workload.spec.pod_sets}
+        templates = {pod_set.name: pod_set.template for pod_set in workload.spec.pod_sets}
         before = len(simulator.pods)
-        for one in _assignments(job):
-            template = templates[one.name]
+        for assignment in _assignments(job):
+            template = templates[assignment.name]
             metadata = replace(
                 template.metadata,
-                name=maker.name if len(templates) == 1 else f"{maker.name}-{one.name}",
+                name=maker.name if len(templates) == 1 else f"{maker.name}-{assignment.name}",
                 namespace=job.namespace,
                 owner_references=() if owner is None else (owner,),
             )
-            for place, count in _counted(one):
-                pod = self._as_admitted(job, one, Pod(metadata=metadata, spec=template.spec), place)
+            for place, count in _counted(assignment):
+                pod = self._as_admitted(job, assignment, Pod(metadata=metadata, spec=template.spec), place)
                 manifest = {"apiVersion": "v1", "kind": "Pod", **msgspec.to_builtins(pod)}
                 try:
                     subject = stored_pod(simulator.snapshot, manifest, simulator.setup, title=f"Workload {job.key}")

@@ -38,8 +38,6 @@ class ChangeVerb(StrEnum):
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """One change."""
-
     verb: ChangeVerb
     text: str
     """The written text: `deploy/web=10`, `node-1`, a file's name."""
@@ -62,7 +60,7 @@ def parse_change(verb: str, value: object, read: Read) -> Change:
         manifests = [one for one in objects if isinstance(one, Mapping)]
         if len(manifests) != len(objects):
             raise InputError(f"{verb}: expected manifests or the name of a file")
-        return Change(verb=known, text="", objects=tuple((one, Place()) for one in manifests))
+        return Change(verb=known, text="", objects=tuple((manifest, Place()) for manifest in manifests))
     if not isinstance(value, str | int) or isinstance(value, bool):
         raise InputError(f"{verb}: expected a text, found {type(value).__name__}")
     text = str(value)

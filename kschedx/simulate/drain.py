@@ -16,6 +16,7 @@ from kschedx.controllers.disruption_budgets import BudgetStatus, DisruptionBudge
 from kschedx.controllers.workloads import is_controlled, is_mirror_pod, is_of_daemon_set
 from kschedx.framework.moving import Run
 from kschedx.kube.documents import Document
+from kschedx.kube.types import OUT_OF_SERVICE, UNREACHABLE, Node
 from kschedx.simulate.node_changes import cordoned
 from kschedx.simulate.queue import Queue
 from kschedx.snapshot.snapshot import Snapshot
@@ -69,8 +70,6 @@ LEAVES = frozenset({DrainOutcome.EVICTED, DrainOutcome.DELETED, DrainOutcome.TER
 
 
 class DrainedPod(Document, frozen=True):
-    """One pod of a drained node."""
-
     pod: str
     fate: DrainOutcome
     budget: str
@@ -179,7 +178,7 @@ class Evictor:
         cluster = self._run.cluster
         node = cluster.snapshot.cluster.index[name]
         before = cluster.snapshot.cluster.nodes[node]
-        is_silent = not before.confirms_deletions
+        is_silent = not _confirms_deletions(before)
         self._cordon(name)
         rows = cluster.pods.on_node(node).tolist()
         fates = {row: self._fate(row) for row in rows}
@@ -298,3 +297,10 @@ class Evictor:
             last = next((step for step in reversed(self._queue.steps) if step.pod == now), None)
             message = "" if last is None else last.message
         return DrainedPod(pod=key, fate=fate, budget=", ".join(one.name for one in stopped), node=node, message=message)
+
+
+def _confirms_deletions(node: Node) -> bool:
+    """Whether pods of the node are gone once they are deleted: the kubelet responds, or the node is out of service."""
+    taints = {taint.key for taint in node.spec.taints}
+    is_unknown = any(one.type == "Ready" and one.status == "Unknown" for one in node.status.conditions)
+    return OUT_OF_SERVICE in taints or not (UNREACHABLE in taints or is_unknown)

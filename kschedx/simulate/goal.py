@@ -21,8 +21,6 @@ FITS = "fits"
 
 
 class Goal(Struct, frozen=True, kw_only=True):
-    """The goal of a simulation."""
-
     text: str
     change: Change
     """The manifests of the pods that should fit, as a change that applies them."""
@@ -95,11 +93,11 @@ def _carried_out(simulator: Simulator, row: int) -> list[GoalMove] | None:
     simulator.move([(clearing.node, [one.row for one in clearing.pods]) for clearing in found.clearings])
     return [
         GoalMove(
-            pod=keys[one.row],
+            pod=keys[pod.row],
             source=names[clearing.node],
-            to=pods.node_names[pods.rows[keys[one.row]]] or names[one.to],
+            to=pods.node_names[pods.rows[keys[pod.row]]] or names[pod.to],
             room_for=room_for,
         )
         for clearing in found.clearings
-        for one in clearing.pods
+        for pod in clearing.pods
     ]

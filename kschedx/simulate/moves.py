@@ -72,11 +72,11 @@ class Moves(Struct, frozen=True, kw_only=True):
 
     @property
     def rows(self) -> list[int]:
-        return [one.row for clearing in self.clearings for one in clearing.pods]
+        return [pod.row for clearing in self.clearings for pod in clearing.pods]
 
 
 def lacks_only_room(findings: Iterable[Finding]) -> bool:
-    return all(isinstance(one, InsufficientResource | TooManyPods) for one in findings)
+    return all(isinstance(finding, InsufficientResource | TooManyPods) for finding in findings)
 
 
 def nearest_places(cycle: Cycle, most: int) -> list[Place]:
@@ -219,7 +219,7 @@ class MoveSearch:
         """Yield sets of so many pods on the node whose eviction makes room, the smallest requests first. Of identical
         pods of one controller, only one choice is tried."""
         nodes, pods = self._run.scheduler.nodes, self._run.cluster.pods
-        short = [one for one in place.findings if isinstance(one, InsufficientResource)]
+        short = [finding for finding in place.findings if isinstance(finding, InsufficientResource)]
         if any(one.never_fits or one.resource not in nodes.resources.index for one in short):
             return
         rows = [row for row in pods.on_node(place.node).tolist() if self._is_movable(row)]
@@ -252,7 +252,7 @@ class MoveSearch:
     def _is_movable(self, row: int) -> bool:
         """Whether an eviction loses nothing: a controller recreates the pod, and its priority is not higher."""
         pods = self._run.cluster.pods
-        controller = next((one for one in pods.owners[row] if one.controller), None)
+        controller = next((owner for owner in pods.owners[row] if owner.controller), None)
         if controller is None or controller.kind not in RECREATING or pods.deletion_timestamps[row]:
             return False
         priority = int(pods.priorities[row])

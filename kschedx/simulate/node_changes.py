@@ -130,9 +130,7 @@ SHAPES = 8
 def shapes(nodes: Sequence[Node], pod: Pod) -> list[Node]:
     """Return a node of each shape: same size, same taints, and selected by the pod or not. Selected nodes come first,
     then the most common shape."""
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
-    selected = required_node_affinity(pod.spec.node_selector, required)
+    selected = required_node_affinity(pod.spec.node_selector, pod.spec.required_node_affinity)
     found: dict[tuple[bool, object], list[Node]] = {}
     for node in nodes:
         size = tuple(sorted(node.status.allocatable.items()))

@@ -197,7 +197,6 @@ class QueueStep(Struct, frozen=True, kw_only=True, gc=False):
         return self.undecided if self.decision is None else self.decision.message
 
     def names(self, nodes: Iterable[ClusterRow]) -> list[str]:
-        """Return the names of the nodes in these rows."""
         names = self.run.cluster.node_names
         return [names[row] for row in nodes]
 
@@ -416,11 +415,6 @@ class Queue:
     def move_to(self, run: Run) -> None:
         """Continue with the cluster after a manual change; the rows of its pods are the same."""
         self._run, self._sort_key = run, queue_order(run.scheduler)
-
-    def depart(self, row: int, *, waits: bool) -> None:
-        """Evict a pod without preemption."""
-        self.between.append(Departure(steps=len(self.steps), pod=row, waits=waits))
-        evict(self._run, row, waits=waits)
 
     def depart_together(self, rows: Sequence[int]) -> None:
         """Evict many pods without preemption; their replacements are pending."""
@@ -787,5 +781,4 @@ class Queue:
 
 
 def _candidate(found: PostFilterResult, node: ClusterRow) -> Candidate:
-    """Return the candidate on a node; candidates are in node order."""
     return found.candidates[bisect_left(found.candidates, node, key=attrgetter("node"))]

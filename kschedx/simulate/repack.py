@@ -118,7 +118,6 @@ def repacking(now: Filling, before: Repacked, after: Repacked) -> Repacking:
 
 
 def filling(nodes: NodeTable, pending: tuple[str, ...] = ()) -> Filling:
-    """Return the usage of the nodes."""
     used = nodes.count_where(~_stay(nodes.pods)) > 0
     at = [nodes.resources.index[name] for name in RESOURCES if name != PODS]
     requested = np.column_stack([nodes.requested[:, at], nodes.pod_count])[used]

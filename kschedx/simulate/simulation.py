@@ -615,7 +615,6 @@ class Simulation(Shown):
         )
 
     def _single(self, pods: PodKeys) -> tuple[str, ...]:
-        """Return the pods with a step of their own."""
         left = pods.rows[~np.isin(pods.rows, self._joined)]
         return tuple(PodKeys(self.run.cluster.pods, left))
 
@@ -627,7 +626,6 @@ class Simulation(Shown):
 
     @property
     def cluster_fields(self) -> Json:
-        """The fields of a `ClusterDocument`."""
         return {
             "kubernetes_version": self.setup.release.version,
             "unknown_plugins": self.setup.unknown_plugin_documents,

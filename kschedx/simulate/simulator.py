@@ -31,8 +31,6 @@ MOST_SYNCS = 100_000
 
 
 class SimulationOptions(Struct, frozen=True, kw_only=True):
-    """Options of a queue."""
-
     recreate: bool = True
     """Whether controllers recreate evicted pods."""
     seed: int | None = None
@@ -211,10 +209,12 @@ class Simulator:
         """Delete pods that their controllers recreate. Returns the rows of those that are pending at once."""
         pods = self.pods
         waiting: list[int] = []
-        in_order = sorted(rows, key=lambda row: (ordinal_of(pods.names[row]), row))
+        names = pods.names
+        in_order = sorted(sorted(rows), key=lambda row: ordinal_of(names[row]))
         leaving: list[int] = []
-        for row, workload in zip(in_order, self.manager.owners.of_each(pods, in_order), strict=True):
+        if in_order:
             _ = self.run
+        for row, workload in zip(in_order, self.manager.owners.of_each(pods, in_order), strict=True):
             if workload.kind in OF_CONTROLLERS:
                 self.queue.depart_together(leaving)
                 leaving = []

@@ -20,10 +20,10 @@ from kschedx.controllers.daemon_set import compares_taints
 from kschedx.controllers.node_lifecycle import (
     GRACE,
     GRACE_BEFORE,
+    NodeZones,
     ZoneEvictions,
     ZoneEvictionsDocument,
     toleration_seconds,
-    zone_evictions,
 )
 from kschedx.controllers.workloads import OfWorkload, Workload, is_controlled, staying_with_nodes, stays_with_node
 from kschedx.errors import InputError, nearest
@@ -32,6 +32,7 @@ from kschedx.kube.documents import Document, Json, camel, document
 from kschedx.kube.names import CPU, MEMORY, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.selectors import required_node_affinity
 from kschedx.kube.types import Node
+from kschedx.progress import Phase, counted
 from kschedx.results import Shown
 from kschedx.simulate.added_nodes import AddedNodes, nodes_for
 from kschedx.simulate.changes import Change
@@ -208,11 +209,10 @@ class WorkloadLoss(OfWorkload, Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def numbers(self) -> Counter[PodOutcome]:
-        """The number of pods with each outcome."""
-        return Counter(one.outcome for one in self.pods)
+        return Counter(pod.outcome for pod in self.pods)
 
     def number(self, *outcomes: PodOutcome) -> int:
-        return sum(self.numbers[one] for one in outcomes)
+        return sum(self.numbers[outcome] for outcome in outcomes)
 
     @property
     def lost(self) -> int:
@@ -228,7 +228,7 @@ class WorkloadLoss(OfWorkload, Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def _ready_left(self) -> int:
-        return self.ready - sum(one.is_ready and one.outcome is not PodOutcome.BLOCKED for one in self.pods)
+        return self.ready - sum(pod.is_ready and pod.outcome is not PodOutcome.BLOCKED for pod in self.pods)
 
     @cached_property
     def state(self) -> WorkloadState:
@@ -290,10 +290,10 @@ class FailureResult(Struct, frozen=True, kw_only=True):
     """The final cluster; kept for the first few failures with pending pods."""
 
     def pods(self, *outcomes: PodOutcome) -> tuple[LostPod, ...]:
-        return tuple(pod for one in self.workloads for pod in one.pods if pod.outcome in outcomes)
+        return tuple(pod for workload in self.workloads for pod in workload.pods if pod.outcome in outcomes)
 
     def of(self, *states: WorkloadState) -> tuple[WorkloadLoss, ...]:
-        return tuple(one for one in self.workloads if one.state in states)
+        return tuple(workload for workload in self.workloads if workload.state in states)
 
     @property
     def name(self) -> str:
@@ -310,7 +310,7 @@ class FailureResult(Struct, frozen=True, kw_only=True):
 
     @property
     def lost(self) -> int:
-        return sum(one.lost for one in self.workloads)
+        return sum(workload.lost for workload in self.workloads)
 
     @property
     def survives(self) -> bool:
@@ -353,16 +353,16 @@ class Survival(Shown, Struct, frozen=True, kw_only=True):
         return [
             {
                 "failure": result.failure.name,
-                "kind": one.workload.kind,
-                "namespace": one.workload.namespace,
-                "name": one.workload.name,
-                "state": one.state.value,
-                "replicas": one.replicas,
-                "lost": one.lost,
-                "after": one.after,
+                "kind": loss.workload.kind,
+                "namespace": loss.workload.namespace,
+                "name": loss.workload.name,
+                "state": loss.state.value,
+                "replicas": loss.replicas,
+                "lost": loss.lost,
+                "after": loss.after,
             }
             for result in self.results
-            for one in result.workloads
+            for loss in result.workloads
         ]
 
     def to_dict(self) -> Json:
@@ -383,7 +383,8 @@ def survive(
     options = SimulationOptions(force=True, delete_emptydir_data=True)
     changed = settled(snapshot, setup, wanted, options, namespace)
     trial = _Trial(changed.simulator, mode)
-    results = tuple(map(trial.result, failures))
+    each = counted(failures, Phase.TUNING, len(failures), "failures") if len(failures) > 1 else failures
+    results = tuple(map(trial.result, each))
     return Survival(simulation=changed.simulation(), mode=mode, results=results)
 
 
@@ -403,6 +404,7 @@ class _Trial:
         self._is_movable = ~(pods.terminating | staying_with_nodes(pods))
         """Pods that are not terminating and do not belong to their node."""
         self._replicas, self._ready = self._counted()
+        self._zones = NodeZones(simulator.run.snapshot.cluster.nodes)
 
     def _counted(self) -> tuple[Counter[Workload], Counter[Workload]]:
         """Return the number of each workload's pods with a node, and of its ready pods."""
@@ -453,7 +455,7 @@ class _Trial:
             drained = tuple(simulator.drained[before:])
             del simulator.drained[before:]
         account = _Account(simulator, failure, first_row, self._start.steps)
-        ready, fates = self._is_available, _fates(drained)
+        ready, fates = self._is_available, {pod.pod: (pod.fate, pod.budget) for one in drained for pod in one.pods}
         lost = [(row, account.lost(row, keys[row], rows[row], bool(ready[row]), fates)) for row in sorted(rows)]
         workloads = self._by_workload([*lost, *account.preempted({*rows})])
         found = FailureResult(failure=failure, workloads=workloads, drained=drained)
@@ -547,12 +549,8 @@ class _Trial:
     ) -> dict[str, object]:
         """Return the fields about evictions. `nodes` are the earlier pods of each lost node; `seconds` is how long each
         pod tolerates the taint."""
-        snapshot = self._simulator.run.snapshot
-        was = self._simulator.start.cluster.nodes
         is_longer = self._simulator.setup.release.behaviour.nodes_may_be_silent_longer
-        grace = GRACE if is_longer else GRACE_BEFORE
-        nodes_before = was if len(was) == len(snapshot.cluster.nodes) else snapshot.cluster.nodes
-        zones = zone_evictions(nodes_before, failure.nodes, grace)
+        zones = self._zones.evictions(failure.nodes, GRACE if is_longer else GRACE_BEFORE)
         found = []
         for zone in zones:
             for place, name in enumerate(zone.lost):
@@ -564,10 +562,6 @@ class _Trial:
                 found.append(NodeEviction(node=name, taint_after=taint, pods=times))
         found.sort(key=lambda one: (one.taint_after is None, one.taint_after or 0, one.node))
         return {"zones": zones, "evictions": tuple(found)}
-
-
-def _fates(drained: Iterable[DrainResult]) -> dict[str, tuple[DrainOutcome, str]]:
-    return {pod.pod: (pod.fate, pod.budget) for one in drained for pod in one.pods}
 
 
 def _without_labels(node: Node) -> Node:
@@ -584,7 +578,6 @@ class _Account:
         self._last = {step.pod: step for step in self._steps}
         self._first_row = first_row
         self._deleted = simulator.deleted
-        self._is_controlled = simulator.pods.owners.where(is_controlled)
         self._row_of: dict[str, int] = {}
         """Lost pods with a pending replacement, to the row of the replacement."""
 
@@ -616,7 +609,7 @@ class _Account:
         fate, budget = fates.get(key, (None, ""))
         if fate in STAYS:
             return ends(PodOutcome.BLOCKED, budget)
-        if not self._is_controlled[row]:
+        if not is_controlled(pods.owners[row]):
             return ends(PodOutcome.NOT_RECREATED, "no controller recreates it")
         now = pods.rows[key]
         if now in self._deleted:

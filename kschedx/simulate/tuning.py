@@ -118,9 +118,9 @@ class Candidate(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
             found[f"{self.strategy.value}{up_to}"] = replace(self, strategy=None)
         if self.resources is not None:
             found["cpu {} memory {}".format(*self.resources)] = replace(self, resources=None)
-        for one in self.weights:
-            others = tuple(other for other in self.weights if other != one)
-            found[f"{one[0]} {one[1] or 'off'}"] = replace(self, weights=others)
+        for weight in self.weights:
+            others = tuple(other for other in self.weights if other != weight)
+            found[f"{weight[0]} {weight[1] or 'off'}"] = replace(self, weights=others)
         if not self.spreads_by_default:
             found["no default spread"] = replace(self, spreads_by_default=True)
         return found
@@ -174,7 +174,6 @@ class Tuning(Shown, Struct, frozen=True, kw_only=True):
     goal: Goal
     seed: int
     candidates: int
-    """The number of candidates that were tried."""
     left_out: int
     """The number of candidates for which there was no time."""
     pods: int
@@ -208,15 +207,15 @@ class Tuning(Shown, Struct, frozen=True, kw_only=True):
         trials = (self.today, *(one for one in self.front if one is not self.today))
         return [
             {
-                "profile": one.candidate.title,
-                "nodes": one.nodes,
-                "fragmentation": one.fragmentation,
-                "spread": one.spread,
-                "moves": one.moves,
-                "unplaced": one.unplaced,
-                "cost": one.cost,
+                "profile": trial.candidate.title,
+                "nodes": trial.nodes,
+                "fragmentation": trial.fragmentation,
+                "spread": trial.spread,
+                "moves": trial.moves,
+                "unplaced": trial.unplaced,
+                "cost": trial.cost,
             }
-            for one in trials
+            for trial in trials
         ]
 
     @property
@@ -273,7 +272,7 @@ def tune(
         tried = max(tried, len(trials))
         today, *others = trials
         trials = [today, *sorted(others, key=lambda one: one.rank(goal))]
-        candidates = [one.candidate for one in trials[: max(len(trials) // kept, 2)]]
+        candidates = [trial.candidate for trial in trials[: max(len(trials) // kept, 2)]]
     place = search.on(1, random.Random(seed))
     while True:  # drop changes that the best does not need
         best = min(trials, key=lambda one: one.rank(goal))
@@ -400,7 +399,7 @@ def _candidates(profile: Profile, dice: random.Random, most: int) -> list[Candid
     is_spread = SPREAD in profile.args and profile.args_of(PodTopologySpreadArgs).defaulting_type == "System"
     found = dict.fromkeys([Candidate(), *(Candidate(strategy=one) for one in strategies)])
     if is_spread:
-        found |= dict.fromkeys(Candidate(strategy=one, spreads_by_default=False) for one in strategies)
+        found |= dict.fromkeys(Candidate(strategy=strategy, spreads_by_default=False) for strategy in strategies)
     for _ in range(20 * most):
         if len(found) >= most:
             break

@@ -41,7 +41,6 @@ class ChangedCluster(Struct, frozen=True, kw_only=True):
         return self.simulator.after
 
     def simulation(self, *, goal: GoalResult | None = None, kueue: KueueResult | None = None) -> Simulation:
-        """Return the simulation so far."""
         return Simulation(
             self.simulator,
             changes=self.changes,

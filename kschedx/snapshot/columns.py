@@ -113,7 +113,6 @@ class Column(Generic[T]):
         return self.values.index(value) if value in self.values else len(self.values)
 
     def with_row(self, value: T) -> Column[T]:
-        """Append one row."""
         return self.with_copies(value, 1)
 
     def with_copies(self, value: T, count: int) -> Column[T]:

@@ -201,7 +201,7 @@ class _ClaimsByPod:
             self.add(claim)
 
     def add(self, claim: ResourceClaim) -> None:
-        names = [one.name for one in claim.status.reserved_for if one.resource == "pods"]
+        names = [reference.name for reference in claim.status.reserved_for if reference.resource == "pods"]
         owner = claim.metadata.controller
         names += [owner.name] if owner is not None and owner.kind == "Pod" else []
         for name in names:

@@ -231,7 +231,6 @@ def with_object(snapshot: Snapshot, changed: Struct) -> Snapshot:
 
 
 def without_object(snapshot: Snapshot, gone: Struct) -> Snapshot:
-    """Remove one object."""
     return _with_objects(snapshot, gone, [])
 
 

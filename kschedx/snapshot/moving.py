@@ -137,8 +137,6 @@ class _Tallied(_Numbered):
 
 
 class _GroupCycle(Struct):
-    """The cycle of a pod group."""
-
     began: IntArray | None = None
     """(pod,) the nodes of the pods at its start; None outside a cycle."""
 

@@ -34,8 +34,6 @@ from kschedx.snapshot.pods import NodeRule, PodTable, RequestTable, ResourceName
 
 
 class ImageState(Struct, frozen=True, kw_only=True):
-    """An image on some nodes."""
-
     size_bytes: int
     nodes: ClusterRows
     """(holder,) the nodes that have it."""
@@ -155,7 +153,6 @@ class ClusterNodes:
         return ClusterNodes(nodes, self.images, frozenset(self.resources.names))
 
     def with_added(self, node: Node) -> ClusterNodes:
-        """Append a node."""
         made = ClusterNodes([node], self.images, frozenset(self.resources.names))
         if made.resources.names != self.resources.names:
             return ClusterNodes([*self.nodes, node], self.images, frozenset(made.resources.names))
@@ -218,7 +215,6 @@ class ClusterNodes:
 
     @property
     def label_keys(self) -> frozenset[str]:
-        """All label keys of all nodes."""
         return _LABEL_KEYS.of(
             self.derived, lambda: frozenset[str]().union(*(node.metadata.labels for node in self.nodes))
         )
@@ -341,11 +337,9 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
         return ClusterRow(int(self.rows[row]))
 
     def row_of(self, node: ClusterRow) -> TableRow | None:
-        """Return a node's row in this table, or None."""
         return next(each_row(rows_where(self.rows == node)), None)
 
     def row_named(self, name: str) -> TableRow | None:
-        """Return the row of the node with this name, or None."""
         return next((row for row in self.each() if self.name(row) == name), None)
 
     def node(self, row: TableRow) -> Node:
@@ -430,7 +424,6 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
     # --- parts and what-ifs
 
     def each(self) -> Iterator[TableRow]:
-        """Yield every row of this table."""
         return map(TableRow, range(len(self.rows)))
 
     def names_where(self, mask: BoolArray) -> tuple[str, ...]:

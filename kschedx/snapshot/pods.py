@@ -319,7 +319,6 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         return f"{self.namespaces[row]}/{self.names[row]}"
 
     def keys(self, rows: Sequence[int]) -> list[str]:
-        """Return the keys of many pods."""
         spaces, names, codes = self.namespaces.values, self.names, self.namespaces.codes[[*rows]].tolist()
         return [f"{spaces[code]}/{names[row]}" for code, row in zip(codes, rows, strict=True)]
 
@@ -371,7 +370,6 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def pending(self) -> tuple[int, ...]:
-        """Rows of pending pods."""
         return self._pending
 
     @_wherever_they_run
@@ -510,6 +508,8 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
 
     def with_copies(self, rows: IntArray, nodes: ClusterRows, node_count: int) -> PodTable:
         """Append copies of some pods, which run on `nodes`."""
+        if not len(rows):  # columns of many pods are shared, not copied
+            return replace(self, node_count=node_count, grouped=None, derived={})
 
         def grown(column: Column[T]) -> Column[T]:
             return Column(np.concatenate([column.codes, column.codes[rows]]), column.values)
@@ -626,8 +626,6 @@ class Amounts:
 
 
 class RequestTable(Struct, frozen=True, kw_only=True):
-    """What each pod asks for."""
-
     count: int
     matrix: Amounts
     """(pod, resource): milli-units of cpu, units of everything else."""

@@ -64,8 +64,6 @@ class SourceDocument(Document, frozen=True, omit_defaults=True):
 
 
 class Source(Struct, frozen=True, kw_only=True):
-    """The source of a snapshot."""
-
     text: str = ""
     """File names, or another name of the source."""
     kinds: Mapping[str, int] = field(default_factory=dict)
@@ -113,7 +111,6 @@ class Source(Struct, frozen=True, kw_only=True):
 
     @property
     def header(self) -> SnapshotHeader:
-        """The header for a file of this snapshot."""
         return SnapshotHeader(
             taken=self.taken,
             source=self.text,
@@ -296,8 +293,8 @@ def _read_by_admission(namespace: Namespace) -> Labels:
 def _by_namespace(limit_ranges: Sequence[LimitRange]) -> dict[str, list[LimitRange]]:
     """Sort by name; the API server uses any order."""
     found: dict[str, list[LimitRange]] = {}
-    for one in sorted(limit_ranges, key=lambda one: one.metadata.name):
-        found.setdefault(one.metadata.namespace, []).append(one)
+    for limit_range in sorted(limit_ranges, key=lambda limit_range: limit_range.metadata.name):
+        found.setdefault(limit_range.metadata.namespace, []).append(limit_range)
     return found
 
 
@@ -384,7 +381,6 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         return self._over(self.cluster.with_nodes(changed), self.pods)
 
     def with_added_node(self, node: Node) -> Snapshot:
-        """Append a node."""
         pods = replace(self.pods, node_count=self.pods.node_count + 1, grouped=None)
         return self._over(self.cluster.with_added(node), pods)
 

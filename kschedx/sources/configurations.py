@@ -28,8 +28,6 @@ MOST_BYTES = 4 << 20
 
 
 class Written(Struct, frozen=True, kw_only=True):
-    """A configuration with its place."""
-
     document: Json
     place: Place
     config_map: str = ""

@@ -116,7 +116,6 @@ class Folder:
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
-    """Return whether the entry is a file, or a link to one."""
     try:
         return entry.is_file()
     except OSError:  # links in a circle

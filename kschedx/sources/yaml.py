@@ -175,8 +175,6 @@ class Text(Struct, frozen=True, kw_only=True):
 
 
 class YamlDocument(Struct, frozen=True, kw_only=True):
-    """The content of one document."""
-
     value: Value
     line: int
     """The line of its first key."""

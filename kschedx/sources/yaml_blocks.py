@@ -221,9 +221,9 @@ def read(data: bytes, *, source: str, refuse: Callable[[InputError], None] | Non
             refused.append(error)
     if len(refused) == 1 and is_alone:
         raise refused[0]
-    for one in refused:
+    for input_error in refused:
         assert refuse is not None
-        refuse(one)
+        refuse(input_error)
 
 
 def _document(document: Text, source: str, blocks: _Blocks) -> Iterator[Batch]:

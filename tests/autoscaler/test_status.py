@@ -68,7 +68,7 @@ def test_the_text_before_1_30() -> None:
     web, gpu = read_status(TEXT).groups
     assert web == NodeGroupStatus(
         name="eks-web-4cc1", target=3, min_size=1, max_size=4, health=Health.HEALTHY, scale_up=ScaleUp.IN_PROGRESS,
-        ready=3, registered=3, scale_down_candidates=2,
+        ready=3, registered=3,
     )  # fmt: skip
     assert (gpu.health, gpu.scale_up, gpu.unready, gpu.long_unregistered, gpu.target, gpu.max_size) == (
         Health.UNHEALTHY, ScaleUp.BACKOFF, 4, 2, 7, 9,

@@ -84,6 +84,21 @@ def test_a_file_in_an_objects_place_gets_a_note(tmp_path: Path) -> None:
     assert kschedx("why", "./deploy/web", "-s", ZONE_FULL / "cluster", cwd=tmp_path).code == 1
 
 
+def test_a_file_in_a_profiles_place_gets_a_note(tmp_path: Path) -> None:
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "sesame"}],
+    }
+    (tmp_path / "binpack").write_text(json.dumps(document))
+    ran = kschedx("profiles", "show", "binpack", cwd=tmp_path)
+    assert (ran.err, ran.out) == (
+        "note: binpack is also a file here: ./binpack means the file\n",
+        kschedx("profiles", "show", "binpack").out,
+    )
+    assert "sesame" in kschedx("profiles", "show", "./binpack", cwd=tmp_path).out
+
+
 @pytest.mark.parametrize(
     ("target", "told"),
     [
@@ -312,7 +327,7 @@ def marked(mark: str) -> list[int]:
 
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
-KILLS = int(os.environ.get("KILLS", "3"))
+KILLS = int(os.environ.get("KILLS", "1"))
 """Random moments for each of them, from the start of its interpreter to the end of its work."""
 
 

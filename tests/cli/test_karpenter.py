@@ -12,6 +12,7 @@ import yaml
 from kschedx.schemas import check_document
 from tests.autoscaler import small
 from tests.command import ROOT, kschedx
+from tests.karpenter.test_cluster import node, node_class, pod, pool
 
 GROWS = str(ROOT / "fixtures/karpenter-grows/cluster.yaml")
 LIMIT = str(ROOT / "fixtures/karpenter-limit-reached/cluster.yaml")
@@ -200,3 +201,77 @@ def _nameless(found: dict[str, Any]) -> object:
     pools = [(one["certainty"], one.get("reason"), bool(one.get("text"))) for one in found["pools"].values()]
     fixes = [one["instanceTypes"] for one in found.get("fixes", ())]
     return found["outcome"], pools, bool(found["event"]), found.get("adds", {}).get("instanceTypes"), fixes
+
+
+def written(tmp_path: Path, *objects: Any) -> str:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(yaml.safe_dump_all(objects), encoding="utf-8")
+    return str(file)
+
+
+def named(name: str, one: Any, **metadata: Any) -> Any:
+    return {**one, "metadata": {**one["metadata"], "name": name, **metadata}}
+
+
+def test_a_larger_limit_covers_all_identical_pods(tmp_path: Path) -> None:
+    """Two pods of 3 CPU need two nodes of 4 CPU; a list, a workload, and a pod agree."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}
+    pods = [named(name, pod("3"), uid=name, ownerReferences=[owner]) for name in ("web", "web-2")]
+    cluster = written(tmp_path, pool(limits={"cpu": "4"}), node(), node_class("eu-1a"), *pods)
+    title = "raise the limit of NodePool general from 4 to 12 cpu"
+    assert f"fix      {title} · for all 2\n" in kschedx("why", "--all-pending", "-s", cluster).out
+    assert title in kschedx("why", "web", "-s", cluster).out
+
+
+def test_a_change_of_a_pool_is_a_patch(tmp_path: Path) -> None:
+    def patch(*objects: Any) -> str:
+        cluster = written(tmp_path, *objects)
+        return kschedx("why", "web", "-s", cluster, "--fix", "1", "-o", "patch").out.splitlines()[0]
+
+    start = "kubectl patch nodepool.karpenter.sh general --type="
+    seen = node(), node_class("eu-1a")
+    assert (
+        patch(pool(limits={"cpu": "4"}), *seen, pod()) == start + """merge --patch='{"spec":{"limits":{"cpu":"8"}}}'"""
+    )
+    labels = """{"spec":{"template":{"metadata":{"labels":{"team":"a"}}}}}"""
+    assert patch(pool(), *seen, pod(nodeSelector={"team": "a"})) == f"{start}merge --patch='{labels}'"
+    arch = {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]}
+    added = """[{"op": "add", "path": "/spec/template/spec/requirements/0/values/-", "value": "arm64"}]"""
+    wanting = pod(nodeSelector={"kubernetes.io/arch": "arm64"})
+    assert patch(pool("general", arch), *seen, wanting) == f"{start}json --patch='{added}'"
+
+
+def test_more_nodes_of_a_group_with_the_label_come_before_a_label_of_a_pool(tmp_path: Path) -> None:
+    managed = named("managed", node("1"), labels={"team": "a", "eks.amazonaws.com/nodegroup": "workers"})
+    managed["spec"] = {"providerID": "aws:///two"}
+    full = named("full", pod("1"))
+    full["spec"]["nodeName"] = "managed"
+    cluster = written(tmp_path, pool(), node(), node_class("eu-1a"), managed, full, pod(nodeSelector={"team": "a"}))
+    out = " ".join(kschedx("why", "web", "-s", cluster).out.split())
+    label = "add the label team=a to NodePool general · 1 existing node of the NodePool drifts: Karpenter replaces it"
+    assert f"fix 1 add a node like managed 2 {label}" in out
+
+
+@pytest.mark.parametrize(
+    ("message", "title"),
+    [
+        ('all available instance types exceed limits for nodepool: "gpu"', "raise the limits of NodePool gpu"),
+        (
+            'incompatible with nodepool "gpu", no instance type satisfied resources',
+            "other instance types in NodePool gpu",
+        ),
+    ],
+)
+def test_the_event_of_karpenter_gives_the_fix_if_the_dump_lacks_its_pools(
+    tmp_path: Path, message: str, title: str
+) -> None:
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "web.1", "namespace": "default"},
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "web"},
+        "reason": "FailedScheduling",
+        "message": f"Failed to schedule pod, {message}",
+        "source": {"component": "karpenter"},
+    }
+    assert title in kschedx("why", "web", "-s", written(tmp_path, node(), pod(), event)).out

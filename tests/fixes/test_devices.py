@@ -117,6 +117,33 @@ def test_a_template_that_is_missing_is_created_and_not_its_claim() -> None:
     ]
 
 
+def test_the_template_changes_and_not_the_claim_that_came_from_it() -> None:
+    """The controller creates a deleted claim again, from the template as it is then."""
+    wanted = request(select=[f'device.attributes["{DRIVER}"].root == 99'])
+    template = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "gpus", "namespace": "default"},
+        "spec": {"spec": {"devices": {"requests": [wanted]}}},
+    }
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "me", "uid": "default/me", "controller": True}
+    uses = [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]
+    status = {"phase": "Pending", "resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "me-gpu"}]}
+    me = pod("me", spec={"resourceClaims": uses}, status=status, metadata={"uid": "default/me"})
+    mine = claim("me-gpu", wanted, ownerReferences=[owner])
+    snapshot = kschedx.Snapshot.from_objects([node("a"), device_class(), GPUS, template, mine, me])
+    title = "remove the selectors of request r from ResourceClaimTemplate default/gpus"
+    [fix] = [one for one in kschedx.explain(snapshot, "default/me").fixes if one.title == title]
+    assert fix.certainty is FixCertainty.VERIFIED
+    did = [(one.target.kind, "delete" if one.delete else "create", one.by) for one in fix.changes]
+    assert did == [
+        ("ResourceClaimTemplate", "delete", ""),
+        ("ResourceClaimTemplate", "create", ""),
+        ("ResourceClaim", "delete", ""),
+        ("ResourceClaim", "create", "kube-controller-manager"),
+    ]
+
+
 def test_a_class_whose_selectors_match_no_device() -> None:
     large = device_class("gpu", f'device.driver == "{DRIVER}" && device.attributes["{DRIVER}"].root == 99')
     snapshot = kschedx.Snapshot.from_objects([node("a"), large, GPUS, claiming("mine"), claim("mine", request())])

@@ -11,7 +11,7 @@ from kschedx.errors import InputError
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.render.outcome import causes, roots
 from tests.builders import Manifest, at, node, pod
-from tests.device_builders import DRIVER, claim, claiming, device_class, request
+from tests.device_builders import DRIVER, claim, claiming, device, device_class, request, resource_slice
 from tests.storage_builders import DRIVER as DISK
 from tests.storage_builders import capacity, csi_driver, csi_node, in_term, storage_class, volume
 from tests.storage_builders import claim as bound_claim
@@ -170,6 +170,55 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
             "the last event of claim default/data: ProvisioningFailed: quota of disks exceeded",
             "raise the storage quota of csi.example.com, or free capacity there, so that csi.example.com provisions",
             id="a volume that is not provisioned",
+        ),
+        pytest.param(
+            [
+                *(node("a"), csi_driver(storageCapacity=True), capacity("c", "3Gi")),
+                *(storage_class("waits", provisioner=DISK), bound_claim("data", storage_class="waits", size="5Gi")),
+                pod("me", volumes=DATA),
+            ],
+            "1 node: not enough storage for claim default/data, which requests 5Gi",
+            "free or add storage of class waits, until 5Gi are free",
+            id="storage that is used up",
+        ),
+        pytest.param(
+            [
+                node("a"),
+                *(device_class("gpu"), claim("mine", request()), claiming("mine")),
+                resource_slice("a", device("x"), pool={"name": "a", "generation": 2, "resourceSliceCount": 2}),
+            ],
+            f"driver {DRIVER} has not published all ResourceSlices of pool a: 1 of 2 exist",
+            f"repair DRA driver {DRIVER}, so that it publishes all ResourceSlices of pool a",
+            id="an incomplete pool",
+        ),
+        pytest.param(
+            [
+                node("a"),
+                *(device_class("gpu"), claim("mine", request()), claiming("mine")),
+                resource_slice("a", device("x", Taints=[{"key": "xid", "value": "79", "effect": "NoSchedule"}])),
+            ],
+            "1 node has too few free devices for claim default/mine (1 of class gpu), with tainted devices: xid=79",
+            f"repair the devices of a that driver {DRIVER} taints xid=79:NoSchedule",
+            id="a tainted device",
+        ),
+        pytest.param(
+            [
+                node("a", allocatable={"cpu": "4", "memory": "4Gi", "hugepages-1Gi": "2Gi", "pods": "9"}),
+                asking("me", **{"hugepages-2Mi": "64Mi"}),
+            ],
+            "the nodes have 2Gi hugepages-1Gi on 1 node instead of hugepages-2Mi",
+            "reserve 64Mi of the memory of a as hugepages-2Mi",
+            id="huge pages of another size",
+        ),
+        pytest.param(
+            [
+                node("a", allocatable={"cpu": "4", "memory": "4Gi", "pods": "9"}),
+                {**asking("high", cpu="3"), "status": {"phase": "Pending", "nominatedNodeName": "a"}},
+                asking("me", cpu="2"),
+            ],
+            "default/high (priority 0) is nominated to a: it counts there as if it ran",
+            "add a node like a",
+            id="a nominated pod",
         ),
     ],
 )

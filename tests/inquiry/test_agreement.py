@@ -71,6 +71,11 @@ DECIDED: list[tuple[str, str, list[Manifest]]] = [
     ("OtherScheduler", "pod/x", [pod("x", spec={"schedulerName": "volcano"})]),
     ("WaitingForGang", "pod/w-a", [GROUP, *MEMBERS]),
     ("WaitingForGang", "pod/w-a", [GROUP, *HALVES]),
+    (
+        "WaitingForGang",
+        "pod/w-a",
+        [GROUP, *({**one, "status": {"phase": "Pending", "conditions": [UNFIT]}} for one in HALVES)],
+    ),
     ("Contradicted", "pod/x", [pod("x", status={"phase": "Pending", "conditions": [UNFIT]})]),
     (
         "Contradicted",

@@ -627,6 +627,14 @@ def test_a_pod_group_that_nothing_evaluates_is_noted(tmp_path: Path) -> None:
 REFUSALS: list[tuple[str, Manifest, str]] = [
     ("cpu max limit to request ratio per Container is 2, but provided ratio is 8.000000", {}, "lower limits.cpu"),
     ("minimum cpu usage per Pod is 2, but request is 1", {}, "raise requests.cpu of container app to 2"),
+    (
+        (
+            "[minimum cpu usage per Container is 2, but request is 1, "
+            "cpu max limit to request ratio per Container is 2, but provided ratio is 8.000000]"
+        ),
+        {},
+        "set requests.cpu of container app to 2, limits.cpu of container app to ",
+    ),
     ('pod rejected: RuntimeClass "gvisor" not found', {"runtimeClassName": "gvisor"}, "create RuntimeClass gvisor"),
     (
         "exceeded quota: q, requested: requests.memory=2Gi, used: requests.memory=9Gi, limited: requests.memory=10Gi",
@@ -809,6 +817,17 @@ def test_a_pending_pod_of_an_older_revision(tmp_path: Path, kind: str, spec: Man
     assert f"fix       {fix.format(kind)}" in ran.out
     shared = kschedx("simulate", "-s", "cluster.json", cwd=tmp_path)
     assert f"fix  {fix.format(kind)}" in " ".join(shared.out.split("\n"))
+
+
+@pytest.mark.parametrize("strategy", ["Recreate", "RollingUpdate"])
+def test_recreate_waits_for_the_old_pods(tmp_path: Path, strategy: str) -> None:
+    web = workload("Deployment", replicas=1, strategy={"type": strategy})
+    old = workload("ReplicaSet", "web-old", metadata=owned("Deployment", "web"), replicas=0)
+    going = replica("web-old-x", "ReplicaSet", "web-old")
+    at(going, "metadata")["deletionTimestamp"] = SINCE
+    ran = why(tmp_path, "deploy/web", web, old, going)
+    waits = "Deployment web creates its new pods once the old ones are gone (strategy Recreate)"
+    assert (ran.code, waits in ran.out) == ((1, True) if strategy == "Recreate" else (0, False))
 
 
 def test_a_pod_that_follows_a_pending_one_names_it(tmp_path: Path) -> None:
@@ -1313,6 +1332,45 @@ def test_a_provisioners_report_says_what_helps(tmp_path: Path, told: str, fix: s
     told_event = reports("PersistentVolumeClaim", "d", "ProvisioningFailed", told)
     ran = why(tmp_path, "pod/x", claim, late, down, told_event, pod("x", spec=USING))
     assert f"fix       {fix}" in ran.out
+
+
+NOT_ALLOCATED = "Allocate failed due to {}, which is unexpected"
+SILENT: Manifest = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}
+USES_DEVICE: Manifest = {"containers": [{"name": "app", "resources": {"limits": {"x.com/gpu": "1"}}}]}
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        (
+            {"reason": "NodeAffinity", "message": "Pod was rejected: Predicate NodeAffinity failed"},
+            "Pod was rejected: Predicate NodeAffinity failed; m is not labeled role=edge",
+        ),
+        (
+            {"reason": "UnexpectedAdmissionError", "message": NOT_ALLOCATED.format("no healthy devices present")},
+            "fix delete the pod and create it again: m has its devices again",
+        ),
+        (
+            {
+                "reason": "UnexpectedAdmissionError",
+                "message": NOT_ALLOCATED.format("requested number of devices unavailable for x.com/gpu"),
+            },
+            "fix restart the kubelet of m, which has fewer devices left than reported, and create the pod again",
+        ),
+        ({"phase": "Pending"}, "because node m is unreachable: Kubelet stopped posting node status."),
+        (
+            {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]},
+            "default/x runs on m and is not ready: Ready=False scheduled now, it is unschedulable",
+        ),
+    ],
+)
+def test_what_a_kubelet_reports(tmp_path: Path, state: Manifest, told: str) -> None:
+    status: Manifest = {"phase": "Failed", **state}
+    here = node("m", allocatable={"pods": "9", "x.com/gpu": "1"})
+    if status["phase"] == "Pending":
+        here["status"] = {**at(here, "status"), "conditions": [SILENT]}
+    one = pod("x", on="m", spec={**USES_DEVICE, "nodeSelector": {"role": "edge"}}, status=status)
+    assert told in " ".join(why(tmp_path, "pod/x", here, one).out.split())
 
 
 def test_a_complete_workload_says_so(tmp_path: Path) -> None:

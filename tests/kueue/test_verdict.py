@@ -17,6 +17,8 @@ from tests.kueue.objects import KUEUE, NAMESPACE, TAINT, Json, check, flavor, lo
 FULL = [queue("q"), local("q"), workload("z", cpu="3", held="f")]
 SMALL = {"cpu": "2", "memory": "8Gi", "pods": "10"}
 REFUSED = [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}]
+LIMITED = queue("q", quota("f", "4", borrowingLimit="0"), cohortName="c")
+IN_COHORT = [queue("q", cohortName="c"), queue("r", cohortName="c"), local("q"), local("r")]
 LOWER = queue("q", preemption={"withinClusterQueue": "LowerPriority"})
 
 
@@ -45,11 +47,33 @@ def verdict(*objects: Json) -> Verdict:
         ),
         ([*FULL, workload("a", cpu="4")], RemedyKind.QUOTA, "cpu from 4 to 7", ()),
         ([*FULL, workload("a", cpu="4")], RemedyKind.WAIT, "ml/z", ()),
+        (
+            [LIMITED, *IN_COHORT[1:3], FULL[2], workload("a", cpu="4")],
+            RemedyKind.QUOTA,
+            "raise borrowingLimit of flavor f in ClusterQueue q: cpu from 0 to 3",
+            (),
+        ),
+        (
+            [*IN_COHORT, workload("z", "r", cpu="6", held="f"), workload("a", cpu="4")],
+            RemedyKind.PREEMPTION,
+            "set reclaimWithinCohort of ClusterQueue q to Any",
+            ("ml/z",),
+        ),
     ],
 )
 def test_a_change_that_was_tried(objects: list[Json], kind: RemedyKind, title: str, victims: tuple[str, ...]) -> None:
     found = [one for one in verdict(*objects).remedies if one.kind is kind]
     assert [(title in one.title, one.victims) for one in found[:1]] == [(True, victims)]
+
+
+def test_a_change_of_quota_is_a_patch_of_its_place() -> None:
+    spot, place = quota("spot", "1", borrowingLimit="0"), "/spec/resourceGroups/0/flavors/1/resources/0"
+    queues = [queue("q", quota("f", "1"), spot, cohortName="c"), queue("r", quota("spot", "8"), cohortName="c")]
+    tried = verdict(*queues, local("q"), flavor("spot"), flavor(), workload("a", cpu="4")).remedies
+    [found] = [one for one in tried if one.kind is RemedyKind.QUOTA and "spot" in one.title]
+    assert found.target is not None
+    assert (found.target.kind, found.target.name) == ("ClusterQueue", "q")
+    assert [one["path"] for one in found.patch] == [f"{place}/borrowingLimit"]
 
 
 def test_quota_of_a_workload_that_finishes_is_free_whatever_the_status_reports() -> None:

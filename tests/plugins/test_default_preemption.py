@@ -542,7 +542,7 @@ def _spread(app: str) -> list[Manifest]:
     return [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     pods=PODS,
     cpu=st.sampled_from([1500, 2500]),

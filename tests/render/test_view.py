@@ -1,4 +1,4 @@
-"""What one form of an answer shows, all show: terminal, page, Markdown, and picture."""
+"""What one form of an answer shows, all show: terminal, page, Markdown, picture, MCP, and notebook."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from msgspec.structs import replace
 
 import kschedx
 from kschedx.cli.app import run
+from kschedx.cli.mcp.server import Detail, _result
+from kschedx.cli.mcp.tools import MOST, bounded, tool
 from kschedx.cli.output import Answer, Report, answer_to
+from kschedx.cli.worker import captured
 from kschedx.render.page.html import html
 from kschedx.render.page.markdown import markdown
 from kschedx.render.page.model import Items, Page, PageFix
 from kschedx.render.page.svg import MOST_FIXES, svg
 from kschedx.render.terminal import short_node_names, shown
 from tests.command import ROOT
-from tests.golden.stories import STORIES
+from tests.golden.stories import STORIES, Story
 
 ASKED = [
     *(shlex.join(story.arguments) for story in STORIES),
@@ -55,12 +58,27 @@ def letters(text: str) -> str:
     return re.sub(r"[\s\\*`#|]|&#64;|<br>", "", entities.unescape(shown(text)))
 
 
-def reported(asked: str) -> Report | None:
-    """None for an answer that has no page."""
+def answered(asked: str) -> Answer:
     answer = answer_to(run, shlex.split(asked))
     assert isinstance(answer, Answer), asked
     assert answer.exit_code in (0, 1, 3), asked
-    return answer.report if answer.report.page is not None else None
+    return answer
+
+
+def reported(asked: str) -> Report | None:
+    """None for an answer that has no page."""
+    report = answered(asked).report
+    return report if report.page is not None else None
+
+
+def told_by_mcp(answer: Answer) -> str:
+    """The text of a tool's answer and every text of its document."""
+    found = captured(lambda: answer)
+    assert found.document is not None
+    document, left_out = bounded(found.document, MOST)
+    whole = replace(found, document={"document": document, "leftOut": left_out})
+    result = _result(tool("pod_explain"), whole, Detail.FULL)
+    return " ".join(" ".join([*texts(result.structured_content), *texts(result.model_dump()["content"])]).split())
 
 
 def screen_of(report: Report) -> str:
@@ -71,17 +89,19 @@ def strings(page: Page) -> str:
     """Every text that an HTML page holds beside the screen."""
     data = re.search(r'<script type="application/json" id="page">(.*?)</script>', html(page), re.DOTALL)
     assert data is not None
-    found: list[str] = []
-    todo: list[object] = [msgspec.json.decode(data[1])]
+    return " ".join(texts(msgspec.json.decode(data[1])))
+
+
+def texts(document: object) -> Iterator[str]:
+    todo = [document]
     while todo:
         value = todo.pop()
         if isinstance(value, str):
-            found.append(value)
+            yield value
         elif isinstance(value, dict):
             todo.extend(value.values())
         elif isinstance(value, list):
             todo.extend(value)
-    return " ".join(found)
 
 
 def required(page: Page) -> Iterator[str]:
@@ -118,10 +138,10 @@ def verdicts_in(screen: str) -> Iterator[str]:
 @pytest.mark.parametrize("asked", ASKED)
 def test_causes_fixes_and_verdicts_are_in_every_form(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    report = reported(asked)
-    if report is None:
+    answer = answered(asked)
+    report = answer.report
+    if report.page is None:
         return
-    assert report.page is not None
     page, screen = replace(report.page(True), screen=""), screen_of(report)
     path = re.search(r"(?:-s|--snapshot|doctor) (\S+)", asked)
     assert path is not None
@@ -134,9 +154,34 @@ def test_causes_fixes_and_verdicts_are_in_every_form(asked: str, monkeypatch: py
         told = [*required(page), *verdicts_in(screen)]
         missing = [(form, one) for form, text in forms.items() for one in told if letters(one) not in text]
         assert not missing
-        picture = letters(re.sub("<[^>]*>", "", letters(svg(page))))
-        card = [page.head.headline, *page.head.because, *(fix.title for fix in page.head.fixes[:MOST_FIXES])]
-        assert not [one for one in card if letters(re.sub("<[^>]*>", "", one)) not in picture]
+        assert not [one for one in card(page) if one not in pictured(svg(page))]
+        head, mcp = page.head, letters(told_by_mcp(answer))
+        deciders = [text for one in head.deciders for text in (one.sentence, *(fix.title for fix in one.fixes))]
+        of_head = [head.headline, *head.because, head.no_fix, *deciders, *(fix.title for fix in head.fixes)]
+        assert not [one for one in of_head if letters(one) not in mcp]
+
+
+def card(page: Page) -> list[str]:
+    """What no picture may leave out."""
+    told = [page.head.headline, *page.head.because, *(fix.title for fix in page.head.fixes[:MOST_FIXES])]
+    return [letters(re.sub("<[^>]*>", "", one)) for one in told]
+
+
+def pictured(picture: str) -> str:
+    return letters(re.sub("<[^>]*>", "", letters(picture)))
+
+
+@pytest.mark.parametrize("story", [one for one in STORIES if one.manifest["kind"] == "Pod"], ids=lambda one: one.name)
+def test_a_notebook_has_the_card_of_the_command(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    report = reported(shlex.join(story.arguments))
+    if report is None or story.extenders is not None:
+        return
+    assert report.page is not None
+    snapshot = kschedx.load(str(story.cluster))
+    shown = kschedx.explain(snapshot, story.manifest, config=story.configuration)._repr_html_()
+    with short_node_names(snapshot.cluster.names):
+        assert not [one for one in card(report.page(True)) if one not in pictured(shown)]
 
 
 def test_a_fix_of_a_cause_can_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:

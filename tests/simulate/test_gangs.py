@@ -371,3 +371,11 @@ def test_terms_of_members_count_on_nodes_that_were_listed(is_listed: bool, versi
     snapshot = Snapshot.from_objects([machine, *groups, *waiting, *listed, last])
     found = kschedx.simulate(snapshot, kube_version=version, feature_gates=GATES)
     assert sorted(found.placed) == sorted(f"default/{name}" for name in placed or ["z"])
+
+
+@pytest.mark.parametrize(("version", "pending"), [("1.35", 1), ("1.36", 4), ("1.37", 4)])
+def test_a_condition_of_a_group_shows_that_the_gates_are_on(version: str, pending: int) -> None:
+    """kube-scheduler reports about PodGroups from 1.36 on."""
+    told: Manifest = {**group("g", 4), "status": {"conditions": [{"type": "PodGroupScheduled", "status": "False"}]}}
+    cluster = Snapshot.from_objects([node("n", allocatable={"cpu": "3", "pods": "9"}), told, *members("g", 4)])
+    assert len(kschedx.simulate(cluster, kube_version=version).pending) == pending

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kschedx.controllers.disruption_budgets import budgets_of
-from kschedx.controllers.node_lifecycle import ZoneState, eviction_rate, toleration_seconds, zone_evictions, zone_state
+from kschedx.controllers.node_lifecycle import NodeZones, ZoneState, eviction_rate, toleration_seconds, zone_state
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
 from kschedx.kube.types import Toleration
@@ -81,9 +81,9 @@ def test_how_fast_nodes_are_tainted(state: ZoneState, size: int, rate: float) ->
 
 def test_evictions_stop_where_all_zones_are_lost() -> None:
     cluster = Snapshot.from_objects(nodes()).cluster.nodes
-    lost = [one.name for one in cluster]
-    assert {one.rate for one in zone_evictions(cluster, lost)} == {0.0}
-    in_a, in_b = zone_evictions(cluster, lost[:3])
+    zones, lost = NodeZones(cluster), [one.name for one in cluster]
+    assert {one.rate for one in zones.evictions(lost)} == {0.0}
+    in_a, in_b = zones.evictions(lost[:3])
     assert (in_a.zone, in_a.state, in_a.tainted_after(0), in_a.tainted_after(1)) == ("a", ZoneState.FULL, 50, 60)
     assert (in_b.zone, in_b.state, in_b.lost) == ("b", ZoneState.NORMAL, ("node-3",))
 

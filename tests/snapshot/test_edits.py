@@ -7,7 +7,7 @@ import pytest
 
 from kschedx.framework.runtime import request_options
 from kschedx.releases import resolve
-from kschedx.snapshot.columns import Column
+from kschedx.snapshot.columns import Column, cluster_rows
 from kschedx.snapshot.edits import with_changed_nodes, with_only_pods, with_pods, without_nodes
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -52,6 +52,15 @@ def test_pods_that_come_later(known: int) -> None:
     every = loaded(*NODES, *PODS)
     new = [every.pods[row] for row in range(known, len(PODS))]
     same(with_pods(loaded(*NODES, *PODS[:known]), new), every)
+
+
+def test_a_node_without_pods_copies_no_column() -> None:
+    pods = loaded(*NODES, *PODS).pods
+    none = np.empty(0, dtype=np.int64)
+    grown = pods.with_copies(none, cluster_rows([]), pods.node_count + 1)
+    assert grown.node_count == pods.node_count + 1
+    assert grown.names is pods.names
+    assert grown.specs is pods.specs
 
 
 def test_pods_that_go() -> None:

@@ -391,7 +391,6 @@ def _ordered(holds: Callable[[int], bool]) -> Run:
 
 
 def contains(budget: Budget, item: Value, within: ListValue) -> Value:
-    """Return whether a list contains an item."""
     for each in within:
         budget.spend(1)
         if equal(item, each, budget) is True:

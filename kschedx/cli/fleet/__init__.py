@@ -44,24 +44,24 @@ def fleet(
     ] = None,
     snapshots: Annotated[
         list[str] | None,
-        typer.Option("--snapshots", metavar="FOLDER", help="A folder of snapshots. Repeatable."),
+        typer.Option(metavar="FOLDER", help="A folder of snapshots. Repeatable."),
     ] = None,
     context: Annotated[
-        list[str] | None, typer.Option("--context", metavar="NAME", help="A context of the kubeconfig. Repeatable.")
+        list[str] | None, typer.Option(metavar="NAME", help="A context of the kubeconfig. Repeatable.")
     ] = None,
     all_contexts: Annotated[bool, typer.Option("--all-contexts", help="Every context of the kubeconfig.")] = False,
-    kubeconfig: Annotated[str | None, typer.Option("--kubeconfig", metavar="FILE", help="The kubeconfig file.")] = None,
+    kubeconfig: Annotated[str | None, typer.Option(metavar="FILE", help="The kubeconfig file.")] = None,
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", min=1, max=64, metavar="N", help="How many clusters at a time.")
     ] = 2,
-    limit: Annotated[int, typer.Option("--limit", min=1, metavar="SECONDS", help="The time limit per cluster.")] = 300,
+    limit: Annotated[int, typer.Option(min=1, metavar="SECONDS", help="The time limit per cluster.")] = 300,
     out: Annotated[
         str | None,
-        typer.Option("--out", metavar="FILE", help="Write a line of JSON per cluster; an existing file is continued."),
+        typer.Option(metavar="FILE", help="Write a line of JSON per cluster; an existing file is continued."),
     ] = None,
     parquet: Annotated[
         str | None,
-        typer.Option("--parquet", metavar="FILE", help="Also write a table. Needs the extra parquet."),
+        typer.Option(metavar="FILE", help="Also write a table. Needs the extra parquet."),
     ] = None,
     output: Annotated[
         Format | None,
@@ -71,7 +71,6 @@ def fleet(
         ),
     ] = None,
 ) -> Answer:
-    """The command; its help is HELP."""
     from kschedx.cli.fleet import survey as summary
     from kschedx.cli.fleet.survey import Row, ask, members, results, resumed
 

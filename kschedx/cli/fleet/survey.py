@@ -47,8 +47,8 @@ def members(
     kubeconfig: str | None,
 ) -> tuple[Member, ...]:
     """Return every cluster once, in the order in which they are named. Raises `InputError`."""
-    found = {one.name: one for path in snapshots for one in _of_path(path, kubeconfig)}
-    found |= {one.name: one for folder in folders for one in _in_folder(folder)}
+    found = {member.name: member for path in snapshots for member in _of_path(path, kubeconfig)}
+    found |= {member.name: member for folder in folders for member in _in_folder(folder)}
     named = _every_context(kubeconfig) if all_contexts else _known(contexts, kubeconfig)
     found |= {one.name: one for one in (_of_context(name, kubeconfig) for name in named)}
     if not found and all_contexts:

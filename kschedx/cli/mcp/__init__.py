@@ -35,15 +35,12 @@ def mcp(
     ] = None,
     context: Annotated[
         list[str] | None,
-        typer.Option("--context", metavar="NAME", help="A context of the kubeconfig. Repeatable."),
+        typer.Option(metavar="NAME", help="A context of the kubeconfig. Repeatable."),
     ] = None,
-    kubeconfig: Annotated[str | None, typer.Option("--kubeconfig", metavar="FILE", help="The kubeconfig file.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, metavar="SECONDS", help="The time limit per answer.")] = 120,
-    port: Annotated[
-        int | None, typer.Option("--port", min=1, max=65535, metavar="PORT", help="Serve HTTP on 127.0.0.1.")
-    ] = None,
+    kubeconfig: Annotated[str | None, typer.Option(metavar="FILE", help="The kubeconfig file.")] = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="SECONDS", help="The time limit per answer.")] = 120,
+    port: Annotated[int | None, typer.Option(min=1, max=65535, metavar="PORT", help="Serve HTTP on 127.0.0.1.")] = None,
 ) -> int:
-    """The command; its help is HELP."""
     for path in snapshot or ():
         if not Path(path).exists():
             raise InputError("no such file or folder", place=Place(source=path))

@@ -473,11 +473,11 @@ TOOLS: tuple[Tool, ...] = (
 )
 
 
-def tool(wanted: str, known: Sequence[Tool] = TOOLS) -> Tool:
+def tool(wanted: str) -> Tool:
     """Return the tool of this name. Raises `InputError` if there is none."""
-    found = next((one for one in known if one.name == wanted), None)
+    found = next((one for one in TOOLS if one.name == wanted), None)
     if found is None:
-        raise InputError(f'no tool "{wanted}"', hint=nearest(wanted, [one.name for one in known]))
+        raise InputError(f'no tool "{wanted}"', hint=nearest(wanted, [one.name for one in TOOLS]))
     return found
 
 

@@ -6,13 +6,14 @@ import ipaddress
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from string import ascii_lowercase, digits
 
 from kschedx.export.anonymous.values import DNS_SUBDOMAIN, LABEL_VALUE
 from kschedx.export.anonymous.vocabulary import VOCABULARY, WORD
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.storage import CSI_PREFIX, csi_limit_key
+from kschedx.progress import Phase, counted
 
 
 class Collected:
@@ -140,6 +141,10 @@ _IPV4, _IPV6 = int(ipaddress.IPv4Address("198.18.0.0")), int(ipaddress.IPv6Addre
 """Addresses reserved for tests and documentation (RFC 2544, RFC 3849)."""
 
 
+def _counted(names: Mapping[str, int]) -> Iterator[str]:
+    return counted(names, Phase.ANONYMIZING, len(names), "names")
+
+
 class Book:
     """An implementation of `changes.Names` that replaces what was collected. Raises KeyError for any other name."""
 
@@ -153,13 +158,13 @@ class Book:
                     self._values[key, text] = text
                 else:
                     names[text] = min(names.get(text, LABEL_VALUE), LABEL_VALUE)
-        words = {word for text in names for word in WORD.findall(text)}
+        words = {word for text in _counted(names) for word in WORD.findall(text)}
         words |= {word for text in seen.messages for chunk in _names_in(text) for word in WORD.findall(chunk)}
         kept = words & (VOCABULARY | seen.ordinals | seen.kept)
         self._tokens = tokens(words - kept, kept)
         inside = {_dotted(found) for text in (*names, *seen.messages) for found in _ADDRESS.finditer(text)}
         self._ips = dict(_addresses(sorted(seen.ips | inside)))
-        self._names = {text: self._by_words(text) for text in names}
+        self._names = {text: self._by_words(text) for text in _counted(names)}
         self._long = self._shortened(names)
         self._names |= self._long
         self._names |= self._attach_limits()

@@ -295,7 +295,6 @@ class Record:
         return found
 
     def both(self, other: Mapping[str, Replacement]) -> Record:
-        """Return a record with the fields of both."""
         fields = dict(self.fields)
         for key, change in other.items():
             own = fields.get(key)

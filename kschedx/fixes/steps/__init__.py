@@ -1,113 +1,56 @@
 """The steps of fixes: a union of types, each of which is built, described, and applied in one place."""
 
-from kschedx.fixes.proposal import Cost, Group, PodStep, ResourceAmount, Step
-from kschedx.fixes.steps.eviction import (
-    AwaitTermination,
-    DeletePods,
-    Move,
-    MovePods,
-    StopWorkload,
-    TakeOldFirst,
-    Victim,
-    VictimStep,
-    WithdrawResize,
-)
-from kschedx.fixes.steps.node import (
-    DOMAIN_OF_ITS_OWN,
-    AddNode,
-    EnlargeNode,
-    LabelNode,
-    NodeAmount,
-    NodeFault,
-    NodeStep,
-    OfferDevices,
-    OfferResource,
-    RemoveTaints,
-    RepairNode,
-    Uncordon,
-)
-from kschedx.fixes.steps.pod import (
-    AwaitController,
-    ChangeRule,
-    DropNodeName,
-    DropNodeNames,
-    DropRequirements,
-    LowerRequests,
-    PreferTerm,
-    RaisePriority,
-    RemoveGates,
-    RequestAsMeant,
-    RequestInstead,
-    RuleKind,
-    SelectInstead,
-    Tolerate,
-    TolerateInstead,
-    UseClaim,
-    UseDeviceClaim,
-    UseHostPort,
-)
-from kschedx.fixes.steps.storage import (
-    CreateDeviceClaim,
-    CreateVolume,
-    NextAttempt,
-    ObjectStep,
-    RecreateClaim,
-    ReleaseVolume,
-    SetClass,
-    SetDefaultClass,
-)
-
-__all__ = [
-    "DOMAIN_OF_ITS_OWN",
-    "AddNode",
-    "AwaitController",
-    "AwaitTermination",
-    "ChangeRule",
-    "Cost",
-    "CreateDeviceClaim",
-    "CreateVolume",
-    "DeletePods",
-    "DropNodeName",
-    "DropNodeNames",
-    "DropRequirements",
-    "EnlargeNode",
-    "Group",
-    "LabelNode",
-    "LowerRequests",
-    "Move",
-    "MovePods",
-    "NextAttempt",
-    "NodeAmount",
-    "NodeFault",
-    "NodeStep",
-    "ObjectStep",
-    "OfferDevices",
-    "OfferResource",
-    "PodStep",
-    "PreferTerm",
-    "RaisePriority",
-    "RecreateClaim",
-    "ReleaseVolume",
-    "RemoveGates",
-    "RemoveTaints",
-    "RepairNode",
-    "RequestAsMeant",
-    "RequestInstead",
-    "ResourceAmount",
-    "RuleKind",
-    "SelectInstead",
-    "SetClass",
-    "SetDefaultClass",
-    "Step",
-    "StopWorkload",
-    "TakeOldFirst",
-    "Tolerate",
-    "TolerateInstead",
-    "Uncordon",
-    "UseClaim",
-    "UseDeviceClaim",
-    "UseHostPort",
-    "Victim",
-    "VictimStep",
-    "WithdrawResize",
-]
+from kschedx.fixes.proposal import Cost as Cost
+from kschedx.fixes.proposal import Group as Group
+from kschedx.fixes.proposal import PodStep as PodStep
+from kschedx.fixes.proposal import ResourceAmount as ResourceAmount
+from kschedx.fixes.proposal import Step as Step
+from kschedx.fixes.steps.eviction import AwaitTermination as AwaitTermination
+from kschedx.fixes.steps.eviction import DeletePods as DeletePods
+from kschedx.fixes.steps.eviction import Move as Move
+from kschedx.fixes.steps.eviction import MovePods as MovePods
+from kschedx.fixes.steps.eviction import StopWorkload as StopWorkload
+from kschedx.fixes.steps.eviction import TakeOldFirst as TakeOldFirst
+from kschedx.fixes.steps.eviction import Victim as Victim
+from kschedx.fixes.steps.eviction import VictimStep as VictimStep
+from kschedx.fixes.steps.eviction import WithdrawResize as WithdrawResize
+from kschedx.fixes.steps.node import DOMAIN_OF_ITS_OWN as DOMAIN_OF_ITS_OWN
+from kschedx.fixes.steps.node import AddNode as AddNode
+from kschedx.fixes.steps.node import EnlargeNode as EnlargeNode
+from kschedx.fixes.steps.node import LabelNode as LabelNode
+from kschedx.fixes.steps.node import NodeAmount as NodeAmount
+from kschedx.fixes.steps.node import NodeFault as NodeFault
+from kschedx.fixes.steps.node import NodeStep as NodeStep
+from kschedx.fixes.steps.node import OfferDevices as OfferDevices
+from kschedx.fixes.steps.node import OfferResource as OfferResource
+from kschedx.fixes.steps.node import RemoveTaints as RemoveTaints
+from kschedx.fixes.steps.node import RepairNode as RepairNode
+from kschedx.fixes.steps.node import Uncordon as Uncordon
+from kschedx.fixes.steps.pod import AwaitController as AwaitController
+from kschedx.fixes.steps.pod import ChangeRule as ChangeRule
+from kschedx.fixes.steps.pod import DropNodeName as DropNodeName
+from kschedx.fixes.steps.pod import DropNodeNames as DropNodeNames
+from kschedx.fixes.steps.pod import DropRequirements as DropRequirements
+from kschedx.fixes.steps.pod import LowerRequests as LowerRequests
+from kschedx.fixes.steps.pod import PreferTerm as PreferTerm
+from kschedx.fixes.steps.pod import RaisePriority as RaisePriority
+from kschedx.fixes.steps.pod import RemoveGates as RemoveGates
+from kschedx.fixes.steps.pod import RequestAsMeant as RequestAsMeant
+from kschedx.fixes.steps.pod import RequestInstead as RequestInstead
+from kschedx.fixes.steps.pod import RuleKind as RuleKind
+from kschedx.fixes.steps.pod import SelectInstead as SelectInstead
+from kschedx.fixes.steps.pod import Tolerate as Tolerate
+from kschedx.fixes.steps.pod import TolerateInstead as TolerateInstead
+from kschedx.fixes.steps.pod import UseClaim as UseClaim
+from kschedx.fixes.steps.pod import UseDeviceClaim as UseDeviceClaim
+from kschedx.fixes.steps.pod import UseHostPort as UseHostPort
+from kschedx.fixes.steps.storage import AddStorage as AddStorage
+from kschedx.fixes.steps.storage import ChangeClaimTemplate as ChangeClaimTemplate
+from kschedx.fixes.steps.storage import CreateDeviceClaim as CreateDeviceClaim
+from kschedx.fixes.steps.storage import CreateVolume as CreateVolume
+from kschedx.fixes.steps.storage import NextAttempt as NextAttempt
+from kschedx.fixes.steps.storage import ObjectStep as ObjectStep
+from kschedx.fixes.steps.storage import RecreateClaim as RecreateClaim
+from kschedx.fixes.steps.storage import ReleaseVolume as ReleaseVolume
+from kschedx.fixes.steps.storage import SetClass as SetClass
+from kschedx.fixes.steps.storage import SetDefaultClass as SetDefaultClass

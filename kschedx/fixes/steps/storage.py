@@ -35,6 +35,14 @@ class ObjectStep(Step, frozen=True, kw_only=True):
         yield from ((one, self.maker) for one in self.objects if self.maker)
 
 
+class ChangeClaimTemplate(ObjectStep, frozen=True, kw_only=True):
+    """A ResourceClaimTemplate is deleted and recreated, and the claims of pending pods that came from it are deleted:
+    kube-controller-manager creates them again."""
+
+    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+        yield from ((one, CONTROLLER_MANAGER) for one in self.objects if isinstance(one, ResourceClaim))
+
+
 class ClassedClaim(Step, frozen=True, kw_only=True):
     """A claim, and the volume that the provisioner of its class creates at once."""
 
@@ -207,6 +215,27 @@ class CreateVolume(Step, frozen=True, kw_only=True):
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
         if self.provisioner and self.claim is not None:
             yield from ((self.volume, self.provisioner), (self.claim, self.provisioner))
+
+
+class AddStorage(CreateVolume, frozen=True, kw_only=True):
+    """The storage of a node grows, so that the driver can create the volume of a claim there."""
+
+    _group = Group.CAPACITY
+    topology: str = ""
+    """The node selector of the storage, `zone=a`; empty for all nodes."""
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.REPAIR
+
+    @property
+    def title(self) -> str:
+        size, of_class = self.volume.spec.capacity["storage"], self.volume.spec.storage_class_name
+        where = f" in {self.topology}" if self.topology else ""
+        return f"free or add storage of class {of_class}{where}, until {size} are free"
+
+    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+        yield self.volume, self.provisioner
 
 
 # --- devices

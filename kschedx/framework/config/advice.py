@@ -46,12 +46,10 @@ class Subject(Struct, frozen=True, kw_only=True):
             yield point, plugins, f"{self.path}.plugins.{point}"
 
 
-def advice(
-    config: Mapping[str, object] | None, release: Release, others: PluginPoints | None = None
-) -> tuple[Advice, ...]:
+def advice(config: Mapping[str, object] | None, release: Release) -> tuple[Advice, ...]:
     """Return the advice in the order of the rules, profile by profile. Raises `ConfigError` if kube-scheduler would
     refuse the configuration."""
-    scheduler = load_profiles(config, release, others)
+    scheduler = load_profiles(config, release)
     document = decode_document(config, release)
     found: list[Advice] = []
     for index, profile in enumerate(scheduler.profiles):
@@ -63,7 +61,7 @@ def advice(
             merged=merge_plugins(written.plugins, document.api_version, release, f"{path}.plugins"),
             profile=profile,
             default=load_profiles(None, release).profiles[0],
-            implements=plugin_points(document, release, others),
+            implements=plugin_points(document, release),
         )
         for rule in _RULES:
             found += rule(subject)

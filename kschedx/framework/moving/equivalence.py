@@ -145,7 +145,6 @@ class EquivalenceClasses:
 
 
 def _without_names(spec: PodSpec) -> PodSpec:
-    """Return the spec without the names of claims."""
     volumes = tuple(
         volume
         if volume.persistent_volume_claim is None

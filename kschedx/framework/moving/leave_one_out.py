@@ -161,7 +161,6 @@ class Verdict(Struct):
     is_whole: bool
     """Whether its removal changes the feasibility of nodes other than its own."""
     table: NodeTable
-    """All nodes."""
     feasible_table: NodeTable | None = None
 
     @property
@@ -517,8 +516,6 @@ class LeaveOneOut:
 
 
 class _Side:
-    """One profile."""
-
     def __init__(self, filters: Filters, parts: list[tuple[ScoreWithout, int]], rejections: Rejections) -> None:
         self.filters = filters
         self.parts = parts
@@ -589,14 +586,14 @@ def _check_enters(framework: Framework, pod: Pod) -> None:
         raise RareError
 
 
-def _prepare_alone(one: SharedPlugin, pod: Pod, nodes: NodeTable, *, scores: bool) -> None:
+def _prepare_alone(shared_plugin: SharedPlugin, pod: Pod, nodes: NodeTable, *, scores: bool) -> None:
     """Run PreFilter of a plugin without Filter, and PreScore of one without Score: they may still decide about the
     pod."""
-    if one.moves and not scores:
+    if shared_plugin.moves and not scores:
         raise RareError
-    one.prepare_filter(pod, nodes)
+    shared_plugin.prepare_filter(pod, nodes)
     if not scores:
-        one.prepare_score(pod, nodes)
+        shared_plugin.prepare_score(pod, nodes)
 
 
 def _looking(framework: Framework) -> list[Plugin]:

@@ -53,8 +53,6 @@ EVERYWHERE = Placement()
 
 
 class Placements(Struct, frozen=True, kw_only=True):
-    """The placements in which a group is tried."""
-
     key: str = ""
     """The topology key; empty for a group that is tried on all nodes at once."""
     each: tuple[Placement, ...] = (EVERYWHERE,)
@@ -352,9 +350,9 @@ def _violating_first(units: Iterable[_Unit], run: Run) -> Iterable[_Unit]:
     others."""
     pods, empty_counts = run.cluster.pods, run.scheduler.release.behaviour.empty_budget_selector_covers_every_pod
     rules = [
-        (one, selector)
-        for one in run.snapshot.disruption_budgets
-        if (selector := budget_selector(one, empty_counts=empty_counts)) is not None
+        (budget, selector)
+        for budget in run.snapshot.disruption_budgets
+        if (selector := budget_selector(budget, empty_counts=empty_counts)) is not None
     ]
     left = {id(one): one.status.disruptions_allowed or 0 for one, _ in rules}
 

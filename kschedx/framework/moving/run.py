@@ -40,7 +40,6 @@ class _Series(Struct):
     kind: EquivalenceKey
     replicas: Replicas
     moves: int
-    """The number of moves up to the last of the pods."""
 
 
 class Run:

@@ -139,11 +139,11 @@ def attribute_of(picked: PooledDevice, name: str) -> DeviceAttribute | None:
 _SCALARS = ("string", "int_value", "bool_value", "version")
 
 
-def equal(one: DeviceAttribute, other: DeviceAttribute) -> bool:
+def equal(device_attribute: DeviceAttribute, other: DeviceAttribute) -> bool:
     """Return whether both have the same type and value. An attribute of an unknown type equals nothing."""
     for name in _SCALARS:
-        if getattr(one, name) is not None:
-            return bool(getattr(one, name) == getattr(other, name))
+        if getattr(device_attribute, name) is not None:
+            return bool(getattr(device_attribute, name) == getattr(other, name))
     return False
 
 
@@ -187,7 +187,7 @@ class DeviceWish(Struct, frozen=True, kw_only=True):
     def tolerates(self, taints: tuple[DeviceTaint, ...]) -> bool:
         """Return whether the request tolerates all taints that prevent allocation."""
         return not any(
-            taint.effect in _PREVENTING and not any(one.tolerates(taint) for one in self.tolerations)
+            taint.effect in _PREVENTING and not any(toleration.tolerates(taint) for toleration in self.tolerations)
             for taint in taints
         )
 
@@ -282,22 +282,22 @@ class Solutions:
                 one for claim in claims for request in claim.spec.devices.requests for one in alternatives(request)
             ]
             classes = [found for one in wanted if (found := self._classes.get(one.class_name)) is not None]
-            selectors = [one for some in wanted for one in some.selectors]
+            selectors = [selector for some in wanted for selector in some.selectors]
             selectors += [one for some in classes for one in some.spec.selectors]
-            constraints = [one for claim in claims for one in claim.spec.devices.constraints]
+            constraints = [constraint for claim in claims for constraint in claim.spec.devices.constraints]
             names = (name for one in constraints for name in (one.match_attribute, one.distinct_attribute) if name)
             expressions = tuple(dict.fromkeys(one.cel.expression for one in selectors if one.cel is not None))
             seen = expressions, tuple(dict.fromkeys(names))
             known = self._kinds[written] = ClaimKind(len(self._kinds), *seen, self._number(seen))
         return known
 
-    def matches(self, expression: str, one: PooledDevice) -> bool | None:
+    def matches(self, expression: str, pooled_device: PooledDevice) -> bool | None:
         """Evaluate a selector on a device; None if it fails or cannot be evaluated."""
-        key = expression, id(one.device)
+        key = expression, id(pooled_device.device)
         if key not in self._matches:
             try:
                 program = language().compiled(expression, self._features.cel)
-                self._matches[key] = program.matches(one.device, one.id[0])
+                self._matches[key] = program.matches(pooled_device.device, pooled_device.id[0])
             except (CompileError, EvaluationError, UndecidableError):
                 self._matches[key] = None
         return self._matches[key]
@@ -339,7 +339,7 @@ class Solutions:
                     pool.is_incomplete,
                     bool(pool.invalid),
                     _ENCODE(pool.counter_sets) if pool.counter_sets else b"",
-                    tuple([self._trait(one, kind) for one in pool.devices]),
+                    tuple([self._trait(device, kind) for device in pool.devices]),
                 )
                 for pool in here.pools
             )
@@ -364,7 +364,7 @@ class Solutions:
         known = self._states.get(id(here))
         if known is not None and known[1] is allocated and known[2] == version:
             return known[3]
-        number = self._number(tuple([allocated.of(one.id) for one in here.devices]))
+        number = self._number(tuple([allocated.of(device.id) for device in here.devices]))
         self._states[id(here)] = here, allocated, version, number
         return number
 
@@ -548,8 +548,8 @@ class AllocationSearch:
                 if reason:
                     told = f"asks for all devices, but resource pool {'/'.join(pool.id)} is currently {state}"
                     raise FailureError(f"{named}: {told}")
-            for one in pool.devices:
-                if self.is_selectable(at, checked, one) and self.has_capacity(wanted, one):
+            for device in pool.devices:
+                if self.is_selectable(at, checked, device) and self.has_capacity(wanted, device):
                     found.append(position)
                 position += 1
         checked.everything = tuple(found)
@@ -568,7 +568,6 @@ class AllocationSearch:
     # --- the search
 
     def _next(self, claim: int, request: int) -> SearchOutcome:
-        """Allocate this request and all that follow."""
         self._count_step()
         if claim >= len(self._claims):
             return SearchOutcome.DONE

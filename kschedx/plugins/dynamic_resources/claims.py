@@ -393,8 +393,8 @@ def class_refusals(one: DeviceClass, features: Features) -> Iterator[Refusal]:
     yield from _selector_refusals(one.spec.selectors, "spec.selectors", features)
 
 
-def claim_refusals(one: ResourceClaim, features: Features) -> Iterator[Refusal]:
-    for index, request in enumerate(one.spec.devices.requests):
+def claim_refusals(resource_claim: ResourceClaim, features: Features) -> Iterator[Refusal]:
+    for index, request in enumerate(resource_claim.spec.devices.requests):
         yield from _request_refusals(request, f"spec.devices.requests[{index}]", features)
 
 

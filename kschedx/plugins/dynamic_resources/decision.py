@@ -344,17 +344,17 @@ class _Account:
         self._taints: Counter[str] = Counter()
         self._counters: dict[tuple[str, str], CounterShortage] = {}
         self._capacity: list[str] = []
-        for one in search.devices:
-            if self._matches(checked.device_class.spec.selectors, one):
-                self._of_class.append(one)
-                if self._matches(checked.wanted.selectors, one) and search.is_selectable(at, checked, one):
-                    self._matching.append(one)
-                    self._look_at(one)
+        for device in search.devices:
+            if self._matches(checked.device_class.spec.selectors, device):
+                self._of_class.append(device)
+                if self._matches(checked.wanted.selectors, device) and search.is_selectable(at, checked, device):
+                    self._matching.append(device)
+                    self._look_at(device)
 
-    def _matches(self, selectors: Sequence[DeviceSelector], one: PooledDevice) -> bool:
+    def _matches(self, selectors: Sequence[DeviceSelector], pooled_device: PooledDevice) -> bool:
         """An expression that fails on a device counts as false, if the search did not reach the device."""
         try:
-            return self._search.matches_all("", selectors, one)
+            return self._search.matches_all("", selectors, pooled_device)
         except FailureError:
             return False
 
@@ -416,7 +416,7 @@ class _Account:
         )
 
     def _values(self, expressions: Sequence[str]) -> tuple[str, ...]:
-        names = {name for one in expressions for name in language().names_in(one)}
+        names = {name for expression in expressions for name in language().names_in(expression)}
         counted: Counter[str] = Counter()
         for one in self._of_class or self._search.devices:
             for name, attribute in one.device.attributes.items():
@@ -434,23 +434,23 @@ class _Account:
             expressions = [one for one in self._checked.device_class.spec.selectors if one.cel is not None]
             candidates: Sequence[PooledDevice] = self._search.devices
         else:
-            expressions = [one for one in self._checked.wanted.selectors if one.cel is not None]
+            expressions = [selector for selector in self._checked.wanted.selectors if selector.cel is not None]
             candidates = self._of_class
         return tuple(
             each.cel.expression
             for each in expressions
-            if each.cel is not None and not all(self._matches((each,), one) for one in candidates)
+            if each.cel is not None and not all(self._matches((each,), candidate) for candidate in candidates)
         )
 
 
 def _constraints(claim: ResourceClaim) -> list[str]:
     texts = []
-    for one in claim.spec.devices.constraints:
-        whose = f" of {', '.join(one.requests)}" if one.requests else ""
-        if one.match_attribute is not None:
-            texts.append(f"all devices{whose} must have the same {one.match_attribute}")
-        elif one.distinct_attribute is not None:
-            texts.append(f"no two devices{whose} may have the same {one.distinct_attribute}")
+    for constraint in claim.spec.devices.constraints:
+        whose = f" of {', '.join(constraint.requests)}" if constraint.requests else ""
+        if constraint.match_attribute is not None:
+            texts.append(f"all devices{whose} must have the same {constraint.match_attribute}")
+        elif constraint.distinct_attribute is not None:
+            texts.append(f"no two devices{whose} may have the same {constraint.distinct_attribute}")
     return texts
 
 

@@ -154,7 +154,7 @@ class DynamicResources(
         if self._extended_resources(pod):
             return None
         try:
-            claims = [one.claim for one in pod_claims(pod, snapshot, of_groups=False)]
+            claims = [pod_claim.claim for pod_claim in pod_claims(pod, snapshot, of_groups=False)]
         except RefusalError:
             return None
         if not claims or any(claim.status.allocation is not None for claim in claims):

@@ -56,7 +56,6 @@ class DevicePool(Struct, kw_only=True):
     is_incomplete: bool = False
     """Whether its driver is replacing it, so that slices are missing."""
     invalid: str = ""
-    """Why the pool is invalid."""
     devices: tuple[PooledDevice, ...] = ()
     """The devices that the node can reach, in the order in which they are tried."""
     elsewhere: tuple[ResourceSlice, ...] = ()
@@ -69,7 +68,7 @@ class DevicePool(Struct, kw_only=True):
 
     @property
     def has_binding_conditions(self) -> bool:
-        return any(one.device.binding_conditions for one in self.devices)
+        return any(device.device.binding_conditions for device in self.devices)
 
     @property
     def is_usable(self) -> bool:
@@ -91,7 +90,7 @@ class NodeDevices:
         self.pools = pools
         """As GatherPools returns them: by driver and name, those with binding conditions last. Complete pools without
         devices for the node are left out."""
-        self.devices = tuple(one for pool in pools if pool.is_usable for one in pool.devices)
+        self.devices = tuple(device for pool in pools if pool.is_usable for device in pool.devices)
         self.pool_names = tuple(dict.fromkeys(pool.name for pool in pools))
         self.is_alone = not any(pool.elsewhere for pool in pools) and not any(
             one.slice.spec.per_device_node_selection for one in self.devices
@@ -188,7 +187,7 @@ class Slices:
             return False
         if spec.node_name or spec.all_nodes or spec.node_selector is not None:
             return reaches(node, spec.node_name, spec.node_selector, all_nodes=spec.all_nodes)
-        return bool(spec.per_device_node_selection) and any(device_reaches(node, one) for one in spec.devices)
+        return bool(spec.per_device_node_selection) and any(device_reaches(node, device) for device in spec.devices)
 
     def _pool(self, id_: PoolID, slices: list[ResourceSlice]) -> DevicePool | None:
         """Build a pool, or return None if a newer generation is for other nodes."""
@@ -501,7 +500,7 @@ def _violates(amount: int, policy: CapacityRequestPolicy) -> bool:
         if valid.step is None or not value(valid.step):
             return False
         return (-(-amount // _NANO) - value(valid.min if valid.min is not None else 0)) % value(valid.step) != 0
-    return bool(policy.valid_values) and amount not in {nano_units(one) for one in policy.valid_values}
+    return bool(policy.valid_values) and amount not in {nano_units(valid_value) for valid_value in policy.valid_values}
 
 
 # Devices that are allocated already (pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go).
@@ -595,7 +594,6 @@ def allocated_state(devices: Devices, *, shares: bool) -> AllocatedState:
 # checkAvailableCounters in structured/internal/incubating.
 
 CounterID = tuple[str, str]
-"""Counter set and counter."""
 
 
 class Available:

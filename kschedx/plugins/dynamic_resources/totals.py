@@ -70,5 +70,5 @@ def _reached(node: Node, slices: tuple[ResourceSlice, ...]) -> Iterator[tuple[Re
 
 def _is_of(device_class: DeviceClass, device: Device, driver: str, gates: Features) -> bool:
     device = replace(device, allow_multiple_allocations=False)
-    expressions = (one.cel.expression for one in device_class.spec.selectors if one.cel is not None)
+    expressions = (selector.cel.expression for selector in device_class.spec.selectors if selector.cel is not None)
     return all(language().compiled(expression, gates).matches(device, driver) for expression in expressions)

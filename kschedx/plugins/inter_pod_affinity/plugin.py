@@ -172,7 +172,6 @@ SCORES: StateKey[IntArray] = StateKey("PreScoreInterPodAffinity", 'failed to rea
 
 
 def has_preferred_terms(pod: Pod) -> bool:
-    """Return whether the pod has preferred terms."""
     affinity = pod.spec.affinity
     return affinity is not None and any(
         rules is not None and rules.preferred_during_scheduling_ignored_during_execution

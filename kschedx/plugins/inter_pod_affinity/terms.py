@@ -35,7 +35,6 @@ class AffinityTerm(Struct, frozen=True, kw_only=True):
     """The namespaces that the term names; the pod's own namespace if the term neither names nor selects any."""
     namespace_selector: Selector
     weight: int = 0
-    """Of a preferred term."""
 
     def covers(self, namespace: str, namespace_labels: Mapping[str, str]) -> bool:
         """Return whether the term applies to pods in this namespace."""
@@ -97,8 +96,6 @@ def _text(requirement: Requirement) -> str:
 
 
 class PodTerms(Struct, frozen=True, kw_only=True):
-    """All affinity terms of a pod."""
-
     required_affinity: tuple[AffinityTerm, ...] = ()
     required_anti_affinity: tuple[AffinityTerm, ...] = ()
     preferred_affinity: tuple[AffinityTerm, ...] = ()
@@ -106,7 +103,6 @@ class PodTerms(Struct, frozen=True, kw_only=True):
 
     @property
     def every(self) -> tuple[AffinityTerm, ...]:
-        """The terms of all four lists."""
         return (
             *self.required_affinity,
             *self.required_anti_affinity,
@@ -115,7 +111,6 @@ class PodTerms(Struct, frozen=True, kw_only=True):
         )
 
     def about(self, pod: Pod, namespace_labels: Mapping[str, str]) -> PodTerms:
-        """Return the terms that match a pod."""
 
         def matching(terms: tuple[AffinityTerm, ...]) -> tuple[AffinityTerm, ...]:
             return tuple(term for term in terms if term.matches(pod, namespace_labels))
@@ -266,7 +261,7 @@ class ExistingTerms:
             and bool(source.pod_anti_affinity.required_during_scheduling_ignored_during_execution)
             for source, _ in self._sources
         ]
-        stating = np.array([not is_repelling or one for one in repels] + [False], dtype=np.bool_)[self.group]
+        stating = np.array([not is_repelling or repel for repel in repels] + [False], dtype=np.bool_)[self.group]
         listed = np.zeros(pods.node_count, dtype=np.bool_)
         listed[places[stating & (places >= 0)]] = True
         return listed

@@ -185,7 +185,6 @@ class Attached(Struct, frozen=True, kw_only=True):
         return rows
 
     def volumes_on(self, node: ClusterRow) -> IntArray:
-        """The volumes of a node."""
         volumes: IntArray = self.volumes[self.nodes == node]
         return volumes
 
@@ -240,7 +239,6 @@ class AttachedVolumes:
         self.plugins = list(self._codes)
 
     def is_held(self, volume: Attachable, pods: PodTable) -> bool:
-        """Return whether a running pod uses the volume."""
         number = self._numbers.get(volume.name)
         return number is not None and any(pods.node[row] >= 0 for row in self._holders.get(number, ()))
 

@@ -51,14 +51,15 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
     """As in storage classes."""
     limit_key: ClassVar[str]
     """The allocatable resource that may set a node's limit."""
+    limit: ClassVar[int]
+    """The limit of a node whose allocatable has none."""
 
     @abstractmethod
     def disk(self, source: InTreeVolumeSources) -> str | None:
         """Return the volume's identifier, or None for another plugin's volume."""
 
-    @abstractmethod
     def default_limit(self, node: Node) -> int:
-        """Return the limit of a node whose allocatable has none."""
+        return self.limit
 
     def reads(self, pod: Pod) -> Hashable:
         return None
@@ -220,36 +221,30 @@ class GCEPDLimits(InTreeLimits):
     name = "GCEPDLimits"
     plugin = "kubernetes.io/gce-pd"
     limit_key = "attachable-volumes-gce-pd"
+    limit = 16
 
     def disk(self, source: InTreeVolumeSources) -> str | None:
         disk = source.gce_persistent_disk
         return disk.pd_name if disk is not None else None
-
-    def default_limit(self, node: Node) -> int:
-        return 16
 
 
 class AzureDiskLimits(InTreeLimits):
     name = "AzureDiskLimits"
     plugin = "kubernetes.io/azure-disk"
     limit_key = "attachable-volumes-azure-disk"
+    limit = 16
 
     def disk(self, source: InTreeVolumeSources) -> str | None:
         disk = source.azure_disk
         return disk.disk_name if disk is not None else None
-
-    def default_limit(self, node: Node) -> int:
-        return 16
 
 
 class CinderLimits(InTreeLimits):
     name = "CinderLimits"
     plugin = "kubernetes.io/cinder"
     limit_key = "attachable-volumes-cinder"
+    limit = 256
 
     def disk(self, source: InTreeVolumeSources) -> str | None:
         disk = source.cinder
         return disk.volume_id if disk is not None else None
-
-    def default_limit(self, node: Node) -> int:
-        return 256

@@ -91,14 +91,14 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             for one in self._attachable(pods[row], migrated)
         }
 
-        def name(one: Attachable) -> str:
+        def name(attachable: Attachable) -> str:
             """Return an empty name for a volume that no node has or will have: it is equivalent to any other of its
             driver."""
-            is_held = one.name in nominated or attached.is_held(one, pods)
-            return one.name if is_held or attached.number(one) in self._of_attachments else ""
+            is_held = attachable.name in nominated or attached.is_held(attachable, pods)
+            return attachable.name if is_held or attached.number(attachable) in self._of_attachments else ""
 
         return tuple(
-            tuple((one.driver, one.plugin, name(one)) for one in volumes)
+            tuple((volume.driver, volume.plugin, name(volume)) for volume in volumes)
             for volumes in found
             if not isinstance(volumes, Status)
         )

@@ -41,7 +41,6 @@ class VolumeRanking:
         ordered = sorted(volumes, key=lambda one: one[1].size)
         self.volumes = tuple(volume for _, volume in ordered)
         self.places: IntArray = np.array([place for place, _ in ordered], dtype=np.int64)
-        """(rank,)"""
         reaches: dict[NodeSelector | None, int] = {}
         self.reach: IntArray = np.array(
             [reaches.setdefault(volume.required_node_affinity, len(reaches)) for volume in self.volumes], dtype=np.int64

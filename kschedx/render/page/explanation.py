@@ -156,8 +156,8 @@ def _scores(cycle: Cycle) -> Scores | None:
         return None
     first = ranked.nodes[0].contributions
     return Scores(
-        plugins=tuple(one.plugin for one in first),
-        weights=tuple(one.weight for one in first),
+        plugins=tuple(contribution.plugin for contribution in first),
+        weights=tuple(contribution.weight for contribution in first),
         nodes=tuple(visible(node.name) for node in ranked.nodes),
         best=ranked.winners,
         raw=tuple(tuple(contribution.raw for contribution in node.contributions) for node in ranked.nodes),

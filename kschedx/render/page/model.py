@@ -20,7 +20,6 @@ from kschedx.render.wording import Fact, visible
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_NODES = 20
-"""Nodes of a fix."""
 MOST_MEMBERS = 12_000
 """Members of all rows together. If there are more, all rows have the same limit."""
 MOST_CHARACTERS = 1_200_000

@@ -9,15 +9,13 @@ from kschedx.doctor.diagnosis import Diagnosis
 from kschedx.doctor.findings import MissingKind
 from kschedx.explain.causes import CauseGroup, PodAnswer, groups
 from kschedx.explain.difference import DifferenceGroup, Repacking, Summary
-from kschedx.explain.profile_changes import Change
-from kschedx.explain.setup import Setup
 from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fit import Fit
 from kschedx.inquiry.pending_pods import SharedFixes
-from kschedx.inquiry.profile_difference import Comparison
+from kschedx.inquiry.profile_difference import SetupComparison
 from kschedx.kube.names import POOL_LABELS, ZONE_LABELS
-from kschedx.render.comparison import comparison_lines, comparison_tone
+from kschedx.render.comparison import comparison_headline, comparison_lines, comparison_tone
 from kschedx.render.doctor import (
     certainty_text,
     completion_fix,
@@ -80,7 +78,6 @@ from kschedx.render.wording import Fact, amount, count, listed, visible
 from kschedx.render.words.comparison import (
     change_rows,
     compared,
-    comparison_headline,
     difference_title,
     effect_counts,
     effect_words,
@@ -222,7 +219,7 @@ def drains_view(
 ) -> View:
     """Return a view with a row for each node; those that cannot be drained come first."""
     drained = simulation.drained
-    then = {one.node: one for one in forced}
+    then = {result.node: result for result in forced}
     items = []
     for number, one in enumerate(sorted(drained, key=lambda one: one.is_done)):
         story = stranded_story(simulation, one) if not each and number < MOST_STORIES else None
@@ -389,36 +386,22 @@ def fit_page(fit: Fit) -> Page:
 # --- profiles
 
 
-def comparison_page(
-    before: Setup,
-    after: Setup,
-    changes: Sequence[Change],
-    summary: Summary | None,
-    snapshot: Snapshot | None = None,
-) -> Page:
+def comparison_page(comparison: SetupComparison) -> Page:
     """Return a page with the differences between the configurations, then their effects on pods."""
-    lines = comparison_lines(before, after, changes, summary, width=SCREEN_WIDTH)
-    return page_of(
-        comparison_view(before, after, changes, summary),
-        lines,
-        _comparison_sections(before, after, changes, summary, snapshot),
-        snapshot,
-    )
+    lines = comparison_lines(comparison, width=SCREEN_WIDTH)
+    return page_of(comparison_view(comparison), lines, _comparison_sections(comparison), comparison.snapshot)
 
 
-def result_comparison_page(found: Comparison) -> Page:
-    return comparison_page(found.before, found.after, found.changes, found.summary, found.snapshot)
-
-
-def comparison_view(before: Setup, after: Setup, changes: Sequence[Change], summary: Summary | None) -> View:
+def comparison_view(comparison: SetupComparison) -> View:
     """Return a view with a row for each change; identical pods with the same change share a row."""
+    summary = comparison.summary
     told = () if summary is None else (compared(summary), *effect_counts(summary), *left_out(summary))
     if summary is not None and summary.not_repacked:
         told = (*told, not_repacked(summary))
     return View(
         command="kschedx diff-profiles",
-        headline=comparison_headline(before, after, changes, summary),
-        tone=comparison_tone(changes, summary),
+        headline=comparison_headline(comparison),
+        tone=comparison_tone(comparison),
         details=told,
         items=() if summary is None else tuple(item for group in summary.groups for item in _changed(group)),
         list_title="Changes",
@@ -443,26 +426,25 @@ def _changed(group: DifferenceGroup) -> Iterator[Item]:
         )
 
 
-def _comparison_sections(
-    before: Setup, after: Setup, changes: Sequence[Change], summary: Summary | None, snapshot: Snapshot | None
-) -> Iterator[Section]:
-    if summary is not None and snapshot is not None:
-        flow = _flow(summary, snapshot, side_titles(before, after))
+def _comparison_sections(comparison: SetupComparison) -> Iterator[Section]:
+    before, after, summary = comparison.before, comparison.after, comparison.summary
+    names = side_titles(before, after)
+    if summary is not None and comparison.snapshot is not None:
+        flow = _flow(summary, comparison.snapshot, names)
         if flow is not None:
             yield flow
-    rows = tuple(tuple(map(visible, row)) for row in change_rows(changes, before, after))
+    rows = tuple(tuple(map(visible, row)) for row in change_rows(comparison.changes, before, after))
     columns = tuple(Column(label=label) for label in ("where", "what", "change"))
     yield Table(title="Configuration", columns=columns, rows=rows)
     if summary is not None and summary.repacking is not None:
-        found, names = summary.repacking, side_titles(before, after)
-        heading, *cells = node_rows(found, names)
-        title = repacking_title(found)
+        heading, *cells = node_rows(summary.repacking, names)
+        title = repacking_title(summary.repacking)
         yield Table(
             title=visible(title[0].upper() + title[1:]),
             columns=tuple(Column(label=visible(label)) for label in heading),
             rows=(
                 *(tuple(map(visible, row)) for row in cells),
-                *((visible(note),) for note in node_notes(found, names)),
+                *((visible(note),) for note in node_notes(summary.repacking, names)),
             ),
         )
 

@@ -32,7 +32,12 @@ from kschedx.findings.nodes import TermMatch
 from kschedx.findings.topology import HOSTNAME
 from kschedx.render.wording import balance, count, listed
 from kschedx.render.words import describe
-from kschedx.render.words.constraints import maintenance_text, node_condition, requirement_text, unwell_nodes_text
+from kschedx.render.words.constraints import (
+    maintenance_text,
+    node_condition,
+    requirement_text,
+    unwell_nodes_text,
+)
 from kschedx.render.words.devices import of_class, shortage_text
 from kschedx.render.words.resources import offered_nowhere
 from kschedx.render.words.volumes import nearest_text
@@ -175,7 +180,7 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case PodAntiAffinityConflict():
             return f"the pod's anti-affinity excludes {nodes}"
         case ExistingAntiAffinityConflict():
-            return f"the anti-affinity of running pods excludes {nodes}"
+            return f"the anti-affinity of {_repelling(groups)} excludes {nodes}"
         case VolumeNodeAffinityMismatch():
             unmet = [one for term in finding.terms[:1] for one in term.requirements if not one.matched]
             where = f" ({unmet[0].key.rpartition('/')[2]} {', '.join(unmet[0].values)})" if unmet else ""
@@ -187,7 +192,7 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case ProvisioningTopologyMismatch():
             return f"class {finding.claim.storage_class} provisions no volume for {nodes}{_allowed(finding.terms)}"
         case ClaimInUse():
-            return f"claim {finding.claim} is in use by {finding.holder} on {finding.holder_node}"
+            return f"claim {finding.claim} (ReadWriteOncePod) is in use by {finding.holder} on {finding.holder_node}"
         case InsufficientDevices(shortages=(first, *_)):
             return shortage_text(first, nodes, "has" if one else "have")
         case RefusedByExtender():
@@ -205,6 +210,14 @@ def _affinity(finding: NodeAffinityMismatch) -> str:
     by = " (addedAffinity of the scheduler's profile)" if finding.source == "addedAffinity" else ""
     asked = "the node affinity, which is not valid" if finding.error else _failed(finding) or "the node affinity"
     return f"{asked}{by}"
+
+
+def _repelling(groups: Sequence[NodeGroup]) -> str:
+    """Return the running pods whose anti-affinity matches the pod."""
+    found = [one for group in groups if isinstance(one := _main(group), ExistingAntiAffinityConflict)]
+    pods = dict.fromkeys(pod for one in found for pod in one.pods)
+    is_all = all(one.pod_count == len(one.pods) for one in found) and all(group.count == 1 for group in groups)
+    return listed([*pods], 2) if is_all else f"{next(iter(pods))} and others"
 
 
 def _nearest_volume(groups: Sequence[NodeGroup]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from kschedx.explain.difference import (
@@ -45,23 +45,6 @@ def side_titles(before: Setup, after: Setup) -> tuple[str, str]:
     if before.release.version == after.release.version:
         return before.name, after.name
     return f"{before.name} {before.release.version}", f"{after.name} {after.release.version}"
-
-
-def comparison_headline(before: Setup, after: Setup, changes: Sequence[Change], summary: Summary | None) -> str:
-    """Return `5 of 9 pods differ: default → binpack · Kubernetes 1.36`."""
-    first, second = side_titles(before, after)
-    same = before.release.version == after.release.version
-    sides = f"{first} {ARROW} {second}" + (f" · Kubernetes {after.release.version}" if same else "")
-    if summary is None:
-        return f"{count(len(changes), 'change')} of the configuration: {sides}" if changes else f"the same: {sides}"
-    different, total = len(summary.differences), summary.compared
-    if different:
-        return f"{different:,} of {count(total, 'pod')} {'differs' if different == 1 else 'differ'}: {sides}"
-    return (
-        f"{count(len(summary.undecided), 'pod')} undecided: {sides}"
-        if summary.undecided
-        else f"no pod differs: {sides}"
-    )
 
 
 # --- configuration

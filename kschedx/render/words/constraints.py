@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from kschedx import findings
 from kschedx.explain.diagnosis import LabelHint, UnwellNodes
 from kschedx.findings.topology import HOSTNAME
+from kschedx.kube.types import Node, Taint
+from kschedx.plugins.taint_toleration import untolerated_taint
 from kschedx.render.wording import Brief, Fact, Words, count, in_words, listed
 
 NODE_NAME_FIELD = "metadata.name"
@@ -120,6 +122,19 @@ def unwell_nodes_text(unwell_nodes: UnwellNodes) -> str:
     condition = unwell_nodes.fault.condition.splitlines()[:1]
     told = node_condition(unwell_nodes.fault, unwell_nodes.nodes, unwell_nodes.first)
     return f"{told}{f': {last_cause(condition[0])}' if condition else ''}"
+
+
+def unwell_node_text(node: Node) -> str:
+    """Return `not ready: cni plugin not initialized; ` for the first taint or condition that stands for trouble, or an
+    empty string."""
+    status = next((one.status for one in node.status.conditions if one.type == "Ready"), "True")
+    unready = {"False": "node.kubernetes.io/not-ready", "Unknown": "node.kubernetes.io/unreachable"}.get(status, "")
+    taints = [*node.spec.taints, *([Taint(key=unready)] if unready else [])]
+    fault = next((untolerated_taint(one, (), node) for one in taints if one.key in _TROUBLE), None)
+    if fault is None:
+        return ""
+    said = f": {last_cause(fault.condition.splitlines()[0])}" if fault.condition else ""
+    return f"{_TROUBLE[fault.key][1]}{said}; "
 
 
 def last_cause(condition: str) -> str:

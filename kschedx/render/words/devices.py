@@ -69,7 +69,9 @@ def _device_selector_failed(finding: findings.DeviceSelectorFailed) -> Words:
 def _device_claim_out_of_reach(finding: findings.DeviceClaimOutOfReach) -> Words:
     match finding.cause:
         case "elsewhere":
-            text = f"claim {finding.claim} has devices that this node cannot use"
+            where = finding.where.removeprefix("metadata.name In [").removesuffix("]")
+            shared = f"claim {finding.claim} is allocated for {where} only" if where else ""
+            text = shared or f"claim {finding.claim} has devices that this node cannot use"
         case "binding-failed":
             text = f"the devices of claim {finding.claim} could not be prepared"
         case _:

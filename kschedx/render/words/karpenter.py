@@ -162,7 +162,6 @@ def _conflict(conflict: RequirementConflict, *, is_about_volumes: bool) -> str:
 
 
 def _values(requirement: LabelRequirement) -> str:
-    """Return the values that a requirement allows."""
     named = listed(sorted(requirement.values), MOST_NAMES)
     bounds = [f">= {requirement.at_least}"] if requirement.at_least is not None else []
     bounds += [f"<= {requirement.at_most}"] if requirement.at_most is not None else []
@@ -365,9 +364,9 @@ def node_claim_growth_text(growth: KarpenterGrowth) -> str:
     """Return what Karpenter adds for all pending pods, in a sentence."""
     if growth.grown:
         text = ", ".join(
-            f"{count(one.nodes, 'node')} of NodePool {one.pool}, {one.instance_type}"
-            + (f" or {count(one.choices - 1, 'other type')}" if one.choices > 1 else "")
-            for one in growth.grown
+            f"{count(step.nodes, 'node')} of NodePool {step.pool}, {step.instance_type}"
+            + (f" or {count(step.choices - 1, 'other type')}" if step.choices > 1 else "")
+            for step in growth.grown
         )
         made = f"Karpenter adds {text} for {count(growth.helped, 'pod')}, if the cloud has capacity"
     else:

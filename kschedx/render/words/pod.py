@@ -118,7 +118,7 @@ def could_prefer(unheard: Iterable[Unevaluated]) -> str:
 
 
 def _told(unheard: Iterable[Unevaluated], stake: Stake, does: str) -> str:
-    deciding = [one for one in unheard if one.stake is stake and not one.is_waived]
+    deciding = [unevaluated for unevaluated in unheard if unevaluated.stake is stake and not unevaluated.is_waived]
     told = []
     for kind in dict.fromkeys(one.kind for one in deciding):
         of_kind = [one for one in deciding if one.kind is kind]
@@ -151,6 +151,6 @@ def not_in_the_dump(unheard: Unevaluated) -> str:
 
 def how_to_complete(unheard: Iterable[Unevaluated]) -> tuple[str, ...]:
     """Return the commands that complete a dump, one line each; empty if nothing is missing."""
-    command = next((one.completed_by for one in unheard if one.completed_by), "")
+    command = next((unevaluated.completed_by for unevaluated in unheard if unevaluated.completed_by), "")
     _, _, file = command.partition(" > ")
     return (command, f"kschedx why ... -s {file}   (with the other files)") if file else (command,) if command else ()

@@ -74,6 +74,9 @@ def insufficient_resource(finding: InsufficientResource, detail: NodeDetail | No
                 ),
             )
         )
+    if held and detail and _counts_nominated(detail) and finding.used > held.total:
+        (amount,) = sums.alike(finding.resource, (finding.used - held.total,))
+        facts.append(Fact(label="nominated", items=(f"{amount} for pods nominated for the node",)))
     if finding.offered_nowhere:
         text = f"no node has {finding.resource}"
         return Words(headline=text, shared=text, facts=(Fact(label="requests", items=(asks,), whole=True),))
@@ -86,10 +89,15 @@ def insufficient_resource(finding: InsufficientResource, detail: NodeDetail | No
     )
 
 
+def _counts_nominated(detail: NodeDetail) -> bool:
+    return any(one.with_nominated for one in detail.account.blockers)
+
+
 def _offers(finding: InsufficientResource, sums: Balance, size: int, detail: NodeDetail | None) -> tuple[str, ...]:
     if not finding.allocatable:
         return (f"{'0'.rjust(size)}: the node has no {finding.resource}",)
-    by = f" by {count(detail.pods, 'pod')}" if detail else ""
+    nominated = " and the nominated pods" if detail and _counts_nominated(detail) else ""
+    by = f" by {count(detail.pods, 'pod')}{nominated}" if detail else ""
     sums_text = f"{sums.offers.rjust(size)} = {sums.allocatable} allocatable - {sums.used} requested{by}"
     return (sums_text, f"rounded to {sums.rounded}") if sums.rounded else (sums_text,)
 

@@ -57,7 +57,6 @@ def _claim_unbound(finding: findings.ClaimUnbound) -> Words:
 
 
 def claim_request(claim: findings.ClaimFacts) -> Fact:
-    """Return what a claim requires of a volume."""
     text = size_text(claim.requested) if claim.requested else "no size"
     items = [f"{text} {'+'.join(claim.access_modes)}".strip(), f"class {claim.storage_class or 'none'}"]
     if claim.volume_mode not in ("", "Filesystem"):

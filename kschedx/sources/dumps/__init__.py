@@ -41,8 +41,6 @@ def all_but(kinds: Iterable[str]) -> tuple[Lack, ...]:
 
 
 class Dump(Struct, frozen=True, kw_only=True):
-    """A recognized dump."""
-
     format: str
     """The usual name: "must-gather", "kubectl cluster-info dump"."""
     place: str

@@ -73,7 +73,6 @@ class Impersonation:
 
     @classmethod
     def of(cls, user: Named[KubeconfigUser]) -> Impersonation:
-        """Return the impersonation of a kubeconfig's user."""
         entry = user.entry
         return cls(user=entry.as_user, groups=entry.as_groups, uid=entry.as_uid, extra=entry.as_user_extra)
 

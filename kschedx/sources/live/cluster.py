@@ -171,8 +171,8 @@ def read(server: ApiServer, kinds: Sequence[ResourceKind] = AT_ALL_TIMES, *, nam
     If `namespace` is given, only its objects of namespaced kinds are read. Kinds that the server does not serve are not
     requested.
     """
-    found = discover(server)
-    served = {kind.key: found.versions(kind) for kind in kinds}
+    discovery = discover(server)
+    served = {kind.key: discovery.versions(kind) for kind in kinds}
     for kind in kinds:
         if not served[kind.key]:
             yield Unread(kind=kind.key, forbidden=False)

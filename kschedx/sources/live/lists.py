@@ -141,11 +141,11 @@ class ListPage:
         items = self.batch.decode(_ANY)
         text = b"".join((head[:-1], b',"items":', items, b"}"))
         try:
-            found = flatten(text)
+            flat = flatten(text)
         except InputError as error:
             raise error.at(Place(source=self.origin.server + self.origin.path)) from None
-        self.count = len(found.indexes)
-        return Batch(items=found.items, origin=self.origin)
+        self.count = len(flat.indexes)
+        return Batch(items=flat.items, origin=self.origin)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
