@@ -168,11 +168,8 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield from _unknown(lifecycle)
         case RolloutStalled():
             yield from _stall(lifecycle)
-        case UnknownPods() | PodsLeftOut():
-            yield _open_pods(lifecycle)
-        case NotRead(because=because, command=command):
-            yield because
-            yield from filter(None, (command,))
+        case UnknownPods() | PodsLeftOut() | NotRead():
+            yield from _open_pods(lifecycle)
         case NotBound(report=report, provisioner=provisioner):
             if report:
                 yield f"{provisioner or 'the storage driver'} reports: {report}"
@@ -242,10 +239,13 @@ def _order(waiting: WaitingForOrdinal) -> Iterator[str]:
         yield f"{before}: {waiting.container}"
 
 
-def _open_pods(lifecycle: UnknownPods | PodsLeftOut) -> str:
-    if isinstance(lifecycle, PodsLeftOut):
-        return f"its status counts {count(lifecycle.pods, 'pod')}: dump pods too (kubectl get pods -A -o yaml)"
-    return f"only the controller of {lifecycle.kind} knows its pods; ask about the pods that it created"
+def _open_pods(lifecycle: UnknownPods | PodsLeftOut | NotRead) -> Iterator[str]:
+    if isinstance(lifecycle, NotRead):
+        yield from filter(None, (lifecycle.because, lifecycle.command))
+    elif isinstance(lifecycle, PodsLeftOut):
+        yield f"its status counts {count(lifecycle.pods, 'pod')}: dump pods too (kubectl get pods -A -o yaml)"
+    else:
+        yield f"only the controller of {lifecycle.kind} knows its pods; ask about the pods that it created"
 
 
 def _stall(rollout: RolloutStalled) -> Iterator[str]:
