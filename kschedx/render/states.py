@@ -97,7 +97,6 @@ class RejectedByKubelet(Facts, frozen=True, kw_only=True):
     """A workload whose pods kubelets reject after kube-scheduler assigns them, or the next of these pods."""
 
     reason: str
-    """`TopologyAffinityError`."""
     message: str
     nodes: tuple[str, ...]
     pods: int
@@ -429,7 +428,6 @@ class NotRead(Facts, frozen=True, kw_only=True):
     because: str
     command: str = ""
     message: str = ""
-    """What the cluster's own kube-scheduler reported."""
 
 
 class NoScheduler(Facts, frozen=True, kw_only=True):
