@@ -254,7 +254,7 @@ def survive(
     from kschedx.simulate.survive import survive as survived
 
     cluster = _snapshot(snapshot)
-    names, number = [text(one, "targets") for one in targets], whole_number(busiest, "busiest")
+    names, number = [text(target, "targets") for target in targets], whole_number(busiest, "busiest")
     mode = Mode.DRAIN if boolean(drain, "drain") else Mode.OUTAGE
     if each is not None and (names or number):
         raise InputError("each tries failures one by one; targets and busiest name one failure")

@@ -13,7 +13,7 @@ _LINE_END = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 def one_line(text: str) -> str:
     """Return the text with its line ends escaped as `\\n`."""
-    return _LINE_END.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _LINE_END.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 class KschedxError(Exception):
@@ -77,7 +77,7 @@ class InputError(KschedxError):
     @property
     def each(self) -> tuple[InputError, ...]:
         """Each error by itself."""
-        return (*(self.parts or (self,)), *(one for other in self.others for one in other.each))
+        return (*(self.parts or (self,)), *(error for other in self.others for error in other.each))
 
     def __str__(self) -> str:
         text = f"{self.place}: {self.message}" if str(self.place) else self.message

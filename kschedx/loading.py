@@ -116,7 +116,10 @@ def _is_stored(snapshot: Snapshot) -> bool:
 def _with_dumps(source: Source, dumps: Sequence[Dump]) -> Source:
     """Return the source with the kinds that the dumps of other tools lack, unless another file has them."""
     lacks = {
-        one.kind: one.what for dump in dumps for one in dump.lacks if not (one.is_whole and one.kind in source.kinds)
+        lack.kind: lack.what
+        for dump in dumps
+        for lack in dump.lacks
+        if not (lack.is_whole and lack.kind in source.kinds)
     }
     formats = tuple(dict.fromkeys((*source.formats, *(dump.format for dump in dumps))))
     return replace(source, formats=formats, lacks={**source.lacks, **lacks})

@@ -67,9 +67,9 @@ class Placement:
             return
         if not path.exists():
             pytest.fail(f"{file} does not exist; pytest {UPDATE} writes it", pytrace=False)
-        told = _difference(_read(path), actual)
-        if told:
-            pytest.fail(f"{told}\n\nIf this is correct: pytest {UPDATE}", pytrace=False)
+        phrase = _difference(_read(path), actual)
+        if phrase:
+            pytest.fail(f"{phrase}\n\nIf this is correct: pytest {UPDATE}", pytrace=False)
 
 
 @pytest.fixture(scope="session")
@@ -109,8 +109,8 @@ def placement(request: pytest.FixtureRequest) -> Callable[..., Placement]:
         import kschedx
 
         parsed = config if config is None or isinstance(config, Mapping) else _configuration(root / config)
-        found = kschedx.explain(snapshot, pod, config=parsed, **options)
-        return Placement(found, folder, updating=updating)
+        explanation = kschedx.explain(snapshot, pod, config=parsed, **options)
+        return Placement(explanation, folder, updating=updating)
 
     return explain
 

@@ -146,9 +146,9 @@ def admit(pod: Pod, context: AdmissionContext, kubelet: KubeletSpec | None = Non
             spec = merge_spread_label_keys(spec, given.metadata.labels)
     except InputError as error:
         raise _forbidden(given, error) from None
-    metadata, told = given.metadata, "; ".join(_set_by_limit_ranges(changes))
-    if told:
-        annotations = {**metadata.annotations, LIMIT_RANGER_ANNOTATION: f"LimitRanger plugin set: {told}"}
+    metadata, phrase = given.metadata, "; ".join(_set_by_limit_ranges(changes))
+    if phrase:
+        annotations = {**metadata.annotations, LIMIT_RANGER_ANNOTATION: f"LimitRanger plugin set: {phrase}"}
         metadata = replace(metadata, annotations=annotations)
     pod = replace(given, metadata=metadata, spec=with_canonical_amounts(spec))
     admitted = Admitted(pod=pod, changes=tuple(changes))
@@ -248,7 +248,9 @@ def _with_default_tolerations(spec: PodSpec) -> PodSpec:
     added = tuple(
         Toleration(key=key, operator="Exists", effect=NO_EXECUTE, toleration_seconds=_SECONDS)
         for key in _TOLERATED_FOR_A_WHILE
-        if not any(one.key in ("", key) and one.effect in ("", NO_EXECUTE) for one in spec.tolerations)
+        if not any(
+            toleration.key in ("", key) and toleration.effect in ("", NO_EXECUTE) for toleration in spec.tolerations
+        )
     )
     return replace(spec, tolerations=spec.tolerations + added)
 
@@ -256,7 +258,9 @@ def _with_default_tolerations(spec: PodSpec) -> PodSpec:
 def _with_empty_dirs(spec: PodSpec, kubelet: KubeletSpec) -> PodSpec:
     """A volume without a source is an emptyDir (SetDefaults_Volume); only the manifest shows which volumes have
     none."""
-    without = {one.get("name") for one in kubelet.volumes if all(one[key] is None for key in one if key != "name")}
+    without = {
+        volume.get("name") for volume in kubelet.volumes if all(volume[key] is None for key in volume if key != "name")
+    }
     if not without:
         return spec
     volumes = tuple(

@@ -254,7 +254,7 @@ def default_pod_status(status: PodStatus) -> PodStatus:
 
 
 def _default_statuses(statuses: tuple[ContainerStatus, ...], field: str) -> tuple[ContainerStatus, ...]:
-    return tuple(_default_container_status(one, f"{field}[{index}]") for index, one in enumerate(statuses))
+    return tuple(_default_container_status(status, f"{field}[{index}]") for index, status in enumerate(statuses))
 
 
 def _default_container_status(status: ContainerStatus, field: str) -> ContainerStatus:
@@ -285,8 +285,10 @@ def merge_label_keys(spec: PodSpec, labels: Labels) -> PodSpec:
 def merge_spread_label_keys(spec: PodSpec, labels: Labels) -> PodSpec:
     """Merge the label keys of spread constraints, behind the gate MatchLabelKeysInPodTopologySpreadSelectorMerge."""
     constraints = tuple(
-        replace(one, label_selector=_narrowed(one.label_selector, one.match_label_keys, "In", labels))
-        for one in spec.topology_spread_constraints
+        replace(
+            constraint, label_selector=_narrowed(constraint.label_selector, constraint.match_label_keys, "In", labels)
+        )
+        for constraint in spec.topology_spread_constraints
     )
     if constraints == spec.topology_spread_constraints:
         return spec
@@ -303,7 +305,7 @@ def uses_label_keys(spec: PodSpec) -> bool:
         if side is not None
         for term in (
             *side.required_during_scheduling_ignored_during_execution,
-            *(one.pod_affinity_term for one in side.preferred_during_scheduling_ignored_during_execution),
+            *(term.pod_affinity_term for term in side.preferred_during_scheduling_ignored_during_execution),
         )
     )
 
@@ -324,8 +326,8 @@ def _merge_pod_affinity(affinity: PodAffinity | None, labels: Labels) -> PodAffi
     merged = PodAffinity(
         required_during_scheduling_ignored_during_execution=tuple(_merge_term(term, labels) for term in required),
         preferred_during_scheduling_ignored_during_execution=tuple(
-            WeightedPodAffinityTerm(weight=one.weight, pod_affinity_term=_merge_term(one.pod_affinity_term, labels))
-            for one in preferred
+            WeightedPodAffinityTerm(weight=term.weight, pod_affinity_term=_merge_term(term.pod_affinity_term, labels))
+            for term in preferred
         ),
     )
     return affinity if merged == affinity else merged

@@ -89,7 +89,9 @@ def tolerate_extended_resources(spec: PodSpec) -> PodSpec:
     for name in sorted(requested):
         added = Toleration(key=name, operator="Exists", effect=NO_SCHEDULE)
         same = [replace(toleration, toleration_seconds=None) == added for toleration in tolerations]
-        tolerations = tuple(added if is_same else one for one, is_same in zip(tolerations, same, strict=True))
+        tolerations = tuple(
+            added if is_same else toleration for toleration, is_same in zip(tolerations, same, strict=True)
+        )
         if not any(same):
             tolerations = (*tolerations, added)
     return replace(spec, tolerations=tolerations)

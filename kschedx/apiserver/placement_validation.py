@@ -234,7 +234,9 @@ def _label_keys(
 
 
 def validate_spread_constraints(constraints: tuple[TopologySpreadConstraint, ...], field: str) -> Errors:
-    last = {(one.topology_key, one.when_unsatisfiable): index for index, one in enumerate(constraints)}
+    last = {
+        (constraint.topology_key, constraint.when_unsatisfiable): index for index, constraint in enumerate(constraints)
+    }
     for index, constraint in enumerate(constraints):
         where = f"{field}[{index}]"
         action = constraint.when_unsatisfiable

@@ -72,7 +72,11 @@ def names_no_priority(spec: PodSpec) -> bool:
 
 def global_default(classes: Mapping[str, PriorityClass]) -> PriorityClass | None:
     """Return the class of pods without one; of several, which only a race can create, the one with the lowest value."""
-    return min((one for one in classes.values() if one.global_default), key=lambda one: one.value, default=None)
+    return min(
+        (priority_class for priority_class in classes.values() if priority_class.global_default),
+        key=lambda priority_class: priority_class.value,
+        default=None,
+    )
 
 
 def _class_of(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> PriorityClass:
@@ -167,8 +171,8 @@ def check_overhead(spec: PodSpec, runtime_class: RuntimeClass | None) -> None:
         )
 
 
-def _same(one: ResourceList, other: ResourceList) -> bool:
-    return exact_amounts(one) == exact_amounts(other)
+def _same(item: ResourceList, other: ResourceList) -> bool:
+    return exact_amounts(item) == exact_amounts(other)
 
 
 def _other_overhead() -> InputError:

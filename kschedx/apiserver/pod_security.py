@@ -239,14 +239,23 @@ def se_linux(pod: Judged, edition: Edition) -> Violation | None:
 
     of_pod = pod.context.se_linux_options
     bad = [container for container in pod.containers if is_bad(container.context.se_linux_options)]
-    setters = [*(["pod"] if is_bad(of_pod) else []), *([_containers([one.name for one in bad])] if bad else [])]
+    setters = [
+        *(["pod"] if is_bad(of_pod) else []),
+        *([_containers([container.name for container in bad])] if bad else []),
+    ]
     if not setters:
         return None
-    every = [one for one in (of_pod, *(one.context.se_linux_options for one in bad)) if one is not None]
-    types = sorted({one.type for one in every if _is_new(_SE_LINUX_TYPES, one.type, edition)})
+    every = [
+        linux_options
+        for linux_options in (of_pod, *(container.context.se_linux_options for container in bad))
+        if linux_options is not None
+    ]
+    types = sorted(
+        {linux_options.type for linux_options in every if _is_new(_SE_LINUX_TYPES, linux_options.type, edition)}
+    )
     data = [f"{_plural('type', types)} {_names(types)}"] if types else []
-    data += ["user may not be set"] if any(one.user for one in every) else []
-    data += ["role may not be set"] if any(one.role for one in every) else []
+    data += ["user may not be set"] if any(linux_options.user for linux_options in every) else []
+    data += ["role may not be set"] if any(linux_options.role for linux_options in every) else []
     detail = f"{' and '.join(setters)} set forbidden securityContext.seLinuxOptions: {'; '.join(data)}"
     return Violation(reason="seLinuxOptions", detail=detail)
 
@@ -265,7 +274,9 @@ def sysctls(pod: Judged, edition: Edition) -> Violation | None:
 def windows_host_process(pod: Judged, _: Edition) -> Violation | None:
     of_pod = pod.context.windows_options
     bad = [
-        one.name for one in pod.containers if one.context.windows_options and one.context.windows_options.host_process
+        container.name
+        for container in pod.containers
+        if container.context.windows_options and container.context.windows_options.host_process
     ]
     setters = [*(["pod"] if of_pod and of_pod.host_process else []), *([_containers(bad)] if bad else [])]
     if not setters:
@@ -294,10 +305,10 @@ def restricted_capabilities(pod: Judged, edition: Edition) -> Violation | None:
         return None
     missing = [container.name for container in pod.containers if ALL not in _dropped(container)]
     bad, forbidden = _adding(pod, frozenset({NET_BIND_SERVICE}))
-    told = [f'{_containers(missing)} must set securityContext.capabilities.drop=["ALL"]'] if missing else []
+    phrases = [f'{_containers(missing)} must set securityContext.capabilities.drop=["ALL"]'] if missing else []
     if bad:
-        told.append(f"{_containers(bad)} must not include {_names(forbidden)} in securityContext.capabilities.add")
-    return Violation(reason="unrestricted capabilities", detail="; ".join(told)) if told else None
+        phrases.append(f"{_containers(bad)} must not include {_names(forbidden)} in securityContext.capabilities.add")
+    return Violation(reason="unrestricted capabilities", detail="; ".join(phrases)) if phrases else None
 
 
 def restricted_volumes(pod: Judged, _: Edition) -> Violation | None:
@@ -326,7 +337,9 @@ def run_as_non_root(pod: Judged, edition: Edition) -> Violation | None:
     if setters:
         detail = f"{' and '.join(setters)} must not set securityContext.runAsNonRoot=false"
         return Violation(reason=reason, detail=detail)
-    silent = [one.name for one in pod.containers if one.context.run_as_non_root is None and not of_pod]
+    silent = [
+        container.name for container in pod.containers if container.context.run_as_non_root is None and not of_pod
+    ]
     if not silent:
         return None
     return Violation(reason=reason, detail=f"pod or {_containers(silent)} must set securityContext.runAsNonRoot=true")
@@ -384,14 +397,14 @@ def _forbidden_types(pod: Judged, profile_of: Callable[[SharedContext], Profile 
 
 def _seccomp_annotations(pod: Judged) -> Violation | None:
     keys = {_SECCOMP_OF_POD, *(f"{_SECCOMP_OF_CONTAINER}{container.name}" for container in pod.containers)}
-    told = sorted(
+    phrases = sorted(
         f"{key}={quoted(pod.annotations[key])}"
         for key in keys & pod.annotations.keys()
         if pod.annotations[key] not in _OLD_SECCOMP and not pod.annotations[key].startswith(_LOCAL)
     )
-    if not told:
+    if not phrases:
         return None
-    return Violation(reason="seccompProfile", detail=f"forbidden {_plural('annotation', told)} {', '.join(told)}")
+    return Violation(reason="seccompProfile", detail=f"forbidden {_plural('annotation', phrases)} {', '.join(phrases)}")
 
 
 def _adding(pod: Judged, allowed: frozenset[str]) -> tuple[list[str], list[str]]:
@@ -518,7 +531,7 @@ def violations(pod: Judged, wanted: LevelVersion, standards: Standards) -> tuple
     """Return a pod's violations of a level, in the order of reports."""
     edition = standards.edition(wanted)
     found = (check.rule(pod, edition) for check in _checks(wanted.level, edition.minor))
-    return tuple(one for one in found if one is not None)
+    return tuple(violation for violation in found if violation is not None)
 
 
 def told(found: tuple[Violation, ...]) -> str:
@@ -526,6 +539,6 @@ def told(found: tuple[Violation, ...]) -> str:
 
 
 def _checks(level: Level, minor: int) -> Iterator[Check]:
-    made = [check for check in _CHECKS if check.level <= level and check.since <= minor]
-    overridden = {check.overrides for check in made}
-    return (check for check in made if check.name not in overridden)
+    checks = [check for check in _CHECKS if check.level <= level and check.since <= minor]
+    overridden = {check.overrides for check in checks}
+    return (check for check in checks if check.name not in overridden)

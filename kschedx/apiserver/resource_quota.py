@@ -244,7 +244,7 @@ def _affinity_terms(spec: PodSpec) -> Iterator[PodAffinityTerm]:
     for rules in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity is not None else ():
         if rules is not None:
             yield from rules.required_during_scheduling_ignored_during_execution
-            yield from (one.pod_affinity_term for one in rules.preferred_during_scheduling_ignored_during_execution)
+            yield from (term.pod_affinity_term for term in rules.preferred_during_scheduling_ignored_during_execution)
 
 
 # --- usage
@@ -297,8 +297,12 @@ def _usage(new: New, *, pod_level_resources: bool) -> QuotaAmounts:
 def _compute(spec: PodSpec, *, pod_level_resources: bool) -> QuotaAmounts:
     requests, limits = container_requests(spec), container_limits(spec)
     if pod_level_resources and spec.resources is not None:
-        requests |= {name: one for name, one in _parsed(spec.resources.requests).items() if is_pod_level_resource(name)}
-        limits |= {name: one for name, one in _parsed(spec.resources.limits).items() if is_pod_level_resource(name)}
+        requests |= {
+            name: quantity for name, quantity in _parsed(spec.resources.requests).items() if is_pod_level_resource(name)
+        }
+        limits |= {
+            name: quantity for name, quantity in _parsed(spec.resources.limits).items() if is_pod_level_resource(name)
+        }
     for name, amount in _parsed(spec.overhead).items():
         requests[name] = _sum(requests.get(name), amount)
         if name in limits:

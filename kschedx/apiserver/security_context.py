@@ -88,7 +88,7 @@ class Handler(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        return tuple(one.host for one in (self.http_get, self.tcp_socket) if one is not None and one.host)
+        return tuple(action.host for action in (self.http_get, self.tcp_socket) if action is not None and action.host)
 
 
 class Lifecycle(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -204,13 +204,13 @@ def judged(pod: Pod, kubelet: KubeletSpec, *, is_template: bool = False) -> Judg
 
 
 def _beside(containers: Sequence[Container], secured: Sequence[SecuredContainer]) -> Iterator[JudgedContainer]:
-    for index, one in enumerate(secured):
+    for index, container in enumerate(secured):
         ports = containers[index].ports if index < len(containers) else ()
         yield JudgedContainer(
-            name=one.name,
-            context=one.security_context or SecurityContext(),
+            name=container.name,
+            context=container.security_context or SecurityContext(),
             host_ports=frozenset(port.host_port for port in ports if port.host_port),
-            hosts=one.hosts,
+            hosts=container.hosts,
         )
 
 

@@ -182,7 +182,14 @@ def field_at(record: object, path: str) -> object:
 
 def fixed_kind(written: Manifest) -> ResourceKind | None:
     """Return the kind of a manifest if it has immutable fields and creates no pods."""
-    kind = next((one for one in KINDS.values() if one.name == written.get("kind") and one.key in _FIXED), None)
+    kind = next(
+        (
+            resource_kind
+            for resource_kind in KINDS.values()
+            if resource_kind.name == written.get("kind") and resource_kind.key in _FIXED
+        ),
+        None,
+    )
     return None if kind is None or written.get("apiVersion") != kind.api_version else kind
 
 
@@ -213,8 +220,8 @@ def require_same_workload(stored: Manifest, written: Manifest) -> None:
 def _changed(kind: str, before: Manifest, after: Manifest) -> Iterator[str]:
     """Yield the names of the changed fields of the spec."""
     if kind in ("Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job"):
-        one, other = before.get("selector"), after.get("selector")
-        if one and other and _selector(one) != _selector(other):
+        item, other = before.get("selector"), after.get("selector")
+        if item and other and _selector(item) != _selector(other):
             yield "selector"
     if kind == "StatefulSet":
         for name, default in (("serviceName", ""), ("podManagementPolicy", "OrderedReady")):

@@ -120,18 +120,18 @@ class Packing:
         if not mine:
             return None
         similar = self._similar(name, fitting)
-        found = self._estimate(name, mine, similar, current)
-        if not found.pods or not found.nodes:
+        estimate = self._estimate(name, mine, similar, current)
+        if not estimate.pods or not estimate.nodes:
             return None
         requests = self._state.pods.requests(self._state.options)
-        amounts = [requests[row].amounts for row in found.pods]
+        amounts = [requests[row].amounts for row in estimate.pods]
         return Option(
             group=name,
-            nodes=found.nodes,
-            pods=found.pods,
+            nodes=estimate.nodes,
+            pods=estimate.pods,
             similar=similar,
             milli_cpu=sum(amount.get("cpu", 0) for amount in amounts),
-            memory=sum(one.get("memory", 0) for one in amounts),
+            memory=sum(amount.get("memory", 0) for amount in amounts),
         )
 
     def _estimate(self, name: str, kinds: Sequence[tuple[int, ...]], similar: Sequence[str], current: int) -> Estimate:

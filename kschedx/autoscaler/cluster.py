@@ -83,7 +83,7 @@ class PodScaling(Struct, frozen=True, kw_only=True):
 
     def node_of(self, group: str) -> Node | None:
         """Of which the autoscaler makes the new nodes of a group."""
-        templates = (one.template for one in self.groups if one.name == group)
+        templates = (verdict.template for verdict in self.groups if verdict.name == group)
         return next((template.node for template in templates if template is not None), None)
 
 
@@ -244,7 +244,7 @@ class Autoscaler:
         loop, answer = (
             self._own if is_own else _run(self.loop(changed, status=status, templates=templates, flags=flags))
         )
-        mine = next((one for one in answer.pods if one.row == row), None)
+        mine = next((pod for pod in answer.pods if pod.row == row), None)
         return None if mine is None else _about(loop, answer, mine)
 
 

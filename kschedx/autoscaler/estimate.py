@@ -36,12 +36,14 @@ SPREAD, AFFINITY = "PodTopologySpread", "InterPodAffinity"
 def is_countable(pod: Pod, seen: Seen) -> bool:
     """Return whether the pod uses only what is counted here."""
     spec, filters = pod.spec, seen.filters
-    if not spec.topology_spread_constraints and any(one.constraint.topology_key == HOSTNAME for one in _spreads(seen)):
+    if not spec.topology_spread_constraints and any(
+        spread.constraint.topology_key == HOSTNAME for spread in _spreads(seen)
+    ):
         return False  # by the profile's defaults
     if spec.volumes or spec.resource_claims or spec.scheduling_group is not None or host_ports(spec):
         return False
-    hard = any(one.when_unsatisfiable == "DoNotSchedule" for one in spec.topology_spread_constraints)
-    if hard and any(one.topology_key == HOSTNAME for one in spec.topology_spread_constraints):
+    hard = any(constraint.when_unsatisfiable == "DoNotSchedule" for constraint in spec.topology_spread_constraints)
+    if hard and any(constraint.topology_key == HOSTNAME for constraint in spec.topology_spread_constraints):
         return False  # such a pod may go to existing nodes
     if HOSTNAME in spec.node_selector or _names_nodes(spec):
         return False
@@ -220,14 +222,14 @@ def verdict_alone(seen: Seen) -> TemplateVerdict:
     """Return the verdict of a single new node."""
     if seen.stopped is not None:
         return seen.stopped
-    found = list(seen.rejections)
+    verdicts = list(seen.rejections)
     if OF_OTHERS & set(seen.filters):
         domains = domains_of(seen, np.zeros(0, dtype=np.int64))
         domains.add()
         for plugin, reason in ((SPREAD, domains.spread_reason()), (AFFINITY, domains.affinity_reason(None))):
             if reason and plugin in seen.filters:
-                found.append(TemplateVerdict(fits=False, plugin=plugin, reasons=(reason,)))
-    return min(found, key=lambda verdict: seen.filters.index(verdict.plugin), default=FITS)
+                verdicts.append(TemplateVerdict(fits=False, plugin=plugin, reasons=(reason,)))
+    return min(verdicts, key=lambda verdict: seen.filters.index(verdict.plugin), default=FITS)
 
 
 def _spreads(seen: Seen) -> tuple[Spread, ...]:
@@ -241,7 +243,7 @@ def domains_of(seen: Seen, kinds: IntArray) -> SpreadDomains:
     """Return the counts without new nodes; `kinds` are rows of a pod of each class."""
     state = seen.state
     spreads = _spreads(seen)
-    made = SpreadDomains(
+    domains = SpreadDomains(
         spreads=[_spread(spread, seen, kinds) for spread in spreads],
         affinity=[],
         anti_affinity=[],
@@ -251,21 +253,21 @@ def domains_of(seen: Seen, kinds: IntArray) -> SpreadDomains:
         everywhere_fresh=0,
     )
     if AFFINITY not in seen.filters or FILTER not in state:
-        return made
+        return domains
     counts = state[FILTER]
-    made.matches_itself = counts.matches_itself
-    made.everywhere = int(counts.affinity.everywhere[seen.node])
+    domains.matches_itself = counts.matches_itself
+    domains.everywhere = int(counts.affinity.everywhere[seen.node])
     for found, sums in (
-        (made.affinity, counts.affinity),
-        (made.anti_affinity, counts.anti_affinity),
-        (made.existing, counts.existing_anti_affinity),
+        (domains.affinity, counts.affinity),
+        (domains.anti_affinity, counts.anti_affinity),
+        (domains.existing, counts.existing_anti_affinity),
     ):
         for key, tally in sums.weights.items():
             column = counts_of_labels(seen, key)
             label = seen.labels.get(key)
             fresh = [
-                int(tally.weights(seen.pods, one.pods).sum()) if value is not None and len(one.pods) else 0
-                for one, value in zip(seen.new, column, strict=True)
+                int(tally.weights(seen.pods, brought.pods).sum()) if value is not None and len(brought.pods) else 0
+                for brought, value in zip(seen.new, column, strict=True)
             ]
             mine = sum(amount for amount, value in zip(fresh, column, strict=True) if value == label)
             found.append(
@@ -277,10 +279,10 @@ def domains_of(seen: Seen, kinds: IntArray) -> SpreadDomains:
                     weights=np.asarray(tally.weights(seen.pods, kinds), dtype=np.int64),
                 )
             )
-            if found is made.affinity:
-                made.everywhere -= sum(fresh)
-                made.everywhere_fresh += fresh[seen.index]
-    return made
+            if found is domains.affinity:
+                domains.everywhere -= sum(fresh)
+                domains.everywhere_fresh += fresh[seen.index]
+    return domains
 
 
 def counts_of_labels(seen: Seen, key: str) -> tuple[str | None, ...]:
@@ -308,12 +310,12 @@ def _spread(spread: Spread, seen: Seen, kinds: IntArray) -> _SpreadCount | _Miss
     matching = spread.matching.copy()
     nodes = np.bincount(codes[spread.counted], minlength=len(values))
     fresh = 0
-    for index, one in enumerate(seen.new):
-        if not spread.counted[one.node]:
+    for index, brought in enumerate(seen.new):
+        if not spread.counted[brought.node]:
             continue
-        amount = int(spread.selected.weights(seen.pods, one.pods).sum()) if counts_pods and len(one.pods) else 0
-        matching[codes[one.node]] -= amount
-        nodes[codes[one.node]] -= 1
+        amount = int(spread.selected.weights(seen.pods, brought.pods).sum()) if counts_pods and len(brought.pods) else 0
+        matching[codes[brought.node]] -= amount
+        nodes[codes[brought.node]] -= 1
         if index == seen.index:
             fresh = amount
     return _SpreadCount(
@@ -592,4 +594,4 @@ def ordered_kinds(
 
 def spreads_over_hosts(pod: Pod) -> bool:
     """Return whether a spread constraint, hard or soft, uses hostnames."""
-    return any(one.topology_key == HOSTNAME_KEY for one in pod.spec.topology_spread_constraints)
+    return any(constraint.topology_key == HOSTNAME_KEY for constraint in pod.spec.topology_spread_constraints)

@@ -116,7 +116,7 @@ def _texts(value: FlagValue) -> tuple[str, ...]:
         return (str(value).lower(),)
     if isinstance(value, (str, int, float)):
         return (str(value),)
-    return tuple(text for one in value for text in _texts(one))
+    return tuple(text for item in value for text in _texts(item))
 
 
 def parsed_flag(name: str, value: FlagValue, parse: Callable[[tuple[str, ...]], T]) -> T:
@@ -196,11 +196,11 @@ def limits_of(written: Mapping[str, FlagValue]) -> tuple[ResourceLimit, ...]:
         return int(low), int(high)
 
     def gpu_limits(texts: tuple[str, ...]) -> tuple[ResourceLimit, ...]:
-        found = []
+        limits = []
         for text in texts:
             kind, low, high = text.split(":")
-            found.append(ResourceLimit(resource=kind, minimum=int(low), maximum=int(high)))
-        return tuple(found)
+            limits.append(ResourceLimit(resource=kind, minimum=int(low), maximum=int(high)))
+        return tuple(limits)
 
     cores = parsed_flag("cores-total", written.get("cores-total", "0:320000"), range_of)
     memory = parsed_flag("memory-total", written.get("memory-total", "0:6400000"), range_of)

@@ -62,16 +62,18 @@ def grow_by_autoscaler(autoscaler: Autoscaler) -> AutoscalerGrowth:
         loops += 1
         helped += len(choice.triggered)
         by_chance = by_chance or len(answer.choices) > 1
-        templates = {one.group.name: one.template for one in answer.groups if one.template is not None}
+        templates = {group.group.name: group.template for group in answer.groups if group.template is not None}
         nodes = _new_nodes(choice, templates)
         new |= {node.name: group for group, node, _ in nodes}
         snapshot = with_new_nodes(snapshot, [(node, pods) for _, node, pods in nodes])
         sizes = {resize.group: resize.after for resize in choice.resizes}
-        status = replace(status, groups=tuple(_resized(one, sizes) for one in status.groups))
+        status = replace(status, groups=tuple(_resized(group, sizes) for group in status.groups))
     grown = (
-        AutoscalerGrowthStep(group=one.name, before=first[one.name].target, after=one.target, maximum=one.max_size)
-        for one in status.groups
-        if one.target != first[one.name].target
+        AutoscalerGrowthStep(
+            group=group.name, before=first[group.name].target, after=group.target, maximum=group.max_size
+        )
+        for group in status.groups
+        if group.target != first[group.name].target
     )
     return AutoscalerGrowth(
         snapshot=snapshot, groups=tuple(grown), loops=loops, helped=helped, last=answer, by_chance=by_chance

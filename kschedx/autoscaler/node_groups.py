@@ -389,7 +389,9 @@ class _Judge(Struct, frozen=True, kw_only=True):
     def _readiness(self, node: Node, is_ready: bool) -> Readiness:
         if any(taint.key == TO_BE_DELETED for taint in node.spec.taints):
             return Readiness.DELETED
-        suspended = any(one.type == _SUSPENDED and one.status == "True" for one in node.status.conditions)
+        suspended = any(
+            condition.type == _SUSPENDED and condition.status == "True" for condition in node.status.conditions
+        )
         if self.behaviour.suspended_nodes_count and suspended:
             return Readiness.SUSPENDED
         if is_ready:

@@ -144,7 +144,7 @@ def _entry(entry: LoopEntry, pods: PodTable) -> Json:
             rows.append(row)
             counts.append(1)
     return {
-        "members": [pods.key(one.row) for one in entry.pods],
+        "members": [pods.key(pod.row) for pod in entry.pods],
         "outcomes": [{"count": count, **row} for count, row in zip(counts, rows, strict=True)],
     }
 
@@ -173,7 +173,8 @@ def _choice(choice: GroupChoice, count: Callable[[Iterable[int]], dict[str, int]
     made: Json = {
         "result": choice.result.value,
         "scaleUps": [
-            {"group": one.group, "from": one.before, "to": one.after, "max": one.maximum} for one in choice.resizes
+            {"group": resize.group, "from": resize.before, "to": resize.after, "max": resize.maximum}
+            for resize in choice.resizes
         ],
         "triggered": count(choice.triggered),
         "awaiting": count(choice.awaiting),

@@ -192,7 +192,7 @@ class Sandbox:
         """Run PreFilter once, then Filter on each of these nodes."""
         framework = self._framework
         pod, state, found = self._pre_filter(row)
-        table = framework.nodes.at(cluster_rows([one.node for one in new]))
+        table = framework.nodes.at(cluster_rows([brought.node for brought in new]))
         rejections: list[list[TemplateVerdict]] = [[] for _ in new]
         room: Room | None = None
         if found.status.is_success:
@@ -201,10 +201,10 @@ class Sandbox:
                 for index in np.flatnonzero(verdicts.rejected).tolist() if plugin not in OF_OTHERS else ():
                     rejections[index].append(_verdict(verdicts, index, plugin))
             room = self._room(state, pod, table)
-        labels = tuple(self.node(one.node).metadata.labels for one in new)
+        labels = tuple(self.node(brought.node).metadata.labels for brought in new)
         return tuple(
             Seen(
-                stopped=self._stopped(found, one.node),
+                stopped=self._stopped(found, brought.node),
                 rejections=tuple(rejections[index]),
                 index=index,
                 new=tuple(new),
@@ -215,23 +215,25 @@ class Sandbox:
                 pods=self.snapshot.pods,
                 empty_selector_counts=framework.release.behaviour.empty_selector_counts_every_pod,
             )
-            for index, one in enumerate(new)
+            for index, brought in enumerate(new)
         )
 
-    def _leaves_out(self, found: PreFilterOutcome, node: ClusterRow) -> bool:
-        return self._names_count and found.nodes is not None and self.node(node).name not in found.nodes
+    def _leaves_out(self, outcome: PreFilterOutcome, node: ClusterRow) -> bool:
+        return self._names_count and outcome.nodes is not None and self.node(node).name not in outcome.nodes
 
-    def _stopped(self, found: PreFilterOutcome, node: ClusterRow) -> TemplateVerdict | None:
+    def _stopped(self, outcome: PreFilterOutcome, node: ClusterRow) -> TemplateVerdict | None:
         """Return PreFilter's rejection of the node, or None if Filter decides."""
-        status = found.status
+        status = outcome.status
         if not status.is_success:
             return TemplateVerdict(fits=False, plugin=status.plugin, reasons=status.reasons, error=PRE_FILTER_FAILED)
-        if self._leaves_out(found, node):
-            return TemplateVerdict(fits=False, plugin=", ".join(found.naming), error=PRE_FILTER_LEFT_OUT)
+        if self._leaves_out(outcome, node):
+            return TemplateVerdict(fits=False, plugin=", ".join(outcome.naming), error=PRE_FILTER_LEFT_OUT)
         return None
 
     def _room(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Room | None:
-        fit = (one for one in self._framework.plugins("filter", FilterPlugin) if isinstance(one, NodeResourcesFit))
+        fit = (
+            plugin for plugin in self._framework.plugins("filter", FilterPlugin) if isinstance(plugin, NodeResourcesFit)
+        )
         return next((one.room(state, pod, nodes) for one in fit), None)
 
     def rejections(self, row: int, node: ClusterRow) -> tuple[Status, ...]:
@@ -251,8 +253,8 @@ class Sandbox:
     def find(self, row: int, among: BoolArray | None = None) -> ClusterRow | None:
         """Return the first node (within the mask) that fits the pod, starting after the last result; cordoned nodes are
         left out."""
-        pod, state, found = self._pre_filter(row)
-        passed = self._passed(pod, state, found, among)
+        pod, state, outcome = self._pre_filter(row)
+        passed = self._passed(pod, state, outcome, among)
         return self.next_of(passed) if len(passed) else None
 
     def next_of(self, nodes: ClusterRows) -> ClusterRow:
@@ -262,18 +264,18 @@ class Sandbox:
         return self.last
 
     def _passed(
-        self, pod: Pod, state: CycleState, found: PreFilterOutcome, among: BoolArray | None = None
+        self, pod: Pod, state: CycleState, outcome: PreFilterOutcome, among: BoolArray | None = None
     ) -> ClusterRows:
         framework = self._framework
         open_ = ~framework.nodes.unschedulable
         if among is not None:
             open_ &= among
-        if found.nodes is not None:
+        if outcome.nodes is not None:
             named = np.zeros(len(open_), dtype=np.bool_)
-            named[framework.nodes.only(found.nodes).rows] = True
+            named[framework.nodes.only(outcome.nodes).rows] = True
             open_ &= named
         rows = ClusterRows(np.flatnonzero(open_))
-        if not found.status.is_success or not len(rows):
+        if not outcome.status.is_success or not len(rows):
             return ClusterRows(rows[:0])
         return ClusterRows(rows[framework.run_filters(state, pod, framework.nodes.at(rows)).passed])
 
@@ -281,12 +283,14 @@ class Sandbox:
         """Return the nodes, ascending, that fit a pod which leaves its own, if other pods only affect free resources.
         None if they affect more, or if the pod's volumes or devices count."""
         self._unbind(row)
-        pod, state, found = self._pre_filter(row)
+        pod, state, outcome = self._pre_filter(row)
         framework, spec = self._framework, pod.spec
-        has_claims = spec.resource_claims or any(one.persistent_volume_claim or one.ephemeral for one in spec.volumes)
-        if has_claims or not found.status.is_success or framework.room(state, pod, framework.nodes) is None:
+        has_claims = spec.resource_claims or any(
+            volume.persistent_volume_claim or volume.ephemeral for volume in spec.volumes
+        )
+        if has_claims or not outcome.status.is_success or framework.room(state, pod, framework.nodes) is None:
             return None
-        return self._passed(pod, state, found)
+        return self._passed(pod, state, outcome)
 
     def has_room(self, row: int, node: ClusterRow, more: Sequence[int]) -> bool:
         """Return whether one of a pod's `takers` fits it together with these pods."""

@@ -164,7 +164,7 @@ class Fates:
         volumes = _local_volumes(spec, self._pods.annotations[row].get(SAFE_TO_EVICT_LOCAL_VOLUMES, ""))
         if volumes and self._flags.skips_local_storage:
             yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.LOCAL_STORAGE_REQUESTED, volumes=volumes)
-        spent = tuple(f"{one.namespace}/{one.name}" for one in budgets if one.allowed < 1)
+        spent = tuple(f"{budget.namespace}/{budget.name}" for budget in budgets if budget.allowed < 1)
         if spent:
             yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.NOT_ENOUGH_PDB, budgets=spent)
 
@@ -231,14 +231,13 @@ class Fates:
 
     @cached_property
     def _budgets(self) -> tuple[_Budget, ...]:
-        found = []
-        for one in self._snapshot.disruption_budgets:
+        budgets = []
+        for budget in self._snapshot.disruption_budgets:
             with suppress(InputError):  # an invalid selector matches nothing
-                selector = compile_selector(one.spec.selector)
-                found.append(
-                    _Budget(one.metadata.name, one.metadata.namespace, selector, one.status.disruptions_allowed or 0)
-                )
-        return tuple(found)
+                selector = compile_selector(budget.spec.selector)
+                metadata, allowed = budget.metadata, budget.status.disruptions_allowed or 0
+                budgets.append(_Budget(metadata.name, metadata.namespace, selector, allowed))
+        return tuple(budgets)
 
     def _covers(self, budget: _Budget, row: int) -> bool:
         return budget.namespace == self._pods.namespaces[row] and budget.selector.matches(self._pods.labels[row])
@@ -289,7 +288,7 @@ class DeviceUse(Struct, frozen=True, kw_only=True):
 
 def has_devices(node: str, devices: Devices) -> bool:
     """Return whether the node has node-local devices; devices that several nodes reach do not count."""
-    return any(one.spec.node_name == node for one in devices.slices)
+    return any(resource_slice.spec.node_name == node for resource_slice in devices.slices)
 
 
 def device_use(node: str, pods: Collection[str], devices: Devices) -> DeviceUse | None:
@@ -305,27 +304,27 @@ def device_use(node: str, pods: Collection[str], devices: Devices) -> DeviceUse 
             of_pools[one_slice.spec.driver, one_slice.spec.pool.name].append(one_slice)
     most: DeviceUse | None = None
     for (driver, name), published in of_pools.items():
-        newest = max(one.spec.pool.generation for one in published)
-        current = [one for one in published if one.spec.pool.generation == newest]
+        newest = max(resource_slice.spec.pool.generation for resource_slice in published)
+        current = [resource_slice for resource_slice in published if resource_slice.spec.pool.generation == newest]
         if len(current) != current[0].spec.pool.resource_slice_count:
             return None
-        made = _use(f"{driver}/{name}", current, taken[driver, name])
-        most = made if most is None or made.share >= most.share else most
+        use = _use(f"{driver}/{name}", current, taken[driver, name])
+        most = use if most is None or use.share >= most.share else most
     return most
 
 
 def _allocations(pods: Collection[str], devices: Devices) -> Iterator[DeviceRequestAllocationResult]:
     for claim in devices.claims.values():
         namespace = claim.metadata.namespace
-        users = (f"{namespace}/{one.name}" for one in claim.status.reserved_for if one.resource == "pods")
+        users = (f"{namespace}/{user.name}" for user in claim.status.reserved_for if user.resource == "pods")
         if claim.status.allocation is not None and any(user in pods for user in users):
             yield from claim.status.allocation.devices.results
 
 
 def _use(name: str, slices: Sequence[ResourceSlice], taken: Collection[str]) -> DeviceUse:
-    every = [device for one in slices for device in one.spec.devices]
+    every = [device for resource_slice in slices for device in resource_slice.spec.devices]
     allocated = [device for device in every if device.name in taken]
-    if any(one.spec.shared_counters for one in slices):
+    if any(resource_slice.spec.shared_counters for resource_slice in slices):
         share = _of_counters(slices, every, allocated)
     else:
         share = len(allocated) / len(every) if every else 0.0
@@ -338,10 +337,12 @@ def _of_counters(slices: Sequence[ResourceSlice], every: Sequence[Device], alloc
     used: Counter[tuple[str, str]] = Counter()
     for device in allocated:
         for consumed in _parts(device).consumes_counters:
-            used.update({(consumed.counter_set, key): milli_value(one.value) for key, one in consumed.counters.items()})
+            used.update(
+                {(consumed.counter_set, key): milli_value(counter.value) for key, counter in consumed.counters.items()}
+            )
     total = 0.0
-    for one in slices:
-        for counters in one.spec.shared_counters:
+    for resource_slice in slices:
+        for counters in resource_slice.spec.shared_counters:
             offered = {key: milli_value(counter.value) for key, counter in counters.counters.items()}
             shares = [used[counters.name, key] / amount for key, amount in offered.items() if amount]
             total += max(shares, default=0.0) / len(machines) if machines else 0.0
@@ -409,9 +410,9 @@ class UtilizationRule(Struct, frozen=True, kw_only=True):
         if gpu is not None or self.gpu_label in node.metadata.labels:
             resource = gpu or self.gpu_resources[0]
             threshold = self.flags.gpu_threshold
-            found = _used(node, resource, requests, threshold, is_gpu=True)
+            utilization = _used(node, resource, requests, threshold, is_gpu=True)
             idle = Utilization(resource=resource, requested=0, offered=0, threshold=threshold, is_gpu=True)
-            return found or idle  # missing GPUs do not keep the node
+            return utilization or idle  # missing GPUs do not keep the node
         if self.devices is not None and has_devices(node.name, self.devices):
             use = device_use(node.name, {self.pods.key(row) for row in rows}, self.devices)
             if use is None:
@@ -508,7 +509,7 @@ class Unremovable(StrEnum):
 
 
 _ORDER = (*Unremovable,)
-_BEFORE_PLACES = frozenset((one,) for one in _ORDER[: _ORDER.index(Unremovable.NO_PLACE_TO_MOVE_PODS)])
+_BEFORE_PLACES = frozenset((item,) for item in _ORDER[: _ORDER.index(Unremovable.NO_PLACE_TO_MOVE_PODS)])
 
 
 class Stranded(Document, frozen=True):
@@ -597,7 +598,7 @@ class ScaleDown:
         node = self._snapshot.cluster.nodes[row]
         rows = self._loop.state.rows_on(row)
         pods = tuple(self._fates.of(pod, is_safe=pod in safe) for pod in rows)
-        found = Removal(
+        removal = Removal(
             node=name,
             group=None if state.group is None else self.autoscaler.status.group(state.group),
             reasons=(),
@@ -610,26 +611,26 @@ class ScaleDown:
             needed=self.flags.unneeded_time if state.is_ready else self.flags.unready_time,
             minimum=self._minimum(node),
         )
-        reasons = tuple(self._reasons(found, node, state))
+        reasons = tuple(self._reasons(removal, node, state))
         if not is_one_of_many or reasons[:1] not in _BEFORE_PLACES:
-            places, stranded = self._moved(row, found.of(RemovalFate.MOVES))
-            found = replace(found, places=places, stranded=stranded)
-            reasons = tuple(self._reasons(found, node, state))
-        return replace(found, reasons=reasons)
+            places, stranded = self._moved(row, removal.of(RemovalFate.MOVES))
+            removal = replace(removal, places=places, stranded=stranded)
+            reasons = tuple(self._reasons(removal, node, state))
+        return replace(removal, reasons=reasons)
 
     def safe_to_evict(self, found: Removal) -> Removal | None:
         """Evaluate the node with every pod annotated for which that helps; None if nothing changes."""
-        rows = frozenset(one.row for one in found.of(RemovalFate.BLOCKS) if one.blocker in MENDED_BY_ANNOTATION)
+        rows = frozenset(fate.row for fate in found.of(RemovalFate.BLOCKS) if fate.blocker in MENDED_BY_ANNOTATION)
         return self.about(found.node, safe=rows) if rows else None
 
-    def _reasons(self, found: Removal, node: Node, state: NodeState) -> Iterator[Unremovable]:
+    def _reasons(self, removal: Removal, node: Node, state: NodeState) -> Iterator[Unremovable]:
         if not self.flags.is_enabled:
             yield Unremovable.SCALE_DOWN_DISABLED
         if not self._is_healthy:
             yield Unremovable.CLUSTER_UNHEALTHY
-        if found.group is None:
+        if removal.group is None:
             yield Unremovable.NOT_AUTOSCALED
-        elif found.group.target <= found.group.min_size:
+        elif removal.group.target <= removal.group.min_size:
             yield Unremovable.NODE_GROUP_MIN_SIZE_REACHED
         if self._is_upcoming(state):
             yield Unremovable.STARTING
@@ -639,26 +640,26 @@ class ScaleDown:
             yield Unremovable.SCALE_DOWN_DISABLED_ANNOTATION
         if not state.is_ready and not self.flags.unready_nodes_too:
             yield Unremovable.SCALE_DOWN_UNREADY_DISABLED
-        if found.utilization is None:
+        if removal.utilization is None:
             yield Unremovable.UNEXPECTED_ERROR
-        elif self._is_used(found.utilization):
+        elif self._is_used(removal.utilization):
             yield Unremovable.NOT_UNDERUTILIZED
-        if found.of(RemovalFate.BLOCKS):
+        if removal.of(RemovalFate.BLOCKS):
             yield Unremovable.BLOCKED_BY_POD
-        if found.stranded is not None:
+        if removal.stranded is not None:
             yield Unremovable.NO_PLACE_TO_MOVE_PODS
-        if found.unneeded_for is not None and found.needed > 0 and found.unneeded_for <= found.needed:
-            is_ready = found.is_ready
+        if removal.unneeded_for is not None and removal.needed > 0 and removal.unneeded_for <= removal.needed:
+            is_ready = removal.is_ready
             yield Unremovable.NOT_UNNEEDED_LONG_ENOUGH if is_ready else Unremovable.NOT_UNREADY_LONG_ENOUGH
-        if found.minimum is not None:
+        if removal.minimum is not None:
             yield Unremovable.MINIMAL_RESOURCE_LIMIT_EXCEEDED
-        if found.of(RemovalFate.COMPLETES):
+        if removal.of(RemovalFate.COMPLETES):
             yield Unremovable.BLOCKED_BY_ON_COMPLETION_POD
 
-    def _is_used(self, found: Utilization) -> bool:
+    def _is_used(self, utilization: Utilization) -> bool:
         if self._behaviour.nodes_at_threshold_go:
-            return found.share > found.threshold
-        return found.share >= found.threshold
+            return utilization.share > utilization.threshold
+        return utilization.share >= utilization.threshold
 
     def _is_upcoming(self, state: NodeState) -> bool:
         group = self._loop.state.by_name.get(state.group or "")
@@ -694,9 +695,9 @@ class ScaleDown:
         if not moving:
             return {}, None
         evacuation, rows = self._settled
-        names, refusals = evacuation.places([one.row for one in moving], rows.get(row))
+        names, refusals = evacuation.places([fate.row for fate in moving], rows.get(row))
         stranded = None if refusals is None else Stranded(pod=moving[len(names)].pod, refusals=refusals)
-        return {one.pod: name for one, name in zip(moving, names, strict=False)}, stranded
+        return {fate.pod: name for fate, name in zip(moving, names, strict=False)}, stranded
 
     def _empty(self, world: Sandbox, row: ClusterRow) -> None:
         """Make the node as during its drain: without pods and cordoned; it counts as a domain only if the autoscaler
@@ -781,11 +782,11 @@ def scale_down_document(autoscaler: Autoscaler | None, removals: Sequence[Remova
     )
 
 
-def _removal(found: Removal) -> RemovalDocument:
+def _removal(removal: Removal) -> RemovalDocument:
     return part_of(
         RemovalDocument,
-        found,
-        unneeded_seconds=None if found.unneeded_for is None else found.unneeded_for // SECOND,
-        needed_seconds=found.needed // SECOND,
-        minimum=None if found.minimum is None else Minimum(*found.minimum),
+        removal,
+        unneeded_seconds=None if removal.unneeded_for is None else removal.unneeded_for // SECOND,
+        needed_seconds=removal.needed // SECOND,
+        minimum=None if removal.minimum is None else Minimum(*removal.minimum),
     )

@@ -250,20 +250,20 @@ class Similarity:
     def alike(self, first: str, second: str) -> bool:
         if first not in self._templates or second not in self._templates:
             return False
-        one, other = self._templates[first], self._templates[second]
-        labels, others = one.node.metadata.labels, other.node.metadata.labels
+        template, other = self._templates[first], self._templates[second]
+        labels, others = template.node.metadata.labels, other.node.metadata.labels
         if self._flags.balancing_labels:
             return all(key in labels and labels[key] == others.get(key) for key in self._flags.balancing_labels)
         for key in SAME_POOL_LABELS.get(self._flags.cloud_provider, ()):
             if labels.get(key) and labels[key] == others.get(key):
                 return True
-        return self._same_machine(one, other) and self._labels(one) == self._labels(other)
+        return self._same_machine(template, other) and self._labels(template) == self._labels(other)
 
     def _labels(self, template: Template) -> dict[str, str]:
         return {key: text for key, text in template.node.metadata.labels.items() if key not in self._ignored}
 
-    def _same_machine(self, one: Template, other: Template) -> bool:
-        capacity, others = one.node.status.capacity, other.node.status.capacity
+    def _same_machine(self, template: Template, other: Template) -> bool:
+        capacity, others = template.node.status.capacity, other.node.status.capacity
         if capacity.keys() != others.keys():
             return False
         for name in capacity:
@@ -275,10 +275,10 @@ class Similarity:
                 return False
         ratio = self._flags.max_allocatable_difference_ratio
         if not _all_within(
-            _thousandths(one.node.status.allocatable), _thousandths(other.node.status.allocatable), ratio
+            _thousandths(template.node.status.allocatable), _thousandths(other.node.status.allocatable), ratio
         ):
             return False
-        return _all_within(self._free(one), self._free(other), self._flags.max_free_difference_ratio)
+        return _all_within(self._free(template), self._free(other), self._flags.max_free_difference_ratio)
 
     def _free(self, template: Template) -> dict[str, int]:
         """Return what the template's pods leave, in thousandths; for other resources, only what they request."""
@@ -329,7 +329,7 @@ def balanced(groups: Sequence[AutoscalerGroup], count: int) -> list[Resize]:
         for group in groups
         if group.status.target != group.status.max_size
     ]
-    count = min(count, sum(max(one.maximum - one.before, 0) for one in resizes))
+    count = min(count, sum(max(resize.maximum - resize.before, 0) for resize in resizes))
     sort_slice(resizes, lambda a, b: a.before < b.before)
     start = current = 0
     while count > 0:
@@ -354,7 +354,7 @@ def within_quotas(resizes: Sequence[Resize], templates: Mapping[str, Template], 
         allowed = limits.allowed(template, resize.after - resize.before)
         resize.after = resize.before + allowed
         limits.take(template, allowed)
-    return [one for one in resizes if one.after != one.before]
+    return [resize for resize in resizes if resize.after != resize.before]
 
 
 def resized(

@@ -103,7 +103,7 @@ def _read(text: str) -> AutoscalerStatus:
     if not isinstance(groups, list | tuple):
         raise InputError("nodeGroups is not a list", place=_PLACE)
     return AutoscalerStatus(
-        groups=tuple(_group(one, index) for index, one in enumerate(groups)),
+        groups=tuple(_group(item, index) for index, item in enumerate(groups)),
         state=str(document.get("autoscalerStatus") or ""),
         health=_health(_text(map_at(document, "clusterWide", "health"), "status")),
         time=str(document.get("time") or ""),
@@ -164,11 +164,11 @@ def _number(value: Mapping[str, object], key: str) -> int:
 
 
 def _health(text: str) -> Health:
-    return next((one for one in Health if one == text), Health.UNKNOWN)
+    return next((health for health in Health if health == text), Health.UNKNOWN)
 
 
 def _scale_up(text: str) -> ScaleUp:
-    return next((one for one in ScaleUp if one == text), ScaleUp.UNKNOWN)
+    return next((up for up in ScaleUp if up == text), ScaleUp.UNKNOWN)
 
 
 # --- before 1.30

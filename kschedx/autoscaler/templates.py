@@ -60,7 +60,7 @@ def read_groups(document: object, source: str) -> GroupsFile:
     if isinstance(document, dict) and isinstance(document.get("TemplateNodes"), dict):
         return GroupsFile(templates=document["TemplateNodes"])
     groups = document.get("groups") if isinstance(document, dict) else None
-    if isinstance(groups, list) and all(isinstance(one, dict) and one.get("name") for one in groups):
+    if isinstance(groups, list) and all(isinstance(group, dict) and group.get("name") for group in groups):
         groups = {group["name"]: {key: value for key, value in group.items() if key != "name"} for group in groups}
     if not isinstance(groups, dict):
         what = "`groups` is not a map of names to groups" if groups is not None else "neither a map with `groups` nor"
@@ -152,11 +152,11 @@ def machine_templates(snapshot: Snapshot) -> dict[str, Manifest]:
     found: dict[str, Manifest] = {}
     for kind, records in capi.RECORDS.items():
         for record in records:
-            for one in snapshot.of(record):
-                capacity = _capacity(one.metadata.annotations)
+            for scalable in snapshot.of(record):
+                capacity = _capacity(scalable.metadata.annotations)
                 if {"cpu", "memory"} <= capacity.keys():
-                    group = f"{kind}/{one.metadata.namespace}/{one.metadata.name}"
-                    found[group] = {"Node": _node(one, capacity), "Pods": [_kube_proxy(one.metadata.name)]}
+                    group = f"{kind}/{scalable.metadata.namespace}/{scalable.metadata.name}"
+                    found[group] = {"Node": _node(scalable, capacity), "Pods": [_kube_proxy(scalable.metadata.name)]}
     return found
 
 
@@ -170,14 +170,14 @@ def _capacity(written: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _node(one: capi.Scalable, capacity: Mapping[str, str]) -> Manifest:
-    name = f"{one.metadata.name}-asg"
+def _node(scalable: capi.Scalable, capacity: Mapping[str, str]) -> Manifest:
+    name = f"{scalable.metadata.name}-asg"
     generic = {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "kubernetes.io/hostname": name}
-    passed_on = {key: value for key, value in one.spec.template.spec.metadata.labels.items() if _is_managed(key)}
-    told = dict(_pairs(one.metadata.annotations.get(capi.LABELS, "")))
+    passed_on = {key: value for key, value in scalable.spec.template.spec.metadata.labels.items() if _is_managed(key)}
+    told = dict(_pairs(scalable.metadata.annotations.get(capi.LABELS, "")))
     return {
         "metadata": {"name": name, "labels": {**generic, **passed_on, **told}},
-        "spec": {"taints": [_manifest(taint) for taint in _taints(one)]},
+        "spec": {"taints": [_manifest(taint) for taint in _taints(scalable)]},
         "status": {
             "capacity": dict(capacity),
             "allocatable": dict(capacity),
@@ -198,10 +198,10 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
             yield key, value
 
 
-def _taints(one: capi.Scalable) -> tuple[Taint, ...]:
+def _taints(scalable: capi.Scalable) -> tuple[Taint, ...]:
     """Return the taints of the spec, overridden by those of the annotation with the same key and effect."""
-    found = {(taint.key, taint.effect): taint for taint in one.spec.template.spec.taints}
-    for text in filter(None, one.metadata.annotations.get(capi.TAINTS, "").split(",")):
+    found = {(taint.key, taint.effect): taint for taint in scalable.spec.template.spec.taints}
+    for text in filter(None, scalable.metadata.annotations.get(capi.TAINTS, "").split(",")):
         named, _, effect = text.partition(":")
         key, _, value = named.partition("=")
         found[key, effect] = Taint(key=key, value=value, effect=effect)

@@ -179,14 +179,14 @@ class _Checker:
         call.function = function.name
         return self._resolved(call, function)
 
-    def _resolved(self, one: Call, function: Function) -> Type:
-        arguments = tuple(each.type for each in one.children())
+    def _resolved(self, call: Call, function: Function) -> Type:
+        arguments = tuple(each.type for each in call.children())
         if function.name in ("_&&_", "_||_"):
-            return self._logical(one, function)
+            return self._logical(call, function)
         found: Type | None = None
         overloads = []
         for overload in function.overloads:
-            if overload.is_member is not (one.target is not None):
+            if overload.is_member is not (call.target is not None):
                 continue
             fresh: Mapping = {}
             for each in (*overload.arguments, overload.result):
@@ -201,10 +201,12 @@ class _Checker:
             elif not is_dyn(found) and result != found:
                 found = DYN
         if found is None:
-            told = tuple(substitute(self.mapping, each, to_dyn=True) for each in arguments)
-            applied = signature(told, is_member=one.target is not None)
-            return self._fault(one.position, f"found no matching overload for '{function.name}' applied to '{applied}'")
-        one.overloads = tuple(overloads)
+            types = tuple(substitute(self.mapping, each, to_dyn=True) for each in arguments)
+            applied = signature(types, is_member=call.target is not None)
+            return self._fault(
+                call.position, f"found no matching overload for '{function.name}' applied to '{applied}'"
+            )
+        call.overloads = tuple(overloads)
         return found
 
     def _freshen(self, one: Type, fresh: Mapping) -> None:
@@ -322,20 +324,24 @@ def _invalid_literals(root: Expr) -> list[Issue]:
     issues += [found for call in calls if call.target is not None and (found := misused(call)) is not None]
     # arguments of format() may have any types
     mixed = {id(inner) for call in calls for inner in descendants(call)}
-    for one in descendants(root):
-        if isinstance(one, Call) and one.arguments and isinstance(one.arguments[0], Literal):
-            literal = one.arguments[0]
-            if one.function in _CONVERSIONS and _is_refused(one, literal):
-                issues.append((literal.position, f"invalid {one.function} argument"))
-            elif one.function == "matches" and isinstance(regex.compiled(str(literal.value)), Fault):
+    for descendant in descendants(root):
+        if isinstance(descendant, Call) and descendant.arguments and isinstance(descendant.arguments[0], Literal):
+            literal = descendant.arguments[0]
+            if descendant.function in _CONVERSIONS and _is_refused(descendant, literal):
+                issues.append((literal.position, f"invalid {descendant.function} argument"))
+            elif descendant.function == "matches" and isinstance(regex.compiled(str(literal.value)), Fault):
                 issues.append((literal.position, "invalid matches argument"))
-        elif id(one) in mixed:
+        elif id(descendant) in mixed:
             continue
-        elif isinstance(one, ListNode):
-            _check_homogeneous([(each, index in one.optionals) for index, each in enumerate(one.elements)], issues)
-        elif isinstance(one, MapNode):
-            first_key, first_value, is_first_optional = one.entries[0] if one.entries else (one, one, False)
-            for key, value, is_optional in one.entries[1:]:
+        elif isinstance(descendant, ListNode):
+            _check_homogeneous(
+                [(each, index in descendant.optionals) for index, each in enumerate(descendant.elements)], issues
+            )
+        elif isinstance(descendant, MapNode):
+            first_key, first_value, is_first_optional = (
+                descendant.entries[0] if descendant.entries else (descendant, descendant, False)
+            )
+            for key, value, is_optional in descendant.entries[1:]:
                 of_values = _own_type(first_value, is_first_optional), _own_type(value, is_optional)
                 for (first, other), position in (
                     ((first_key.type, key.type), key.position),
@@ -355,12 +361,12 @@ def _is_refused(call: Call, literal: Literal) -> bool:
 
 def _check_homogeneous(elements: list[tuple[Expr, bool]], issues: list[Issue]) -> None:
     first: Type | None = None
-    for one, is_optional in elements:
-        own = _own_type(one, is_optional)
+    for item, is_optional in elements:
+        own = _own_type(item, is_optional)
         if first is None:
             first = own
         elif not equivalent(first, own):
-            issues.append((one.position, _expected(first, own)))
+            issues.append((item.position, _expected(first, own)))
             return
 
 

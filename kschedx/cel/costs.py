@@ -68,7 +68,7 @@ def _whole_traversal(value: Value) -> int:
     if isinstance(value, bytes):
         return int(len(value) * TRAVERSAL)
     if is_list(value):
-        return sum(1 if type(one) is int else _whole_traversal(one) for one in value)
+        return sum(1 if type(item) is int else _whole_traversal(item) for item in value)
     if isinstance(value, MapValue):
         return sum(_whole_traversal(key) + _whole_traversal(value.find(key)) for key in value.own_keys())
     return 1
@@ -89,10 +89,10 @@ def _contains_cidr(is_text: bool) -> CallCost:
 
 
 def _validate(arguments: Sequence[Value], _: Value) -> int:
-    one, text = arguments
-    if not isinstance(one, Format):
+    item, text = arguments
+    if not isinstance(item, Format):
         return 1
-    return math.ceil((1.0 + float(_library_size(text))) * TRAVERSAL) * math.ceil(float(one.longest_pattern) * PATTERN)
+    return math.ceil((1.0 + float(_library_size(text))) * TRAVERSAL) * math.ceil(float(item.longest_pattern) * PATTERN)
 
 
 def _less(arguments: Sequence[Value], _: Value) -> int:

@@ -55,12 +55,12 @@ class DeviceProgram:
         """Raises `EvaluationError` with kube-scheduler's message."""
         attributes = {name: self._value(name, value) for name, value in device.attributes.items()}
         read = [(name, value) for name, value in device.attributes.items() if self._is_read(name)]
-        capacity = [(name, one.value) for name, one in device.capacity.items() if self._is_read(name)]
+        capacity = [(name, capacity.value) for name, capacity in device.capacity.items() if self._is_read(name)]
         key = (driver, device.allow_multiple_allocations, tuple(read), tuple(capacity)) if self._reads_device else None
         answer = self._answers.get(key)
         if answer is None:
             amounts: dict[str, Value] = {
-                name: Quantity(exact_nano_units(parse_quantity(one))) for name, one in capacity
+                name: Quantity(exact_nano_units(parse_quantity(item))) for name, item in capacity
             }
             answer = self._answers[key] = self._evaluate(
                 MapValue(
@@ -186,9 +186,9 @@ def _supported(attribute: DeviceAttribute, list_attributes: bool) -> Value:
         if attribute.versions is not None:
             versions = [_version(text) for text in attribute.versions]
             return next((version for version in versions if isinstance(version, Fault)), versions)
-    for one in (attribute.int_value, attribute.bool_value, attribute.string):
-        if one is not None:
-            return one
+    for item in (attribute.int_value, attribute.bool_value, attribute.string):
+        if item is not None:
+            return item
     return Fault(UNSUPPORTED) if attribute.version is None else _version(attribute.version)
 
 

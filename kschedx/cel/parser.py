@@ -103,15 +103,15 @@ def _parts(text: str) -> list[str | tuple[int, str]]:
     if is_raw:
         return [text]
     found: list[str | tuple[int, str]] = []
-    for one in _PART.findall(text):
-        if one[0] != "\\":
-            found.append(one)
-        elif one[1] in _HEX_DIGITS:
-            found.append((int("0x" + one[2:], 0), one[1]))
-        elif one[1].isdigit():
-            found.append((int(one[1:], 8), "0"))
+    for item in _PART.findall(text):
+        if item[0] != "\\":
+            found.append(item)
+        elif item[1] in _HEX_DIGITS:
+            found.append((int("0x" + item[2:], 0), item[1]))
+        elif item[1].isdigit():
+            found.append((int(item[1:], 8), "0"))
         else:
-            found.append((_SIMPLE.get(one[1], ord(one[1])), "\\"))
+            found.append((_SIMPLE.get(item[1], ord(item[1])), "\\"))
     return found
 
 
@@ -172,17 +172,17 @@ def _variables(arguments: list[Expr], count: int, message: str = "argument must 
     names = [_simple_name(argument, message) for argument in arguments[:count]]
     if count == 2 and names[0] == names[1]:
         raise MacroError(arguments[1].position, f"duplicate variable name: {names[0]}")
-    for name, one in zip(names, arguments, strict=False):
+    for name, item in zip(names, arguments, strict=False):
         if name in _RESERVED_VARIABLES:
-            raise MacroError(one.position, "iteration variable overwrites accumulator variable")
+            raise MacroError(item.position, "iteration variable overwrites accumulator variable")
     return [*names, ""][:2]
 
 
 def _has(position: int, _target: Expr | None, arguments: list[Expr]) -> Expr:
-    one = arguments[0]
-    if isinstance(one, Select) and not one.is_test:
-        return Select(position, one.operand, one.field, is_test=True)
-    raise MacroError(one.position, "invalid argument to has() macro")
+    item = arguments[0]
+    if isinstance(item, Select) and not item.is_test:
+        return Select(position, item.operand, item.field, is_test=True)
+    raise MacroError(item.position, "invalid argument to has() macro")
 
 
 _Macro = Callable[[int, Expr | None, list[Expr]], Expr | None]
@@ -384,9 +384,9 @@ _OPERATORS: dict[str, tuple[int, str]] = {
     "||": (0, "_||_"),
     "&&": (1, "_&&_"),
     "in": (_RELATION, "@in"),
-    **{one: (_RELATION, f"_{one}_") for one in ("<", "<=", ">=", ">", "==", "!=")},
-    **{one: (3, f"_{one}_") for one in ("+", "-")},
-    **{one: (4, f"_{one}_") for one in ("*", "/", "%")},
+    **{item: (_RELATION, f"_{item}_") for item in ("<", "<=", ">=", ">", "==", "!=")},
+    **{item: (3, f"_{item}_") for item in ("+", "-")},
+    **{item: (4, f"_{item}_") for item in ("*", "/", "%")},
 }
 
 

@@ -280,13 +280,13 @@ def logical(terms: list[Evaluate], *, stops_at: bool) -> Evaluate:
     first, second = terms
 
     def evaluate(run: Evaluation) -> Value:
-        one = first(run)
-        if one is stops_at:
-            return one
+        item = first(run)
+        if item is stops_at:
+            return item
         other = second(run)
         if other is stops_at:
             return other
-        for value in (one, other):
+        for value in (item, other):
             if not isinstance(value, bool):
                 return value if isinstance(value, Fault) else NO_OVERLOAD
         return not stops_at
@@ -307,17 +307,17 @@ def equality(first: Evaluate, second: Evaluate, *, is_equal: bool) -> Evaluate:
     cost = costs.equality if is_equal else costs.inequality
 
     def evaluate(run: Evaluation) -> Value:
-        one = first(run)
+        item = first(run)
         other = second(run)
-        if isinstance(one, Fault):
-            found: Value = one
+        if isinstance(item, Fault):
+            found: Value = item
         elif isinstance(other, Fault):
             found = other
         elif is_equal:
-            found = equal(one, other, run.budget)
+            found = equal(item, other, run.budget)
         else:
-            found = equal(one, other, run.budget) is not True
-        run.cost += cost((one, other), found)
+            found = equal(item, other, run.budget) is not True
+        run.cost += cost((item, other), found)
         return found
 
     return evaluate
@@ -327,12 +327,12 @@ def optional_or(first: Evaluate, second: Evaluate, *, unwraps: bool) -> Evaluate
     """`or()`, or `orValue()`, which unwraps; the second is evaluated only if the first is empty."""
 
     def evaluate(run: Evaluation) -> Value:
-        one = first(run)
-        if not isinstance(one, Optional):
-            return one
-        if one.value is None:
+        item = first(run)
+        if not isinstance(item, Optional):
+            return item
+        if item.value is None:
             return second(run)
-        return one.value if unwraps else one
+        return item.value if unwraps else item
 
     return evaluate
 
@@ -396,18 +396,18 @@ def called(own: Run, arguments: list[Evaluate], cost: costs.CallCost | None) -> 
         first, second = arguments
 
         def evaluate_two(run: Evaluation) -> Value:
-            one = first(run)
+            item = first(run)
             other = second(run)
-            if isinstance(one, Fault):
-                found: Value = one
+            if isinstance(item, Fault):
+                found: Value = item
             elif isinstance(other, Fault):
                 found = other
             else:
-                found = own(run.budget, one, other)
+                found = own(run.budget, item, other)
             if cost is None:
                 run.cost += 1
             else:
-                run.cost += cost((one, other), found)
+                run.cost += cost((item, other), found)
                 if run.cost > limit:
                     raise CostExceededError
             return found
@@ -738,22 +738,28 @@ class _Planner:
         self.slots += 1
         return self.slots - 1
 
-    def _comprehension(self, one: Comprehension) -> Planned:
-        initial = ready(self.plan(one.initial))
-        over = ready(self.plan(one.over))
+    def _comprehension(self, comprehension: Comprehension) -> Planned:
+        initial = ready(self.plan(comprehension.initial))
+        over = ready(self.plan(comprehension.over))
         accumulator, variable, variable2 = self._slot(), self._slot(), self._slot()
-        self._scopes.append({one.accumulator: accumulated(accumulator, initial)})
-        names = {one.variable: slot_reader(variable)}
-        if one.variable2:
-            names[one.variable2] = slot_reader(variable2)
+        self._scopes.append({comprehension.accumulator: accumulated(accumulator, initial)})
+        names = {comprehension.variable: slot_reader(variable)}
+        if comprehension.variable2:
+            names[comprehension.variable2] = slot_reader(variable2)
         self._scopes.append(names)
-        condition, step = self.plan(one.condition), ready(self.plan(one.step))
+        condition, step = self.plan(comprehension.condition), ready(self.plan(comprehension.step))
         self._scopes.pop()
-        result = ready(self.plan(one.result))
+        result = ready(self.plan(comprehension.result))
         self._scopes.pop()
         goes_on = None if isinstance(condition, Constant) and condition.value is True else ready(condition)
         return fold(
-            over, accumulator, variable, variable2 if one.variable2 else None, goes_on=goes_on, step=step, result=result
+            over,
+            accumulator,
+            variable,
+            variable2 if comprehension.variable2 else None,
+            goes_on=goes_on,
+            step=step,
+            result=result,
         )
 
 

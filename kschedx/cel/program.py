@@ -129,9 +129,9 @@ def _syntax_error(expression: str) -> Exception:
     try:
         cel.NewEnv(extensions=_extensions()).compile(expression)
     except (RuntimeError, TypeError, ValueError) as error:
-        told = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
-        if "Syntax error: " in told and "<input>:-1" not in told:
-            return CompileError(f"compilation failed: {_in_words_of_go(told, expression)}")
+        phrase = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
+        if "Syntax error: " in phrase and "<input>:-1" not in phrase:
+            return CompileError(f"compilation failed: {_in_words_of_go(phrase, expression)}")
     return undecidable(expression, "it is not an expression")
 
 
@@ -143,7 +143,7 @@ def _in_words_of_go(text: str, expression: str) -> str:
     text = text.replace(r"\u003F", "?")
     if not expression:
         return text.replace("<input>:1:1:", "<input>:1:0:")
-    return _AT_START_OF_LINE.sub(lambda found: f"{found.group()}\n | \n | ^", text)
+    return _AT_START_OF_LINE.sub(lambda match: f"{match.group()}\n | \n | ^", text)
 
 
 def _extensions() -> list[object]:

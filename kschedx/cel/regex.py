@@ -70,9 +70,9 @@ def compiled(pattern: str) -> Pattern | Fault:
     except re2.error as error:
         told = error.args[0] if error.args else ""
         told = told.decode(errors="replace") if isinstance(told, bytes) else str(told)
-        found = _TOLD.fullmatch(told)
-        assert found is not None
-        words = _WORDS.get(found[1], found[1])
-        return Fault(f"error parsing regexp: {words}" + ("" if found[2] is None else f": `{found[2]}`"))
+        match = _TOLD.fullmatch(told)
+        assert match is not None
+        words = _WORDS.get(match[1], match[1])
+        return Fault(f"error parsing regexp: {words}" + ("" if match[2] is None else f": `{match[2]}`"))
     except UnicodeEncodeError:
         return Fault("error parsing regexp: invalid UTF-8")

@@ -154,9 +154,9 @@ def descendants(root: Expr) -> Iterator[Expr]:
     """Yield the expression and its parts, parents first."""
     waiting: list[Expr] = [root]
     while waiting:
-        one = waiting.pop()
-        yield one
-        waiting.extend(reversed(list(one.children())))
+        item = waiting.pop()
+        yield item
+        waiting.extend(reversed(list(item.children())))
 
 
 _MOST_ERRORS = 100
@@ -168,16 +168,16 @@ def printed(text: str, issues: list[tuple[int, str]]) -> str:
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
-    told = []
-    places = sorted(((*_place(starts, position), message) for position, message in issues), key=lambda one: one[:2])
+    phrases = []
+    places = sorted(((*_place(starts, position), message) for position, message in issues), key=lambda item: item[:2])
     for line_number, column, message in places[:_MOST_ERRORS]:
         line = lines[line_number].replace("\t", " ")
         indent = "".join("\uff0e" if ord(letter) > 0x7F else "." for letter in line[:column])
         mark = "\uff3e" if column < len(line) and ord(line[column]) > 0x7F else "^"
-        told.append(f"ERROR: <input>:{line_number + 1}:{column + 1}: {message}\n | {line}\n | {indent}{mark}")
+        phrases.append(f"ERROR: <input>:{line_number + 1}:{column + 1}: {message}\n | {line}\n | {indent}{mark}")
     if len(places) > _MOST_ERRORS:
-        told.append(f"{len(places) - _MOST_ERRORS} more errors were truncated")
-    return "\n".join(told)
+        phrases.append(f"{len(places) - _MOST_ERRORS} more errors were truncated")
+    return "\n".join(phrases)
 
 
 def _place(starts: list[int], position: int) -> tuple[int, int]:

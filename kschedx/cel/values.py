@@ -87,21 +87,21 @@ class Joined:
     def __iter__(self) -> Iterator[Value]:
         waiting: list[ListValue] = [self]
         while waiting:
-            one = waiting.pop()
-            if isinstance(one, Joined):
-                waiting += (one.second, one.first)
+            item = waiting.pop()
+            if isinstance(item, Joined):
+                waiting += (item.second, item.first)
             else:
-                yield from one
+                yield from item
 
     def __getitem__(self, index: int) -> Value:
-        one: ListValue = self
-        while isinstance(one, Joined):
-            if index < len(one.first):
-                one = one.first
+        item: ListValue = self
+        while isinstance(item, Joined):
+            if index < len(item.first):
+                item = item.first
             else:
-                index -= len(one.first)
-                one = one.second
-        return one[index]
+                index -= len(item.first)
+                item = item.second
+        return item[index]
 
 
 ListValue = list[Value] | Joined

@@ -27,18 +27,20 @@ def of_pod(
 ) -> Check:
     """Return the check that a pod is schedulable. If it is not, `text` explains why; `reasons` are the IDs of the
     rejections."""
-    told = "\n".join(filter(None, text))
+    phrase = "\n".join(filter(None, text))
     match outcome:
         case Outcome.SCHEDULED:
             return Check(name=name, result=Result.PASSED, rule="unschedulable", place=place)
         case Outcome.UNSCHEDULABLE:
-            return Check(name=name, result=Result.FAILED, rule="unschedulable", text=told, place=place, reasons=reasons)
+            return Check(
+                name=name, result=Result.FAILED, rule="unschedulable", text=phrase, place=place, reasons=reasons
+            )
         case Outcome.GATED:
-            return Check(name=name, result=Result.FAILED, rule="gated", text=told, place=place)
+            return Check(name=name, result=Result.FAILED, rule="gated", text=phrase, place=place)
         case Outcome.ERROR:
-            return Check(name=name, result=Result.FAILED, rule="error", text=told, place=place)
+            return Check(name=name, result=Result.FAILED, rule="error", text=phrase, place=place)
         case None | Outcome.UNDECIDED:
-            return Check(name=name, result=Result.UNDECIDED, rule="undecided", text=told, place=place)
+            return Check(name=name, result=Result.UNDECIDED, rule="undecided", text=phrase, place=place)
         case _:
             assert_never(outcome)
 
@@ -49,30 +51,30 @@ def of_explanation(explanation: Explanation, place: Place) -> Check:
 
     cycle, replicas = explanation.cycle, explanation.replicas
     reasons: tuple[str, ...] = ()
-    told = [] if replicas is None else [replicas_sentence(replicas, explanation.overall), replicas.refusal]
+    phrases = [] if replicas is None else [replicas_sentence(replicas, explanation.overall), replicas.refusal]
     if explanation.lifecycle is not None:
         from kschedx.render.lifecycle import causes
         from kschedx.render.states import headline
 
-        told += [headline(explanation.lifecycle), *causes(explanation.lifecycle)]
+        phrases += [headline(explanation.lifecycle), *causes(explanation.lifecycle)]
     else:
         diagnosis = Diagnosis(cycle)
-        told += [outcome_sentence(diagnosis, ranking(cycle, 2)), explanation.message]
+        phrases += [outcome_sentence(diagnosis, ranking(cycle, 2)), explanation.message]
         reasons = tuple(dict.fromkeys(finding.reason for finding in decisive(diagnosis)))
     if explanation.overall is not Outcome.SCHEDULED:
-        told += [f"fix: {fix.title} ({fix.certainty.value})" for fix in explanation.fixes[:1]]
+        phrases += [f"fix: {fix.title} ({fix.certainty.value})" for fix in explanation.fixes[:1]]
     name = cycle.pod.key if replicas is None else replicas.workload
-    return of_pod(name, explanation.overall, told, place, reasons)
+    return of_pod(name, explanation.overall, phrases, place, reasons)
 
 
 def of_answers(answers: Sequence[PodAnswer], workload: str, place: Place) -> Check:
     """Return a check of a pod, or of all replicas of a workload. Its text is about the first one that does not fit."""
     bad = [answer for answer in answers if answer.outcome is not Outcome.SCHEDULED]
     first = (bad or answers)[0]
-    told = ["; ".join(first.headlines), first.message]
+    phrases = ["; ".join(first.headlines), first.message]
     if workload and bad:
-        told.insert(0, f"{len(answers) - len(bad):,} of {len(answers):,} replicas can be placed")
-    return of_pod(workload or first.pod, first.outcome, told, place, first.reasons)
+        phrases.insert(0, f"{len(answers) - len(bad):,} of {len(answers):,} replicas can be placed")
+    return of_pod(workload or first.pod, first.outcome, phrases, place, first.reasons)
 
 
 def of_advice(file: str, advice: Sequence[Advice]) -> list[Check]:
@@ -99,8 +101,8 @@ def of_summary(summary: Summary) -> Iterator[Check]:
     from kschedx.render.words.comparison import pod_lines
 
     if summary.same:
-        told = f"{summary.same:,} pods are the same"
-        yield Check(name=told, result=Result.PASSED, rule="other-placement")
+        phrase = f"{summary.same:,} pods are the same"
+        yield Check(name=phrase, result=Result.PASSED, rule="other-placement")
     for difference in summary.differences:
         headline, facts = pod_lines(difference)
         text = "\n".join((headline, *facts))
@@ -123,7 +125,7 @@ class Baseline:
     def read(cls, path: str) -> Baseline:
         """Read the file. Raises `InputError`."""
         try:
-            found = msgspec.json.decode(Path(path).read_bytes(), type=_Sarif)
+            sarif = msgspec.json.decode(Path(path).read_bytes(), type=_Sarif)
         except OSError as error:
             raise InputError((error.strerror or str(error)).lower(), place=Place(source=path)) from None
         except msgspec.MsgspecError:
@@ -131,7 +133,7 @@ class Baseline:
             raise InputError("--baseline: this is not a SARIF file", place=Place(source=path), hint=hint) from None
         known = {
             result.partial_fingerprints[FINGERPRINT]
-            for run in found.runs
+            for run in sarif.runs
             for result in run.results
             if FINGERPRINT in result.partial_fingerprints
         }
@@ -141,8 +143,8 @@ class Baseline:
         """Return the checks, with new ones marked, and the exit code: known findings do not count. Their number is
         printed on standard error."""
         marked = tuple(self._marked(check) for check in checks)
-        new = sum(one.since is Since.NEW for one in marked)
-        unchanged = sum(one.since is Since.UNCHANGED for one in marked)
+        new = sum(check.since is Since.NEW for check in marked)
+        unchanged = sum(check.since is Since.UNCHANGED for check in marked)
         if unchanged:
             text = f"{unchanged:,} finding{'s' * (unchanged > 1)} of {self._path} ignored, {new:,} new"
             print_note(text)
@@ -173,8 +175,8 @@ def of_error(error: KschedxError) -> Iterator[Check]:
     from kschedx.sources.line_numbers import located
 
     if isinstance(error, SeveralConfigError):
-        for one in error.errors:
-            yield from of_error(one)
+        for config_error in error.errors:
+            yield from of_error(config_error)
         return
     if not isinstance(error, InputError):
         yield Check(name="kschedx", result=Result.UNDECIDED, rule="undecided", text=str(error))

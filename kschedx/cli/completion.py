@@ -164,7 +164,9 @@ def scheduler_names(context: typer.Context, incomplete: str) -> list[str]:
         return []
     profiles = None if config is None else config.get("profiles")
     named = (
-        [one.get("schedulerName") for one in profiles if isinstance(one, dict)] if isinstance(profiles, list) else []
+        [profile.get("schedulerName") for profile in profiles if isinstance(profile, dict)]
+        if isinstance(profiles, list)
+        else []
     )
     return _beginning(incomplete, [str(name or "default-scheduler") for name in named] or ["default-scheduler"])
 

@@ -153,7 +153,9 @@ def tell_ignored_groups(snapshot: Snapshot, setup: Setup, more: Iterable[Pod] = 
     configuration evaluates."""
     from kschedx.snapshot.pod_groups import group_name
 
-    if not snapshot.pod_groups or any("GangScheduling" in one.points.get("permit", ()) for one in setup.profiles):
+    if not snapshot.pod_groups or any(
+        "GangScheduling" in profile.points.get("permit", ()) for profile in setup.profiles
+    ):
         return
     pods = snapshot.pods
     of_workloads = setup.release.behaviour.gangs_are_of_workloads

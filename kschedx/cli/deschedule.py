@@ -72,24 +72,26 @@ def deschedule(
     written = policy_in(text, policy)
     reached = question.read_to_decide(whole=True, on_demand=measures_usage(written.value))
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
-    found = descheduled(
+    descheduling = descheduled(
         snapshot, written.value, evictions=evictions, now=now, source=policy, setup=setup, rounds=rounds
     )
-    if found.policy is None:
-        is_named = f'"{policy}"' in found.error
-        place = _place_of(found.error_field, written, policy, text)
-        raise InputError(found.error, place=Place() if is_named and place.line is None else place)
-    _require_metrics(snapshot, found)
+    if descheduling.policy is None:
+        is_named = f'"{policy}"' in descheduling.error
+        place = _place_of(descheduling.error_field, written, policy, text)
+        raise InputError(descheduling.error, place=Place() if is_named and place.line is None else place)
+    _require_metrics(snapshot, descheduling)
     connection.tell(snapshot, setup)
-    for ignored in found.policy.ignored:
+    for ignored in descheduling.policy.ignored:
         print_note(f"{_place_of(ignored.partition(': ')[0], written, policy, text)}: {ignored}")
-    if snapshot.source.taken and lacks_details(found.pods):
+    if snapshot.source.taken and lacks_details(descheduling.pods):
         lacks = "this snapshot has no restart counts and container states"
         print_note(f"{lacks}; `kschedx snapshot` keeps them")
-    shown = found.loops[: len(found.landings)]
-    report = Report.of(found, names=lambda: [f"pod/{one.pod.key}" for loop in shown for one in loop.evicted])
-    is_pending = any(one.is_pending for landed in found.landings for one in landed)
-    return Answer.of(report, not (is_pending or found.repeats), is_undecided=found.is_undecided)
+    shown = descheduling.loops[: len(descheduling.landings)]
+    report = Report.of(
+        descheduling, names=lambda: [f"pod/{eviction.pod.key}" for loop in shown for eviction in loop.evicted]
+    )
+    is_pending = any(landing.is_pending for landed in descheduling.landings for landing in landed)
+    return Answer.of(report, not (is_pending or descheduling.repeats), is_undecided=descheduling.is_undecided)
 
 
 def _place_of(field: str, written: WrittenPolicy, policy: str, text: bytes) -> Place:

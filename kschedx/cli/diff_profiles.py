@@ -83,12 +83,12 @@ def setups(both: tuple[Named, Named], question: Question, cluster: Snapshot | No
 
     own = None if cluster is None else release_to_emulate(cluster, None)
 
-    def setup(one: Named) -> Setup:
-        with placed(one.name):
+    def setup(item: Named) -> Setup:
+        with placed(item.name):
             return Setup.of(
-                one.name,
-                one.config,
-                resolve(one.version or own, question.gates),
+                item.name,
+                item.config,
+                resolve(item.version or own, question.gates),
                 question.ask,
                 without_unknown_plugins=question.without_unknown_plugins,
             )
@@ -232,14 +232,14 @@ def diff_profiles(
     return Answer.of(report, is_same, is_undecided=is_same and bool(summary.undecided))
 
 
-def _one(pair: Pair, found: tuple[Change, ...], pods: tuple[Pod, Pod], *, in_detail: bool) -> Answer:
+def _one(pair: Pair, changes: tuple[Change, ...], pods: tuple[Pod, Pod], *, in_detail: bool) -> Answer:
     """Return the answer about a single pod; `in_detail` shows the explanations of both sides next to each other."""
     from kschedx.explain.difference import Summary, compare
 
     stories = pair.stories(*pods)
     difference = compare(*stories)
     summary = Summary(compared=1, differences=(difference,) if difference else ())
-    report = _report(_compared(pair, found, summary))
+    report = _report(_compared(pair, changes, summary))
     if in_detail:
         from kschedx.render.comparison import story_lines
 
@@ -257,21 +257,21 @@ def _pods(
     from kschedx.inquiry.target import find_target
 
     snapshot = reached.snapshot
-    found: Pod | Written
+    pod: Pod | Written
     if manifests is None:
-        found = find_target(snapshot, target, namespace, default_namespace=reached.namespace)
+        pod = find_target(snapshot, target, namespace, default_namespace=reached.namespace)
     else:
         manifests.placed(namespace, reached.namespace)
         snapshot = manifests.applied(snapshot)
         snapshot = manifests.allowed(reached.snapshot, snapshot, after.release)
-        found, *others = manifests.pods(reached.snapshot, snapshot)
+        pod, *others = manifests.pods(reached.snapshot, snapshot)
         if others:
             text = f"holds {len(others) + 1} pods and workloads, and two configurations are compared on one"
             raise InputError(text, place=Place(source=target))
-    if isinstance(found, Pod):
-        first = second = found
+    if isinstance(pod, Pod):
+        first = second = pod
     else:
-        subjects = [found.admitted(snapshot, setup) for setup in (before, after)]
+        subjects = [pod.admitted(snapshot, setup) for setup in (before, after)]
         first, second = (subject.pod for subject in subjects)
         snapshot = subjects[-1].snapshot
     pair = Pair(snapshot, before, after)

@@ -107,7 +107,7 @@ def drain(
         print_note(f"--each drains {count:,} nodes by themselves, which takes minutes; {hint}")
     simulation = by_themselves(shown if nodes else None) if each else in_turn()
     lets_go = () if each else drain_fixes(simulation, in_turn)
-    refused = [one.node for one in simulation.drained if one.is_refused]
+    refused = [drain_result.node for drain_result in simulation.drained if drain_result.is_refused]
     forced: Sequence[DrainResult] = ()
     if refused:  # the question is where the pods go, not which flags kubectl needs
         flags = SimulationOptions(force=True, delete_emptydir_data=True)

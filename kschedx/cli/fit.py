@@ -77,15 +77,19 @@ def fit(
     clusters = Clusters(read=after.snapshot, before=after.snapshot, applied=applied)
     connection.tell(applied, setup)
     if applied.pod_groups:
-        pods = (one if isinstance(one, Pod) else decode(encoded(one.manifest, "pod"), Pod) for one in targets)
+        pods = (
+            target if isinstance(target, Pod) else decode(encoded(target.manifest, "pod"), Pod) for target in targets
+        )
         connection.tell_ignored_groups(applied, setup, pods)
     if len(targets) > 1 and out is not None:
         raise InputError(f"--out needs one workload, and {target} has {len(targets)}")
-    answers = [_answer(clusters, setup, one, _title(one, target, len(targets)), replicas) for one in targets]
+    answers = [_answer(clusters, setup, pod, _title(pod, target, len(targets)), replicas) for pod in targets]
     if out is not None and isinstance(answers[0], Fit):
         write_snapshot(out, answers[0].after)
-    reports = [_report(one, place_of(of)) for one, of in zip(answers, targets, strict=True)]
-    return Answer(reports[0] if len(reports) == 1 else _several(reports), max(one.state.exit_code for one in answers))
+    reports = [_report(item, place_of(of)) for item, of in zip(answers, targets, strict=True)]
+    return Answer(
+        reports[0] if len(reports) == 1 else _several(reports), max(answer.state.exit_code for answer in answers)
+    )
 
 
 def _answer(clusters: Clusters, setup: Setup, one: Pod | Written, title: str, wanted: int | None) -> Fit | Explanation:
@@ -122,14 +126,14 @@ def _answer(clusters: Clusters, setup: Setup, one: Pod | Written, title: str, wa
     return found if state is None else replace(found, lifecycle=state)
 
 
-def _title(one: Pod | Written, target: str, count: int) -> str:
+def _title(pod: Pod | Written, target: str, count: int) -> str:
     from kschedx.controllers.workloads import workload_of
     from kschedx.kube.decoding import map_at
 
-    if isinstance(one, Pod) or count == 1:
+    if isinstance(pod, Pod) or count == 1:
         return target
-    name = str(map_at(one.manifest, "metadata").get("name")).removesuffix("-new")
-    return workload_of(one.workload or one.manifest).reference + (f" ({name})" if one.is_one_of_several else "")
+    name = str(map_at(pod.manifest, "metadata").get("name")).removesuffix("-new")
+    return workload_of(pod.workload or pod.manifest).reference + (f" ({name})" if pod.is_one_of_several else "")
 
 
 def _targets(
@@ -165,6 +169,10 @@ def _several(reports: Sequence[Report]) -> Report:
 
     return Report(
         screen=lambda width, wide: [line for report in reports for line in (BLANK, *report.screen(width, wide))][1:],
-        document=lambda: {"apiVersion": API_VERSION, "kind": "FitList", "items": [one.document() for one in reports]},
+        document=lambda: {
+            "apiVersion": API_VERSION,
+            "kind": "FitList",
+            "items": [report.document() for report in reports],
+        },
         names=lambda: chain.from_iterable(report.names() for report in reports if report.names is not None),
     )

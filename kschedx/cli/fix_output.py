@@ -79,8 +79,8 @@ def known_manifest(snapshot: Snapshot, found: Pod | Written) -> Find:
 
     def find(change: Change) -> Mapping[str, object] | None:
         target = change.target
-        if (one := written(change)) is not None:
-            return one
+        if (item := written(change)) is not None:
+            return item
         raw = snapshot.workloads.get((target.kind, target.namespace, target.name))
         if raw is not None:
             return msgspec.json.decode(raw, type=dict[str, object])
@@ -108,20 +108,22 @@ def only_written(before: Snapshot, found: Pod | Written) -> Find:
         is_recreated = change.delete or change.create is not None
         if is_recreated and (target.kind, target.namespace, target.name) in before.workloads:
             return None
-        one = written(change)
-        return None if one is None or _has_as_written(before, change, one) else one
+        item = written(change)
+        return None if item is None or _has_as_written(before, change, item) else item
 
     return find
 
 
-def _in_files(found: Pod | Written) -> Find:
+def _in_files(pod: Pod | Written) -> Find:
     def find(change: Change) -> Mapping[str, object] | None:
-        if isinstance(found, Pod):
+        if isinstance(pod, Pod):
             return None
-        its = (found.document.value if found.document else None, found.workload, found.manifest)
+        its = (pod.document.value if pod.document else None, pod.workload, pod.manifest)
         target = change.target
-        others = (one.value for one in found.beside if _namespace(one.value) == target.namespace)
-        return next((one for one in (*its, *others) if one is not None and _is(one, target.kind, target.name)), None)
+        others = (document.value for document in pod.beside if _namespace(document.value) == target.namespace)
+        return next(
+            (item for item in (*its, *others) if item is not None and _is(item, target.kind, target.name)), None
+        )
 
     return find
 

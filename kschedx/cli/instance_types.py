@@ -82,7 +82,7 @@ def prices_by_node(path: str | None, snapshot: Snapshot) -> Callable[[str], floa
 def prices_of(path: str) -> dict[tuple[str, str, str], float | None]:
     """Return instance type, zone, and capacity type to the price per hour. Raises `InputError`."""
     return {
-        (one.name, offering.zone, offering.capacity_type): offering.price
-        for one in read(path).instance_types
-        for offering in one.offerings
+        (instance_type.name, offering.zone, offering.capacity_type): offering.price
+        for instance_type in read(path).instance_types
+        for offering in instance_type.offerings
     }

@@ -43,10 +43,10 @@ def names() -> list[str]:
 
 def named_profiles() -> list[NamedProfile]:
     """Return the profiles by name; the defaults of versions are last, the newest first."""
-    found = [
+    profiles = [
         NamedProfile(name=path.stem, purpose=_purpose(path), path=path) for path in sorted(folder().glob("*.yaml"))
     ]
-    return sorted(found, key=lambda profile: _order(profile.name))
+    return sorted(profiles, key=lambda profile: _order(profile.name))
 
 
 def find(name: str) -> Path | None:

@@ -79,7 +79,7 @@ def outcome(command: Callable[[], int]) -> int:
     except NotAdmittedError as error:
         return failed(str(error), ExitCode.UNSCHEDULABLE)
     except SeveralConfigError as error:
-        return max(failed(str(one), ExitCode.USAGE) for one in error.errors)
+        return max(failed(str(config_error), ExitCode.USAGE) for config_error in error.errors)
     except InputError as error:
         from kschedx.sources.line_numbers import located
         from kschedx.sources.manifests import variables_hint

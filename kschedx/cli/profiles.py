@@ -169,12 +169,12 @@ def check(
     release = resolve(question.kube_version or version_of(file), question.gates)
     config, zero_weights = with_zero_weights(file)
     with placed(file):
-        found = advice_on(config, release)
+        warnings = advice_on(config, release)
     zeros = tuple(
         Advice(id="zero-weight", path=path, text="a weight of 0 counts as 1: to ignore a score, disable the plugin")
         for path in zero_weights
     )
-    advice = (*zeros, *found)
+    advice = (*zeros, *warnings)
     report = Report(
         screen=lambda width, _: advice_lines(file, release.title, advice, width),
         document=lambda: document(
@@ -227,8 +227,8 @@ def tune(
         return results(work, range(count), number, weights=[FEW] * count)
 
     prices = prices_by_node(question.instance_types, snapshot)
-    found = tuned(
+    tuning = tuned(
         snapshot, setup, base, Goal(goal), most=candidates, seed=seed, seconds=seconds, price_of=prices, run=run
     )
-    report = Report.of(found, yaml=lambda: to_yaml(found.configuration))
-    return Answer.of(report, found.is_better)
+    report = Report.of(tuning, yaml=lambda: to_yaml(tuning.configuration))
+    return Answer.of(report, tuning.is_better)

@@ -75,16 +75,16 @@ def scale_down(
 
         karpenter = Karpenter.of(snapshot, question.provisioning or KarpenterOptions())
         consolidation = None if karpenter is None else Consolidator(karpenter, names if nodes else None).run()
-    asked, removals = None, []
+    down, removals = None, []
     if others and (nodes or not kept):
-        asked = ScaleDown.of(snapshot, question.autoscaling or AutoscalerOptions(), setup.scheduler_on(snapshot))
+        down = ScaleDown.of(snapshot, question.autoscaling or AutoscalerOptions(), setup.scheduler_on(snapshot))
         each = counted(others, Phase.DECIDING, len(others), "nodes")
-        removals = [asked.about(name, is_one_of_many=not nodes) for name in each]
+        removals = [down.about(name, is_one_of_many=not nodes) for name in each]
     together = _together(snapshot, setup, question, [removal.node for removal in removals if removal.is_removable])
 
     def document() -> Mapping[str, object]:
         return {
-            **scale_down_document(None if asked is None else asked.autoscaler, removals, setup.release),
+            **scale_down_document(None if down is None else down.autoscaler, removals, setup.release),
             **({"karpenter": {disruption.node: to_json(disruption.document) for disruption in kept}} if kept else {}),
             **({} if consolidation is None else {"consolidation": to_json(consolidation.document)}),
             **({} if together is None else {"together": to_json(together.document)}),
@@ -97,7 +97,7 @@ def scale_down(
         lines = scale_down_screen(*answer, width=SCREEN_WIDTH)
         return page_of(scale_down_view(*answer, most=MOST_NODES), lines, snapshot=snapshot)
 
-    answer = (asked, removals, kept, consolidation, together)
+    answer = (down, removals, kept, consolidation, together)
     view = scale_down_view(*answer, wide=False)
     going = [f"node/{item.title}" for item in view.items if item.tone is Tone.GOOD]
     report = Report(

@@ -87,7 +87,7 @@ def survive(
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     failures = _failures(snapshot, setup, targets or (), each, busiest or 0)
     connection.tell(snapshot, setup)
-    found = survived(
+    survival = survived(
         snapshot,
         setup,
         failures,
@@ -95,9 +95,9 @@ def survive(
         mode=Mode.OUTAGE if is_outage else Mode.DRAIN,
         namespace=question.namespace or reached.namespace,
     )
-    tell_open_counts(found.simulation)
-    report = Report.of(found, names=lambda: _names(found))
-    return Answer.of(report, found.survives, is_undecided=found.is_undecided)
+    tell_open_counts(survival.simulation)
+    report = Report.of(survival, names=lambda: _names(survival))
+    return Answer.of(report, survival.survives, is_undecided=survival.is_undecided)
 
 
 def _failures(
@@ -123,4 +123,4 @@ def _names(survival: Survival) -> list[str]:
     from kschedx.simulate.survive import BROKEN
 
     broken = (loss.workload for result in survival.results for loss in result.of(*BROKEN))
-    return list(dict.fromkeys(f"{one.namespace} {one.reference.partition('/')[2]}" for one in broken))
+    return list(dict.fromkeys(f"{workload.namespace} {workload.reference.partition('/')[2]}" for workload in broken))

@@ -194,20 +194,20 @@ def _answer(question: Question, wanted: Wanted, interval: int, reading: Callable
         return _about_namespace(replace(question, namespace=namespace), wanted, reached, setup)
     clusters = Clusters(read=read.snapshot, before=reached.snapshot, applied=snapshot)
     written = manifests.pods(clusters.before, clusters.applied) if manifests is not None else []
-    found = _found(question, wanted, written, clusters, reached.namespace)
-    if not snapshot.cluster.nodes and not isinstance(found[0], Pod):
+    pods = _found(question, wanted, written, clusters, reached.namespace)
+    if not snapshot.cluster.nodes and not isinstance(pods[0], Pod):
         raise without_nodes(snapshot)
-    of_cluster = [one for one in found if all(one is not other for other in written)]
+    of_cluster = [pod for pod in pods if all(pod is not other for other in written)]
     queue = [*of_cluster, *written]
-    if len(found) > 1:
+    if len(pods) > 1:
         from kschedx.cli.why_list import why_several
 
-        return why_several(question, wanted, clusters, setup, found, queue)
-    beside = manifests.notes() if manifests is not None and not isinstance(found[0], Written) else ()
-    setup = replace(setup, notes=(*setup.notes, *notes_about(found[0]), *beside))
-    if (member := waiting_member_of(found[0], clusters.applied)) is not None and not wanted.tries:
-        found = queue = [member]
-    return why_one(question, wanted, clusters, setup, found[0], interval, queue)
+        return why_several(question, wanted, clusters, setup, pods, queue)
+    beside = manifests.notes() if manifests is not None and not isinstance(pods[0], Written) else ()
+    setup = replace(setup, notes=(*setup.notes, *notes_about(pods[0]), *beside))
+    if (member := waiting_member_of(pods[0], clusters.applied)) is not None and not wanted.tries:
+        pods = queue = [member]
+    return why_one(question, wanted, clusters, setup, pods[0], interval, queue)
 
 
 def _about_namespace(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Answer | int:
@@ -261,8 +261,8 @@ def _found(
 
     if not wanted.names:
         return [*written]
-    found: list[Pod | Written] = []
+    pods: list[Pod | Written] = []
     for name in wanted.names:
         of_files = named(name, written, question.namespace)
-        found += of_files or [find_target(clusters.applied, name, question.namespace, default_namespace=namespace)]
-    return found
+        pods += of_files or [find_target(clusters.applied, name, question.namespace, default_namespace=namespace)]
+    return pods

@@ -142,34 +142,36 @@ class ManyPods(Struct, dict=True):
         item = self.items[index]
         undecided = self._undecided(item)
         try:
-            found = item.explain()
+            explanation = item.explain()
         except UndecidableError as error:
             return replace(undecided, message=str(error)), None
         except ConfigError as error:
             # The scheduler's name is a separate key, so the text is equal for all of its pods.
-            told = type(error)(error.message, place=Place(field=error.place.field), hint=error.hint)
-            return replace(undecided, message=str(told)), None
+            config_error = type(error)(error.message, place=Place(field=error.place.field), hint=error.hint)
+            return replace(undecided, message=str(config_error)), None
         except NotAdmittedError as error:
             said = f"{error.message} ({error.hint})" if error.hint else error.message
             return replace(undecided, outcome=Outcome.UNSCHEDULABLE, message=said, state="Refused"), None
-        if found.lifecycle is not None:
-            return self._of_lifecycle(undecided, found, found.lifecycle), found
-        if (bound := bound_by_hand(found.cycle)) is not None:
+        if explanation.lifecycle is not None:
+            return self._of_lifecycle(undecided, explanation, explanation.lifecycle), explanation
+        if (bound := bound_by_hand(explanation.cycle)) is not None:
             nodes = (bound.node,) if bound.is_taken else ()
-            return replace(undecided, outcome=found.becomes, nodes=nodes, message=bound.text), found
-        if item.open_count and found.overall is Outcome.UNDECIDED:
-            return replace(undecided, message=item.open_count), found
-        if found.outcome is Outcome.SCHEDULED and (found.overall is not Outcome.SCHEDULED or item.waits):
-            return self._of_gang(item, found), found
-        message = "" if found.outcome is Outcome.GATED else found.message
-        if found.outcome is Outcome.UNDECIDED:
-            message = could_reject(found.cycle.unheard) + group_standing(found.holding)
-        answer = replace(undecided, outcome=found.outcome, nodes=found.chosen_nodes, message=message)
-        if found.state.name == "Nominated":
-            waits = (nominated_text(found),)
-            return replace(answer, state=found.state.name, cause=(found.state.name, *waits), headlines=waits), found
-        if found.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED):
-            diagnosis = Diagnosis(found.cycle)
+            return replace(undecided, outcome=explanation.becomes, nodes=nodes, message=bound.text), explanation
+        if item.open_count and explanation.overall is Outcome.UNDECIDED:
+            return replace(undecided, message=item.open_count), explanation
+        if explanation.outcome is Outcome.SCHEDULED and (explanation.overall is not Outcome.SCHEDULED or item.waits):
+            return self._of_gang(item, explanation), explanation
+        message = "" if explanation.outcome is Outcome.GATED else explanation.message
+        if explanation.outcome is Outcome.UNDECIDED:
+            message = could_reject(explanation.cycle.unheard) + group_standing(explanation.holding)
+        answer = replace(undecided, outcome=explanation.outcome, nodes=explanation.chosen_nodes, message=message)
+        if explanation.state.name == "Nominated":
+            waits = (nominated_text(explanation),)
+            return replace(
+                answer, state=explanation.state.name, cause=(explanation.state.name, *waits), headlines=waits
+            ), explanation
+        if explanation.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED):
+            diagnosis = Diagnosis(explanation.cycle)
             reasons = decisive(diagnosis)
             headlines = tuple(dict.fromkeys(map(shared_headline, main_findings(diagnosis))))
             answer = replace(
@@ -179,7 +181,7 @@ class ManyPods(Struct, dict=True):
                 reasons=tuple(dict.fromkeys(finding.reason for finding in reasons)),
                 wants=wanted_labels(reasons[:1]),
             )
-        return answer, found
+        return answer, explanation
 
     def _of_lifecycle(self, undecided: PodAnswer, explanation: Explanation, lifecycle: Lifecycle) -> PodAnswer:
         """Return the answer about a pod that kube-scheduler does not decide."""
@@ -264,7 +266,7 @@ class ManyPods(Struct, dict=True):
         pods = Counter(likes)
         answers = zip(asked[1:], results(self.answer, asked[1:], self.jobs or processors()), strict=True)
         total = len(self.items) - pods[likes[0]]
-        found |= dict(counted(answers, Phase.DECIDING, total, "pods", weight=lambda one: pods[likes[one[0]]]))
+        found |= dict(counted(answers, Phase.DECIDING, total, "pods", weight=lambda item: pods[likes[item[0]]]))
         return [
             found[index] if index in found else (_alike(item, found[first[like]][0]),)
             for index, (item, like) in enumerate(zip(self.items, likes, strict=True))
@@ -272,7 +274,9 @@ class ManyPods(Struct, dict=True):
 
     def explanation(self, pod: str) -> Explanation:
         """Return the explanation of one of the pods. Raises `KschedxError` if it cannot be explained."""
-        index = next(index for index, answers in enumerate(self._answers) if any(one.pod == pod for one in answers))
+        index = next(
+            index for index, answers in enumerate(self._answers) if any(answer.pod == pod for answer in answers)
+        )
         return self.items[index].explain()
 
     def document(self) -> dict[str, object]:
@@ -287,13 +291,13 @@ class ManyPods(Struct, dict=True):
 
         def items() -> Iterator[object]:
             for index, item in enumerate(self.items):
-                answer, found = self.look(index)
+                answer, explanation = self.look(index)
                 answers.append(self._each(item, answer))
-                if found is not None and not isinstance(found.lifecycle, Refused):
-                    yield found.to_dict()
+                if explanation is not None and not isinstance(explanation.lifecycle, Refused):
+                    yield explanation.to_dict()
                 else:
                     told = undecided if answer.outcome is None else refused
-                    fixes = [to_json(fix.document()) for fix in found.fixes] if found is not None else []
+                    fixes = [to_json(fix.document()) for fix in explanation.fixes] if explanation is not None else []
                     told.append({"pod": answer.pod, "reason": answer.message, **({"fixes": fixes} if fixes else {})})
 
         yield "apiVersion", API_VERSION
@@ -395,40 +399,40 @@ def why_several(
     connection.tell_left_out(setup)
     inquiry = inquiry_of(question, wanted, clusters, setup)
     if wanted.alone:
-        items = [item for one in found for item in _alone(question, wanted, inquiry, one)]
-        pods = ManyPods(items, competing=any(not isinstance(one, Pod) for one in found), snapshot=clusters.read)
+        items = [item for pod in found for item in _alone(question, wanted, inquiry, pod)]
+        pods = ManyPods(items, competing=any(not isinstance(pod, Pod) for pod in found), snapshot=clusters.read)
     else:
         pods = _together(question, wanted, inquiry, found, queue)
     return Answer(pods.report(), pods.exit_code)
 
 
-def _alone(question: Question, wanted: Wanted, inquiry: Inquiry, one: Pod | Written) -> tuple[Item, ...]:
+def _alone(question: Question, wanted: Wanted, inquiry: Inquiry, pod: Pod | Written) -> tuple[Item, ...]:
     """Return the items as if each came next, without the requests of the others; a DaemonSet's pods are each on their
     own node."""
     from kschedx.inquiry.pod import explain
 
     snapshot, setup = inquiry.clusters.applied, inquiry.setup
-    if (stopped := _stopped(question, wanted, inquiry, one)) is not None:
+    if (stopped := _stopped(question, wanted, inquiry, pod)) is not None:
         return (stopped,)
     try:
-        subject = subject_of(question, snapshot, setup, one, wanted)
+        subject = subject_of(question, snapshot, setup, pod, wanted)
     except (NotAdmittedError, NotReadError) as error:
-        return (_refused(wanted, inquiry, one, error),)
-    if isinstance(one, Written) and one.is_daemon:
-        return tuple(_of_daemon_set(wanted, inquiry, subject, one))
-    return (_item(wanted, subject, one, partial(explain, subject, setup)),)
+        return (_refused(wanted, inquiry, pod, error),)
+    if isinstance(pod, Written) and pod.is_daemon:
+        return tuple(_of_daemon_set(wanted, inquiry, subject, pod))
+    return (_item(wanted, subject, pod, partial(explain, subject, setup)),)
 
 
-def _of_daemon_set(wanted: Wanted, inquiry: Inquiry, subject: Subject, one: Written) -> Iterator[Item]:
+def _of_daemon_set(wanted: Wanted, inquiry: Inquiry, subject: Subject, written_pod: Written) -> Iterator[Item]:
     """Yield the DaemonSet's pods that fit, and those that do not for each reason; nodes without such a pod are left
     out."""
     from kschedx.inquiry.daemon_set import explain_daemon_set
 
-    name = f"{subject.pod.metadata.namespace}/{title(one.workload or {}).partition(' ')[2]}"
+    name = f"{subject.pod.metadata.namespace}/{title(written_pod.workload or {}).partition(' ')[2]}"
     answer = explain_daemon_set(name, subject, inquiry.setup)
-    whole = _item(wanted, subject, one, lambda: answer.explanation)
+    whole = _item(wanted, subject, written_pod, lambda: answer.explanation)
     if answer.refused:
-        yield _refused_replicas(inquiry, one, whole, (whole.pod,) * answer.refused, answer.refusal)
+        yield _refused_replicas(inquiry, written_pod, whole, (whole.pod,) * answer.refused, answer.refusal)
     if runs := answer.runs[: max(len(answer.runs) - answer.refused, 0)]:  # any of them
         fit = tuple(Replica(pod=whole.pod, node=node) for node in runs)
         yield replace(whole, replicas=fit, workload=name)
@@ -444,7 +448,7 @@ def _together(
     question: Question,
     wanted: Wanted,
     inquiry: Inquiry,
-    found: Sequence[Pod | Written],
+    pods: Sequence[Pod | Written],
     queue: Sequence[Pod | Written],
 ) -> ManyPods:
     """Schedule the pods one after the other, in the order of the queue; pods that belong to no queue are evaluated
@@ -455,24 +459,24 @@ def _together(
     gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
     groups: dict[int, ReplicaGroup] = {}
     items: dict[int, tuple[Item, ...]] = {}
-    numbers = {id(one): number for number, one in enumerate(found)}
-    for one in queue:
-        if (number := numbers.get(id(one))) is None:
-            gather_beside(gathering, setup, one)
+    numbers = {id(one): number for number, one in enumerate(pods)}
+    for pod in queue:
+        if (number := numbers.get(id(pod))) is None:
+            gather_beside(gathering, setup, pod)
             continue
-        if isinstance(one, Pod) and one.spec.node_name:
-            items[number] = _alone(question, wanted, inquiry, one)
+        if isinstance(pod, Pod) and pod.spec.node_name:
+            items[number] = _alone(question, wanted, inquiry, pod)
             continue
-        if (stopped := _stopped(question, wanted, inquiry, one)) is not None:
+        if (stopped := _stopped(question, wanted, inquiry, pod)) is not None:
             items[number] = (stopped,)
             continue
         try:
-            taken = gather(gathering, subject_of(question, gathering.snapshot, setup, one, wanted), one)
+            taken = gather(gathering, subject_of(question, gathering.snapshot, setup, pod, wanted), pod)
         except (NotAdmittedError, NotReadError) as error:
-            items[number] = (_refused(wanted, inquiry, one, error),)
+            items[number] = (_refused(wanted, inquiry, pod, error),)
             continue
         if isinstance(taken, BoundPods):
-            item = _item(wanted, taken.subject, one, partial(_same, taken.explanation))
+            item = _item(wanted, taken.subject, pod, partial(_same, taken.explanation))
             items[number] = (_replicas_of(item, taken.explanation),)
         else:
             groups[number] = taken
@@ -480,11 +484,11 @@ def _together(
     for number, group in groups.items():
         state = together.state(group)
         if not state.pods and not state.kept and not state.refused:  # a DaemonSet without an eligible node
-            items[number] = _alone(question, wanted, inquiry, found[number])
+            items[number] = _alone(question, wanted, inquiry, pods[number])
         else:
-            items[number] = tuple(_of_group(wanted, inquiry, together, group, found[number]))
+            items[number] = tuple(_of_group(wanted, inquiry, together, group, pods[number]))
     return ManyPods(
-        [item for number in range(len(found)) for item in items[number]],
+        [item for number in range(len(pods)) for item in items[number]],
         notes=evicted_note(together.evicted),
         snapshot=clusters.read,
         shared_fix=together.mended,
@@ -548,31 +552,31 @@ def _replicas_of(item: Item, explanation: Explanation) -> Item:
     return replace(item, replicas=tuple(replicas), workload=found.workload, explain=lambda: explanation)
 
 
-def _stopped(question: Question, wanted: Wanted, inquiry: Inquiry, one: Pod | Written) -> Item | None:
+def _stopped(question: Question, wanted: Wanted, inquiry: Inquiry, pod: Pod | Written) -> Item | None:
     """Return a workload that creates no pods; None for any other."""
-    if isinstance(one, Pod) or not inquiry.is_stopped(one):
+    if isinstance(pod, Pod) or not inquiry.is_stopped(pod):
         return None
     setup = inquiry.setup
     return _without_pods(
-        wanted, one, lambda: inquiry.answer(one, lambda at: subject_of(question, at, setup, one, wanted), [one])
+        wanted, pod, lambda: inquiry.answer(pod, lambda at: subject_of(question, at, setup, pod, wanted), [pod])
     )
 
 
-def _refused(wanted: Wanted, inquiry: Inquiry, one: Pod | Written, error: NotAdmittedError | NotReadError) -> Item:
-    if isinstance(one, Pod):  # it is in the cluster, so it is not admitted again
+def _refused(wanted: Wanted, inquiry: Inquiry, pod: Pod | Written, error: NotAdmittedError | NotReadError) -> Item:
+    if isinstance(pod, Pod):  # it is in the cluster, so it is not admitted again
         raise error
-    return _without_pods(wanted, one, partial(inquiry.refused, one, error))
+    return _without_pods(wanted, pod, partial(inquiry.refused, pod, error))
 
 
 def _without_pods(
-    wanted: Wanted, one: Written, explain: Callable[[], Explanation], snapshot: Snapshot | None = None
+    wanted: Wanted, written_pod: Written, explain: Callable[[], Explanation], snapshot: Snapshot | None = None
 ) -> Item:
     """Return a workload whose pods the API server refuses: the desired pods that are not in the cluster."""
-    metadata = one.manifest.get("metadata")
+    metadata = written_pod.manifest.get("metadata")
     named = metadata if isinstance(metadata, dict) else {}
     namespace = str(named.get("namespace") or "default")
     name = str(named.get("name") or named.get("generateName") or "")
-    workload = one.workload
+    workload = written_pod.workload
     owner = "" if workload is None else title(workload)
     count = 1
     if workload is not None and has_replicas(workload) and not wanted.alone:
@@ -585,15 +589,15 @@ def _without_pods(
         priority=0,
         command=command_of(wanted, namespace, owner, "" if owner else name),
         explain=explain,
-        place=place_of(one),
+        place=place_of(written_pod),
         workload=workload_of(workload).reference if workload is not None and count > 1 else "",
         replicas=(Replica(pod=f"{namespace}/{name}"),) * count if count > 1 else (),
     )
 
 
-def _refused_replicas(inquiry: Inquiry, one: Written, others: Item, pods: Sequence[str], refusal: str) -> Item:
+def _refused_replicas(inquiry: Inquiry, written_pod: Written, others: Item, pods: Sequence[str], refusal: str) -> Item:
     """Return the replicas of a workload that no controller can create, whatever the answer about the others."""
-    explain = partial(inquiry.refused, one, NotAdmittedError(refusal), len(pods))
+    explain = partial(inquiry.refused, written_pod, NotAdmittedError(refusal), len(pods))
     return replace(others, pod=pods[0], explain=explain, replicas=tuple(Replica(pod=pod) for pod in pods))
 
 
@@ -647,7 +651,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
             like=(kinds[row], in_turn.message(pod.key)) if row in kinds and not preempts else None,
         )
 
-    notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *(one.text for one in (*said, *unread)))
+    notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *(note.text for note in (*said, *unread)))
     items = [item(row) for row in rows]
     if part is None:  # added nodes, and workloads without pods, are in no part
         notes = (*notes, *_growth(autoscaler, karpenter))
@@ -669,8 +673,8 @@ def _without_created_pods(question: Question, wanted: Wanted, reached: Reached, 
     snapshot, within = reached.snapshot, _namespace(question, wanted, reached)
     clusters = Clusters(read=snapshot, before=snapshot, applied=snapshot)
     inquiry = inquiry_of(question, wanted, clusters, setup)
-    for one, explanation in workloads_without_pods(inquiry, within):
-        yield _without_pods(wanted, one, partial(_same, explanation), snapshot)
+    for written_pod, explanation in workloads_without_pods(inquiry, within):
+        yield _without_pods(wanted, written_pod, partial(_same, explanation), snapshot)
 
 
 def _rows(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> list[int]:

@@ -146,7 +146,7 @@ def why_one(
     try:
         if wanted.tries:
             untried = _before(inquiry, found, admit, queue)
-            tried = partial(_tried, wanted.tries, setup=setup, found=found, before=untried)
+            tried = partial(_tried, wanted.tries, setup=setup, pod=found, before=untried)
             explanation = inquiry.explain(found, tried, queue)
         elif isinstance(found, Written) and found.is_daemon and wanted.is_plain and not inquiry.is_stopped(found):
             subject = admit(clusters.applied)
@@ -206,7 +206,7 @@ def _once(admit: Callable[[Snapshot], Subject]) -> Callable[[Snapshot], Subject]
 
 def _before(
     inquiry: Inquiry,
-    found: Pod | Written,
+    pod: Pod | Written,
     admit: Callable[[Snapshot], Subject],
     queue: Sequence[Pod | Written],
 ) -> Outcome:
@@ -214,7 +214,7 @@ def _before(
     from kschedx.framework.cycle import Outcome
 
     try:
-        return inquiry.explain(found, admit, queue).overall
+        return inquiry.explain(pod, admit, queue).overall
     except NotAdmittedError:
         return Outcome.UNSCHEDULABLE
 
@@ -223,21 +223,23 @@ def _daemon_set(
     clusters: Clusters,
     subject: Subject,
     setup: Setup,
-    found: Written,
+    written_pod: Written,
     queue: Sequence[Pod | Written],
 ) -> Answer:
     """Explain the nodes of a DaemonSet, after the others of `queue` are assigned."""
     from kschedx.inquiry.daemon_set import explain_daemon_set
     from kschedx.inquiry.manifests import key_of, title
 
-    name = title(found.workload or {}).partition(" ")[2]
+    name = title(written_pod.workload or {}).partition(" ")[2]
     answer = explain_daemon_set(f"{subject.pod.metadata.namespace}/{name}", subject, setup)
-    if len(queue) > 1 or (found.workload is not None and key_of(found.workload) in clusters.before.workloads):
+    if len(queue) > 1 or (
+        written_pod.workload is not None and key_of(written_pod.workload) in clusters.before.workloads
+    ):
         from kschedx.inquiry.ask import gather_queue
         from kschedx.inquiry.workload_pods import ManifestQuestions, ReplicaGroup
 
         gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
-        own = gather_queue(gathering, setup, queue, found, lambda snapshot: found.admitted(snapshot, setup))
+        own = gather_queue(gathering, setup, queue, written_pod, lambda snapshot: written_pod.admitted(snapshot, setup))
         if isinstance(own, ReplicaGroup):
             together = gathering.place()
             answer = together.daemon_set(own) if len(queue) > 1 else answer
@@ -252,12 +254,12 @@ def _daemon_set(
     return Answer(report, exit_code_of(answer.outcome))
 
 
-def _daemon_set_on(node: str, found: Written, subject: Subject, setup: Setup) -> Answer:
+def _daemon_set_on(node: str, written_pod: Written, subject: Subject, setup: Setup) -> Answer:
     """Explain whether a DaemonSet's pod is created for a node, and fits there."""
     from kschedx.inquiry.daemon_set import explain_daemon_set
     from kschedx.inquiry.manifests import title
 
-    name = title(found.workload or {}).partition(" ")[2]
+    name = title(written_pod.workload or {}).partition(" ")[2]
     answer = explain_daemon_set(f"{subject.pod.metadata.namespace}/{name}", subject, setup)
 
     def screen(width: int, wide: bool) -> Sequence[Text]:
@@ -299,27 +301,25 @@ def subject_of(question: Question, snapshot: Snapshot, setup: Setup, found: Pod 
         question.where, found.manifest, lambda manifest: found.admitted(snapshot, setup, manifest).pod
     )
     subject = found.admitted(snapshot, setup, manifest)
-    others = (one for one in subject.notes if one.id != UNREAD)  # the server has evaluated them
+    others = (note for note in subject.notes if note.id != UNREAD)  # the server has evaluated them
     return replace(subject, notes=(note, *others))
 
 
-def _tried(
-    changes: Sequence[str], snapshot: Snapshot, *, setup: Setup, found: Pod | Written, before: Outcome
-) -> Subject:
+def _tried(changes: Sequence[str], snapshot: Snapshot, *, setup: Setup, pod: Pod | Written, before: Outcome) -> Subject:
     """Return the pod with the changes of `--try`."""
     from kschedx.explain.notes import TRIED, note
     from kschedx.explain.subject import stored
     from kschedx.inquiry import manifest_edit as trying
 
-    manifest = trying.as_manifest(found) if isinstance(found, Pod) else dict(found.manifest)
+    manifest = trying.as_manifest(pod) if isinstance(pod, Pod) else dict(pod.manifest)
     for change in changes:
         patch = _patch_of(change)
         manifest = trying.with_change(manifest, change) if patch is None else trying.with_patch(manifest, patch)
         _refuse_faults(manifest, f"--try {change}")
-    if isinstance(found, Pod):
+    if isinstance(pod, Pod):
         subject = stored(snapshot, trying.as_pod(manifest))
     else:
-        subject = found.admitted(snapshot, setup, manifest)
+        subject = pod.admitted(snapshot, setup, manifest)
     text = f"tried with {', '.join(changes)}; without it: {before.value}"
     told = note(TRIED, text, changes=tuple(changes), before=before)
     return msgspec.structs.replace(subject, notes=(told, *subject.notes))
@@ -358,12 +358,12 @@ def _patch_of(change: str) -> object | None:
     return one_document(change) if Path(change).is_file() else None
 
 
-def _fix_report(explanation: Explanation, number: int, found: Pod | Written, before: Snapshot) -> Report:
+def _fix_report(explanation: Explanation, number: int, pod: Pod | Written, before: Snapshot) -> Report:
     from kschedx.cli.fix_output import numbered, report
 
     fix, cycle = numbered(explanation.fixes, number), explanation.cycle
     followed = [change for change in fix.changes if change.by]
-    return report(fix.apply, followed, found, cycle.pod, cycle.snapshot, before, document=fix.to_dict)
+    return report(fix.apply, followed, pod, cycle.pod, cycle.snapshot, before, document=fix.to_dict)
 
 
 def place_of(found: Pod | Written) -> Place:

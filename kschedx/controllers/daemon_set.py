@@ -147,17 +147,17 @@ def react_to_nodes(snapshot: Snapshot, setup: Setup, changed: Iterable[tuple[Nod
     return DaemonSetReaction(snapshot=snapshot, made=tuple(made), gone=tuple(gone))
 
 
-def _on_nodes(snapshot: Snapshot, like: Pod, names: Collection[str]) -> Mapping[str, list[int]]:
+def _on_nodes(snapshot: Snapshot, pod: Pod, names: Collection[str]) -> Mapping[str, list[int]]:
     """Return the rows of a DaemonSet's pods, by their `home_node`."""
     pods = snapshot.pods
-    owner = next((one.name for one in like.metadata.owner_references if one.controller), "")
+    owner = next((reference.name for reference in pod.metadata.owner_references if reference.controller), "")
     found: dict[str, list[int]] = {}
     for code, owners in enumerate(pods.owners.values):
         if not any(one.controller and one.kind == "DaemonSet" and one.name == owner for one in owners):
             continue
         for row in (pods.owners.codes == code).nonzero()[0].tolist():
             node = home_node(pods, row)
-            if node in names and pods.namespaces[row] == like.metadata.namespace:
+            if node in names and pods.namespaces[row] == pod.metadata.namespace:
                 found.setdefault(node, []).append(row)
     return found
 
@@ -186,7 +186,7 @@ def agents_down(snapshot: Snapshot, node: str) -> tuple[str, ...]:
     pods, row = snapshot.pods, snapshot.cluster.index.get(node)
     waiting = (one for one in pods.pending if is_of_daemon_set(pods.owners[one]) and pinned_to(pods.specs[one]) == node)
     there = () if row is None else pods.on_node(row).tolist()
-    unready = (one for one in there if is_of_daemon_set(pods.owners[one]) and not is_running(pods, one))
+    unready = (item for item in there if is_of_daemon_set(pods.owners[item]) and not is_running(pods, item))
     return tuple(map(pods.key, (*waiting, *unready)))
 
 
@@ -196,5 +196,8 @@ def is_running(pods: PodTable, row: int) -> bool:
     return (
         bool(pods.node_names[row])
         and all(condition.status == "True" for condition in status.conditions if condition.type == "Ready")
-        and not any(one.state is not None and one.state.waiting is not None for one in status.container_statuses)
+        and not any(
+            container_status.state is not None and container_status.state.waiting is not None
+            for container_status in status.container_statuses
+        )
     )

@@ -50,7 +50,7 @@ def sync(deployment: DeploymentSpec, new: ReplicaSetSize | None, old: Sequence[R
     if deployment.is_paused or new is None:
         return scale(deployment, new, old, deployment)
     if deployment.is_recreate:
-        return _changes({one.name: 0 for one in old}, old) or _changes({new.name: deployment.replicas}, [new])
+        return _changes({set_size.name: 0 for set_size in old}, old) or _changes({new.name: deployment.replicas}, [new])
     return _scale_up_new(deployment, new, old) or _scale_down_old(deployment, new, old)
 
 
@@ -63,15 +63,15 @@ def scale(
     """Return what the controller changes when `replicas` changes: proportional scaling of all active ReplicaSets during
     a rollout. `before` is the Deployment when its ReplicaSets were last scaled."""
     every = [*old, *([new] if new is not None else [])]
-    active = [one for one in every if one.replicas]
+    active = [set_size for set_size in every if set_size.replicas]
     if not every:
         return {}
     if len(active) <= 1:
-        latest = active[0] if active else new or max(old, key=lambda one: one.age_key)
+        latest = active[0] if active else new or max(old, key=lambda set_size: set_size.age_key)
         return _changes({latest.name: deployment.replicas}, every)
     wanted = deployment.replicas
     if new is not None and before.replicas == wanted == new.replicas == new.available:
-        return _changes({one.name: 0 for one in old}, old)
+        return _changes({set_size.name: 0 for set_size in old}, old)
     if deployment.is_recreate or before.replicas == wanted:
         return {}
     most = wanted + deployment.max_surge if wanted else 0
@@ -94,14 +94,14 @@ def _scale_down_old(deployment: DeploymentSpec, new: ReplicaSetSize, old: Sequen
         return {}
     sizes = {one.name: one.replicas for one in old}
     oldest_first = sorted(old, key=lambda one: one.age_key)
-    for one in oldest_first:
-        unavailable = min(max(one.replicas - one.available, 0), most)
-        sizes[one.name] -= unavailable
+    for set_size in oldest_first:
+        unavailable = min(max(set_size.replicas - set_size.available, 0), most)
+        sizes[set_size.name] -= unavailable
         most -= unavailable
     spare = sum(one.available for one in (new, *old)) - deployment.min_available
-    for one in oldest_first:
-        fewer = min(max(spare, 0), sizes[one.name])
-        sizes[one.name] -= fewer
+    for set_size in oldest_first:
+        fewer = min(max(spare, 0), sizes[set_size.name])
+        sizes[set_size.name] -= fewer
         spare -= fewer
     return _changes(sizes, old)
 
@@ -116,12 +116,12 @@ def _proportions(
     ordered = sorted(newest_first, key=lambda one: -one.replicas)
     sizes: dict[str, int] = {}
     added = 0
-    for one in ordered:
+    for set_size in ordered:
         share = 0
         if to_add != added:
-            fraction = _fraction(deployment, one, most_before)
+            fraction = _fraction(deployment, set_size, most_before)
             share = min(fraction, to_add - added) if to_add > 0 else max(fraction, to_add - added)
-        sizes[one.name] = one.replicas + share
+        sizes[set_size.name] = set_size.replicas + share
         added += share
     if to_add:
         sizes[ordered[0].name] = max(sizes[ordered[0].name] + to_add - added, 0)
@@ -139,9 +139,9 @@ def _fraction(deployment: DeploymentSpec, replica_set_size: ReplicaSetSize, most
 
 
 def _total(sets: Sequence[ReplicaSetSize]) -> int:
-    return sum(one.replicas for one in sets)
+    return sum(set_size.replicas for set_size in sets)
 
 
 def _changes(sizes: Sizes, known: Sequence[ReplicaSetSize]) -> Sizes:
-    before = {one.name: one.replicas for one in known}
+    before = {set_size.name: set_size.replicas for set_size in known}
     return {name: size for name, size in sizes.items() if before[name] != size}

@@ -134,7 +134,7 @@ def is_ready(pods: PodTable, row: int) -> bool:
 
 
 def is_status_ready(status: PodStatus) -> bool:
-    condition = next((one for one in status.conditions if one.type == "Ready"), None)
+    condition = next((condition for condition in status.conditions if condition.type == "Ready"), None)
     return condition is None or condition.status == "True"
 
 

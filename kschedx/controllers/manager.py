@@ -194,15 +194,15 @@ class Manager:
     @property
     def rollouts(self) -> list[Rollout]:
         """The current state of all rollouts, in the order in which they began."""
-        return [*self._ended, *(one.rollout for one in self._managed.values() if one.rollout is not None)]
+        return [*self._ended, *(managed.rollout for managed in self._managed.values() if managed.rollout is not None)]
 
     @property
     def is_rolling_out(self) -> bool:
-        return any(one.rollout is not None for one in self._managed.values())
+        return any(managed.rollout is not None for managed in self._managed.values())
 
     def rollout_rows(self) -> list[set[int]]:
         """Return the rows of the pods that each rollout created."""
-        return [{*one.created} for one in self._managed.values() if one.rollout is not None] + self._ended_rows
+        return [{*state.created} for state in self._managed.values() if state.rollout is not None] + self._ended_rows
 
     def rollout_of(self, workload: Workload) -> Rollout | None:
         managed = self._managed.get(workload)
@@ -326,7 +326,7 @@ class Manager:
         if workload.kind == "StatefulSet":
             pods = self._ordinals(managed)
             spec = stateful_set_spec(manifest, managed.before)
-            lacks = [one for one in spec.ordinals if one not in pods or not pods[one].is_updated]
+            lacks = [ordinal for ordinal in spec.ordinals if ordinal not in pods or not pods[ordinal].is_updated]
             cluster, made = workloads.pods_of_ordinals(snapshot, self._setup, manifest, lacks[-count:])
         else:
             cluster, made = self._more_of(managed, manifest, ())(snapshot, count)
@@ -565,7 +565,7 @@ class Manager:
         return None if found is None else workloads.name_of(found)
 
     def _owner(self, row: int) -> str:
-        return next((one.name for one in self._cluster.pods.owners[row] if one.controller), "")
+        return next((owner.name for owner in self._cluster.pods.owners[row] if owner.controller), "")
 
     def _size(self, name: str, rows: Sequence[int], *, refused: int = 0) -> deployment.ReplicaSetSize:
         created = [self._cluster.pods.creation_timestamps[row] or "" for row in rows]
@@ -648,8 +648,8 @@ class Manager:
         allowed = int(snapshot.cluster.allowed_pods.sum())
         if count > max(allowed, FEW_PODS):
             hint = "the others stay pending; scale to fewer replicas, or count with kschedx fit how many more fit"
-            told = f"{count:,} more pods, but the {len(snapshot.cluster.nodes):,} nodes allow {allowed:,} pods in all"
-            raise InputError(told, place=Place(object=managed.workload.title), hint=hint)
+            phrase = f"{count:,} more pods, but the {len(snapshot.cluster.nodes):,} nodes allow {allowed:,} pods in all"
+            raise InputError(phrase, place=Place(object=managed.workload.title), hint=hint)
         try:
             cluster, made = make(snapshot)
         except NotAdmittedError as error:
@@ -658,11 +658,11 @@ class Manager:
         except NotReadError as error:
             self.unread[managed.workload] = error
             return False
-        found = self._admitted(cluster, made, snapshot)
-        if found.refused:
-            self._refuse(managed, len(found.refused), found.refusal, tuple(pod.key for pod in found.refused))
-        self.refused_claims |= found.claims
-        rows = self._cluster.create(found.snapshot, found.made) if found.made else []
+        pods = self._admitted(cluster, made, snapshot)
+        if pods.refused:
+            self._refuse(managed, len(pods.refused), pods.refusal, tuple(pod.key for pod in pods.refused))
+        self.refused_claims |= pods.claims
+        rows = self._cluster.create(pods.snapshot, pods.made) if pods.made else []
         managed.created += rows
         if is_outdated:
             managed.outdated |= {*rows}
@@ -689,16 +689,16 @@ class Manager:
         if not self._is_ruled(made):
             return AdmittedPods(snapshot=cluster, made=made)
         quotas = Ledger(cluster, self._setup.release)
-        found = admit_pods(cluster, quotas, made, before.storage.claims)
-        return replace(found, snapshot=quotas.on(found.snapshot))
+        pods = admit_pods(cluster, quotas, made, before.storage.claims)
+        return replace(pods, snapshot=quotas.on(pods.snapshot))
 
     def add(self, workload: Workload, cluster: Snapshot, made: Sequence[Pod]) -> None:
         """Create the pods of a workload that the API server admits, outside of its syncs. `cluster` has the objects
         that are created for them."""
-        found = self._admitted(cluster, made, self._cluster.snapshot)
-        self._cluster.create(found.snapshot, found.made)
-        if found.refused:
-            refused = RefusedReplicas(workload=workload, number=len(found.refused), refusal=found.refusal)
+        pods = self._admitted(cluster, made, self._cluster.snapshot)
+        self._cluster.create(pods.snapshot, pods.made)
+        if pods.refused:
+            refused = RefusedReplicas(workload=workload, number=len(pods.refused), refusal=pods.refusal)
             self.refused[workload] = refused
 
     def _is_ruled(self, pods: Iterable[Pod]) -> bool:
@@ -779,9 +779,9 @@ def stateful_set_spec(manifest: Manifest, before: Manifest | None) -> stateful_s
 def _owner_of(manifest: Manifest) -> str:
     """Return the Deployment that controls a ReplicaSet, such as `deploy/web`; empty if no Deployment owns it."""
     owners = map_at(manifest, "metadata").get("ownerReferences")
-    for one in owners if isinstance(owners, Sequence) else ():
-        if isinstance(one, Mapping) and one.get("controller") is True and one.get("kind") == "Deployment":
-            return f"deploy/{one.get('name')}"
+    for item in owners if isinstance(owners, Sequence) else ():
+        if isinstance(item, Mapping) and item.get("controller") is True and item.get("kind") == "Deployment":
+            return f"deploy/{item.get('name')}"
     return ""
 
 

@@ -158,5 +158,7 @@ def toleration_seconds(tolerations: Sequence[Toleration], *, comparison: bool) -
     used = [toleration for toleration in tolerations if tolerates(toleration, UNREACHABLE, comparison=comparison)]
     if not used:
         return 0
-    seconds = [max(one.toleration_seconds, 0) for one in used if one.toleration_seconds is not None]
+    seconds = [
+        max(toleration.toleration_seconds, 0) for toleration in used if toleration.toleration_seconds is not None
+    ]
     return min(seconds, default=None)

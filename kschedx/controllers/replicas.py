@@ -70,7 +70,7 @@ def admit_pods(
             refusal = "" if words is None else not_created(pod, words)
         if refusal:
             others = pods[number:]
-            left = without_claims(snapshot, (key for one in others for key in own_claims(one) if key not in known))
+            left = without_claims(snapshot, (key for pod in others for key in own_claims(pod) if key not in known))
             return AdmittedPods(snapshot=left, made=pods[:number], refused=others, refusal=refusal, claims=waits)
     return AdmittedPods(snapshot=snapshot, made=pods, claims=waits)
 

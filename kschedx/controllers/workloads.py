@@ -103,7 +103,7 @@ def is_recreated(pods: PodTable, row: int) -> bool:
     it does so as soon as the pod is terminating."""
     owners = pods.owners[row]
     is_replaced = bool(pods.deletion_timestamps[row]) and not any(
-        one.kind in ("StatefulSet", "DaemonSet") for one in owners
+        owner.kind in ("StatefulSet", "DaemonSet") for owner in owners
     )
     return is_controlled(owners) and not is_replaced
 
@@ -198,17 +198,17 @@ class Owners:
         return self.of_each(pods, (row,))[0]
 
     def of_each(self, pods: PodTable, rows: Sequence[int]) -> list[Workload]:
-        found: list[Workload] = []
+        workloads: list[Workload] = []
         columns = (pods.namespaces, pods.owners, pods.labels)
         codes = zip(*(column.codes[np.array(rows, dtype=np.int64)].tolist() for column in columns), strict=True)
         for row, key in zip(rows, codes, strict=True):
             if key not in self._known:
                 self._known[key] = self._made_by(pods.namespaces[row], pods.owners[row], pods.labels[row])
-            found.append(self._known[key] or Workload("Pod", pods.namespaces[row], pods.names[row]))
-        return found
+            workloads.append(self._known[key] or Workload("Pod", pods.namespaces[row], pods.names[row]))
+        return workloads
 
     def _made_by(self, namespace: str, owners: Iterable[OwnerReference], labels: Mapping[str, str]) -> Workload | None:
-        owner = next((one for one in owners if one.controller), None)
+        owner = next((owner for owner in owners if owner.controller), None)
         if owner is None:
             return None
         template = labels.get(TEMPLATE_HASH)
@@ -257,7 +257,7 @@ class Owners:
             else:
                 found.setdefault(first, []).append(places)
         its = {workload: np.sort(np.hstack(places)) for workload, places in found.items()}
-        return {workload: rows[places] for workload, places in sorted(its.items(), key=lambda one: int(one[1][0]))}
+        return {workload: rows[places] for workload, places in sorted(its.items(), key=lambda item: int(item[1][0]))}
 
 
 _NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
@@ -350,11 +350,11 @@ def copy_pod(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, Sequen
     copies = PodCopies(like, prefix, np.fromiter(itertools.islice(free, count), dtype=np.int64, count=count))
     if not (pod.spec.resource_claims or any(volume.ephemeral for volume in pod.spec.volumes)):
         return snapshot, copies
-    made: list[Pod] = []
+    pods: list[Pod] = []
     for another in copies:
         snapshot, its_own = with_own_claims(snapshot, pod, another)
-        made.append(its_own)
-    return snapshot, made
+        pods.append(its_own)
+    return snapshot, pods
 
 
 def one_or_copies(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, Sequence[Pod]]:
@@ -377,15 +377,15 @@ def pods_of_ordinals(
     snapshot: Snapshot, setup: Setup, manifest: Manifest, ordinals: Iterable[int]
 ) -> tuple[Snapshot, list[Pod]]:
     """Return the cluster with the claims of the volume claim templates, and a StatefulSet's pods of these ordinals."""
-    made: list[Pod] = []
+    pods: list[Pod] = []
     for ordinal in ordinals:
         spec = {**map_at(manifest, "spec"), "ordinals": {"start": ordinal}}
         next_pod = pod_from_workload({**manifest, "spec": spec})
         subject = admitted(snapshot, next_pod, setup, title=title(manifest), maker=manifest)
         pod = subject.pod
         snapshot = with_template_claims(subject.snapshot, manifest, pod)
-        made.append(replace(pod, metadata=replace(pod.metadata, uid=f"new/{pod.key}")))
-    return snapshot, made
+        pods.append(replace(pod, metadata=replace(pod.metadata, uid=f"new/{pod.key}")))
+    return snapshot, pods
 
 
 def with_template_claims(snapshot: Snapshot, manifest: Manifest, pod: Pod) -> Snapshot:
@@ -421,7 +421,7 @@ def deletion_order(snapshot: Snapshot, workload: Workload, rows: Sequence[int]) 
 
 
 def _is_ready(pods: PodTable, row: int) -> bool:
-    return all(one.status == "True" for one in pods.statuses[row].conditions if one.type == "Ready")
+    return all(condition.status == "True" for condition in pods.statuses[row].conditions if condition.type == "Ready")
 
 
 def _deletion_cost(pods: PodTable, row: int) -> int:
@@ -450,7 +450,7 @@ def replica_sets(snapshot: Snapshot, namespace: str) -> list[dict[str, object]]:
         for (kind, space, _), raw in snapshot.workloads.items()
         if kind == "ReplicaSet" and space == namespace
     ]
-    return [one for one in every if map_at(one, "spec", "template", "spec")]
+    return [item for item in every if map_at(item, "spec", "template", "spec")]
 
 
 def manifest_of(snapshot: Snapshot, workload: Workload) -> dict[str, object] | None:

@@ -129,7 +129,9 @@ def advise(
     before = trials.measured(trials.pods)
     is_large = len(snapshot.pods) > MANY_PODS
     candidates = [*_candidates(goal, few=is_large)]
-    works = [partial(trials.survey, *one) for one in SURVEYED] + [partial(trials.of, *one) for one in candidates]
+    works = [partial(trials.survey, *item) for item in SURVEYED] + [
+        partial(trials.of, *candidate) for candidate in candidates
+    ]
     done = [work() for work in counted(works, Phase.TUNING, len(works), "policies")]
     surveyed, tried = tuple(done[: len(SURVEYED)]), done[len(SURVEYED) :]
     if target is not None and _meets(goal, before, target):
@@ -140,7 +142,9 @@ def advise(
         steps = best.evictions.bit_length()  # of a bisection
         limited = list(counted(trials.limited(best, wanted), Phase.TUNING, steps, "limits"))
         tried += limited
-        best = min((best, *(one for one in limited if _serves(goal, one, wanted))), key=lambda one: one.evictions)
+        best = min(
+            (best, *(trial for trial in limited if _serves(goal, trial, wanted))), key=lambda trial: trial.evictions
+        )
     return Advice(goal=goal, target=target, before=before, plugins=surveyed, tried=tuple(tried), chosen=best)
 
 
@@ -166,11 +170,11 @@ class _Trials:
             evictions=len(loop.evicted),
             refused=len(loop.refused),
             placed=False,
-            error="; ".join(one.error for one in loop.errors),
+            error="; ".join(error.error for error in loop.errors),
         )
 
     def _run(self, written: Written, setup: Setup | None) -> Descheduling:
-        found = deschedule(
+        descheduling = deschedule(
             self._snapshot,
             written,
             evictions=self._evictions,
@@ -179,27 +183,27 @@ class _Trials:
             rounds=self._rounds,
             trial_of=self.pods,
         )
-        assert found.policy is not None, found.error
-        return found
+        assert descheduling.policy is not None, descheduling.error
+        return descheduling
 
     def of(self, plugin: str, args: Mapping[str, object], limit: int | None = None) -> Trial:
         """Try a policy with this plugin and carry out its rounds."""
-        found = self._run(policy_of(plugin, args, limit), self._setup)
-        landed = [one for landings in found.landings for one in landings]
-        fates = Counter(one.fate for one in landed)
+        descheduling = self._run(policy_of(plugin, args, limit), self._setup)
+        landed = [landing for landings in descheduling.landings for landing in landings]
+        fates = Counter(landing.fate for landing in landed)
         return Trial(
             plugin=plugin,
             args=args,
             max_evictions=limit,
             evictions=len(landed),
-            bounces=len(found.repeats),
+            bounces=len(descheduling.repeats),
             returned=fates[Fate.RETURNED],
             pending=fates[Fate.PENDING] + fates[Fate.UNDECIDED],
-            refused=sum(len(loop.refused) for loop in found.loops[: len(found.landings)]),
-            settled=found.is_settled,
-            undecided=found.is_undecided,
-            measure=self._measure(found),
-            error="; ".join(one.error for one in found.loop.errors),
+            refused=sum(len(loop.refused) for loop in descheduling.loops[: len(descheduling.landings)]),
+            settled=descheduling.is_settled,
+            undecided=descheduling.is_undecided,
+            measure=self._measure(descheduling),
+            error="; ".join(error.error for error in descheduling.loop.errors),
         )
 
     def limited(self, best: Trial, wanted: int) -> Iterator[Trial]:
@@ -208,15 +212,15 @@ class _Trials:
         low, high = 0, best.evictions
         while high - low > 1:
             middle = (low + high) // 2
-            found = self.of(best.plugin, best.args, middle)
-            yield found
-            if _serves(self._goal, found, wanted):
-                high = min(middle, found.evictions)
+            trial = self.of(best.plugin, best.args, middle)
+            yield trial
+            if _serves(self._goal, trial, wanted):
+                high = min(middle, trial.evictions)
             else:
                 low = middle
 
-    def _measure(self, found: Descheduling) -> int:
-        return self.measured(found.pods)
+    def _measure(self, descheduling: Descheduling) -> int:
+        return self.measured(descheduling.pods)
 
     def measured(self, pods: Sequence[PodFacts]) -> int:
         if self._goal is Goal.COMPACTION:
@@ -229,7 +233,7 @@ class _Trials:
         found = shares(Cluster(self._snapshot, pods, counts_budgets=False, nodes=self._nodes))
         spreads = [0]
         for name in (CPU, MEMORY):
-            percents = [rounded(one[name]) for one in found.values() if name in one]
+            percents = [rounded(item[name]) for item in found.values() if name in item]
             spreads.append(max(percents) - min(percents) if percents else 0)
         return max(spreads)
 
@@ -282,18 +286,20 @@ def _meets(goal: Goal, measure: int, target: int) -> bool:
     return measure <= target if goal is Goal.BALANCE else measure >= target
 
 
-def _serves(goal: Goal, one: Trial, wanted: int) -> bool:
-    return bool(one.evictions) and one.is_harmless and _meets(goal, one.measure, wanted)
+def _serves(goal: Goal, trial: Trial, wanted: int) -> bool:
+    return bool(trial.evictions) and trial.is_harmless and _meets(goal, trial.measure, wanted)
 
 
 def _best(goal: Goal, tried: Sequence[Trial], before: int, target: int | None) -> Trial | None:
     """Return the policy that meets the target with the fewest evictions, else the one that comes closest."""
     sign = 1 if goal is Goal.BALANCE else -1
-    better = [one for one in tried if one.evictions and one.is_harmless and sign * one.measure < sign * before]
-    meeting = [one for one in better if target is not None and _meets(goal, one.measure, target)]
+    better = [
+        trial for trial in tried if trial.evictions and trial.is_harmless and sign * trial.measure < sign * before
+    ]
+    meeting = [trial for trial in better if target is not None and _meets(goal, trial.measure, target)]
     if meeting:
-        return min(meeting, key=lambda one: (one.evictions, sign * one.measure))
-    return min(better, key=lambda one: (sign * one.measure, one.evictions), default=None)
+        return min(meeting, key=lambda trial: (trial.evictions, sign * trial.measure))
+    return min(better, key=lambda trial: (sign * trial.measure, trial.evictions), default=None)
 
 
 class DeschedulerAdviceDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
@@ -316,14 +322,14 @@ class DeschedulerAdviceDocument(Document, frozen=True, kw_only=True, omit_defaul
 ADVICE = "DeschedulerAdvice"
 
 
-def _document(found: Advice) -> dict[str, object]:
-    chosen = found.chosen
+def _document(advice: Advice) -> dict[str, object]:
+    chosen = advice.chosen
     return document(
         ADVICE,
         DeschedulerAdviceDocument,
-        found,
+        advice,
         after=None if chosen is None else chosen.measure,
-        reached=found.is_reached,
+        reached=advice.is_reached,
         evictions=0 if chosen is None else chosen.evictions,
         policy={} if chosen is None else dict(chosen.policy),
     )

@@ -120,7 +120,7 @@ class DefaultEvictorArgs(_Args, frozen=True, kw_only=True, rename="camel"):
         """The protections in effect; deprecated flags count only if `podProtections` names nothing."""
         given = self.pod_protections
         if given.default_disabled or given.extra_enabled:
-            kept = [one for one in DEFAULT_PROTECTIONS if one not in given.default_disabled]
+            kept = [protection for protection in DEFAULT_PROTECTIONS if protection not in given.default_disabled]
             return frozenset((*kept, *map(Protection, given.extra_enabled)))
         flags = {
             Protection.LOCAL_STORAGE: not self.evict_local_storage_pods,
@@ -130,7 +130,7 @@ class DefaultEvictorArgs(_Args, frozen=True, kw_only=True, rename="camel"):
             Protection.PVC: self.ignore_pvc_pods,
             Protection.WITHOUT_PDB: self.ignore_pods_without_pdb,
         }
-        return frozenset(one for one, is_on in flags.items() if is_on)
+        return frozenset(protection for protection, is_on in flags.items() if is_on)
 
 
 class RemoveDuplicatesArgs(_Args, frozen=True, kw_only=True, rename="camel"):

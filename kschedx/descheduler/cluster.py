@@ -110,11 +110,11 @@ def pods_of(snapshot: Snapshot) -> tuple[PodFacts, ...]:
     nothing = _PodDetails()
     times = _Times()
     templates = pods.specs.codes.tolist()
-    found = []
+    converted = []
     for row in range(len(pods)):
         key = pods.key(row)
         more = details.get(key, nothing)
-        found.append(
+        converted.append(
             PodFacts(
                 key=key,
                 name=pods.names[row],
@@ -134,7 +134,7 @@ def pods_of(snapshot: Snapshot) -> tuple[PodFacts, ...]:
                 status=more.status,
             )
         )
-    return tuple(found)
+    return tuple(converted)
 
 
 def lacks_details(pods: Sequence[PodFacts]) -> bool:

@@ -62,15 +62,15 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
         landings = {landing.eviction.pod.key: landing for landing in (self.landings[0] if self.landings else ())}
         return [
             {
-                "pod": one.pod.key,
-                "profile": one.profile,
-                "plugin": one.plugin,
-                "because": one.because,
-                "outcome": landings[one.pod.key].fate.value if one.pod.key in landings else "",
-                "node": landings[one.pod.key].node if one.pod.key in landings else "",
-                "message": landings[one.pod.key].message if one.pod.key in landings else "",
+                "pod": eviction.pod.key,
+                "profile": eviction.profile,
+                "plugin": eviction.plugin,
+                "because": eviction.because,
+                "outcome": landings[eviction.pod.key].fate.value if eviction.pod.key in landings else "",
+                "node": landings[eviction.pod.key].node if eviction.pod.key in landings else "",
+                "message": landings[eviction.pod.key].message if eviction.pod.key in landings else "",
             }
-            for one in self.loop.evicted
+            for eviction in self.loop.evicted
         ]
 
     @property
@@ -199,15 +199,15 @@ def policy_in(text: bytes, source: str) -> WrittenPolicy:
 
     Raises `InputError` if there is none, or more than one.
     """
-    found = [
+    policies = [
         WrittenPolicy(value=policy, document=number, below=below)
         for number, document in _documents(text, source)
         for below, policy in _policies_in(document, source)
     ]
-    if len(found) == 1:
-        return found[0]
+    if len(policies) == 1:
+        return policies[0]
     hint = f"expected kind {KIND}, a ConfigMap that holds one, or Helm values with deschedulerPolicy"
-    number = f"{len(found)} policies" if found else "no DeschedulerPolicy"
+    number = f"{len(policies)} policies" if policies else "no DeschedulerPolicy"
     raise InputError(f"holds {number}", place=Place(source=source), hint=hint)
 
 
@@ -217,7 +217,11 @@ def measures_usage(written: Mapping[str, object]) -> bool:
     collector, providers = written.get("metricsCollector"), written.get("metricsProviders")
     if isinstance(collector, Mapping) and collector.get("enabled") is True:
         return True
-    named = (one.get("source") for one in providers if isinstance(one, Mapping)) if isinstance(providers, list) else ()
+    named = (
+        (provider.get("source") for provider in providers if isinstance(provider, Mapping))
+        if isinstance(providers, list)
+        else ()
+    )
     return KUBERNETES_METRICS in named
 
 
@@ -234,8 +238,8 @@ def _policies_in(document: Mapping[str, object], source: str) -> Iterator[tuple[
     data = document.get("data")
     if document.get("kind") == "ConfigMap" and isinstance(data, Mapping):
         for key, text in data.items():
-            held = (one for _, one in _documents(str(text).encode(), f"{source}: data[{key}]"))
-            yield from ((f"data[{key}]", one) for one in held if one.get("kind") == KIND)
+            held = (item for _, item in _documents(str(text).encode(), f"{source}: data[{key}]"))
+            yield from ((f"data[{key}]", item) for item in held if item.get("kind") == KIND)
         return
     spec = document.get("spec")
     in_release = spec.get("values") if isinstance(spec, Mapping) else None

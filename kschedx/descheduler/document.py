@@ -188,7 +188,7 @@ def document_of(found: Result) -> dict[str, object]:
     likelihood = found.likelihood
     if likelihood is not None and likelihood.chance is not Chance.UNKNOWN:
         certain = likelihood.certain
-        first = replace(first, evicted=tuple(replace(one, is_certain=one.pod in certain) for one in first.evicted))
+        first = replace(first, evicted=tuple(replace(pod, is_certain=pod.pod in certain) for pod in first.evicted))
     before, after = found.shares or ({}, {})
     return document(
         KIND,
@@ -210,7 +210,7 @@ def document_of(found: Result) -> dict[str, object]:
     )
 
 
-def _again(found: Result) -> tuple[RepeatedEviction, ...]:
+def _again(result: Result) -> tuple[RepeatedEviction, ...]:
     return tuple(
         RepeatedEviction(
             pod=repeat.first.pod.key,
@@ -221,7 +221,7 @@ def _again(found: Result) -> tuple[RepeatedEviction, ...]:
             because=(repeat.first.because, repeat.then.because),
             node=repeat.landing.node,
         )
-        for repeat in repeats(found.loops, found.landings)
+        for repeat in repeats(result.loops, result.landings)
     )
 
 
@@ -237,10 +237,16 @@ def round_of(loop: Loop, grace_period_seconds: int | None) -> Round:
     return part_of(
         Round,
         loop,
-        evicted=tuple(_evicted(one) for one in loop.evicted),
+        evicted=tuple(_evicted(eviction) for eviction in loop.evicted),
         refused=tuple(
-            RefusedEviction(pod=one.pod.key, node=one.pod.node, profile=one.profile, plugin=one.plugin, error=one.error)
-            for one in loop.refused
+            RefusedEviction(
+                pod=eviction.pod.key,
+                node=eviction.pod.node,
+                profile=eviction.profile,
+                plugin=eviction.plugin,
+                error=eviction.error,
+            )
+            for eviction in loop.refused
         ),
         per_node={node: count for node, count in loop.per_node.items() if count},
         grace_period_seconds=grace_period_seconds if loop.evicted or _reached_api(loop) else None,
@@ -250,11 +256,17 @@ def round_of(loop: Loop, grace_period_seconds: int | None) -> Round:
 
 
 def _reached_api(loop: Loop) -> bool:
-    return any(one.outcome is Outcome.REFUSED and one.pod.uid for one in loop.refused)
+    return any(eviction.outcome is Outcome.REFUSED and eviction.pod.uid for eviction in loop.refused)
 
 
-def _evicted(one: Eviction) -> EvictedPod:
-    return EvictedPod(pod=one.pod.key, node=one.pod.node, profile=one.profile, plugin=one.plugin, because=one.because)
+def _evicted(eviction: Eviction) -> EvictedPod:
+    return EvictedPod(
+        pod=eviction.pod.key,
+        node=eviction.pod.node,
+        profile=eviction.profile,
+        plugin=eviction.plugin,
+        because=eviction.because,
+    )
 
 
 _EVICTABLE = PodVerdict()

@@ -177,14 +177,16 @@ class DefaultEvictor:
     def _claim_fault(self, pod: PodFacts) -> Iterator[str]:
         """Yield the failed check for a pod with PersistentVolumeClaims; if storage classes are named, only their claims
         count."""
-        names = [one.persistent_volume_claim.claim_name for one in pod.spec.volumes if one.persistent_volume_claim]
+        names = [
+            volume.persistent_volume_claim.claim_name for volume in pod.spec.volumes if volume.persistent_volume_claim
+        ]
         config = self.args.pod_protections.config
         classes = config.pods_with_pvc.protected_storage_classes if config and config.pods_with_pvc else ()
         if not classes:
             if names:
                 yield "pod with PVC is protected against eviction"
             return
-        protected = {one.name for one in classes}
+        protected = {storage_class.name for storage_class in classes}
         used: dict[str, None] = {}
         for name in names:
             claim = self._cluster.claims.get(f"{pod.namespace}/{name}")
@@ -283,11 +285,11 @@ class Evictions:
 
     @property
     def evicted(self) -> list[Eviction]:
-        return [one for one in self.asked if one.outcome is Outcome.EVICTED]
+        return [eviction for eviction in self.asked if eviction.outcome is Outcome.EVICTED]
 
     @property
     def refused(self) -> list[Eviction]:
-        return [one for one in self.asked if one.outcome is not Outcome.EVICTED]
+        return [eviction for eviction in self.asked if eviction.outcome is not Outcome.EVICTED]
 
 
 class PassedOver(Struct, frozen=True, kw_only=True):

@@ -46,20 +46,20 @@ def _seconds(nanoseconds: int) -> int:
 def pod_life_time(handle: Handle, args: PodLifeTimeArgs) -> None:
     """Evict pods that meet every condition of the args, the oldest first, over all nodes."""
     is_concerned = concerned(args)
-    found = [
+    facts = [
         pod
         for node in handle.nodes
         for pod in handle.cluster.on(node.name)
         if is_concerned(pod) and handle.evictor.both(pod) and _is_due(handle, args, pod)
     ]
-    sort_slice(found, lambda one, other: _is_before(one.created, other.created))
-    for pod in found:
+    sort_slice(facts, lambda pod_facts, other: _is_before(pod_facts.created, other.created))
+    for pod in facts:
         if handle.evict(pod, _why_due(handle, args, pod)) is Outcome.TOTAL_LIMIT:
             return
 
 
-def _is_before(one: int | None, other: int | None) -> bool:
-    return other is not None and (one is None or one < other)
+def _is_before(item: int | None, other: int | None) -> bool:
+    return other is not None and (item is None or item < other)
 
 
 def _is_due(handle: Handle, args: PodLifeTimeArgs, pod: PodFacts) -> bool:
@@ -176,21 +176,23 @@ def _failed_faults(handle: Handle, args: RemoveFailedPodsArgs, pod: PodFacts) ->
         if not reasons.intersection(args.reasons):
             yield "pod does not match any of the reasons"
     if args.exit_codes:
-        codes = {one.state.terminated.exit_code for one in containers if one.state.terminated is not None}
+        codes = {
+            container.state.terminated.exit_code for container in containers if container.state.terminated is not None
+        }
         if not codes.intersection(args.exit_codes):
             yield "pod does not match any of the exitCodes"
 
 
 def _reasons(containers: Iterable[ContainerFacts]) -> Iterator[str]:
-    for one in containers:
-        if one.state.waiting is not None:
-            yield one.state.waiting.reason
-        if one.state.terminated is not None:
-            yield one.state.terminated.reason
+    for container in containers:
+        if container.state.waiting is not None:
+            yield container.state.waiting.reason
+        if container.state.terminated is not None:
+            yield container.state.terminated.reason
 
 
 def _why_failed(pod: PodFacts) -> str:
-    reason = next((one for one in (pod.status.reason, *_reasons(_containers(pod, True))) if one), "")
+    reason = next((reason for reason in (pod.status.reason, *_reasons(_containers(pod, True))) if reason), "")
     return f"it has failed ({reason})" if reason else "it has failed"
 
 
@@ -213,7 +215,7 @@ def too_many_restarts(handle: Handle, args: TooManyRestartsArgs) -> None:
 
     for node in handle.nodes:
         pods = [pod for pod in handle.cluster.on(node.name) if is_due(pod)]
-        sort_slice(pods, lambda one, other: restarts(one) > restarts(other))
+        sort_slice(pods, lambda pod_facts, other: restarts(pod_facts) > restarts(other))
         because = f"its containers restarted {{}} times, threshold {args.pod_restart_threshold}"
         if not handle.evict_each([(pod, because.format(restarts(pod))) for pod in pods]):
             return

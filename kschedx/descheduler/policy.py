@@ -189,7 +189,7 @@ def read_policy(written: Mapping[str, object], classes: Mapping[str, PriorityCla
         most=read.max_no_of_pods_to_evict_total,
         grace_period_seconds=read.grace_period_seconds,
         has_metrics=(read.metrics_collector is not None and read.metrics_collector.enabled)
-        or any(one.source == KUBERNETES_METRICS for one in read.metrics_providers),
+        or any(provider.source == KUBERNETES_METRICS for provider in read.metrics_providers),
         has_prometheus=any(provider.source == PROMETHEUS for provider in read.metrics_providers),
         ignored=tuple(ignored),
     )
@@ -469,30 +469,34 @@ def _life_time_faults(args: PodLifeTimeArgs) -> Iterator[str]:
 
 
 def _evictor_faults(args: DefaultEvictorArgs) -> Iterator[str]:
-    threshold, given = args.priority_threshold, args.pod_protections
+    threshold, protections = args.priority_threshold, args.pod_protections
     if threshold is not None and threshold.value is not None and threshold.name:
         yield "priority threshold misconfigured, only one of priorityThreshold fields can be set"
     if args.no_eviction_policy not in ("", "Preferred", "Mandatory"):
         yield 'noEvictionPolicy accepts only ["Preferred" "Mandatory"] values'
-    if not (given.extra_enabled or given.default_disabled):
+    if not (protections.extra_enabled or protections.default_disabled):
         return
     if args.uses_deprecated:
         yield "cannot use Deprecated fields alongside PodProtections.ExtraEnabled or PodProtections.DefaultDisabled"
-    for name in given.extra_enabled:
+    for name in protections.extra_enabled:
         if name not in EXTRA_PROTECTIONS:
             known = " ".join(EXTRA_PROTECTIONS)
             yield f"invalid pod protection policy in ExtraEnabled: {quoted(name)}. Valid options are: [{known}]"
-    for name in given.default_disabled:
+    for name in protections.default_disabled:
         if name not in DEFAULT_PROTECTIONS:
             known = " ".join(DEFAULT_PROTECTIONS)
             yield f"invalid pod protection policy in DefaultDisabled: {quoted(name)}. Valid options are: [{known}]"
-    if len(set(given.default_disabled)) < len(given.default_disabled):
+    if len(set(protections.default_disabled)) < len(protections.default_disabled):
         yield "PodProtections.DefaultDisabled contains duplicate entries"
-    if len(set(given.extra_enabled)) < len(given.extra_enabled):
+    if len(set(protections.extra_enabled)) < len(protections.extra_enabled):
         yield "PodProtections.ExtraEnabled contains duplicate entries"
-    if Protection.PVC in given.extra_enabled and given.config is not None and given.config.pods_with_pvc is not None:
-        for at, one in enumerate(given.config.pods_with_pvc.protected_storage_classes):
-            if not one.name:
+    if (
+        Protection.PVC in protections.extra_enabled
+        and protections.config is not None
+        and protections.config.pods_with_pvc is not None
+    ):
+        for at, storage_class in enumerate(protections.config.pods_with_pvc.protected_storage_classes):
+            if not storage_class.name:
                 yield f"PodProtections.Config.PodsWithPVC.ProtectedStorageClasses[{at}] name cannot be empty"
 
 

@@ -91,20 +91,20 @@ class ClusterInMotion:
             one.name: one.standing(run.snapshot, run.cluster.pods, self._simulator.queue.made)
             for one in budgets_of(run.snapshot, self._snapshot)
         }
-        found = []
-        for one in written:
-            standing = now.get(f"{one.metadata.namespace}/{one.metadata.name}")
+        budgets = []
+        for budget in written:
+            standing = now.get(f"{budget.metadata.namespace}/{budget.metadata.name}")
             if standing is not None:
                 status = replace(
-                    one.status,
+                    budget.status,
                     disruptions_allowed=max(standing.allowed, 0),
                     current_healthy=standing.healthy,
                     desired_healthy=standing.needed,
-                    observed_generation=one.metadata.generation,
+                    observed_generation=budget.metadata.generation,
                 )
-                one = replace(one, status=status)
-            found.append(one)
-        return found
+                budget = replace(budget, status=status)
+            budgets.append(budget)
+        return budgets
 
     def move(self, evictions: Sequence[Eviction]) -> tuple[Landing, ...]:
         """Remove the evicted pods, and let kube-scheduler place the recreated ones."""
@@ -155,7 +155,7 @@ class ClusterInMotion:
             simulator.deleted,
             simulator.queue.made,
         )
-        found = []
+        facts = []
         for pod in self.pods:
             row = self._row[pod.key]
             if row in left:
@@ -163,12 +163,12 @@ class ClusterInMotion:
             node = int(pods.node[row])
             name = names[node] if node >= 0 else ""
             if row in made:
-                found.append(_recreated(pod, name, self._now, self._loops))
+                facts.append(_recreated(pod, name, self._now, self._loops))
             elif not pod.node and name:
-                found.append(replace(pod, node=name, phase="Running", started=self._now, status=_ready(pod)))
+                facts.append(replace(pod, node=name, phase="Running", started=self._now, status=_ready(pod)))
             else:
-                found.append(pod)
-        return tuple(found)
+                facts.append(pod)
+        return tuple(facts)
 
     @property
     def newly_placed(self) -> tuple[str, ...]:
@@ -209,12 +209,14 @@ def repeats(loops: Sequence[Loop], landings: Sequence[Sequence[Landing]]) -> tup
     last: dict[str, tuple[int, Landing]] = {}
     found = []
     for number, loop in enumerate(loops, start=1):
-        for one in loop.evicted:
-            if one.pod.key in last:
-                before, landing = last[one.pod.key]
-                found.append(Repeat(round=before, first=landing.eviction, landing=landing, then_round=number, then=one))
+        for eviction in loop.evicted:
+            if eviction.pod.key in last:
+                before, landing = last[eviction.pod.key]
+                found.append(
+                    Repeat(round=before, first=landing.eviction, landing=landing, then_round=number, then=eviction)
+                )
         if number <= len(landings):
-            last.update((one.eviction.pod.key, (number, one)) for one in landings[number - 1])
+            last.update((landing.eviction.pod.key, (number, landing)) for landing in landings[number - 1])
     return tuple(found)
 
 
@@ -246,13 +248,13 @@ class Likelihood(Struct, frozen=True, kw_only=True):
 
 def likelihood(loop: Loop, run: Callable[[int], Loop], pods: int) -> Likelihood:
     """Compare a loop with loops over the same cluster in other orders. `run` takes the number of an order."""
-    evicted = frozenset(one.pod.key for one in loop.evicted)
+    evicted = frozenset(eviction.pod.key for eviction in loop.evicted)
     if not loop.evictions:
         return Likelihood(chance=Chance.NONE)
     if pods > MOST_PODS:
         return Likelihood(chance=Chance.UNKNOWN)
     others = [run(seed) for seed in range(ORDERS)]
-    certain = evicted.intersection(*(frozenset(one.pod.key for one in other.evicted) for other in others))
+    certain = evicted.intersection(*(frozenset(eviction.pod.key for eviction in other.evicted) for other in others))
     if any(_counts(other) != _counts(loop) for other in others):
         return Likelihood(chance=Chance.COUNT, certain=certain)
     if any(_asked(other) != _asked(loop) for other in others):
@@ -261,8 +263,10 @@ def likelihood(loop: Loop, run: Callable[[int], Loop], pods: int) -> Likelihood:
 
 
 def _counts(loop: Loop) -> Mapping[tuple[str, str], int]:
-    return Counter((one.profile, one.plugin) for one in loop.evicted)
+    return Counter((eviction.profile, eviction.plugin) for eviction in loop.evicted)
 
 
 def _asked(loop: Loop) -> Mapping[tuple[str, str, str, bool], int]:
-    return Counter((one.profile, one.plugin, one.pod.key, bool(one.error)) for one in loop.evictions)
+    return Counter(
+        (eviction.profile, eviction.plugin, eviction.pod.key, bool(eviction.error)) for eviction in loop.evictions
+    )

@@ -81,7 +81,7 @@ def _identity(pod: PodFacts) -> tuple[list[_Owner], tuple[str, ...]]:
     """Return the pod's owners with its images, and the keys that duplicates share."""
     images = sorted(container.image for container in pod.spec.containers)
     owners = [_Owner(pod.namespace, owner.kind, owner.name, "#".join(images)) for owner in pod.owners]
-    keys = sorted(f"{one.namespace}/{one.kind}/{one.name}/{image}" for one in owners for image in images)
+    keys = sorted(f"{owner.namespace}/{owner.kind}/{owner.name}/{image}" for owner in owners for image in images)
     return owners, tuple(keys)
 
 
@@ -134,7 +134,7 @@ def topology_spread(handle: Handle, args: TopologySpreadArgs) -> None:
             if _is_balanced(domains, constraint):
                 continue
             because = f"{constraint.topology_key} is skewed by more than {constraint.max_skew}: " + ", ".join(
-                f"{domain.value} {len(domain.pods)}" for domain in sorted(domains, key=lambda one: -len(one.pods))
+                f"{domain.value} {len(domain.pods)}" for domain in sorted(domains, key=lambda domain: -len(domain.pods))
             )
             for pod in _moved(handle, args, constraint, domains, total, eligible):
                 due.setdefault(pod.key, (pod, because))
@@ -156,7 +156,7 @@ def _constraints(cluster: Cluster, pods: Sequence[PodFacts], kinds: Sequence[str
     for pod in pods:
         if not pod.spec.topology_spread_constraints:
             continue
-        keys = {key for one in pod.spec.topology_spread_constraints for key in one.match_label_keys}
+        keys = {key for constraint in pod.spec.topology_spread_constraints for key in constraint.match_label_keys}
         alike = (pod.template, tuple(pod.labels.get(key) for key in sorted(keys)))
         if alike in seen:
             continue
@@ -242,12 +242,12 @@ class _Topology:
         cluster, pod, key = self._cluster, constraint.pod, constraint.topology_key
         if key not in self._with_key:
             self._with_key[key] = [node for node in self._nodes if key in node.metadata.labels]
-        found = self._with_key[key]
+        nodes = self._with_key[key]
         if constraint.honors_affinity and cluster.selects_nodes(pod):
-            found = [node for node in found if cluster.matches(pod, node)]
+            nodes = [node for node in nodes if cluster.matches(pod, node)]
         if constraint.honors_taints:
-            found = cluster.tolerated(pod, found)
-        return found
+            nodes = cluster.tolerated(pod, nodes)
+        return nodes
 
 
 def _domains(
@@ -283,7 +283,7 @@ def _moved(
     average = total / len(domains)
     for domain in domains:
         sort_slice(domain.pods, _comes_first)
-    sort_slice(domains, lambda one, other: len(one.pods) < len(other.pods))
+    sort_slice(domains, lambda domain, other: len(domain.pods) < len(other.pods))
     small = {domain.value for domain in domains if len(domain.pods) < average}
     below = [node for node in eligible if node.metadata.labels[constraint.topology_key] in small]
     fit = Fit(handle.cluster, below)
@@ -322,15 +322,15 @@ def _moved(
     return moved
 
 
-def _comes_first(one: PodFacts, other: PodFacts) -> bool:
+def _comes_first(pod_facts: PodFacts, other: PodFacts) -> bool:
     """Return whether a pod sorts first: pods with a nodeSelector or node affinity, then by rising priority. The last
     pods are evicted first."""
-    mine, its = _is_bound(one), _is_bound(other)
+    mine, its = _is_bound(pod_facts), _is_bound(other)
     if mine != its:
         return mine
-    if one.priority is not None and other.priority is not None:
-        return one.priority <= other.priority
-    return one.priority is None and other.priority is not None
+    if pod_facts.priority is not None and other.priority is not None:
+        return pod_facts.priority <= other.priority
+    return pod_facts.priority is None and other.priority is not None
 
 
 def _is_bound(pod: PodFacts) -> bool:

@@ -229,11 +229,11 @@ def low_node_utilization(
         Classified(node=node, category=category(node), usage=dict(usage.nodes[node.name]), percent=percents[node.name])
         for node in handle.nodes
     )
-    takers = [one.node for one in nodes if one.category is Category.UNDERUTILIZED]
-    sources = [one.node for one in nodes if one.category is Category.OVERUTILIZED]
+    takers = [node.node for node in nodes if node.category is Category.UNDERUTILIZED]
+    sources = [node.node for node in nodes if node.category is Category.OVERUTILIZED]
     verdict = _verdict(takers, args.number_of_nodes, len(nodes)) or ("" if sources else NONE_OVERUTILIZED)
     if not verdict:
-        sort_slice(sources, lambda one, other: _weight(usage.nodes[one.name]) > _weight(usage.nodes[other.name]))
+        sort_slice(sources, lambda node, other: _weight(usage.nodes[node.name]) > _weight(usage.nodes[other.name]))
         limit = args.eviction_limits.node if args.eviction_limits is not None else None
         targets = {node.name: _capped(node, high, resources) for node in (*sources, *takers)}
 
@@ -309,7 +309,7 @@ def high_node_utilization(handle: Handle, args: HighNodeUtilizationArgs) -> Clas
     resources = list(dict.fromkeys((*_BASIC, *args.thresholds)))
     usage = _Usage(handle, resources, None)
     percents = _percentages(usage.nodes, handle.nodes)
-    found = []
+    classes = []
     for node in handle.nodes:
         if _is_below(percents[node.name], args.thresholds):
             category = Category.UNDERUTILIZED
@@ -318,12 +318,12 @@ def high_node_utilization(handle: Handle, args: HighNodeUtilizationArgs) -> Clas
         else:
             continue
         used = dict(usage.nodes[node.name])
-        found.append(Classified(node=node, category=category, usage=used, percent=percents[node.name]))
-    sources = [one.node for one in found if one.category is Category.UNDERUTILIZED]
-    takers = [one.node for one in found if one.category is Category.OVERUTILIZED]
+        classes.append(Classified(node=node, category=category, usage=used, percent=percents[node.name]))
+    sources = [classified.node for classified in classes if classified.category is Category.UNDERUTILIZED]
+    takers = [classified.node for classified in classes if classified.category is Category.OVERUTILIZED]
     verdict = _verdict(sources, args.number_of_nodes, len(handle.nodes)) or ("" if takers else NONE_TAKES)
     if not verdict:
-        sort_slice(sources, lambda one, other: _weight(usage.nodes[one.name]) < _weight(usage.nodes[other.name]))
+        sort_slice(sources, lambda node, other: _weight(usage.nodes[node.name]) < _weight(usage.nodes[other.name]))
         full: Thresholds = dict.fromkeys(args.thresholds, 100.0)
         targets = {node.name: _capped(node, full, resources) for node in takers}
         only = ONLY_THRESHOLDING in args.eviction_modes
@@ -347,7 +347,7 @@ def high_node_utilization(handle: Handle, args: HighNodeUtilizationArgs) -> Clas
             None,
             because,
         )
-    return Classification(profile=handle.profile, plugin=handle.plugin, nodes=tuple(found), verdict=verdict)
+    return Classification(profile=handle.profile, plugin=handle.plugin, nodes=tuple(classes), verdict=verdict)
 
 
 def _requests_any(pod: PodFacts, resources: Thresholds) -> bool:

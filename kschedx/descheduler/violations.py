@@ -38,21 +38,21 @@ def sort_by_priority(pods: list[PodFacts]) -> None:
         for pod in pods
     ]
     sort_slice(ranked, _comes_before)
-    pods[:] = [one[-1] for one in ranked]
+    pods[:] = [item[-1] for item in ranked]
 
 
 _Ranked: TypeAlias = tuple[bool, int, int, bool, PodFacts]
 """Whether the pod has a priority, the priority, its QoS class, and whether it prefers not to be evicted."""
 
 
-def _comes_before(one: _Ranked, other: _Ranked) -> bool:
-    if one[0] != other[0]:
+def _comes_before(item: _Ranked, other: _Ranked) -> bool:
+    if item[0] != other[0]:
         return other[0]
-    if one[1] != other[1]:
-        return one[1] < other[1]
-    mine, its = one[2], other[2]
+    if item[1] != other[1]:
+        return item[1] < other[1]
+    mine, its = item[2], other[2]
     if mine == its < 3:
-        return not one[3] or other[3]
+        return not item[3] or other[3]
     return mine == 0 or (mine == 1 and its == 2)
 
 
@@ -109,19 +109,19 @@ class _Others:
 
     def _domains(self, pod: PodFacts, term: PodAffinityTerm, selector: Selector) -> _Domains:
         key = (id(term), "" if term.namespaces else pod.namespace)
-        found = self._known.get(key)
-        if found is None:
+        domains = self._known.get(key)
+        if domains is None:
             self._terms.append(term)
             namespaces = term.namespaces or (pod.namespace,)
-            found = self._known[key] = _Domains(term.topology_key)
+            domains = self._known[key] = _Domains(term.topology_key)
             for other in matching(chain(*(self._pods.get(name, ()) for name in dict.fromkeys(namespaces))), selector):
                 if other.key in self._gone:
                     continue
-                found.on_node[other.node][other.key] = other
+                domains.on_node[other.node][other.key] = other
                 value = self._labels[other.node].get(term.topology_key)
                 if value is not None:
-                    found.in_domain[value][other.key] = other
-        return found
+                    domains.in_domain[value][other.key] = other
+        return domains
 
     def remove(self, pod: PodFacts) -> None:
         self._gone.add(pod.key)

@@ -146,10 +146,10 @@ class Contents:
                 self.secrets[origin.source] += 1
             self.not_read[_kind_name(name, group)] += 1
             return
-        found = remember(item, kind.key, origin, index)
-        known = self.objects[kind.key].setdefault(found.key, found)
-        if known is not found and found.name:
-            self._add_copy(known, found)
+        dump_object = remember(item, kind.key, origin, index)
+        known = self.objects[kind.key].setdefault(dump_object.key, dump_object)
+        if known is not dump_object and dump_object.name:
+            self._add_copy(known, dump_object)
 
     def _add_copy(self, first: DumpObject, second: DumpObject) -> None:
         differs = difference(first, second)
@@ -208,7 +208,7 @@ class Contents:
     def missing(self, kind: str) -> Missing | None:
         """Return why the API server did not return the objects of a kind; None if it did or was not asked."""
         cause = self.header.missing.get(kind)
-        return next((one for one in Missing if one.value == cause), None)
+        return next((missing for missing in Missing if missing.value == cause), None)
 
     def is_complete(self, kind: str) -> bool:
         """Return whether every object of the kind in the cluster is present."""

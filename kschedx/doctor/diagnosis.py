@@ -99,7 +99,7 @@ class Diagnosis(Shown, Struct, frozen=True, kw_only=True, rename="camel"):
     @property
     def weakening(self) -> tuple[Finding, ...]:
         """Findings that may make an answer wrong or impossible."""
-        return tuple(found for found in self.findings if found.counts)
+        return tuple(finding for finding in self.findings if finding.counts)
 
     def records(self) -> list[dict[str, object]]:
         """Return one row per finding."""
@@ -193,7 +193,9 @@ def _inventory(contents: Contents, source: str) -> Inventory:
         newest_kubelet=kubelets[-1] if kubelets else "",
         taken=contents.header.taken,
         formats=tuple(dict.fromkeys(dump.format for dump in contents.dumps)),
-        not_applied=tuple(dict.fromkeys((*(one for dump in contents.dumps for one in dump.holds), *contents.left_out))),
+        not_applied=tuple(
+            dict.fromkeys((*(hold for dump in contents.dumps for hold in dump.holds), *contents.left_out))
+        ),
         origin=contents.header.source,
         is_anonymized=contents.header.anonymized,
         newest=next(filter(_is_time, sorted(set(times), reverse=True)), ""),
@@ -219,8 +221,8 @@ def _completion(findings: Sequence[Finding], contents: Contents, paths: Sequence
     amiss = [finding for finding in findings if finding.counts and not _is_mended_here(finding)]
     if not amiss:
         return None
-    whole = [one.kind for one in amiss if isinstance(one, MissingKind) and not one.present]
-    if all(isinstance(one, MissingKind) and not one.present for one in amiss):
+    whole = [item.kind for item in amiss if isinstance(item, MissingKind) and not item.present]
+    if all(isinstance(item, MissingKind) and not item.present for item in amiss):
         perhaps = (kind for finding in findings if isinstance(finding, PerhapsNone) for kind in finding.kinds)
         kinds = [*whole, *(kind for kind in perhaps if not KINDS[kind].is_optional)]
         return Completion(way=Way.ADD, command=get_command(kinds, ADDED), snapshots=(*paths, ADDED))

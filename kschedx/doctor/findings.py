@@ -372,16 +372,16 @@ def weakness(kind: str) -> tuple[Weakness, ...]:
 
 def weakness_without(kinds: Iterable[str]) -> tuple[Weakness, ...]:
     """Return what is weaker if several kinds are missing or incomplete: one entry per set of plugins."""
-    found: list[Weakness] = []
+    weaknesses: list[Weakness] = []
     needing: dict[tuple[str, ...], list[str]] = {}
     for kind in dict.fromkeys(kinds):
         if kind == "Pod":
-            found += UNKNOWN_PODS
+            weaknesses += UNKNOWN_PODS
         else:
             needing.setdefault(KINDS[kind].read_by, []).append(kind)
     for plugins, needed in sorted(needing.items(), key=lambda item: not item[0]):
         without = f"without {', '.join(needed)}"
-        found.append(
+        weaknesses.append(
             Weakness(plugins=plugins, effect=without if plugins else f"how admission changes manifests, {without}")
         )
-    return tuple(found)
+    return tuple(weaknesses)

@@ -65,10 +65,10 @@ def missing_kinds(contents: Contents) -> Iterator[MissingKind | Lacking | Perhap
         if kind not in told and (is_forbidden or is_in_every_cluster):
             told.add(kind)
             yield _whole(contents, kind)
-    for found in _named(contents):
-        if found.kind not in told:
-            told.add(found.kind)
-            yield found
+    for missing_kind in _named(contents):
+        if missing_kind.kind not in told:
+            told.add(missing_kind.kind)
+            yield missing_kind
     none = [
         key
         for key, kind in KINDS.items()
@@ -126,7 +126,12 @@ def _named(contents: Contents) -> Iterator[MissingKind]:
     yield from _absent(contents, "StorageClass", classes, "unbound claims", Certainty.LIKELY)
     ready = (node.name for node in nodes if node.is_ready and minor_of(node.kubelet) >= FIRST_CSI_NODE)
     yield from _absent(contents, "CSINode", ready, "nodes", Certainty.CERTAIN)
-    spaces = (one.namespace for kind in contents.objects.values() for one in kind.values() if one.namespace)
+    spaces = (
+        dump_object.namespace
+        for kind in contents.objects.values()
+        for dump_object in kind.values()
+        if dump_object.namespace
+    )
     yield from _absent(contents, "Namespace", spaces, "objects in them", Certainty.CERTAIN)
     for kind in ("ReplicaSet", "StatefulSet", "ReplicationController"):
         owners = (
@@ -253,7 +258,9 @@ def _short(contents: Contents) -> list[tuple[DumpWorkload, int]]:
         if not pod.is_finished and kind_of((owner := pod.owner).kind or "", owner.group)
     )
     found = ((workload, workload.pods - owned[workload.kind, workload.key]) for workload in contents.workloads)
-    return sorted(((one, pods) for one, pods in found if pods > 0), key=lambda short: (-short[1], short[0].key))
+    return sorted(
+        ((workload, pods) for workload, pods in found if pods > 0), key=lambda short: (-short[1], short[0].key)
+    )
 
 
 def _orphans(contents: Contents) -> Iterator[Orphans]:
@@ -322,15 +329,15 @@ _GROWS = (Weakness(plugins=(), effect="whether the cluster would grow for a pod 
 def autoscaler_findings(contents: Contents) -> Iterator[NoAutoscalerStatus | AutoscalerFlags | NoNodePools]:
     """Yield findings about cluster-autoscaler and Karpenter, in clusters that have them."""
     yield from _cluster_autoscaler(contents)
-    made = [node for node in contents.nodes.values() if node.owner.kind == "NodeClaim"]
-    if made and not contents.objects[key_of("NodePool", KARPENTER_GROUP)]:
-        yield NoNodePools(certainty=Certainty.CERTAIN, weakens=_GROWS, nodes=len(made), example=made[0].name)
+    nodes = [node for node in contents.nodes.values() if node.owner.kind == "NodeClaim"]
+    if nodes and not contents.objects[key_of("NodePool", KARPENTER_GROUP)]:
+        yield NoNodePools(certainty=Certainty.CERTAIN, weakens=_GROWS, nodes=len(nodes), example=nodes[0].name)
 
 
 def _cluster_autoscaler(contents: Contents) -> Iterator[NoAutoscalerStatus | AutoscalerFlags]:
     """Yield findings about cluster-autoscaler, recognized by the names that its charts give its pod and Deployment."""
     if AUTOSCALER_STATUS in contents.objects["ConfigMap"]:
-        if not any(PROGRAM in one.name for one in contents.objects["Deployment"].values()):
+        if not any(PROGRAM in dump_object.name for dump_object in contents.objects["Deployment"].values()):
             yield AutoscalerFlags(certainty=Certainty.LIKELY, config_map=AUTOSCALER_STATUS)
         return
     pod = next((pod for pod in contents.pods.values() if PROGRAM in pod.name), None)

@@ -111,12 +111,12 @@ def _told(copies: Sequence[Copy]) -> Copies:
     )
 
 
-def _value(difference: Difference, found: DumpObject) -> str:
+def _value(difference: Difference, dump_object: DumpObject) -> str:
     match difference:
         case Difference.OBJECT:
-            return found.uid
+            return dump_object.uid
         case Difference.STATE:
-            return found.version
+            return dump_object.version
     return ""
 
 
@@ -126,27 +126,27 @@ def _other_owners(contents: Contents) -> Iterator[OtherOwner]:
     first: tuple[DumpObject, DumpObject] | None = None
     number = 0
     for kind in contents.objects.values():
-        for found in kind.values():
-            owner = found.owner
+        for dump_object in kind.values():
+            owner = dump_object.owner
             owners = kind_of(owner.kind or "", owner.group)
             if owners is None or not owner.uid:
                 continue
             there = contents.objects[owners.key]
-            owning = there.get(f"{found.namespace}/{owner.name}") or there.get(owner.name or "")
+            owning = there.get(f"{dump_object.namespace}/{owner.name}") or there.get(owner.name or "")
             if owning is not None and owning.uid and owning.uid != owner.uid:
                 number += 1
-                first = first or (found, owning)
+                first = first or (dump_object, owning)
     if first is not None:
-        found, owning = first
+        dump_object, owning = first
         yield OtherOwner(
             certainty=Certainty.LIKELY,
             weakens=_EVERYTHING,
             objects=number,
-            example=found.title,
-            place=found.place,
+            example=dump_object.title,
+            place=dump_object.place,
             owner=owning.title,
             owner_place=owning.place,
-            named_uid=found.owner.uid or "",
+            named_uid=dump_object.owner.uid or "",
             found_uid=owning.uid,
         )
 

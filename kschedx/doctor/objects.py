@@ -235,7 +235,9 @@ def remember(item: Item, kind: str, origin: Origin, index: int) -> DumpObject:
         case "Pod":
             return _pod(common, metadata, spec, status)
         case "Node":
-            ready = next((one for one in status.conditions or () if one.type == "Ready"), _NO_CONDITION)
+            ready = next(
+                (condition for condition in status.conditions or () if condition.type == "Ready"), _NO_CONDITION
+            )
             return DumpNode(
                 *common,
                 cloud=_cloud(spec.provider_id or ""),

@@ -211,12 +211,12 @@ class Ledger:
         """Stop counting an object."""
         self._change(gone, discharged)
 
-    def _change(self, one: New, by: _Change) -> None:
+    def _change(self, item: New, by: _Change) -> None:
         quotas = self._snapshot.of(ResourceQuota)
         if quotas:
             changed = (
-                by(quota, one, pod_level_resources=self._pod_level)
-                if quota.metadata.namespace == one.metadata.namespace
+                by(quota, item, pod_level_resources=self._pod_level)
+                if quota.metadata.namespace == item.metadata.namespace
                 else quota
                 for quota in quotas
             )
@@ -257,7 +257,7 @@ def with_allowed(
 ) -> tuple[Snapshot, tuple[str | None, ...]]:
     """Return the `applied` cluster whose quotas count the claims and workloads that are `new`, and why each of these is
     refused. Refused objects are removed."""
-    namespaces = {one.metadata.namespace for one in new}
+    namespaces = {item.metadata.namespace for item in new}
     ruled = {quota.metadata.namespace for quota in applied.of(ResourceQuota)} | {*applied.limit_ranges}
     if namespaces.isdisjoint(ruled):
         return applied, (None,) * len(new)
@@ -265,9 +265,9 @@ def with_allowed(
     ledger = Ledger(replace(applied, workloads=before.workloads, storage=without), release)
     refusals = tuple(map(ledger.take, new))
     gone = {
-        f"{one.metadata.namespace}/{one.metadata.name}"
-        for one, refusal in zip(new, refusals, strict=True)
-        if refusal is not None and isinstance(one, PersistentVolumeClaim)
+        f"{item.metadata.namespace}/{item.metadata.name}"
+        for item, refusal in zip(new, refusals, strict=True)
+        if refusal is not None and isinstance(item, PersistentVolumeClaim)
     }
     held = ledger.on(applied)
     if gone:
@@ -285,10 +285,10 @@ def new_claims(before: Snapshot, after: Snapshot) -> tuple[PersistentVolumeClaim
 
 def _quotas(snapshot: Snapshot, namespace: str, on: bool) -> tuple[ResourceQuota, ...]:
     """Return the quotas of a namespace; the usage of quotas without a status is counted here."""
-    found = (one for one in snapshot.of(ResourceQuota) if one.metadata.namespace == namespace)
+    found = (quota for quota in snapshot.of(ResourceQuota) if quota.metadata.namespace == namespace)
     return tuple(
-        one if one.status.hard else with_status(one, _objects(snapshot, namespace), pod_level_resources=on)
-        for one in found
+        quota if quota.status.hard else with_status(quota, _objects(snapshot, namespace), pod_level_resources=on)
+        for quota in found
     )
 
 
@@ -310,7 +310,7 @@ def has_siblings(snapshot: Snapshot, pod: ObjectMeta) -> bool:
     pods, makers = snapshot.pods, {(owner.kind, owner.name), *_replica_sets_beside(snapshot, pod.namespace, owner)}
     inside = pods.namespaces.where(lambda name: name == pod.namespace)
     is_theirs = pods.owners.where(
-        lambda owners: any(one.controller and (one.kind, one.name) in makers for one in owners)
+        lambda owners: any(owner.controller and (owner.kind, owner.name) in makers for owner in owners)
     )
     return bool((inside & is_theirs).any())
 
@@ -323,7 +323,7 @@ def _replica_sets_beside(snapshot: Snapshot, namespace: str, owner: OwnerReferen
     }
     deployments = {one.name for one in owners.get(owner.name, ()) if one.kind == "Deployment"}
     for name, found in owners.items():
-        if any(one.kind == "Deployment" and one.name in deployments for one in found):
+        if any(owner.kind == "Deployment" and owner.name in deployments for owner in found):
             yield "ReplicaSet", name
 
 
@@ -482,19 +482,20 @@ def _changes(admitted: Admitted) -> Iterator[Note]:
             if spec.priority_class_name:
                 is_default = any(change.item == "priorityClassName" for change in changes)
                 named, is_routine = f"PriorityClass {spec.priority_class_name}", not is_default
-                told = f"{', the global default,' if is_default else ''} set priority {spec.priority}"
-                yield _admitted(plugin, named, changes, told, is_routine=is_routine)
+                phrase = f"{', the global default,' if is_default else ''} set priority {spec.priority}"
+                yield _admitted(plugin, named, changes, phrase, is_routine=is_routine)
         else:
-            told = f" {'; '.join(_clauses(changes))}"
-            yield _admitted(plugin, source, changes, told, is_routine=plugin == DEFAULT_TOLERATION_SECONDS)
+            phrase = f" {'; '.join(_clauses(changes))}"
+            yield _admitted(plugin, source, changes, phrase, is_routine=plugin == DEFAULT_TOLERATION_SECONDS)
 
 
-def _admitted(plugin: str, source: str, changes: Sequence[AdmissionChange], told: str, *, is_routine: bool) -> Note:
+def _admitted(plugin: str, source: str, changes: Sequence[AdmissionChange], phrase: str, *, is_routine: bool) -> Note:
     """Note a plugin's changes because of one object, such as `LimitRange shop/defaults`; empty without one."""
     changed = [
-        {"container": one.container, "item": one.item, "before": one.before, "after": one.after} for one in changes
+        {"container": change.container, "item": change.item, "before": change.before, "after": change.after}
+        for change in changes
     ]
-    text = f"{source or plugin}{told}"
+    text = f"{source or plugin}{phrase}"
     return note(ROUTINE if is_routine else "admission", text, plugin=plugin, source=source, changes=changed)
 
 

@@ -125,8 +125,8 @@ def groups(answers: Iterable[PodAnswer]) -> tuple[CauseGroup, ...]:
         fits = answer.outcome is Outcome.SCHEDULED and not answer.state
         cause = () if fits else (answer.cause, answer.cause == () and answer.message)
         found.setdefault((answer.outcome, cause), []).append(answer)
-    made = [CauseGroup(answers=tuple(group)) for group in found.values()]
-    return tuple(sorted(made, key=lambda group: (_fits(group.first), -len(group.answers))))
+    cause_groups = [CauseGroup(answers=tuple(group)) for group in found.values()]
+    return tuple(sorted(cause_groups, key=lambda group: (_fits(group.first), -len(group.answers))))
 
 
 def _fits(answer: PodAnswer) -> bool:

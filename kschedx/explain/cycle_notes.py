@@ -76,16 +76,20 @@ def _device_refusals(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator
     from kschedx.plugins.dynamic_resources.pools import DeviceFeatures
 
     features = DeviceFeatures.of(release).cel
-    own = [one.metadata.labels for one in snapshot.of(Namespace) if one.metadata.name == pod.metadata.namespace]
-    denies_admin_access = release.enabled("DRAAdminAccess") and any(one.get(_ADMIN_LABEL) != "true" for one in own)
-    for one in snapshot.devices.classes.values():
-        if not one.metadata.creation_timestamp:
-            for field, told in class_refusals(one, features):
-                yield f"DeviceClass {one.name}: {field}: {told.splitlines()[0]}"
+    own = [
+        namespace.metadata.labels
+        for namespace in snapshot.of(Namespace)
+        if namespace.metadata.name == pod.metadata.namespace
+    ]
+    denies_admin_access = release.enabled("DRAAdminAccess") and any(item.get(_ADMIN_LABEL) != "true" for item in own)
+    for device_class in snapshot.devices.classes.values():
+        if not device_class.metadata.creation_timestamp:
+            for field, phrase in class_refusals(device_class, features):
+                yield f"DeviceClass {device_class.name}: {field}: {phrase.splitlines()[0]}"
     for claim in snapshot.devices.claims.values():
         if not claim.metadata.creation_timestamp and claim.metadata.namespace == pod.metadata.namespace:
-            for field, told in claim_refusals(claim, features):
-                yield f"ResourceClaim {claim.key}: {field}: {told.splitlines()[0]}"
+            for field, phrase in claim_refusals(claim, features):
+                yield f"ResourceClaim {claim.key}: {field}: {phrase.splitlines()[0]}"
             for number, request in enumerate(claim.spec.devices.requests if denies_admin_access else ()):
                 if request.exactly is not None and request.exactly.admin_access:
                     yield f"ResourceClaim {claim.key}: spec.devices.requests[{number}].exactly.{_ADMIN_ACCESS}"
@@ -154,13 +158,17 @@ def _claim(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator[Note]:
             f"claim {key} requests ReadWriteMany, which {storage_class.provisioner} does not provide for file systems: "
             "it will not provision the volume, and the pod stays pending",
         )
-    for one in claim.status.conditions:
-        if bound and one.type in RESIZING and one.status == "True":
+    for condition in claim.status.conditions:
+        if bound and condition.type in RESIZING and condition.status == "True":
             size = str(claim.spec.resources.requests.get("storage", ""))
-            mounts = "its file system grows when a pod mounts it again" if one.type == "FileSystemResizePending" else ""
-            why = f": {one.message or mounts}" if one.message or mounts else ""
-            text = f"claim {key} is being expanded to {size}, {one.type}{why}"
-            yield note("claim-resizing", text, claim=key, size=size, condition=one.type)
+            mounts = (
+                "its file system grows when a pod mounts it again"
+                if condition.type == "FileSystemResizePending"
+                else ""
+            )
+            why = f": {condition.message or mounts}" if condition.message or mounts else ""
+            text = f"claim {key} is being expanded to {size}, {condition.type}{why}"
+            yield note("claim-resizing", text, claim=key, size=size, condition=condition.type)
     selected = claim.selected_node
     if not bound and selected is not None and selected not in snapshot.cluster.index:
         yield note(
@@ -238,18 +246,20 @@ def extender_notes(cycle: Cycle) -> Iterator[Note]:
 
 def _not_asked(cycle: Cycle) -> Iterator[Note]:
     """Extenders that were not called; the note says so if that leaves the answer open."""
-    unasked = [one for one in cycle.unheard if one.kind is UnevaluatedKind.EXTENDER]
-    names = tuple(one.name for one in unasked)
+    unasked = [unevaluated for unevaluated in cycle.unheard if unevaluated.kind is UnevaluatedKind.EXTENDER]
+    names = tuple(unevaluated.name for unevaluated in unasked)
     if not unasked:
         return
-    told = f"the extender at {', '.join(names)} was not called"
+    phrase = f"the extender at {', '.join(names)} was not called"
     if cycle.outcome is Outcome.UNSCHEDULABLE:
         preempts = cycle.post_filter is not None and bool(cycle.post_filter.candidates)
-        choosing = ", ".join(one.name for one in unasked if preempts and "preemptVerb" in one.where)
+        choosing = ", ".join(
+            unevaluated.name for unevaluated in unasked if preempts and "preemptVerb" in unevaluated.where
+        )
         victims = f"; {choosing} may select other pods to evict" if choosing else ""
-        text = f"{told}: the answer does not depend on it{victims}"
-    elif cycle.outcome is not Outcome.ERROR and any(one.stake is not Stake.NOTHING for one in unasked):
-        text = f"{told}: --extenders call calls it from this machine; --extenders FILE reads its answers"
+        text = f"{phrase}: the answer does not depend on it{victims}"
+    elif cycle.outcome is not Outcome.ERROR and any(unevaluated.stake is not Stake.NOTHING for unevaluated in unasked):
+        text = f"{phrase}: --extenders call calls it from this machine; --extenders FILE reads its answers"
     else:
         return
     yield note("extender-not-asked", text, extenders=names)
@@ -352,9 +362,9 @@ def _kubelet_refusals(cycle: Cycle, node: Node) -> Iterator[str]:
                 yield "OutOfpods"
             elif isinstance(finding, InsufficientResource):
                 yield f"OutOf{finding.resource}"
-        if any(isinstance(one, NodeAffinityMismatch) and one.source != "addedAffinity" for one in findings):
+        if any(isinstance(finding, NodeAffinityMismatch) and finding.source != "addedAffinity" for finding in findings):
             yield "NodeAffinity"
-        if any(isinstance(one, HostPortConflict) for one in findings):
+        if any(isinstance(finding, HostPortConflict) for finding in findings):
             yield "NodePorts"
     comparison = cycle.release.enabled("TaintTolerationComparisonOperators")
     tolerations = cycle.pod.spec.tolerations
@@ -411,7 +421,7 @@ def _accounts(cycle: Cycle) -> Iterator[Note]:
 
 
 def _of_scheduler(cycle: Cycle) -> Iterator[Note]:
-    left_out = tuple(one for one in cycle.unheard if one.kind is UnevaluatedKind.PLUGIN)
+    left_out = tuple(unevaluated for unevaluated in cycle.unheard if unevaluated.kind is UnevaluatedKind.PLUGIN)
     if left_out:
         settled = cycle.has_no_choice and open_stake(cycle.unheard) is not Stake.FIT
         rejected = cycle.outcome in (Outcome.UNSCHEDULABLE, Outcome.ERROR)

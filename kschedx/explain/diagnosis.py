@@ -48,12 +48,12 @@ def label_hints(
     requirements: Iterable[tuple[str, str, tuple[str, ...]]], cluster: ClusterNodes
 ) -> tuple[LabelHint, ...]:
     """Return the requirements (key, operator, values) that no node meets."""
-    found: list[LabelHint] = []
+    hints: list[LabelHint] = []
     for key, operator, wanted in requirements:
-        hint = label_hint(key, operator, wanted, cluster, search=len(found) < MOST_NEAR)
+        hint = label_hint(key, operator, wanted, cluster, search=len(hints) < MOST_NEAR)
         if hint is not None:
-            found.append(hint)
-    return tuple(found)
+            hints.append(hint)
+    return tuple(hints)
 
 
 def label_hint(
@@ -449,7 +449,7 @@ class Diagnosis:
     @cached_property
     def hardware(self) -> tuple[HardwareHint, ...]:
         """Hardware on some nodes for a requested resource that no node offers."""
-        findings = (one for group in self.groups for one in group.exemplar.findings)
+        findings = (finding for group in self.groups for finding in group.exemplar.findings)
         found = (hardware_hint(finding, self.cycle.all_nodes.cluster) for finding in findings)
         return tuple({hint.resource: hint for hint in found if hint is not None}.values())
 
@@ -462,7 +462,7 @@ class Diagnosis:
         """Labels that the pod's node selectors require and no node has."""
         requirements = dict.fromkeys(
             (requirement.key, requirement.operator, requirement.values)
-            for finding in (one for group in self.groups for one in group.exemplar.findings)
+            for finding in (finding for group in self.groups for finding in group.exemplar.findings)
             if isinstance(finding, NodeAffinityMismatch)
             for term in finding.terms
             for requirement in term.requirements

@@ -226,7 +226,8 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
             self,
             nodes=self.chosen,
             rejected=tuple(
-                RejectedNodes(one.plugin, one.code, one.reasons, tuple(names)) for one, names in groups.items()
+                RejectedNodes(rejection.plugin, rejection.code, rejection.reasons, tuple(names))
+                for rejection, names in groups.items()
             ),
             not_evaluated=tuple(unseen),
             fits=tuple(
@@ -324,7 +325,7 @@ def _story(found: StoryDocument) -> Story:
         stops=found.stops,
         nodes=nodes,
         verdicts=verdicts,
-        rejections=tuple(Rejection(one.plugin, one.code, one.reasons) for one in found.rejected),
+        rejections=tuple(Rejection(nodes.plugin, nodes.code, nodes.reasons) for nodes in found.rejected),
         weights=found.weights,
         scores=scores,
         totals=totals,
@@ -591,7 +592,7 @@ def _reworded(before: Story, after: Story) -> Iterator[str]:
     pairs = np.unique(np.stack([before.verdicts[both], after.verdicts[both]]), axis=1).T.tolist()
     found = [(before.rejections[first], after.rejections[second]) for first, second in pairs]
     found += zip(before.stops, after.stops, strict=False)
-    yield from sorted({one.plugin for one, other in found if one.plugin == other.plugin and one != other})
+    yield from sorted({item.plugin for item, other in found if item.plugin == other.plugin and item != other})
 
 
 def _rescored(before: Story, after: Story) -> dict[str, ScoreChange]:
@@ -709,5 +710,5 @@ def grouped(differences: Iterable[Difference]) -> Iterator[DifferenceGroup]:
         yield DifferenceGroup(
             effect=effect,
             causes=causes,
-            differences=tuple(sorted(found, key=lambda one: (-one.size, one.pod))),
+            differences=tuple(sorted(found, key=lambda difference: (-difference.size, difference.pod))),
         )

@@ -92,8 +92,8 @@ def events_in(text: str) -> list[Event]:
     """Return the distinct events in a text of several lines, such as the output of `kubectl describe pod`; any other
     text is one event. None if nothing is known."""
     lines = text[:_LONGEST_OUTPUT].splitlines() if _OLDEST.search(text) is None else []
-    found = [parse(line) for line in lines] if len(lines) > 1 else []
-    known = [event for event in found if event.is_known]
+    events = [parse(line) for line in lines] if len(lines) > 1 else []
+    known = [event for event in events if event.is_known]
     if not known and (event := parse(text)).is_known:
         known = [event]
     return list({event.texts: event for event in known}.values())
@@ -156,9 +156,9 @@ def _parts(stage: Stage, text: str) -> Iterator[EventPart]:
 def _part(stage: Stage, count: int | None, text: str) -> EventPart:
     text = text.strip().rstrip(".")
     for pattern, plugin, reason in _patterns():
-        found = pattern.fullmatch(text)
-        if found:
-            groups = found.groupdict()
+        match = pattern.fullmatch(text)
+        if match:
+            groups = match.groupdict()
             subject = groups.get("subject") or ""
             named = groups.get("plugins")
             return EventPart(
@@ -347,7 +347,7 @@ def _patterns() -> tuple[tuple[re.Pattern[str], str, str], ...]:
     tables = (_OF_COMPONENTS, _EARLIER)
     return (
         *((_pattern(text), plugin, reason) for text, plugin, reason in texts if "{" not in text),
-        *(one for table in tables for one in _of_table(table)),
+        *(item for table in tables for item in _of_table(table)),
         *((_pattern(text), plugin, reason) for text, plugin, reason in texts if "{" in text),
         *_of_table(_NAMING_A_PLUGIN),
     )
@@ -433,11 +433,11 @@ def contrasts(theirs: FailedScheduling, ours: str, *, nominated: bool = False) -
         return ("kschedx finds a node: recorded at another time, or with another configuration",)
     if AFTER_THE_CHOICE.match(theirs.message):
         return (f"kube-scheduler had selected a node and failed there: {theirs.message}",)
-    told, found = parse(theirs.message.removesuffix(CUT)), parse(ours)
-    parts = told.parts[:-1] if theirs.is_cut else told.parts  # the last one may be truncated
-    says_nothing = nominated and not any(part.stage is Stage.PREEMPTION for part in told.parts)
+    event, found = parse(theirs.message.removesuffix(CUT)), parse(ours)
+    parts = event.parts[:-1] if theirs.is_cut else event.parts  # the last one may be truncated
+    says_nothing = nominated and not any(part.stage is Stage.PREEMPTION for part in event.parts)
     ours_told = [part for part in found.parts if not (says_nothing and part.stage is Stage.PREEMPTION)]
-    different = [*_counted(told, found), *_unmatched(parts, ours_told, is_cut=theirs.is_cut, speaks=not says_nothing)]
+    different = [*_counted(event, found), *_unmatched(parts, ours_told, is_cut=theirs.is_cut, speaks=not says_nothing)]
     return tuple(different) or (() if says_nothing else ("its text is that of another Kubernetes version",))
 
 
@@ -448,9 +448,9 @@ class _Pair(Struct, frozen=True, kw_only=True):
     ours: EventPart
 
 
-def _counted(told: Event, found: Event) -> Iterator[str]:
-    if told.nodes is not None and found.nodes is not None and told.nodes != found.nodes:
-        counts = f"it counts {told.nodes:,} nodes, the snapshot has {found.nodes:,}"
+def _counted(event: Event, found: Event) -> Iterator[str]:
+    if event.nodes is not None and found.nodes is not None and event.nodes != found.nodes:
+        counts = f"it counts {event.nodes:,} nodes, the snapshot has {found.nodes:,}"
         yield f"{counts}: {_ELSEWHERE}, or an incomplete snapshot"
 
 
@@ -492,9 +492,9 @@ def _changes(
     held = [part for part in gone if part.stage is stage and part.is_known]
     if held:
         yield f"{_texts(held)} does not apply now: {_ELSEWHERE}, or with another configuration"
-    found = [part for part in new if part.stage is stage]
-    if found:
-        yield f"{_texts(found)} is new"
+    event_parts = [part for part in new if part.stage is stage]
+    if event_parts:
+        yield f"{_texts(event_parts)} is new"
 
 
 def _texts(parts: Sequence[EventPart]) -> str:

@@ -69,7 +69,8 @@ def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] =
     if "PriorityClass" in forbidden and spec.priority is None and not spec.priority_class_name.startswith("system-"):
         refuse(snapshot, "PriorityClass", f"the priority of {named}" if named else "the default priority", pod)
     if "LimitRange" in forbidden and any(
-        not (one.resources.requests and one.resources.limits) for one in (*spec.init_containers, *spec.containers)
+        not (container.resources.requests and container.resources.limits)
+        for container in (*spec.init_containers, *spec.containers)
     ):
         refuse(snapshot, "LimitRange", "default requests and limits of containers", pod)
 
@@ -218,7 +219,7 @@ def _has_counted_volumes(cycle: Cycle) -> bool:
         candidates = (bound,) if bound is not None else tuple(storage.volumes_of(claim.storage_class))
         storage_class = storage.classes.get(claim.storage_class)
         is_provisioned = bound is None and (storage_class is None or storage_class.can_provision)
-        if is_provisioned or not candidates or not all(one.spec.is_on_node for one in candidates):
+        if is_provisioned or not candidates or not all(candidate.spec.is_on_node for candidate in candidates):
             return True
     return False
 
@@ -272,7 +273,7 @@ def _spreads_by_default(cycle: Cycle) -> bool:
     args = cycle.profile.args_of(PodTopologySpreadArgs)
     if args.defaulting_type != LIST_DEFAULTING:
         return compared and "PodTopologySpread" in points.get("score", ())
-    hard = any(one.when_unsatisfiable == "DoNotSchedule" for one in args.default_constraints)
+    hard = any(constraint.when_unsatisfiable == "DoNotSchedule" for constraint in args.default_constraints)
     return bool(args.default_constraints) and (compared or hard)
 
 
@@ -317,7 +318,7 @@ def _asks_for_extended_resources(cycle: Cycle) -> bool:
     if not cycle.release.gates.get("DRAExtendedResource", False):
         return False
     containers = (*cycle.pod.spec.init_containers, *cycle.pod.spec.containers)
-    return any(_extended((*one.resources.requests, *one.resources.limits)) for one in containers)
+    return any(_extended((*container.resources.requests, *container.resources.limits)) for container in containers)
 
 
 def _claims_devices(cycle: Cycle) -> bool:
@@ -344,7 +345,9 @@ def _has_claims_to_come(cycle: Cycle) -> bool:
     if cycle.pod.key in cycle.snapshot.pods.rows:
         return False
     made = {status.name for status in cycle.pod.status.resource_claim_statuses}
-    return any(one.resource_claim_template_name and one.name not in made for one in cycle.pod.spec.resource_claims)
+    return any(
+        claim.resource_claim_template_name and claim.name not in made for claim in cycle.pod.spec.resource_claims
+    )
 
 
 def _has_tainted_devices(cycle: Cycle) -> bool:
@@ -421,7 +424,7 @@ def decide(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
     if not unread:
         return cycle
     command = completing(snapshot, tuple(unread))
-    unheard = tuple(
+    unevaluated = tuple(
         Unevaluated(
             kind=UnevaluatedKind.OBJECTS,
             name=kind,
@@ -433,9 +436,9 @@ def decide(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
         )
         for kind, names in unread.items()
     )
-    is_open = cycle.outcome is Outcome.SCHEDULED and open_stake(unheard) is Stake.FIT
+    is_open = cycle.outcome is Outcome.SCHEDULED and open_stake(unevaluated) is Stake.FIT
     outcome = Outcome.UNDECIDED if is_open else cycle.outcome
-    return replace(cycle, outcome=outcome, unheard=(*cycle.unheard, *unheard))
+    return replace(cycle, outcome=outcome, unheard=(*cycle.unheard, *unevaluated))
 
 
 def _stake_of_limits(cycle: Cycle) -> Stake:
@@ -511,7 +514,7 @@ class _LeftOut:
     def of(self, snapshot: Snapshot) -> dict[tuple[str, str], bool]:
         about = (snapshot.pods.specs.values, snapshot.source, snapshot.priority_classes)
         if len(self._about) != len(about) or any(
-            one is not other for one, other in zip(self._about, about, strict=True)
+            item is not other for item, other in zip(self._about, about, strict=True)
         ):
             self._about, self._found, self._terms = about, {}, None
         return self._found
@@ -578,9 +581,9 @@ def _lacks_slices(snapshot: Snapshot, pod: Pod) -> bool:
 
 
 def _allocated_claims(snapshot: Snapshot, pod: Pod) -> Iterator[ResourceClaim]:
-    made = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses}
-    for one in pod.spec.resource_claims:
-        name = one.resource_claim_name or made.get(one.name)
+    made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    for resource_claim in pod.spec.resource_claims:
+        name = resource_claim.resource_claim_name or made.get(resource_claim.name)
         claim = snapshot.devices.claims.get(f"{pod.metadata.namespace}/{name}") if name else None
         if claim is not None and claim.status.allocation is not None:
             yield claim
@@ -600,8 +603,8 @@ def _bound_claims(snapshot: Snapshot, pod: Pod) -> Iterator[PersistentVolumeClai
 
 
 def _lacks_device_claim(snapshot: Snapshot, pod: Pod) -> bool:
-    made = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses}
-    names = (one.resource_claim_name or made.get(one.name) for one in pod.spec.resource_claims)
+    made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    names = (claim.resource_claim_name or made.get(claim.name) for claim in pod.spec.resource_claims)
     claims = snapshot.devices.claims
     return any(name and f"{pod.metadata.namespace}/{name}" not in claims for name in names)
 
@@ -698,7 +701,7 @@ def _without_devices(snapshot: Snapshot, pod: Pod) -> _Part:
         return _Part(pod=pod, unread={})
     spec = replace(
         pod.spec,
-        resource_claims=tuple(one for one in pod.spec.resource_claims if one.name not in gone),
+        resource_claims=tuple(claim for claim in pod.spec.resource_claims if claim.name not in gone),
         containers=_without_container_claims(pod.spec.containers, gone),
         init_containers=_without_container_claims(pod.spec.init_containers, gone),
     )
@@ -712,7 +715,7 @@ def _named(unread: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
 
 def _without_container_claims(containers: Sequence[Container], gone: Collection[str]) -> tuple[Container, ...]:
     def kept(container: Container) -> Container:
-        claims = tuple(one for one in container.resources.claims if one.name not in gone)
+        claims = tuple(claim for claim in container.resources.claims if claim.name not in gone)
         return replace(container, resources=replace(container.resources, claims=claims))
 
     return tuple(map(kept, containers))
@@ -721,7 +724,7 @@ def _without_container_claims(containers: Sequence[Container], gone: Collection[
 def _unread_of_devices(snapshot: Snapshot, pod: Pod, name: str) -> Iterator[tuple[str, str]]:
     """Yield kind and name of missing objects for the pod's claim with this name."""
     namespace, devices = pod.metadata.namespace, snapshot.devices
-    reference = next(one for one in pod.spec.resource_claims if one.name == name)
+    reference = next(claim for claim in pod.spec.resource_claims if claim.name == name)
     made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
     claimed = reference.resource_claim_name or made.get(name)
     if not claimed:
@@ -765,7 +768,7 @@ def _without_group(snapshot: Snapshot, pod: Pod) -> _Part:
 def _unread_gang(snapshot: Snapshot, pod: Pod) -> dict[str, tuple[str, ...]]:
     """Return the Coscheduling group in the pod's label; the plugin binds no pod of a missing group."""
     name, namespace = pod.metadata.labels.get(POD_GROUP_LABEL, ""), pod.metadata.namespace
-    groups = ((one.metadata.namespace, one.metadata.name) for one in snapshot.of(Gang))
+    groups = ((gang.metadata.namespace, gang.metadata.name) for gang in snapshot.of(Gang))
     if not name or (namespace, name) in groups or not _is_unread(snapshot, _GANG, namespace):
         return {}
     return {_GANG: (name,)}

@@ -142,7 +142,7 @@ def groups_of(nodes: NodeTable, outcome: FilterOutcome) -> tuple[NodeGroup, ...]
             int(rows[members[0]]),
         )
         found.append((rank, NodeGroup(rows=tuple(each_row(TableRows(rows[members]))), exemplar=exemplar)))
-    return tuple(group for _, group in sorted(found, key=lambda one: one[0]))
+    return tuple(group for _, group in sorted(found, key=lambda item: item[0]))
 
 
 def _nominated(outcome: FilterOutcome, rows: IntArray) -> IntArray:
@@ -169,8 +169,12 @@ def _kinds(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> tuple[IntArr
         findings = verdicts.explain(row)
         kind = (int(verdicts.codes[row]), *((finding.reason, finding.same_as) for finding in findings))
         kind_of[facet] = seen.setdefault(kind, len(seen) + 1)
-        distance_of[facet] = sum(one.distance for one in findings if not isinstance(one, InsufficientResource))
-        amounts |= {one.resource: one.requested for one in findings if isinstance(one, InsufficientResource)}
+        distance_of[facet] = sum(
+            finding.distance for finding in findings if not isinstance(finding, InsufficientResource)
+        )
+        amounts |= {
+            finding.resource: finding.requested for finding in findings if isinstance(finding, InsufficientResource)
+        }
     kinds[hit], distances[hit] = kind_of[inverse], distance_of[inverse]
     for resource, requested in amounts.items():
         distances[hit] += _shortfall(nodes, resource, requested)[rejected]
@@ -209,7 +213,7 @@ _LABEL, _ROOM = "label:", "room:"
 def _traits(findings: Sequence[Finding]) -> Iterator[str]:
     """Yield the properties of a node that affect a plugin's findings. Amounts do not, except whether the request for
     the resource in the headline exceeds the whole node."""
-    resources = [one for one in findings if isinstance(one, InsufficientResource)]
+    resources = [finding for finding in findings if isinstance(finding, InsufficientResource)]
     yield from (f"{_ROOM}{resource.requested}:{resource.resource}" for resource in resources[:1])
     for finding in findings:
         match finding:

@@ -91,21 +91,27 @@ def unknown_plugins(left_out: Sequence[Unevaluated], *, stands: bool) -> Note:
     them."""
     if stands:
         worth = "; the answer does not depend on them"
-    elif all(one.is_waived for one in left_out):
+    elif all(unevaluated.is_waived for unevaluated in left_out):
         worth = ", as you asked"
     elif open_stake(left_out) is Stake.FIT:
         worth = " (--without-unknown-plugins assumes that none of them rejects it)"
     else:
         worth = ""
-    told = []
+    phrases = []
     for does, stake in (("could reject the pod", Stake.FIT), ("could prefer another node", Stake.NODE)):
-        mattering = [one for one in left_out if one.stake is stake and not (stands or one.is_waived)]
+        mattering = [
+            unevaluated
+            for unevaluated in left_out
+            if unevaluated.stake is stake and not (stands or unevaluated.is_waived)
+        ]
         if mattering:
-            told.append(f"{_with_points(mattering)} {does}")
-    if others := [one for one in left_out if stands or one.is_waived or one.stake is Stake.NOTHING]:
-        told.append(_with_points(others))
-    text = f"plugins not available to kschedx were skipped{worth}: {'; '.join(told)}"
-    return note("unknown-plugin", text, plugins=[one.name for one in left_out])
+            phrases.append(f"{_with_points(mattering)} {does}")
+    if others := [
+        unevaluated for unevaluated in left_out if stands or unevaluated.is_waived or unevaluated.stake is Stake.NOTHING
+    ]:
+        phrases.append(_with_points(others))
+    text = f"plugins not available to kschedx were skipped{worth}: {'; '.join(phrases)}"
+    return note("unknown-plugin", text, plugins=[unevaluated.name for unevaluated in left_out])
 
 
 def _with_points(plugins: Iterable[Unevaluated]) -> str:

@@ -299,26 +299,26 @@ class Pair:
             return
         pods = self.snapshot.pods
         profiles = self._profiles_for(pods.specs[part.rows[0]].scheduler_name)
-        told: tuple[Rejection, ...] = ()
+        rejections: tuple[Rejection, ...] = ()
         for rows, outlooks in LeaveOneOut(profiles, part.rows):
             if outlooks is None:
                 yield from ((row, self._difference_or_why_not(row)) for row in rows)
                 continue
             said = outlooks[0].rejections
-            if len(told) < len(said):
-                told = tuple(Rejection.of(one) for one in said)
+            if len(rejections) < len(said):
+                rejections = tuple(Rejection.of(rejected) for rejected in said)
             before, after = (
-                Story.of_outlook(pods.key(rows[0]), outlook, framework, told)
+                Story.of_outlook(pods.key(rows[0]), outlook, framework, rejections)
                 for outlook, framework in zip(outlooks, profiles.frameworks, strict=True)
             )
-            found = compare(before, after)
+            difference = compare(before, after)
             for row in rows:
-                yield row, None if found is None else replace(found, pod=pods.key(row))
+                yield row, None if difference is None else replace(difference, pod=pods.key(row))
 
     def _profiles_for(self, scheduler_name: str) -> Profiles:
         """Return the profiles of both sides for a `spec.schedulerName`, on one cluster."""
-        found = self._profiles.get(scheduler_name)
-        if found is None:
+        profiles = self._profiles.get(scheduler_name)
+        if profiles is None:
             assert self._runs is not None, "only runs of pods are combined"
             frameworks = [
                 framework
@@ -326,8 +326,8 @@ class Pair:
                 if (profile := setup.profile_compared(scheduler_name))
                 and (framework := run.scheduler.framework(profile))
             ]
-            found = self._profiles[scheduler_name] = Profiles(self._runs[0].cluster, frameworks)
-        return found
+            profiles = self._profiles[scheduler_name] = Profiles(self._runs[0].cluster, frameworks)
+        return profiles
 
     def _difference_or_why_not(self, row: int) -> Difference | UndecidableError | None:
         try:
@@ -362,7 +362,7 @@ class Pair:
     def _runs(self) -> tuple[Run, Run] | None:
         """Both sides on one moving cluster; None if they do not see the same cluster, or not all of it."""
         before, after = self._schedulers
-        frameworks = all(one.framework(one.config.profiles[0]) is not None for one in (before, after))
+        frameworks = all(scheduler.framework(scheduler.config.profiles[0]) is not None for scheduler in (before, after))
         forbidden = any(cause is Missing.FORBIDDEN for cause in self.snapshot.source.missing.values())
         if not frameworks or before.snapshot is not after.snapshot or forbidden:
             return None

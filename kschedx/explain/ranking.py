@@ -138,7 +138,7 @@ def deciding_rule(candidates: tuple[Candidate, ...], best: tuple[int, ...], pods
     for preferred, measure in zip(_PREFERRED, RULES, strict=True):
         numbers = [measure(candidate, pods) for candidate in left]
         least = min(numbers, default=0)
-        remaining = tuple(one for one, number in zip(left, numbers, strict=True) if number == least)
+        remaining = tuple(candidate for candidate, number in zip(left, numbers, strict=True) if number == least)
         if len(remaining) == len(best) and len(remaining) < len(left):
             return preferred
         left = remaining
@@ -165,7 +165,7 @@ def indecisive(cycle: Cycle, profiles: Sequence[str] = ()) -> Iterator[str]:
     node, spec = winners[0], cycle.pod.spec
     comparison = cycle.release.enabled("TaintTolerationComparisonOperators")
     if not spec.node_selector and not (spec.affinity or Affinity()).node_affinity:
-        yield from _tolerated_elsewhere(cycle, {one.key for node in winners for one in node.spec.taints})
+        yield from _tolerated_elsewhere(cycle, {taint.key for node in winners for taint in node.spec.taints})
     for taint in node.spec.taints:
         if taint.effect == PREFER_NO_SCHEDULE and not any(
             tolerates(toleration, taint, comparison=comparison) for toleration in spec.tolerations
@@ -180,7 +180,9 @@ def indecisive(cycle: Cycle, profiles: Sequence[str] = ()) -> Iterator[str]:
 
 def _disabled_filters(cycle: Cycle) -> Iterator[str]:
     release, enabled = cycle.release, cycle.profile.points.get("filter", ())
-    usual = [one.name for one in release.default_plugins if "filter" in release.plugin_points.get(one.name, ())]
+    usual = [
+        plugin.name for plugin in release.default_plugins if "filter" in release.plugin_points.get(plugin.name, ())
+    ]
     if lacking := tuple(one for one in usual if one not in enabled):
         profile = cycle.profile.scheduler_name
         yield f"profile {profile} disables a filter of the default profile: {listed(lacking, 4)}"
@@ -192,7 +194,7 @@ def _rules_without_pods(cycle: Cycle) -> Iterator[str]:
         rules = rules or PodAffinity()
         terms = [
             *rules.required_during_scheduling_ignored_during_execution,
-            *(one.pod_affinity_term for one in rules.preferred_during_scheduling_ignored_during_execution),
+            *(term.pod_affinity_term for term in rules.preferred_during_scheduling_ignored_during_execution),
         ]
         for number, term in enumerate(terms, start=1):
             if not _selects_any(cycle, pod, term):
@@ -218,7 +220,11 @@ def _selects_any(cycle: Cycle, pod: Pod, term: PodAffinityTerm) -> bool:
 
 def _tolerated_elsewhere(cycle: Cycle, taken: set[str]) -> Iterator[str]:
     """`taken` are the keys of the winners' taints."""
-    chosen = [one for one in cycle.pod.spec.tolerations if one.key and not one.key.startswith("node.kubernetes.io/")]
+    chosen = [
+        toleration
+        for toleration in cycle.pod.spec.tolerations
+        if toleration.key and not toleration.key.startswith("node.kubernetes.io/")
+    ]
     if not chosen or cycle.feasible is None or cycle.nodes is None:
         return
     comparison = cycle.release.enabled("TaintTolerationComparisonOperators")
@@ -227,7 +233,7 @@ def _tolerated_elsewhere(cycle: Cycle, taken: set[str]) -> Iterator[str]:
         for taint in node.spec.taints:
             if taint.effect not in DO_NOT_SCHEDULE or taint.key in taken:
                 continue
-            if any(tolerates(one, taint, comparison=comparison) for one in chosen):
+            if any(tolerates(toleration, taint, comparison=comparison) for toleration in chosen):
                 allows = f"the toleration of {taint} allows {node.name} and does not prefer it"
                 yield f"{allows}: the pod has no nodeSelector and no node affinity"
                 return
@@ -238,7 +244,9 @@ def _either_term(cycle: Cycle, node: Node) -> Iterator[str]:
     if required is None or len(required.node_selector_terms) < 2:
         return
     terms = compile_node_selector(required).terms
-    matched = tuple(number for number, one in enumerate(terms, start=1) if one.matches(node.metadata.labels, node.name))
+    matched = tuple(
+        number for number, term in enumerate(terms, start=1) if term.matches(node.metadata.labels, node.name)
+    )
     if len(matched) < len(terms):
         which = f"{node.name} matches term {listed(map(str, matched), 3)}, not all of them"
         yield f"one of the {len(terms)} nodeSelectorTerms is enough: {which}"
@@ -246,22 +254,24 @@ def _either_term(cycle: Cycle, node: Node) -> Iterator[str]:
 
 def _loose_spread(cycle: Cycle, node: Node) -> Iterator[str]:
     pod, pods, cluster = cycle.pod, cycle.snapshot.pods, cycle.all_nodes.cluster
-    for one in pod.spec.topology_spread_constraints:
-        domain = node.metadata.labels.get(one.topology_key)
-        if one.when_unsatisfiable != "DoNotSchedule" or one.max_skew < 2 or domain is None:
+    for constraint in pod.spec.topology_spread_constraints:
+        domain = node.metadata.labels.get(constraint.topology_key)
+        if constraint.when_unsatisfiable != "DoNotSchedule" or constraint.max_skew < 2 or domain is None:
             continue
-        selector = compile_selector(one.label_selector)
+        selector = compile_selector(constraint.label_selector)
         inside = pods.labels.where(selector.matches) & (pods.node >= 0)
         inside &= pods.namespaces.where(lambda name: name == pod.metadata.namespace)
-        counts = dict.fromkeys((value for value in cluster.label(one.topology_key).values if value is not None), 0)
+        counts = dict.fromkeys(
+            (value for value in cluster.label(constraint.topology_key).values if value is not None), 0
+        )
         for row in np.flatnonzero(inside).tolist():
-            value = cluster.nodes[int(pods.node[row])].metadata.labels.get(one.topology_key)
+            value = cluster.nodes[int(pods.node[row])].metadata.labels.get(constraint.topology_key)
             if value is not None:
                 counts[value] += 1
         least = min(counts.values())
         if counts[domain] > least:
             has = f"{domain} has {count(counts[domain], 'matching pod')}, the least of all domains is {least:,}"
-            yield f"maxSkew {one.max_skew} over {one.topology_key} allows one more in {domain}: {has}"
+            yield f"maxSkew {constraint.max_skew} over {constraint.topology_key} allows one more in {domain}: {has}"
 
 
 def _unreserved(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
@@ -269,7 +279,11 @@ def _unreserved(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
     node = cluster.nodes[row]
     if any(taint.effect in DO_NOT_SCHEDULE for taint in node.spec.taints):
         return
-    asked = {name for one in cycle.pod.spec.containers for name in (*one.resources.requests, *one.resources.limits)}
+    asked = {
+        name
+        for container in cycle.pod.spec.containers
+        for name in (*container.resources.requests, *container.resources.limits)
+    }
     for name in node.status.allocatable:
         column, vendor = cluster.resources.index.get(name), name.partition("/")[0]
         if column is None or vendor not in VENDOR_LABELS or any(one.startswith(f"{vendor}/") for one in asked):
@@ -285,8 +299,10 @@ def _bare_pods(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
     if found is None or not any(lead.plugin in _OF_USAGE and lead.difference > 0 for lead in found.leads):
         return
     columns = [nodes.resources.index[name] for name in ("cpu", "memory") if name in nodes.resources.index]
-    rows = [one for one in pods.on_node(row).tolist() if all(owner.kind != "DaemonSet" for owner in pods.owners[one])]
-    bare = sum(not nodes.requests.matrix[one, columns].any() for one in rows)
+    rows = [
+        item for item in pods.on_node(row).tolist() if all(owner.kind != "DaemonSet" for owner in pods.owners[item])
+    ]
+    bare = sum(not nodes.requests.matrix[row, columns].any() for row in rows)
     if bare >= LEAST_BARE_PODS and 2 * bare >= len(rows):
         bare_pods = f"{bare:,} of {count(len(rows), 'pod')} on {nodes.cluster.names[row]}"
         yield f"{bare_pods} request no CPU and no memory: kube-scheduler counts requests, not usage"
@@ -309,15 +325,15 @@ def on_its_node(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
     behind = None
     if cycle.scores is not None and (scored_at := cycle.scores.nodes.row_of(row)) is not None:
         behind = int(cycle.scores.totals.max() - cycle.scores.totals[scored_at])
-    better = [cluster.nodes[one] for one in cycle.choice] if assigned else []
-    later = tuple(one.name for one in better if (one.metadata.creation_timestamp or "") > assigned)
+    better = [cluster.nodes[cluster_row] for cluster_row in cycle.choice] if assigned else []
+    later = tuple(node.name for node in better if (node.metadata.creation_timestamp or "") > assigned)
     ready = tuple(
-        one.name
-        for one in better
-        if one.name not in later
+        node.name
+        for node in better
+        if node.name not in later
         and any(
             condition.type == "Ready" and (condition.last_transition_time or "") > assigned
-            for condition in one.status.conditions
+            for condition in node.status.conditions
         )
     )
     owner = pod.metadata.controller

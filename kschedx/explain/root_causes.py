@@ -164,13 +164,13 @@ def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
     snapshot, pod = diagnosis.cycle.snapshot, diagnosis.cycle.pod
     reported = provisioning_reports(snapshot, pod) if snapshot.failed_creates else ()
     failed = tuple(
-        RootCause(text=f"the last event of claim {claim.key}: {one.message}") for claim, one in reported if one
+        RootCause(text=f"the last event of claim {claim.key}: {create.message}") for claim, create in reported if create
     )
     if diagnosis.feasible:
         return failed
-    findings = [one for stop in diagnosis.stops for one in stop.status.findings]
-    findings += [one for group in diagnosis.groups for one in group.exemplar.findings]
-    found = [cause for one in findings for cause in _of(diagnosis, one)]
+    findings = [finding for stop in diagnosis.stops for finding in stop.status.findings]
+    findings += [finding for group in diagnosis.groups for finding in group.exemplar.findings]
+    found = [cause for finding in findings for cause in _of(diagnosis, finding)]
     cycle = diagnosis.cycle
     nominees = _counted_nominees(diagnosis)
     causes: list[RootCause] = [
@@ -217,12 +217,12 @@ def newer_template(snapshot: Snapshot, pod: Pod) -> NewerTemplate | None:
     raw = snapshot.workloads.get((owner.kind, pod.metadata.namespace, owner.name))
     if raw is None:
         return None
-    labels, found = pod.metadata.labels, msgspec.json.decode(raw, type=_Updated)
-    strategy = found.spec.update_strategy
+    labels, updated = pod.metadata.labels, msgspec.json.decode(raw, type=_Updated)
+    strategy = updated.spec.update_strategy
     if owner.kind == "DaemonSet":
-        key, newest = TEMPLATE_GENERATION, found.metadata.annotations.get(GENERATION_OF_TEMPLATE, "")
+        key, newest = TEMPLATE_GENERATION, updated.metadata.annotations.get(GENERATION_OF_TEMPLATE, "")
     else:
-        key, newest = REVISION_HASH, found.status.update_revision
+        key, newest = REVISION_HASH, updated.status.update_revision
     if not newest or labels.get(key, newest) == newest:
         return None
     if strategy.type == "OnDelete":
@@ -231,7 +231,7 @@ def newer_template(snapshot: Snapshot, pod: Pod) -> NewerTemplate | None:
         )
     if owner.kind == "DaemonSet":
         return None
-    ordinal, is_ordered = pod.metadata.name.rpartition("-")[2], found.spec.pod_management_policy != "Parallel"
+    ordinal, is_ordered = pod.metadata.name.rpartition("-")[2], updated.spec.pod_management_policy != "Parallel"
     if ordinal.isdecimal() and int(ordinal) < (partition := strategy.rolling_update.partition):
         why = f"keeps this pod at its own: partition is {partition}"
         return NewerTemplate(kind=owner.kind, name=owner.name, why=why, is_deleted=is_ordered, partition=partition)
@@ -241,8 +241,8 @@ def newer_template(snapshot: Snapshot, pod: Pod) -> NewerTemplate | None:
 
 def newer_revision(snapshot: Snapshot, pod: Pod) -> str:
     """Return `StatefulSet web` if the deletion of its pod is enough for its newer revision."""
-    found = newer_template(snapshot, pod)
-    return found.owner if found is not None and found.kind == "StatefulSet" and not found.partition else ""
+    template = newer_template(snapshot, pod)
+    return template.owner if template is not None and template.kind == "StatefulSet" and not template.partition else ""
 
 
 VIRTUAL_NODES = (
@@ -271,13 +271,17 @@ def _unregistered(diagnosis: Diagnosis) -> Iterator[DriverNotRegistered]:
     """Yield drivers on nodes that are in the volume's zone, as far as it is known."""
     storage, cycle = diagnosis.cycle.snapshot.storage, diagnosis.cycle
     for group in diagnosis.groups:
-        mismatch = next((one for one in group.exemplar.findings if isinstance(one, VolumeNodeAffinityMismatch)), None)
+        mismatch = next(
+            (finding for finding in group.exemplar.findings if isinstance(finding, VolumeNodeAffinityMismatch)), None
+        )
         volume = None if mismatch is None else storage.volumes.get(mismatch.persistent_volume)
         driver = "" if volume is None or volume.spec.csi is None else volume.spec.csi.driver
         if mismatch is None or not driver or cycle.nodes is None:
             continue
-        unmet = [one for term in mismatch.terms[:1] for one in term.requirements if not one.matched]
-        keys = {key for one in storage.csi_nodes.values() for key in _topology_keys(one, driver)}
+        unmet = [
+            requirement for term in mismatch.terms[:1] for requirement in term.requirements if not requirement.matched
+        ]
+        keys = {key for node in storage.csi_nodes.values() for key in _topology_keys(node, driver)}
         for row in group.rows[:MOST_NODES] if len(unmet) == 1 and unmet[0].key in keys else ():
             node, key = cycle.nodes.node(row), unmet[0].key
             zone, own = node.metadata.labels.get(ZONE), storage.csi_nodes.get(node.name)
@@ -297,17 +301,17 @@ def _topology_keys(node: CSINode, driver: str) -> Iterator[str]:
 def _unpublished_capacity(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[CapacityNotPublished]:
     known = sorted(cycle.snapshot.storage.capacities_of_class)
     instead = f"; it is published for class {listed(known, 3)}" if known else ""
-    for one in findings:
-        if isinstance(one, InsufficientStorageCapacity) and not one.capacity_count:
-            name = one.claim.storage_class
-            none = f"{one.driver} publishes no CSIStorageCapacity for class {name}, which counts as no storage"
-            yield CapacityNotPublished(text=f"{none}{instead}", driver=one.driver, storage_class=name)
+    for finding in findings:
+        if isinstance(finding, InsufficientStorageCapacity) and not finding.capacity_count:
+            name = finding.claim.storage_class
+            none = f"{finding.driver} publishes no CSIStorageCapacity for class {name}, which counts as no storage"
+            yield CapacityNotPublished(text=f"{none}{instead}", driver=finding.driver, storage_class=name)
 
 
 def _outdated(cycle: Cycle) -> Iterator[RootCause]:
     is_stored = cycle.pod.key in cycle.snapshot.pods.rows
-    if is_stored and (found := newer_template(cycle.snapshot, cycle.pod)) is not None:
-        yield RootCause(text=f"{found.owner} has a newer revision, and {found.why}")
+    if is_stored and (template := newer_template(cycle.snapshot, cycle.pod)) is not None:
+        yield RootCause(text=f"{template.owner} has a newer revision, and {template.why}")
 
 
 def _and_more(others: int) -> str:
@@ -338,10 +342,10 @@ def balanced_service(labels: Mapping[str, str]) -> str:
 
 def _services(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[PortOfService]:
     ports: dict[str, set[int]] = {}
-    for one in findings:
-        row = cycle.snapshot.pods.rows.get(one.holder) if isinstance(one, HostPortConflict) else None
-        if isinstance(one, HostPortConflict) and row is not None:
-            ports.setdefault(balanced_service(cycle.snapshot.pods.labels[row]), set()).add(one.port)
+    for finding in findings:
+        row = cycle.snapshot.pods.rows.get(finding.holder) if isinstance(finding, HostPortConflict) else None
+        if isinstance(finding, HostPortConflict) and row is not None:
+            ports.setdefault(balanced_service(cycle.snapshot.pods.labels[row]), set()).add(finding.port)
     own = balanced_service(cycle.pod.metadata.labels)
     for service in filter(None, ports):
         used = tuple(sorted(ports[service]))
@@ -354,7 +358,12 @@ def _of_namespace(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[Selec
     namespace = cycle.pod.metadata.namespace
     if finding.source != "nodeSelector":
         return
-    unmatched = {(one.key, *one.values) for term in finding.terms for one in term.requirements if not one.matched}
+    unmatched = {
+        (requirement.key, *requirement.values)
+        for term in finding.terms
+        for requirement in term.requirements
+        if not requirement.matched
+    }
     annotations, default = cycle.snapshot.namespace_annotations.get(namespace), cycle.snapshot.default_node_selector
     if annotations is None:
         return
@@ -393,8 +402,8 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
     cycle = diagnosis.cycle
     match finding:
         case InsufficientResource() if _is_of_hami(cycle.snapshot, finding):
-            told = "HAMi counts parts of a device, and no node publishes them"
-            yield SharedByHami(text=f"{told}: {HAMI_SCHEDULER} has to schedule the pod")
+            phrase = "HAMi counts parts of a device, and no node publishes them"
+            yield SharedByHami(text=f"{phrase}: {HAMI_SCHEDULER} has to schedule the pod")
         case InsufficientResource():
             yield from _resizes(diagnosis, finding)
             yield from partitioned(cycle.snapshot, finding)
@@ -409,10 +418,10 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
         case ClaimUnbound():
             yield from _unusable(cycle.snapshot, finding)
         case InsufficientDevices(shortages=shortages):
-            for one in shortages:
-                if one.stage == "none":
-                    yield from unpublished(cycle.snapshot, one.device_class)
-                yield from (incomplete_pool(cycle.snapshot, pool) for pool in one.updating)
+            for shortage in shortages:
+                if shortage.stage == "none":
+                    yield from unpublished(cycle.snapshot, shortage.device_class)
+                yield from (incomplete_pool(cycle.snapshot, pool) for pool in shortage.updating)
         case VolumeLimitExceeded():
             yield from _unused_attachments(diagnosis)
         case GangTooSmall() | PodGroupIncomplete():
@@ -447,9 +456,9 @@ def _unusable(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[RootCause]:
     except SearchError:
         return
     named = claim.spec.volume_name
-    found = [one for one in nearest if not named or one.name == named]
-    if found and (why := _why_lost(found[0], claim.key)):
-        volume = found[0]
+    findings = [finding for finding in nearest if not named or finding.name == named]
+    if findings and (why := _why_lost(findings[0], claim.key)):
+        volume = findings[0]
         about = f"volume {volume.name}, which claim {claim.key} names," if named else f"volume {volume.name}"
         yield RootCause(text=f"{about} {why}")
 
@@ -504,10 +513,10 @@ def misses_pod(pod: Pod, term: int) -> bool:
     affinity = pod.spec.affinity or Affinity()
     rules = affinity.pod_anti_affinity or PodAffinity()
     terms = rules.required_during_scheduling_ignored_during_execution
-    if term >= len(terms) or any(compile_selector(one.label_selector).matches(pod.metadata.labels) for one in terms):
+    if term >= len(terms) or any(compile_selector(term.label_selector).matches(pod.metadata.labels) for term in terms):
         return False
     results = compile_selector(terms[term].label_selector).explain(pod.metadata.labels)
-    return any(not one.matched and one.requirement.operator not in _LEAVES_OUT for one in results)
+    return any(not result.matched and result.requirement.operator not in _LEAVES_OUT for result in results)
 
 
 _LEAVES_OUT = ("NotIn", "DoesNotExist")
@@ -519,7 +528,7 @@ def _rejected(diagnosis: Diagnosis, kind: type[Finding]) -> Iterator[ClusterRow]
     if nodes is None:
         return
     for group in diagnosis.groups:
-        if any(isinstance(one, kind) for one in group.exemplar.findings):
+        if any(isinstance(finding, kind) for finding in group.exemplar.findings):
             for row in group.rows[:MOST_NODES]:
                 yield nodes.cluster_row(row)
 
@@ -527,18 +536,22 @@ def _rejected(diagnosis: Diagnosis, kind: type[Finding]) -> Iterator[ClusterRow]
 def _resizes(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[ResizePending]:
     names = diagnosis.cycle.all_nodes.cluster.names
     at = {names[row] for row in _rejected(diagnosis, InsufficientResource)}
-    yield from (one for one in pending_resizes(diagnosis.cycle.snapshot, finding.resource) if one.node in at)
+    yield from (
+        pending for pending in pending_resizes(diagnosis.cycle.snapshot, finding.resource) if pending.node in at
+    )
 
 
 def pending_resizes(snapshot: Snapshot, resource: str) -> Iterator[ResizePending]:
     pods = snapshot.pods
-    pending = pods.statuses.where(lambda status: any(one.type == RESIZE_PENDING for one in status.conditions))
+    pending = pods.statuses.where(
+        lambda status: any(condition.type == RESIZE_PENDING for condition in status.conditions)
+    )
     if not pending.any():
         return
     for row in np.flatnonzero(pending).tolist():
         pod = pods[row]
         requested, allocated = _requested(pod, resource), allocated_amount(pod, resource)
-        condition = next(one for one in pod.status.conditions if one.type == RESIZE_PENDING)
+        condition = next(condition for condition in pod.status.conditions if condition.type == RESIZE_PENDING)
         if condition.status == "True" and requested > allocated:
             needs, has = format_quantities((requested, allocated), Unit.of(resource))
             name, node = "CPU" if resource == "cpu" else resource, pods.node_names[row]
@@ -560,9 +573,9 @@ def _requested(pod: Pod, resource: str) -> int:
 def allocated_amount(pod: Pod, resource: str, container: str = "") -> int:
     """Return what the kubelet has allocated to a container, or to all."""
     total = 0
-    for one in pod.status.container_statuses:
-        given = one.allocated_resources or (one.resources.requests if one.resources is not None else {})
-        total += _amount(resource, given.get(resource)) if container in ("", one.name) else 0
+    for status in pod.status.container_statuses:
+        given = status.allocated_resources or (status.resources.requests if status.resources is not None else {})
+        total += _amount(resource, given.get(resource)) if container in ("", status.name) else 0
     return total
 
 
@@ -573,7 +586,7 @@ def _daemon_pods(diagnosis: Diagnosis) -> Iterator[RootCause]:
     for row in _rejected(diagnosis, TooManyPods):
         rows = snapshot.pods.on_node(row).tolist()
         daemons = sum(
-            any(one.kind == "DaemonSet" and one.controller for one in snapshot.pods.owners[pod]) for pod in rows
+            any(owner.kind == "DaemonSet" and owner.controller for owner in snapshot.pods.owners[pod]) for pod in rows
         )
         if 2 * daemons > len(rows) and daemons > most:
             allowed = int(_amount("pods", snapshot.cluster.nodes[row].status.allocatable.get("pods")))
@@ -587,10 +600,10 @@ def _unused_attachments(diagnosis: Diagnosis) -> Iterator[RootCause]:
     """Yield a node with attached volumes that none of its pods uses."""
     for group in diagnosis.groups:
         exceeded = (one for one in group.exemplar.findings if isinstance(one, VolumeLimitExceeded))
-        for one in exceeded:
-            unused = [holder.volume for holder in one.holders if not holder.pods]
+        for finding in exceeded:
+            unused = [holder.volume for holder in finding.holders if not holder.pods]
             if unused:
-                text = f"{len(unused):,} of {count(one.attached, 'volume')} attached to {group.exemplar.name}"
+                text = f"{len(unused):,} of {count(finding.attached, 'volume')} attached to {group.exemplar.name}"
                 yield RootCause(
                     text=f"{text} {'has' if len(unused) == 1 else 'have'} no pod there: {listed(unused, 3)}"
                 )
@@ -601,8 +614,14 @@ def _counted_nominees(diagnosis: Diagnosis) -> Iterator[RootCause]:
     """Yield the nominated pods without which a node would have room."""
     cycle = diagnosis.cycle
     pods = cycle.snapshot.pods
-    counting = [one for one in diagnosis.groups if any(blocker.with_nominated for blocker in one.exemplar.blockers)]
-    names = {cycle.nodes.node(row).name for one in counting for row in one.rows} if cycle.nodes is not None else set()
+    counting = [
+        group for group in diagnosis.groups if any(blocker.with_nominated for blocker in group.exemplar.blockers)
+    ]
+    names = (
+        {cycle.nodes.node(row).name for node_group in counting for row in node_group.rows}
+        if cycle.nodes is not None
+        else set()
+    )
     rows = [
         row
         for row in pods.pending
@@ -613,24 +632,26 @@ def _counted_nominees(diagnosis: Diagnosis) -> Iterator[RootCause]:
     if rows:
         first = max(rows, key=lambda row: int(pods.priorities[row]))
         node, others = pods.nominated_node_names[first], len(rows) - 1
-        told = f"{pods.key(first)} (priority {pods.priorities[first]}) is nominated to {node}"
+        phrase = f"{pods.key(first)} (priority {pods.priorities[first]}) is nominated to {node}"
         counts = (
             f", as {'is' if others == 1 else 'are'} {count(others, 'more pod')}: they count"
             if others
             else ": it counts"
         )
-        yield RootCause(text=f"{told}{counts} there as if {'they' if others else 'it'} ran")
+        yield RootCause(text=f"{phrase}{counts} there as if {'they' if others else 'it'} ran")
 
 
 def incomplete_pool(snapshot: Snapshot, pool: str) -> IncompletePool:
     """Return the cause for a pool, `driver/pool`, without all ResourceSlices of its newest generation."""
     driver, _, name = pool.partition("/")
     pools = [
-        one.spec.pool for one in snapshot.devices.slices if one.spec.driver == driver and one.spec.pool.name == name
+        resource_slice.spec.pool
+        for resource_slice in snapshot.devices.slices
+        if resource_slice.spec.driver == driver and resource_slice.spec.pool.name == name
     ]
-    newest = max((one.generation for one in pools), default=0)
-    of_newest = [one for one in pools if one.generation == newest]
-    expected = max((one.resource_slice_count for one in of_newest), default=0)
+    newest = max((pool.generation for pool in pools), default=0)
+    of_newest = [pool for pool in pools if pool.generation == newest]
+    expected = max((pool.resource_slice_count for pool in of_newest), default=0)
     counts = f": {len(of_newest):,} of {expected:,} exist" if len(of_newest) < expected else ""
     text = f"driver {driver} has not published all ResourceSlices of pool {name}{counts}"
     return IncompletePool(text=text, pool=pool)
@@ -638,13 +659,13 @@ def incomplete_pool(snapshot: Snapshot, pool: str) -> IncompletePool:
 
 def driver_of(selectors: Iterable[DeviceSelector]) -> str:
     """Return the driver that CEL expressions compare with `device.driver`, or an empty string."""
-    found = (_DRIVER.search(one.cel.expression) for one in selectors if one.cel is not None)
+    found = (_DRIVER.search(selector.cel.expression) for selector in selectors if selector.cel is not None)
     return next((match[1] for match in found if match is not None), "")
 
 
 def unpublished(snapshot: Snapshot, device_class: str) -> Iterator[NoDevicesPublished]:
     devices = snapshot.devices
-    drivers = tuple(sorted({one.spec.driver for one in devices.slices}))
+    drivers = tuple(sorted({resource_slice.spec.driver for resource_slice in devices.slices}))
     found = devices.classes.get(device_class)
     driver = driver_of(found.spec.selectors if found is not None else ())
     if driver in drivers or (drivers and not driver):
@@ -676,11 +697,11 @@ def _unhealthy(snapshot: Snapshot, resource: str) -> Iterator[RootCause]:
 def _plugins_down(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[DevicePluginDown]:
     """Check the first node that has the hardware and does not offer the resource."""
     cycle = diagnosis.cycle
-    hints = (one.nodes for one in diagnosis.hardware if one.resource == finding.resource)
-    ill = (one.name for one in cycle.snapshot.cluster.nodes if unhealthy_devices(one, finding.resource))
+    hints = (hint.nodes for hint in diagnosis.hardware if hint.resource == finding.resource)
+    ill = (node.name for node in cycle.snapshot.cluster.nodes if unhealthy_devices(node, finding.resource))
     for node in (*(name for nodes in hints for name, _ in nodes), *ill):
-        if (found := device_plugin_down(cycle.snapshot, cycle.all_nodes.options, finding.resource, node)) is not None:
-            yield found
+        if (down := device_plugin_down(cycle.snapshot, cycle.all_nodes.options, finding.resource, node)) is not None:
+            yield down
             return
 
 
@@ -703,13 +724,15 @@ def device_plugin_down(
         text = f"the MIG manager has not applied {MIG_LAYOUT}={layout} on {node}: state {state}"
         return DevicePluginDown(text=text, layout=layout, is_failed=state == "failed")
     waiting = [one for one in pods.pending if pinned_to(pods.specs[one]) == node]
-    for one in (*waiting, *([] if row is None else pods.on_node(row).tolist())):
-        if is_plugin(pods.names[one]):
-            state = _container_state(pods[one])
-            text = f"its device plugin {pods.key(one)} on {node} does not run: {state}"
-            return DevicePluginDown(text=text, pod=pods.key(one)) if state else None
+    for item in (*waiting, *([] if row is None else pods.on_node(row).tolist())):
+        if is_plugin(pods.names[item]):
+            state = _container_state(pods[item])
+            text = f"its device plugin {pods.key(item)} on {node} does not run: {state}"
+            return DevicePluginDown(text=text, pod=pods.key(item)) if state else None
     for daemon in daemon_pods(snapshot, options) if row is not None else ():
-        owner = next((one.name for one in daemon.pod.metadata.owner_references if one.kind == "DaemonSet"), "")
+        owner = next(
+            (reference.name for reference in daemon.pod.metadata.owner_references if reference.kind == "DaemonSet"), ""
+        )
         if is_plugin(owner):
             spec, taints = daemon.spec, snapshot.cluster.nodes[row].spec.taints if row is not None else ()
             found = untolerated(taints, spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
@@ -725,13 +748,13 @@ _NO_VENDOR = frozenset({"com", "ai", "io", "gpu", ""})
 
 def _container_state(pod: Pod) -> str:
     """Return why a pod is not ready, or an empty string."""
-    for one in pod.status.container_statuses:
-        waiting = None if one.state is None else one.state.waiting
+    for status in pod.status.container_statuses:
+        waiting = None if status.state is None else status.state.waiting
         if waiting is not None:
-            ended = None if one.last_state is None else one.last_state.terminated
+            ended = None if status.last_state is None else status.last_state.terminated
             message = (ended.message if ended is not None else "") or waiting.message
             return f"{waiting.reason}: {message}" if message else waiting.reason
-    unready = any(one.type == "Ready" and one.status != "True" for one in pod.status.conditions)
+    unready = any(condition.type == "Ready" and condition.status != "True" for condition in pod.status.conditions)
     return (pod.status.phase or "Pending") if not pod.spec.node_name else "NotReady" if unready else ""
 
 

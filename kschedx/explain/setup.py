@@ -67,8 +67,8 @@ GROUP_CONDITIONS = ("PodGroupScheduled", "PodGroupInitiallyScheduled")
 
 def gates_that_show(snapshot: Snapshot, version: str | None) -> Mapping[str, bool]:
     """Return the feature gates that must be on, because kube-scheduler reports about PodGroups."""
-    conditions = (one for group in snapshot.pod_groups.values() for one in group.status.conditions)
-    if not any(one.type in GROUP_CONDITIONS for one in conditions):
+    conditions = (condition for group in snapshot.pod_groups.values() for condition in group.status.conditions)
+    if not any(condition.type in GROUP_CONDITIONS for condition in conditions):
         return {}
     known = specs(resolve(version).version)
     return {name: True for name in ("GenericWorkload", "GangScheduling") if name in known}
@@ -79,12 +79,12 @@ def release_note(snapshot: Snapshot, asked: str | None) -> Note | None:
     told = _told(snapshot) if asked is None else None
     if told is None:
         return None
-    found = resolve(told.emulated)
-    if told.is_known and told.teller != _SERVER and found.version == VERSIONS[0]:
+    release = resolve(told.emulated)
+    if told.is_known and told.teller != _SERVER and release.version == VERSIONS[0]:
         return None  # the default version
     text = f"{told.teller} {told.version}"
     text += "" if told.is_known else ", which kschedx does not support"
-    text += f": kschedx emulates kube-scheduler {found.title}"
+    text += f": kschedx emulates kube-scheduler {release.title}"
     text += "" if told.is_known else " (--kube-version selects another)"
     key = "server_version" if told.teller == _SERVER else "kubelet_version"
     return note("release", text, **{key: told.version})
@@ -111,8 +111,8 @@ _NONE = (0, 0)
 
 def _minor(version: str) -> tuple[int, int]:
     """Return (1, 36) for `v1.36.2-gke.100`, and `_NONE` if it is not a version."""
-    found = re.match(r"v?(\d{1,4})\.(\d{1,4})(?:[.+-]|$)", version, re.ASCII)
-    return (int(found[1]), int(found[2])) if found else _NONE
+    match = re.match(r"v?(\d{1,4})\.(\d{1,4})(?:[.+-]|$)", version, re.ASCII)
+    return (int(match[1]), int(match[2])) if match else _NONE
 
 
 # A scheduler setup: its version and the profiles of its configuration, built once for a question.
@@ -196,7 +196,7 @@ class Setup(Struct, frozen=True, kw_only=True):
         """The distinct plugins in all profiles that kschedx does not have."""
         config = self.scheduler.config
         found = (unknown_plugin for profile in config.profiles for unknown_plugin in unknown_plugins(profile, config))
-        return tuple({one.name: one for one in found}.values())
+        return tuple({unevaluated.name: unevaluated for unevaluated in found}.values())
 
     @property
     def unknown_plugin_documents(self) -> tuple[UnevaluatedDocument, ...]:

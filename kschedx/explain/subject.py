@@ -39,9 +39,9 @@ def with_made(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) -> 
     """Add what a pod's controller creates before the pod, with a note about claims. For an existing StatefulSet, claims
     that were not listed are unknown."""
     claims = [manifest for manifest in manifests if manifest.get("kind") == "PersistentVolumeClaim"]
-    others = [one for one in manifests if one.get("kind") != "PersistentVolumeClaim"]
+    others = [manifest for manifest in manifests if manifest.get("kind") != "PersistentVolumeClaim"]
     named = {f"{_of(claim, 'namespace')}/{_of(claim, 'name')}": claim for claim in claims}
-    new = {key: one for key, one in named.items() if key not in snapshot.storage.claims}
+    new = {key: item for key, item in named.items() if key not in snapshot.storage.claims}
     if others or new:
         snapshot = with_applied(snapshot, [*others, *new.values()])
     if not new:

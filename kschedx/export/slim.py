@@ -119,10 +119,10 @@ def _under(path: Sequence[str], shape: Shape) -> Shape:
     return shape
 
 
-def _both(one: Shape, other: Shape) -> Shape:
-    if not (isinstance(one, Fields) and isinstance(other, Fields)):
-        return one
-    fields = dict(one.of)
+def _both(item: Shape, other: Shape) -> Shape:
+    if not (isinstance(item, Fields) and isinstance(other, Fields)):
+        return item
+    fields = dict(item.of)
     for name, shape in other.of.items():
         fields[name] = _both(fields[name], shape) if name in fields else shape
     return Fields(fields)
@@ -340,7 +340,7 @@ def _with_details(status: dict[str, object], more: PodStatusFacts) -> dict[str, 
     """Add what the descheduler reads: restarts and states of containers, and conditions with their times."""
     status |= _known({"reason": more.reason, "qosClass": more.qos_class})
     if more.conditions:
-        told = {one.get("type"): one.get("message", "") for one in maps_at(status, "conditions")}
+        told = {item.get("type"): item.get("message", "") for item in maps_at(status, "conditions")}
         status["conditions"] = [
             _known(
                 {
@@ -353,13 +353,17 @@ def _with_details(status: dict[str, object], more: PodStatusFacts) -> dict[str, 
             )
             for condition in more.conditions
         ]
-    for key, found in zip(
+    for key, container_factses in zip(
         _STATUSES,
         (more.container_statuses, more.init_container_statuses, more.ephemeral_container_statuses),
         strict=True,
     ):
-        known = {one.get("name"): one for one in maps_at(status, key)}
-        kept = [own | known.get(one.name, {}) for one in found if (own := _container(one)) or one.name in known]
+        known = {item.get("name"): item for item in maps_at(status, key)}
+        kept = [
+            own | known.get(container_facts.name, {})
+            for container_facts in container_factses
+            if (own := _container(container_facts)) or container_facts.name in known
+        ]
         if kept:
             status[key] = kept
     return status
@@ -379,8 +383,8 @@ def _container(facts: ContainerFacts) -> dict[str, object]:
 
 def _conditions(conditions: object) -> list[dict[str, object]]:
     """Return the conditions that are kept, with only kube-scheduler's message."""
-    kept = [one for one in maps_at(conditions) if one.get("type") in _CONDITIONS]
-    return [one if one["type"] == "PodScheduled" else {**one, "message": ""} for one in kept]
+    kept = [item for item in maps_at(conditions) if item.get("type") in _CONDITIONS]
+    return [item if item["type"] == "PodScheduled" else {**item, "message": ""} for item in kept]
 
 
 def _annotations(raw: MaybeRaw) -> Raw | None:

@@ -210,7 +210,7 @@ def _shaped(value: object, shape: _Shape, path: str) -> object:
             item = shape.item
             return value if item is None else {key: _shaped(one, item, f"{path}.{key}") for key, one in value.items()}
         case list() if shape.kind is list and shape.item is not None:
-            return [_shaped(one, shape.item, f"{path}.{index}") for index, one in enumerate(value)]
+            return [_shaped(item, shape.item, f"{path}.{index}") for index, item in enumerate(value)]
         case _Fraction() | bool():
             pass
         case int() if shape.kind is int and -(1 << 63) <= value < 1 << 63:

@@ -113,9 +113,9 @@ class Replay:
 def recording_of(manifest: object) -> Recording:
     """Return a recording as parsed from YAML or JSON. Raises `InputError`."""
     try:
-        found = msgspec.convert(manifest, Recording)
+        recording = msgspec.convert(manifest, Recording)
     except msgspec.ValidationError as error:
         raise InputError(f"no recording of extenders: {str(error).replace('`', '')}") from None
-    if (found.api_version, found.kind) != (API_VERSION, KIND):
-        raise InputError(f"expected kind {KIND} in {API_VERSION}, found {found.kind} in {found.api_version}")
-    return found
+    if (recording.api_version, recording.kind) != (API_VERSION, KIND):
+        raise InputError(f"expected kind {KIND} in {API_VERSION}, found {recording.kind} in {recording.api_version}")
+    return recording

@@ -128,5 +128,5 @@ def _merged(written: Mapping[str, object], typed: object) -> Json:
 def _side_by_side(written: list[object], typed: list[object]) -> list[object]:
     """Merge two lists of the same items in the same order; the typed one may have more at its end."""
     pairs = zip(written, typed, strict=False)
-    both = [_merged(one, other) if isinstance(one, Mapping) else one for one, other in pairs]
+    both = [_merged(item, other) if isinstance(item, Mapping) else item for item, other in pairs]
     return [*both, *written[len(both) :], *typed[len(both) :]]

@@ -214,7 +214,9 @@ class Extenders:
                 name = nodes.cluster.names[empty.node]
                 text = f"expected at least one victim pod on node {quoted(name)}"
                 return Preempted(calls=tuple(calls), candidates=(), error=text)
-            candidates = tuple(sorted((one for one in found if one.victims), key=lambda one: one.node))
+            candidates = tuple(
+                sorted((candidate for candidate in found if candidate.victims), key=lambda candidate: candidate.node)
+            )
             if not candidates:
                 break
         return Preempted(calls=tuple(calls), candidates=candidates)
@@ -306,7 +308,7 @@ def _kept_by_extenders(
                 "in the input node list"
             )
         return tuple(known[name] for name in names)
-    found: list[Feasible] = []
+    feasible: list[Feasible] = []
     for answered in whole or ():
         node = answered.node
         row = index.get(node.name)
@@ -315,8 +317,8 @@ def _kept_by_extenders(
                 f'the extender {extender.url} returns node "{node.name}", which the cluster does not have: '
                 "what kube-scheduler then does with the pod is not known"
             )
-        found.append(Feasible(row=row, name=node.name, answered=answered))
-    return tuple(found)
+        feasible.append(Feasible(row=row, name=node.name, answered=answered))
+    return tuple(feasible)
 
 
 def _candidate(extender: Extender, name: str, answered: AnsweredVictims, nodes: NodeTable) -> Candidate:
@@ -521,8 +523,8 @@ class Extended:
             scores=self._scores,
         )
         if left is not None and cycle.filter is not None and cycle.nodes is not None:
-            told = with_refusals(cycle.filter, cycle.nodes, trace)
-            cycle = replace(cycle, filter=told, filter_plugins=cycle.filter)
+            outcome = with_refusals(cycle.filter, cycle.nodes, trace)
+            cycle = replace(cycle, filter=outcome, filter_plugins=cycle.filter)
         return replace(cycle, extenders=self._with_preemption(trace, cycle))
 
     def _with_preemption(self, trace: Trace, cycle: Cycle) -> Trace:

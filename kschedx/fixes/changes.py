@@ -46,8 +46,8 @@ class PatchError(Exception):
 def apply_patch(document: PatchDocument, operations: Iterable[Mapping[str, object]]) -> PatchDocument:
     """Return a copy with all operations applied. Raises `PatchError`."""
     made = copy.deepcopy(document)
-    for one in operations:
-        _apply(made, str(one.get("op")), str(one.get("path")), one.get("value"))
+    for operation in operations:
+        _apply(made, str(operation.get("op")), str(operation.get("path")), operation.get("value"))
     return made
 
 

@@ -119,7 +119,7 @@ class ClusterTrial:
         if not is_patched and simulator.row(self._pod.key) is None:
             self._put(proposal.pod, simulator)
         simulator.settle([*self._asked(simulator)])
-        found = TrialOutcome(
+        outcome = TrialOutcome(
             is_tried=True,
             shortfall=self._shortfall(simulator, before.pods, steps, sent, proposal),
             landings=tuple(self._landings(simulator, before, steps)),
@@ -127,7 +127,7 @@ class ClusterTrial:
         )
         simulator.revert(mark)
         simulator.queue.rewind(record)
-        return found
+        return outcome
 
     @cached_property
     def _simulator(self) -> Simulator:
@@ -139,14 +139,19 @@ class ClusterTrial:
         for row, node in proposal.nodes.items():
             cluster.replace_node(row, node)
         if proposal.added is not None:
-            cluster.add_node(less(proposal.added, {one.resource: one.amount for one in proposal.taken}))
+            cluster.add_node(
+                less(
+                    proposal.added,
+                    {resource_amount.resource: resource_amount.amount for resource_amount in proposal.taken},
+                )
+            )
 
     def _move(self, steps: Sequence[Step], simulator: Simulator) -> None:
         index, rows = simulator.run.cluster.snapshot.cluster.index, simulator.run.cluster.pods.rows
         for step in steps:
             if isinstance(step, MovePods):
                 simulator.move(
-                    (index[node], [rows[one.victim.pod] for one in moves]) for node, moves in step.by_node().items()
+                    (index[node], [rows[move.victim.pod] for move in moves]) for node, moves in step.by_node().items()
                 )
 
     # --- sending changes
@@ -191,7 +196,9 @@ class ClusterTrial:
 
     def _patches(self, sent: Sequence[Change]) -> bool:
         own = self._workload
-        return own.kind != "Pod" and any((one.target.kind, one.target.name) == (own.kind, own.name) for one in sent)
+        return own.kind != "Pod" and any(
+            (change.target.kind, change.target.name) == (own.kind, own.name) for change in sent
+        )
 
     # --- outcomes of the pods
 
@@ -250,8 +257,8 @@ class ClusterTrial:
         if row is not None and not self._patches(sent):
             is_placed = bool(pods.node[row] >= 0)
         else:
-            asked = self._snapshot.pods
-            waited = sum(bool(asked.node[one] < 0) for one in self._own) + (self._pod.key not in asked.rows)
+            pod_table = self._snapshot.pods
+            waited = sum(bool(pod_table.node[one] < 0) for one in self._own) + (self._pod.key not in pod_table.rows)
             is_placed = bool(members) and pending < max(waited, 1)
         if any(isinstance(step, TakeOldFirst) for step in steps):
             is_placed = is_placed and (rollout is None or not rollout.stalls)
@@ -275,7 +282,7 @@ class ClusterTrial:
 def _deleted_by_you(step: Step) -> Iterator[str]:
     yield from (pod for pod, by in step.deletions() if not by)
     if isinstance(step, MovePods):
-        yield from (one.victim.pod for one in step.moves)
+        yield from (move.victim.pod for move in step.moves)
 
 
 _OF_THE_CLUSTER = (

@@ -70,11 +70,11 @@ def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> DeadEnd | None:
         return DeadEnd(text=f"{kept[1]} removes the gate {kept[0]} once it admits the pod")
     held = [status for status in cycle.pre_enqueue if not (status.is_success or status.is_skip)]
     try:
-        found = find_dead_end(try_proposal(scheduler, cycle.profile, after_attempt(cycle), cycle.refused))
+        end = find_dead_end(try_proposal(scheduler, cycle.profile, after_attempt(cycle), cycle.refused))
     except UndecidableError:
         return None
-    if not (found.is_untold and held) or cycle.pod.spec.scheduling_gates:
-        return found
+    if not (end.is_untold and held) or cycle.pod.spec.scheduling_gates:
+        return end
     findings = held[0].findings
     why = "" if findings else ": its condition is not met"
     return DeadEnd(text=f"{held[0].plugin} keeps the pod pending{why}", findings=findings)
@@ -131,12 +131,14 @@ def _incomplete(group: str, missing: int) -> DeadEnd:
     return DeadEnd(text=f"pod group {group} needs {count(max(missing, 0), 'more pod')}")
 
 
-def _asked(one: NodeSelectorRequirement) -> str:
+def _asked(requirement: NodeSelectorRequirement) -> str:
     return requirement_text(
-        RequirementMatch(key=one.key, operator=one.operator, values=one.values, actual=None, matched=False)
+        RequirementMatch(
+            key=requirement.key, operator=requirement.operator, values=requirement.values, actual=None, matched=False
+        )
     )
 
 
 def _findings(situation: Situation) -> tuple[Finding, ...]:
-    told = tuple(finding for group in situation.groups for finding in group.exemplar.findings)
-    return (*situation.status.findings, *told)
+    findings = tuple(finding for group in situation.groups for finding in group.exemplar.findings)
+    return (*situation.status.findings, *findings)

@@ -79,7 +79,7 @@ def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step
             name = finding.claim.partition("/")[2]
             if meant := _nearly_called(finding.claim, devices.claims):
                 yield s.UseDeviceClaim(claim=name, meant=meant.partition("/")[2])
-            same = [one for key, one in devices.claims.items() if key.partition("/")[2] == name]
+            same = [claim for key, claim in devices.claims.items() if key.partition("/")[2] == name]
             for one in same[:1]:
                 yield s.CreateDeviceClaim(claim=_claim(finding.claim, one.spec), source=f", like {one.key}")
             for spec in () if same else _guesses(place):
@@ -96,9 +96,9 @@ def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step
             if claim is not None and close:
                 spec = _of_class(claim.spec, finding.device_class, close)
                 yield _recreated(claim, spec, place, f" with class {close}")
-            made = DeviceClass(metadata=ObjectMeta(name=finding.device_class))
+            device_class = DeviceClass(metadata=ObjectMeta(name=finding.device_class))
             title = f"create device class {finding.device_class}"
-            yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(made,))
+            yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(device_class,))
         case _:
             claim = devices.claims.get(finding.claim)
             if claim is None:
@@ -143,13 +143,13 @@ def _renewed(
     return s.ChangeClaimTemplate(
         title=title.format(f"ResourceClaimTemplate {template}"),
         cost=cost,
-        objects=(_template(template, spec), *(_anew(one, spec) for one in same.values())),
+        objects=(_template(template, spec), *(_anew(claim, spec) for claim in same.values())),
     )
 
 
 def _template_of(claim: ResourceClaim, place: Candidate) -> str | None:
     """Return the template, `namespace/name`, from which the pod's claim was created."""
-    names = (one.resource_claim_template_name for one in place.pod.spec.resource_claims)
+    names = (claim.resource_claim_template_name for claim in place.pod.spec.resource_claims)
     known = (f"{claim.metadata.namespace}/{name}" for name in names if name)
     specs = place.snapshot.devices.templates
     owner = claim.metadata.controller
@@ -160,14 +160,14 @@ def _template_of(claim: ResourceClaim, place: Candidate) -> str | None:
 def _made_from(template: str, pod: Pod) -> Iterator[str]:
     """Yield the claims, `namespace/name`, that were created from a template for a pod."""
     namespace, _, name = template.partition("/")
-    entries = {one.name for one in pod.spec.resource_claims if one.resource_claim_template_name == name}
+    entries = {claim.name for claim in pod.spec.resource_claims if claim.resource_claim_template_name == name}
     for status in pod.status.resource_claim_statuses:
         if status.name in entries and status.resource_claim_name and pod.metadata.namespace == namespace:
             yield f"{namespace}/{status.resource_claim_name}"
 
 
 def _is_used_by_others(claim: ResourceClaim, place: Candidate) -> bool:
-    return any(not _is_own(one, place) for one in claim.status.reserved_for)
+    return any(not _is_own(consumer_reference, place) for consumer_reference in claim.status.reserved_for)
 
 
 def _is_own(consumer: ResourceClaimConsumerReference, place: Candidate) -> bool:
@@ -184,7 +184,11 @@ def _is_own(consumer: ResourceClaimConsumerReference, place: Candidate) -> bool:
 
 def _in_use(claim: ResourceClaim, place: Candidate) -> Iterator[s.Step]:
     """Yield the deletion of the other pods that use the claim, which has to come first."""
-    others = tuple(f"{one.resource}/{one.name}" for one in claim.status.reserved_for if not _is_own(one, place))
+    others = tuple(
+        f"{consumer_reference.resource}/{consumer_reference.name}"
+        for consumer_reference in claim.status.reserved_for
+        if not _is_own(consumer_reference, place)
+    )
     rows = _pods(claim.key, others, place)
     if rows and stay_gone(rows, place.situation):
         yield deletion(rows, place.snapshot)
@@ -296,9 +300,9 @@ def _wider(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
         claim = place.snapshot.devices.claims.get(key)
         if claim is None or _is_used_by_others(claim, place):
             continue
-        for some in dict.fromkeys((*((one,) for one in requests), tuple(requests))):
+        for some in dict.fromkeys((*((request,) for request in requests), tuple(requests))):
             devices = claim.spec.devices
-            made = tuple(_unselective(one, some) for one in devices.requests)
+            made = tuple(_unselective(request, some) for request in devices.requests)
             if made != devices.requests:
                 spec = replace(claim.spec, devices=replace(devices, requests=made))
                 yield _changed(claim, spec, f"remove the selectors of request {', '.join(some)} from {{}}", place)
@@ -306,7 +310,7 @@ def _wider(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
         claim = place.snapshot.devices.claims.get(short.claim) if short.capacity else None
         if claim is not None and not _is_used_by_others(claim, place):
             devices = claim.spec.devices
-            made = tuple(_without_capacity(one, short.request) for one in devices.requests)
+            made = tuple(_without_capacity(request, short.request) for request in devices.requests)
             if made != devices.requests:
                 spec = replace(claim.spec, devices=replace(devices, requests=made))
                 title = f"remove the capacity of request {short.request} from {{}}"
@@ -325,7 +329,9 @@ def _changed(claim: ResourceClaim, spec: ResourceClaimSpec, title: str, place: C
 def _wider_classes(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
     """Yield a class without selectors except for its driver, if devices are in reach but none belongs to the class."""
     devices = place.snapshot.devices
-    for name in dict.fromkeys(one.device_class for one in finding.shortages if one.stage == "other-class"):
+    for name in dict.fromkeys(
+        shortage.device_class for shortage in finding.shortages if shortage.stage == "other-class"
+    ):
         before = devices.classes.get(name)
         if before is None:
             continue
@@ -345,8 +351,8 @@ def _wider_classes(finding: InsufficientDevices, place: Candidate) -> Iterator[s
 
 def _published(finding: InsufficientDevices, place: Candidate) -> Iterator[s.OfferDevices]:
     """Yield the devices of a driver that publishes none, on a node whose labels name the driver's hardware."""
-    classes = dict.fromkeys(one.device_class for one in finding.shortages if one.stage == "none")
-    drivers = [one.driver for name in classes for one in unpublished(place.snapshot, name)]
+    classes = dict.fromkeys(shortage.device_class for shortage in finding.shortages if shortage.stage == "none")
+    drivers = [published.driver for name in classes for published in unpublished(place.snapshot, name)]
     label = next(filter(None, (hardware_label(driver, place.node) for driver in drivers if driver)), "")
     if label:
         slices = tuple(slices_with(described_devices(place.situation), place.node.name))
@@ -358,37 +364,50 @@ def _completed(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Ste
     known = place.snapshot.devices.slices
     for key in dict.fromkeys(pool for short in finding.shortages for pool in short.updating):
         driver, _, name = key.partition("/")
-        same = [one for one in known if (one.spec.driver, one.spec.pool.name) == (driver, name)]
-        newest = max((one.spec.pool.generation for one in same), default=0)
-        kept = [one for one in same if one.spec.pool.generation == newest]
-        whole = tuple(_in_pool(one, replace(one.spec.pool, resource_slice_count=len(kept))) for one in kept)
+        same = [
+            resource_slice
+            for resource_slice in known
+            if (resource_slice.spec.driver, resource_slice.spec.pool.name) == (driver, name)
+        ]
+        newest = max((resource_slice.spec.pool.generation for resource_slice in same), default=0)
+        kept = [resource_slice for resource_slice in same if resource_slice.spec.pool.generation == newest]
+        whole = tuple(
+            _in_pool(resource_slice, replace(resource_slice.spec.pool, resource_slice_count=len(kept)))
+            for resource_slice in kept
+        )
         title = f"repair DRA driver {driver}, so that it publishes all ResourceSlices of pool {name}"
         yield _by_driver(title, driver, whole)
 
 
-def _in_pool(one: ResourceSlice, pool: ResourcePool) -> ResourceSlice:
-    return replace(one, spec=replace(one.spec, pool=pool))
+def _in_pool(resource_slice: ResourceSlice, pool: ResourcePool) -> ResourceSlice:
+    return replace(resource_slice, spec=replace(resource_slice.spec, pool=pool))
 
 
 def _repaired(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
     """Yield the devices on the node without the taints that their driver sets."""
-    taints = {told.rpartition(" on ")[0] for short in finding.shortages for told in short.taints}
-    here = [one for one in place.snapshot.devices.slices if one.spec.node_name == place.node.name]
-    for driver in dict.fromkeys(one.spec.driver for one in here):
-        before = [one for one in here if one.spec.driver == driver]
-        after = tuple(_untainted(one, taints) for one in before)
+    taints = {phrase.rpartition(" on ")[0] for short in finding.shortages for phrase in short.taints}
+    here = [
+        resource_slice
+        for resource_slice in place.snapshot.devices.slices
+        if resource_slice.spec.node_name == place.node.name
+    ]
+    for driver in dict.fromkeys(resource_slice.spec.driver for resource_slice in here):
+        before = [resource_slice for resource_slice in here if resource_slice.spec.driver == driver]
+        after = tuple(_untainted(resource_slice, taints) for resource_slice in before)
         changed = tuple(new for old, new in zip(before, after, strict=True) if new != old)
         if changed:
             title = f"repair the devices of {place.node.name} that driver {driver} taints {listed(sorted(taints), 2)}"
             yield _by_driver(title, driver, changed)
 
 
-def _untainted(one: ResourceSlice, taints: Collection[str]) -> ResourceSlice:
+def _untainted(resource_slice: ResourceSlice, taints: Collection[str]) -> ResourceSlice:
     def without(device: Device) -> Device:
         left = tuple(taint for taint in device.taints if str(taint) not in taints)
         return device if left == device.taints else replace(device, taints=left)
 
-    return replace(one, spec=replace(one.spec, devices=tuple(map(without, one.spec.devices))))
+    return replace(
+        resource_slice, spec=replace(resource_slice.spec, devices=tuple(map(without, resource_slice.spec.devices)))
+    )
 
 
 def _by_driver(title: str, driver: str, slices: tuple[ResourceSlice, ...]) -> s.Step:
@@ -417,7 +436,7 @@ def _unselective(request: DeviceRequest, names: Sequence[str]) -> DeviceRequest:
 
 def _free(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
     """Yield the deletion of the pod with the lowest priority that uses enough devices, or of the fewest pods."""
-    if not finding.shortages or any(_lacking(one) is None for one in finding.shortages):
+    if not finding.shortages or any(_lacking(shortage) is None for shortage in finding.shortages):
         return
     held: Counter[int] = Counter()
     for short in finding.shortages:
@@ -425,7 +444,7 @@ def _free(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
             rows = _pods(holder.claim, holder.consumers, place)
             if len(rows) == 1:
                 held[rows[0]] += 1
-    wanted = sum(_lacking(one) or 0 for one in finding.shortages)
+    wanted = sum(_lacking(shortage) or 0 for shortage in finding.shortages)
     priorities = place.snapshot.pods.priorities
     enough = sorted((row for row in held if held[row] >= wanted), key=lambda row: (priorities[row], held[row], row))
     ways: list[tuple[int, ...]] = [(row,) for row in enough[:_TRIED]]

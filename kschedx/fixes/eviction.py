@@ -183,7 +183,7 @@ def _stopped(row: int, snapshot: Snapshot) -> s.StopWorkload | None:
 
 
 def controlling_owner(row: int, snapshot: Snapshot) -> OwnerReference | None:
-    return next((one for one in snapshot.pods.owners[row] if one.controller), None)
+    return next((owner for owner in snapshot.pods.owners[row] if owner.controller), None)
 
 
 # Moving pods, as `simulate.moves` finds moves.
@@ -210,9 +210,9 @@ def moves(situation: Situation) -> Iterator[s.MovePods]:
         victims = iter(victims_of(found.rows, situation.snapshot))
         yield s.MovePods(
             moves=tuple(
-                s.Move(victim=next(victims), source=names[clearing.node], to=names[one.to])
+                s.Move(victim=next(victims), source=names[clearing.node], to=names[pod.to])
                 for clearing in found.clearings
-                for one in clearing.pods
+                for pod in clearing.pods
             )
         )
 
@@ -253,11 +253,15 @@ def preemption_of_daemon_pod(cycle: Cycle, start: Situation) -> Iterator[Proposa
             return
         if then.outcome is not Outcome.UNSCHEDULABLE:
             return
-        found = tuple(preemption(then, replace(start, proposal=raised)))
-        if any(_is_sibling(row, start.pod, start.snapshot) for one in found for row in _victims(one, start.snapshot)):
+        proposals = tuple(preemption(then, replace(start, proposal=raised)))
+        if any(
+            _is_sibling(row, start.pod, start.snapshot)
+            for proposal in proposals
+            for row in _victims(proposal, start.snapshot)
+        ):
             return  # the rollout replaces that pod
-        if found:
-            yield from found
+        if proposals:
+            yield from proposals
             return
 
 
@@ -275,11 +279,12 @@ def _classes(start: Situation) -> tuple[PriorityClass, ...]:
     if start.pod.metadata.namespace == SYSTEM_NAMESPACE:
         return (NODE_CRITICAL,) if start.pod.priority < NODE_CRITICAL.value else ()
     above = [
-        one
-        for one in start.snapshot.priority_classes.values()
-        if start.pod.priority < one.value < NODE_CRITICAL.value and one.preemption_policy != PREEMPT_NEVER
+        priority_class
+        for priority_class in start.snapshot.priority_classes.values()
+        if start.pod.priority < priority_class.value < NODE_CRITICAL.value
+        and priority_class.preemption_policy != PREEMPT_NEVER
     ]
-    lowest = sorted(above, key=lambda one: one.value)[:MOST_CLASSES]
+    lowest = sorted(above, key=lambda priority_class: priority_class.value)[:MOST_CLASSES]
     return (*lowest, NODE_CRITICAL)
 
 
@@ -329,7 +334,7 @@ def _is_sibling(row: int, pod: Pod, snapshot: Snapshot) -> bool:
 def _is_available(row: int, snapshot: Snapshot) -> bool:
     """Whether the pod is available, as far as its condition and its node show."""
     pods = snapshot.pods
-    ready = next((one.status for one in pods.statuses[row].conditions if one.type == "Ready"), "True")
+    ready = next((condition.status for condition in pods.statuses[row].conditions if condition.type == "Ready"), "True")
     return ready == "True" and not any(map(taken_away_by, _node_of(row, snapshot).spec.taints))
 
 
@@ -366,7 +371,7 @@ def _old_pods(snapshot: Snapshot, owner: Owner, namespace: str, own: str) -> Ite
     for row in range(len(pods)):
         if pods.namespaces[row] != namespace or pods.node[row] < 0:
             continue
-        of_set = next((one for one in pods.owners[row] if one.controller and one.kind == "ReplicaSet"), None)
+        of_set = next((owner for owner in pods.owners[row] if owner.controller and owner.kind == "ReplicaSet"), None)
         if of_set is None or of_set.name == own or not of_set.name.startswith(f"{owner.name}-"):
             continue
         above = template_owner(snapshot, pods[row])

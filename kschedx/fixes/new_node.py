@@ -72,8 +72,10 @@ class DeviceKind:
 
 def needs_devices(situation: Situation) -> bool:
     """Whether the pod has claims, or requests extended resources that devices provide."""
-    lacking = (one for group in situation.groups for one in group.exemplar.findings)
-    return bool(situation.pod.spec.resource_claims) or any(isinstance(one, InsufficientDevices) for one in lacking)
+    lacking = (finding for group in situation.groups for finding in group.exemplar.findings)
+    return bool(situation.pod.spec.resource_claims) or any(
+        isinstance(finding, InsufficientDevices) for finding in lacking
+    )
 
 
 def device_kinds(situation: Situation) -> tuple[DeviceKind, ...]:
@@ -83,8 +85,8 @@ def device_kinds(situation: Situation) -> tuple[DeviceKind, ...]:
 
 
 def _known(situation: Situation) -> Iterator[DeviceKind]:
-    for one in situation.snapshot.devices.slices:
-        for device in one.spec.devices:
+    for resource_slice in situation.snapshot.devices.slices:
+        for device in resource_slice.spec.devices:
             plain = replace(
                 device,
                 name="",
@@ -97,7 +99,7 @@ def _known(situation: Situation) -> Iterator[DeviceKind]:
                 binding_conditions=(),
                 binding_failure_conditions=(),
             )
-            yield DeviceKind(one.spec.driver, plain)
+            yield DeviceKind(resource_slice.spec.driver, plain)
 
 
 def wanted_devices(situation: Situation) -> int:
@@ -108,7 +110,7 @@ def wanted_devices(situation: Situation) -> int:
 
 def _claims(situation: Situation) -> Iterator[ResourceClaim]:
     pod, claims = situation.pod, situation.snapshot.devices.claims
-    generated = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses}
+    generated = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
     for reference in pod.spec.resource_claims:
         name = reference.resource_claim_name or generated.get(reference.name)
         claim = claims.get(f"{pod.metadata.namespace}/{name}")
@@ -163,13 +165,13 @@ class _Asked(Struct, frozen=True, kw_only=True):
 def described_devices(situation: Situation) -> dict[DeviceKind, int]:
     """Return one device for each request, with the values that the request and its class compare devices with, and the
     requested number. It is a guess: the trial decides whether the request matches the device."""
-    asked = tuple(_asked(situation))
+    wanted = tuple(_asked(situation))
     found: dict[str, tuple[DeviceKind, int]] = {}
-    for one in asked:
-        base = _base(one.driver, asked, situation)
+    for one in wanted:
+        base = _base(one.driver, wanted, situation)
         apart = {
             key: _other(value)
-            for rival in asked
+            for rival in wanted
             if rival.takes_all and rival is not one
             for key, value in rival.device.attributes.items()
         }
@@ -209,20 +211,20 @@ def _asked(situation: Situation) -> Iterator[_Asked]:
 def _compared(device_class: str, selectors: tuple[DeviceSelector, ...], situation: Situation) -> tuple[str, Device]:
     of_class = situation.snapshot.devices.classes.get(device_class)
     every = (*(of_class.spec.selectors if of_class else ()), *selectors)
-    text = " && ".join(one.cel.expression for one in every if one.cel is not None)
+    text = " && ".join(selector.cel.expression for selector in every if selector.cel is not None)
     domains = [found[0] for pattern in (_ATTRIBUTE, _CAPACITY) for found in pattern.findall(text)]
     name = driver_of(every) or next(iter(domains), device_class)
     attributes = {
-        _qualified(domain, one or other, name): DeviceAttribute(
+        _qualified(domain, item or other, name): DeviceAttribute(
             string=string or None,
             int_value=int(number) if number else None,
             bool_value=truth == "true" if truth else None,
         )
-        for domain, one, other, string, number, truth in _ATTRIBUTE.findall(text)
+        for domain, item, other, string, number, truth in _ATTRIBUTE.findall(text)
     }
     capacity = {
-        _qualified(domain, one or other, name): DeviceCapacity(value=amount)
-        for domain, one, other, amount in _CAPACITY.findall(text)
+        _qualified(domain, item or other, name): DeviceCapacity(value=amount)
+        for domain, item, other, amount in _CAPACITY.findall(text)
     }
     shared = _SHARED.search(text) is not None
     return name, Device(attributes=attributes, capacity=capacity, allow_multiple_allocations=shared)
@@ -232,16 +234,16 @@ def _qualified(domain: str, name: str, driver: str) -> str:
     return name if domain == driver else f"{domain}/{name}"
 
 
-def _base(driver: str, asked: Sequence[_Asked], situation: Situation) -> Device:
+def _base(driver: str, wanted: Sequence[_Asked], situation: Situation) -> Device:
     """Return a device of the driver with every attribute that expressions need: an existing one, or one with all
     compared values."""
     for known in _known(situation):
         if known.driver == driver:
             return known.device
-    of_driver = [one.device for one in asked if one.driver == driver]
+    of_driver = [one.device for one in wanted if one.driver == driver]
     return Device(
-        attributes={key: value for one in of_driver for key, value in one.attributes.items()},
-        capacity={key: value for one in of_driver for key, value in one.capacity.items()},
+        attributes={key: value for device in of_driver for key, value in device.attributes.items()},
+        capacity={key: value for device in of_driver for key, value in device.capacity.items()},
     )
 
 
@@ -270,9 +272,12 @@ def is_only_full(findings: Iterable[Finding]) -> bool:
     """Whether an empty node like this one would fit the pod, as far as the kinds of the findings show: only other pods
     on this node are in the way. A node without any of a resource does not count."""
     return all(
-        (isinstance(one, FULLNESS) and not (isinstance(one, InsufficientResource) and not one.allocatable))
-        or (isinstance(one, PodAntiAffinityConflict | ExistingAntiAffinityConflict) and one.topology_key == HOSTNAME)
-        for one in findings
+        (isinstance(finding, FULLNESS) and not (isinstance(finding, InsufficientResource) and not finding.allocatable))
+        or (
+            isinstance(finding, PodAntiAffinityConflict | ExistingAntiAffinityConflict)
+            and finding.topology_key == HOSTNAME
+        )
+        for finding in findings
     )
 
 
@@ -284,12 +289,14 @@ def one_more_of_full(situation: Situation) -> Iterator[s.AddNode]:
         situation.nodes.node(group.exemplar.row)
         for group in situation.groups
         if is_only_full(group.exemplar.findings)
-        and not any(isinstance(one, InsufficientResource) and one.never_fits for one in group.exemplar.findings)
+        and not any(
+            isinstance(finding, InsufficientResource) and finding.never_fits for finding in group.exemplar.findings
+        )
     ]
     full = [node for node in full if not _is_of_control_plane(node)]
-    for node in sorted(full, key=lambda one: _is_special(one, asked))[:MOST_COPIES]:
-        if situation.leaves_ports((made := _one_more(node, situation)).node):
-            yield made
+    for node in sorted(full, key=lambda node: _is_special(node, asked))[:MOST_COPIES]:
+        if situation.leaves_ports((step := _one_more(node, situation)).node):
+            yield step
 
 
 def _is_of_control_plane(node: Node) -> bool:
@@ -308,7 +315,9 @@ def _one_more(node: Node, situation: Situation) -> s.AddNode:
     """Return a copy of the node under a new name, without its annotations, instance, times, and current faults."""
     name = _free_name(f"{node.name}-new", situation)
     labels = {**node.metadata.labels, HOSTNAME: name}
-    conditions = tuple(replace(one, last_transition_time=None, reason="", message="") for one in node.status.conditions)
+    conditions = tuple(
+        replace(condition, last_transition_time=None, reason="", message="") for condition in node.status.conditions
+    )
     taints = tuple(filter(is_of_the_kind, node.spec.taints))
     new = replace(
         node,
@@ -338,7 +347,7 @@ def nodes_that_would_do(situation: Situation) -> Iterator[s.AddNode]:
     pod = situation.pod
     keys = tuple(sorted({*_topology_keys(pod), *_topology_keys_of_profile(situation), *_keys_of_all(situation)}))
     special = _with_devices(situation, keys) if needs_devices(situation) else islice(_copies(situation), MOST_COPIES)
-    yield from (one for one in chain(special, _plain(situation, keys)) if situation.leaves_ports(one.node))
+    yield from (step for step in chain(special, _plain(situation, keys)) if situation.leaves_ports(step.node))
 
 
 def _copies(situation: Situation) -> Iterator[s.AddNode]:
@@ -383,15 +392,19 @@ def _new_attributes(situation: Situation) -> Iterator[str]:
 
 def fewer_devices(step: s.AddNode) -> Iterator[s.AddNode]:
     """Yield the node without one kind of device, or with one device fewer of a kind."""
-    for position, one in enumerate(step.slices):
+    for position, resource_slice in enumerate(step.slices):
         kinds: dict[str, int] = {}
-        for device in one.spec.devices:
+        for device in resource_slice.spec.devices:
             kinds[repr(replace(device, name=""))] = kinds.get(repr(replace(device, name="")), 0) + 1
         for kind, count in kinds.items():
             for kept in dict.fromkeys((0, count - 1)):
-                left = [device for device in one.spec.devices if repr(replace(device, name="")) != kind]
-                left += [device for device in one.spec.devices if repr(replace(device, name="")) == kind][:kept]
-                slices = [replace(one, spec=replace(one.spec, devices=tuple(left)))] if left else []
+                left = [device for device in resource_slice.spec.devices if repr(replace(device, name="")) != kind]
+                left += [device for device in resource_slice.spec.devices if repr(replace(device, name="")) == kind][
+                    :kept
+                ]
+                slices = (
+                    [replace(resource_slice, spec=replace(resource_slice.spec, devices=tuple(left)))] if left else []
+                )
                 yield replace(step, slices=(*step.slices[:position], *slices, *step.slices[position + 1 :]))
 
 
@@ -412,12 +425,12 @@ def _plain(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
 
 def _excluded(situation: Situation, requirements: Iterable[NodeSelectorRequirement]) -> Iterator[str]:
     """Yield labels of the cluster's nodes that a new one must not have."""
-    for one in requirements:
-        values = situation.snapshot.cluster.label(one.key).values
-        if one.operator == "DoesNotExist" and any(value is not None for value in values):
-            yield one.key
-        elif one.operator == "NotIn":
-            yield from (f"{one.key}={value}" for value in one.values if value in values)
+    for requirement in requirements:
+        values = situation.snapshot.cluster.label(requirement.key).values
+        if requirement.operator == "DoesNotExist" and any(value is not None for value in values):
+            yield requirement.key
+        elif requirement.operator == "NotIn":
+            yield from (f"{requirement.key}={value}" for value in requirement.values if value in values)
 
 
 def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Node | None) -> s.AddNode:
@@ -426,11 +439,17 @@ def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Nod
     labels = {**labels, HOSTNAME: labels.get(HOSTNAME, name)}
     taken = situation.taken_by_daemons(Node(metadata=ObjectMeta(name=name, labels=labels)))
     asked = Counter({resource: amount for resource, amount in amounts.items() if amount > 0})
-    asked.update({one.resource: one.amount for one in taken if one.resource != "pods"})
+    asked.update(
+        {
+            resource_amount.resource: resource_amount.amount
+            for resource_amount in taken
+            if resource_amount.resource != "pods"
+        }
+    )
     allocatable = {resource: format_quantity(amount, Unit.of(resource)) for resource, amount in asked.items()}
     findings = _findings(situation)
-    features = next((one.required for one in findings if isinstance(one, MissingNodeFeatures)), ())
-    drivers = sorted({one.driver for one in findings if isinstance(one, DriverNotInstalled)})
+    features = next((finding.required for finding in findings if isinstance(finding, MissingNodeFeatures)), ())
+    drivers = sorted({finding.driver for finding in findings if isinstance(finding, DriverNotInstalled)})
     node = Node(
         metadata=ObjectMeta(name=name, labels=labels),
         status=NodeStatus(
@@ -442,8 +461,8 @@ def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Nod
         spec=CSINodeSpec(drivers=tuple(CSINodeDriver(name=driver) for driver in drivers)),
     )
     slices = tuple(_slices_of(situation, model, name)) if model is not None else ()
-    crowded = [one.allowed for one in findings if isinstance(one, TooManyPods)]
-    daemons = next((one.amount for one in taken if one.resource == "pods"), 0)
+    crowded = [finding.allowed for finding in findings if isinstance(finding, TooManyPods)]
+    daemons = next((resource_amount.amount for resource_amount in taken if resource_amount.resource == "pods"), 0)
     return s.AddNode(
         node=node,
         like=model.name if slices and model is not None else "",
@@ -484,7 +503,7 @@ def _keys_of_all(situation: Situation) -> Iterator[str]:
     """Yield the topology keys of anti-affinity conflicts that every node has as a label: a new node would have them as
     well."""
     rules = (PodAntiAffinityConflict, ExistingAntiAffinityConflict)
-    keys = dict.fromkeys(one.topology_key for one in _findings(situation) if isinstance(one, rules))
+    keys = dict.fromkeys(finding.topology_key for finding in _findings(situation) if isinstance(finding, rules))
     nodes = situation.snapshot.cluster.nodes
     yield from (key for key in keys if all(key in node.metadata.labels for node in nodes))
 
@@ -517,19 +536,19 @@ def _slices_of(situation: Situation, model: Node, name: str) -> Iterator[Resourc
     """Yield copies of the model's devices for the new node."""
     if not situation.pod.spec.resource_claims:
         return
-    for number, one in enumerate(situation.snapshot.devices.slices):
-        if one.spec.node_name == model.name:
-            pool = replace(one.spec.pool, name=f"{name}-{one.spec.pool.name}")
-            spec = replace(one.spec, node_name=name, pool=pool)
-            metadata = ObjectMeta(name=f"{name}-{one.metadata.name or number}")
+    for number, resource_slice in enumerate(situation.snapshot.devices.slices):
+        if resource_slice.spec.node_name == model.name:
+            pool = replace(resource_slice.spec.pool, name=f"{name}-{resource_slice.spec.pool.name}")
+            spec = replace(resource_slice.spec, node_name=name, pool=pool)
+            metadata = ObjectMeta(name=f"{name}-{resource_slice.metadata.name or number}")
             yield ResourceSlice(metadata=metadata, spec=spec)
 
 
 def _shape(situation: Situation, node: str) -> tuple[object, ...]:
     return tuple(
-        (one.spec.driver, repr(one.spec.devices))
-        for one in situation.snapshot.devices.slices
-        if one.spec.node_name == node
+        (resource_slice.spec.driver, repr(resource_slice.spec.devices))
+        for resource_slice in situation.snapshot.devices.slices
+        if resource_slice.spec.node_name == node
     )
 
 

@@ -96,13 +96,13 @@ def _keys_of_cluster(snapshot: Snapshot) -> Iterator[str]:
         yield from runtime.scheduling.node_selector if runtime.scheduling is not None else ()
     for storage_class in snapshot.storage.classes.values():
         for topology in storage_class.allowed_topologies:
-            yield from (one.key for one in topology.match_label_expressions)
+            yield from (expression.key for expression in topology.match_label_expressions)
     for csi_node in snapshot.storage.csi_nodes.values():
         for driver in csi_node.spec.drivers:
             yield from driver.topology_keys
     for volume in snapshot.storage.volumes.values():
         for term in volume.required_node_affinity.node_selector_terms if volume.required_node_affinity else ():
-            yield from (one.key for one in term.match_expressions)
+            yield from (expression.key for expression in term.match_expressions)
 
 
 def is_selected(key: str, snapshot: Snapshot, but: str) -> bool:
@@ -121,22 +121,24 @@ def is_selected(key: str, snapshot: Snapshot, but: str) -> bool:
 def _selects(spec: PodSpec, key: str) -> bool:
     required = spec.required_node_affinity
     terms = required.node_selector_terms if required is not None else ()
-    return key in spec.node_selector or any(one.key == key for term in terms for one in term.match_expressions)
+    return key in spec.node_selector or any(
+        expression.key == key for term in terms for expression in term.match_expressions
+    )
 
 
 def _flavor_labels(snapshot: Snapshot) -> frozenset[str]:
     """Return labels with which Kueue's flavors select their nodes; Kueue adds them to the pods of Workloads that it
     admits."""
-    return frozenset(key for one in snapshot.of(ResourceFlavor) for key in one.spec.node_labels)
+    return frozenset(key for flavor in snapshot.of(ResourceFlavor) for key in flavor.spec.node_labels)
 
 
 def _is_admitted_by_kueue(place: Candidate | Situation) -> bool:
     metadata = place.pod.metadata
     return metadata.controller is not None and any(
         (reference.kind, reference.name) == (metadata.controller.kind, metadata.controller.name)
-        for one in place.snapshot.of(Workload)
-        if one.metadata.namespace == metadata.namespace
-        for reference in one.metadata.owner_references
+        for workload in place.snapshot.of(Workload)
+        if workload.metadata.namespace == metadata.namespace
+        for reference in workload.metadata.owner_references
     )
 
 
@@ -185,7 +187,7 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: Candidate) -> Iterat
     misspelled = False
     if finding.source != "addedAffinity":
         kept = tuple(one for one in unmatched if comes_back(one, finding.source, place))
-        for requirement in (one for one in unmatched if one not in kept):
+        for requirement in (finding for finding in unmatched if finding not in kept):
             for meant in _meant(requirement, place.nodes.cluster):
                 misspelled = True
                 yield s.SelectInstead(source=finding.source, term=term.index, wrong=requirement, meant=meant)
@@ -193,7 +195,7 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: Candidate) -> Iterat
             yield s.DropNodeNames()
         elif unmatched and not kept:
             known = place.nodes.cluster.label_keys
-            is_absent = any(names_hardware(one.key) and one.key not in known for one in unmatched)
+            is_absent = any(names_hardware(finding.key) and finding.key not in known for finding in unmatched)
             price = s.Cost.STOPGAP if is_absent else s.Cost.CONSTRAINT
             yield s.DropRequirements(source=finding.source, term=term.index, requirements=unmatched, price=price)
     labels = {r.key: r.values[0] if r.values else "true" for r in unmatched if _may_label(r, place)}
@@ -210,8 +212,10 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: Candidate) -> Iterat
 def _invalid(term: int, place: Candidate) -> tuple[RequirementMatch, ...]:
     """Return the requirements of a term that matches no node because one of its values is not a valid label value."""
     return tuple(
-        RequirementMatch(key=one.key, operator=one.operator, values=one.values, actual=None, matched=False)
-        for one in expressions(place.pod, term)
+        RequirementMatch(
+            key=requirement.key, operator=requirement.operator, values=requirement.values, actual=None, matched=False
+        )
+        for requirement in expressions(place.pod, term)
     )
 
 
@@ -261,11 +265,11 @@ def _same_value(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterato
         yield key, (same,)
     if key == HOSTNAME:
         hosts = [one for one in values if one.startswith(f"{written}.") or written.startswith(f"{one}.")]
-        yield from ((key, (one,)) for one in hosts if len(hosts) == 1)
+        yield from ((key, (host,)) for host in hosts if len(hosts) == 1)
     if key == ZONE:
         zones = [one for one in values if one.endswith(f"-{written}")]
-        yield from ((key, (one,)) for one in zones if len(zones) == 1)
-    several = tuple(one for one in _LISTED.split(written) if one)
+        yield from ((key, (zone,)) for zone in zones if len(zones) == 1)
+    several = tuple(item for item in _LISTED.split(written) if item)
     if requirement.operator == "In" and len(several) > 1 and values.intersection(several):
         yield key, several
 
@@ -297,21 +301,23 @@ def _only_value(written: str, values: set[str]) -> str:
 
 def without_contradiction(situation: Situation) -> Iterator[s.DropRequirements]:
     """Yield the removal of one of two requirements that no node meets together, if it is the pod's own."""
-    for one in contradiction(situation) or ():
-        asked = _as_match(one, "=")
-        is_own = one.values == (situation.pod.spec.node_selector.get(one.key),)
-        if is_own and not comes_back(asked, "nodeSelector", situation):
-            yield s.DropRequirements(source="nodeSelector", term=0, requirements=(asked,))
+    for requirement in contradiction(situation) or ():
+        finding = _as_match(requirement, "=")
+        is_own = requirement.values == (situation.pod.spec.node_selector.get(requirement.key),)
+        if is_own and not comes_back(finding, "nodeSelector", situation):
+            yield s.DropRequirements(source="nodeSelector", term=0, requirements=(finding,))
         required = situation.pod.spec.required_node_affinity
         for index, term in enumerate(required.node_selector_terms if required else ()):
-            if one in term.match_expressions:
+            if requirement in term.match_expressions:
                 yield s.DropRequirements(
-                    source="nodeAffinity", term=index, requirements=(_as_match(one, one.operator),)
+                    source="nodeAffinity", term=index, requirements=(_as_match(requirement, requirement.operator),)
                 )
 
 
-def _as_match(one: NodeSelectorRequirement, operator: str) -> RequirementMatch:
-    return RequirementMatch(key=one.key, operator=operator, values=one.values, actual=None, matched=False)
+def _as_match(requirement: NodeSelectorRequirement, operator: str) -> RequirementMatch:
+    return RequirementMatch(
+        key=requirement.key, operator=operator, values=requirement.values, actual=None, matched=False
+    )
 
 
 # Remedies for a node's cordon and taints, and for host ports.
@@ -324,12 +330,12 @@ def uncordon(place: Candidate) -> s.Step:
     """Return the step that uncordons the node by hand; if a maintenance cordoned it, the step that waits for it or
     repairs it. The maintenance would cordon the node again, or is not finished there."""
     metadata = place.node.metadata
-    found = Maintenance.of(metadata.labels, metadata.annotations)
-    if found is None:
+    finding = Maintenance.of(metadata.labels, metadata.annotations)
+    if finding is None:
         return s.Uncordon(row=place.node_row, node=place.node.name)
     taint = Taint(key=CORDON_TAINT, effect=NO_SCHEDULE)
-    taint = next((one for one in place.node.spec.taints if one.key == CORDON_TAINT), taint)
-    fault = NodeFault(taint=taint, by=found.title, is_failed=found.is_failed)
+    taint = next((taint for taint in place.node.spec.taints if taint.key == CORDON_TAINT), taint)
+    fault = NodeFault(taint=taint, by=finding.title, is_failed=finding.is_failed)
     return s.RepairNode(row=place.node_row, node=place.node.name, faults=(fault,))
 
 
@@ -351,12 +357,14 @@ def taint_remedies(place: Candidate) -> Iterator[s.Step]:
         return
     if all(taint.key == OUT_OF_SERVICE for taint in missing):
         conditions = place.node.status.conditions
-        if any((one.type, one.status) == ("Ready", "True") for one in conditions):  # it was down, and is ready again
+        if any(
+            (condition.type, condition.status) == ("Ready", "True") for condition in conditions
+        ):  # it was down, and is ready again
             yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing, is_left_over=True)
         return
     requested = pod_request(place.pod.spec, place.pod.status, place.situation.scheduler.nodes.options).amounts
     nobody_else = are_all_of_control_plane(iter(place.snapshot.cluster.nodes))
-    open_ = [one for one in missing if not (nobody_else and one.key in OF_CONTROL_PLANE)]
+    open_ = [taint for taint in missing if not (nobody_else and taint.key in OF_CONTROL_PLANE)]
     if any(is_kept(taint, place.node, place.pod, requested) for taint in open_):
         return
     wrong = _misspelled(missing[0], place) if len(missing) == 1 else None
@@ -374,13 +382,19 @@ def _misspelled(taint: Taint, place: Candidate) -> Toleration | None:
         return written == meant or bool(written and meant and meant_by(written, [meant]))
 
     nodes = place.situation.scheduler.nodes
-    for one in place.pod.spec.tolerations:
-        if one.operator not in ("", "Equal", "Exists") or not one.key or not is_slip(one.key, taint.key):
+    for toleration in place.pod.spec.tolerations:
+        if (
+            toleration.operator not in ("", "Equal", "Exists")
+            or not toleration.key
+            or not is_slip(toleration.key, taint.key)
+        ):
             continue
-        if one.operator != "Exists" and not is_slip(one.value, taint.value):
+        if toleration.operator != "Exists" and not is_slip(toleration.value, taint.value):
             continue
-        if not any(tolerates(one, other, comparison=False) for taints in nodes.taints.values for other in taints):
-            return one
+        if not any(
+            tolerates(toleration, other, comparison=False) for taints in nodes.taints.values for other in taints
+        ):
+            return toleration
     return None
 
 

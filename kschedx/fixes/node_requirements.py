@@ -78,7 +78,7 @@ def required_terms(situation: Asking, *, devices: bool = True) -> Iterator[tuple
         for key, value in situation.pod.spec.node_selector.items()
     )
     for terms in islice(asked, MOST_COMBINATIONS):
-        yield (*selector, *(one for term in terms if term for one in _requirements(term)))
+        yield (*selector, *(requirement for term in terms if term for requirement in _requirements(term)))
 
 
 def own_terms(pod: Pod) -> tuple[NodeSelectorTerm | None, ...]:
@@ -116,8 +116,8 @@ def _volume_terms(situation: Asking) -> list[NodeSelectorTerm | None]:
     joined = islice(product(*(terms for terms in of_each if terms)), MOST_TERMS)
     return [
         NodeSelectorTerm(
-            match_expressions=tuple(one for term in terms for one in term.match_expressions),
-            match_fields=tuple(one for term in terms for one in term.match_fields),
+            match_expressions=tuple(expression for term in terms for expression in term.match_expressions),
+            match_fields=tuple(field for term in terms for field in term.match_fields),
         )
         for terms in joined
     ] or [None]
@@ -125,10 +125,10 @@ def _volume_terms(situation: Asking) -> list[NodeSelectorTerm | None]:
 
 def _meant_for(claim: PersistentVolumeClaim, situation: Asking) -> PersistentVolume | None:
     """Return the volume that names the claim in its claimRef; the claim gets no other volume."""
-    for one in situation.snapshot.storage.volumes.values():
-        reference = one.spec.claim_ref
+    for volume in situation.snapshot.storage.volumes.values():
+        reference = volume.spec.claim_ref
         if reference is not None and (reference.namespace, reference.name) == (claim.metadata.namespace, claim.name):
-            return one
+            return volume
     return None
 
 
@@ -141,12 +141,12 @@ def _unbound_terms(claim: PersistentVolumeClaim, situation: Asking) -> Iterator[
         for topology in storage_class.allowed_topologies:
             yield NodeSelectorTerm(
                 match_expressions=tuple(
-                    NodeSelectorRequirement(key=one.key, operator="In", values=one.values)
-                    for one in topology.match_label_expressions
+                    NodeSelectorRequirement(key=expression.key, operator="In", values=expression.values)
+                    for expression in topology.match_label_expressions
                 )
             )
         return
-    free = (one for one in storage.volumes_of(claim.storage_class) if one.spec.claim_ref is None)
+    free = (volume for volume in storage.volumes_of(claim.storage_class) if volume.spec.claim_ref is None)
     terms = [term for volume in free for term in _terms(volume.required_node_affinity)]
     if terms:
         yield from terms[: MOST_TERMS - 1]
@@ -179,19 +179,19 @@ _ZONES = (
 
 def _zone_terms(labels: Mapping[str, str]) -> Iterator[NodeSelectorTerm]:
     """Yield the zones in a volume's own labels (VolumeZone)."""
-    found = tuple(
+    requirements = tuple(
         NodeSelectorRequirement(key=key, operator="In", values=tuple(labels[key].split("__")))
         for key in _ZONES
         if key in labels
     )
-    if found:
-        yield NodeSelectorTerm(match_expressions=found)
+    if requirements:
+        yield NodeSelectorTerm(match_expressions=requirements)
 
 
 def _requirements(term: NodeSelectorTerm) -> Iterator[NodeSelectorRequirement]:
     yield from term.match_expressions
-    for one in term.match_fields:
-        yield replace(one, key=NODE_NAME_FIELD)
+    for field in term.match_fields:
+        yield replace(field, key=NODE_NAME_FIELD)
 
 
 def labels_for(
@@ -201,15 +201,15 @@ def labels_for(
     other."""
     made: dict[str, str] = dict(labels)
     decided: dict[str, str | None] = {}
-    for one in requirements:
-        value = decided.get(one.key, made.get(one.key))
-        if one.key in decided and not _holds(one, value):
+    for requirement in requirements:
+        value = decided.get(requirement.key, made.get(requirement.key))
+        if requirement.key in decided and not _holds(requirement, value):
             return None
-        if not _holds(one, value):
-            value = _value(one)
-        if not _holds(one, value):
+        if not _holds(requirement, value):
+            value = _value(requirement)
+        if not _holds(requirement, value):
             return None
-        decided[one.key] = value
+        decided[requirement.key] = value
     made |= {key: value for key, value in decided.items() if value is not None}
     made = {key: value for key, value in made.items() if decided.get(key, value) is not None}
     return made.pop(NODE_NAME_FIELD, ""), made
@@ -221,39 +221,39 @@ def contradiction(situation: Asking) -> tuple[NodeSelectorRequirement, NodeSelec
     for requirements in required_terms(situation, devices=False):
         if labels_for({}, requirements) is not None:
             return None
-        pairs = ((one, two) for number, two in enumerate(requirements) for one in requirements[:number])
+        pairs = ((requirement, two) for number, two in enumerate(requirements) for requirement in requirements[:number])
         apart = (pair for pair in pairs if pair[0].key == pair[1].key and labels_for({}, pair) is None)
         found = found or next(apart, None)
     return found
 
 
-def _value(one: NodeSelectorRequirement) -> str | None:
-    match one.operator:
+def _value(requirement: NodeSelectorRequirement) -> str | None:
+    match requirement.operator:
         case "In":
-            return one.values[0] if one.values else None
+            return requirement.values[0] if requirement.values else None
         case "Exists":
             return "true"
-        case "Gt" | "Lt" if one.values and one.values[0].lstrip("-").isdigit():
-            return str(int(one.values[0]) + (1 if one.operator == "Gt" else -1))
+        case "Gt" | "Lt" if requirement.values and requirement.values[0].lstrip("-").isdigit():
+            return str(int(requirement.values[0]) + (1 if requirement.operator == "Gt" else -1))
         case _:
             return None
 
 
-def _holds(one: NodeSelectorRequirement, value: str | None) -> bool:
-    match one.operator:
+def _holds(requirement: NodeSelectorRequirement, value: str | None) -> bool:
+    match requirement.operator:
         case "In":
-            return value in one.values
+            return value in requirement.values
         case "NotIn":
-            return value not in one.values
+            return value not in requirement.values
         case "Exists":
             return value is not None
         case "DoesNotExist":
             return value is None
         case "Gt" | "Lt":
-            if value is None or not value.lstrip("-").isdigit() or not one.values[0].lstrip("-").isdigit():
+            if value is None or not value.lstrip("-").isdigit() or not requirement.values[0].lstrip("-").isdigit():
                 return False
-            wanted = int(one.values[0])
-            return int(value) > wanted if one.operator == "Gt" else int(value) < wanted
+            wanted = int(requirement.values[0])
+            return int(value) > wanted if requirement.operator == "Gt" else int(value) < wanted
         case _:
             return False
 
@@ -321,7 +321,7 @@ def taken_away_by(taint: Taint) -> str:
 def startup_pool(taint: Taint, node: Node, snapshot: Snapshot) -> str:
     """Return the NodePool that gives its nodes this startup taint, which an agent removes; empty for another taint."""
     name = node.metadata.labels.get(NODE_POOL, "")
-    pool = next((one for one in snapshot.of(NodePool) if one.name == name), None) if name else None
+    pool = next((pool for pool in snapshot.of(NodePool) if pool.name == name), None) if name else None
     startup = () if pool is None else pool.spec.template.spec.startup_taints
     return name if any((one.key, one.effect) == (taint.key, taint.effect) for one in startup) else ""
 
@@ -373,17 +373,17 @@ def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) ->
 def _selects_virtual(pod: Pod) -> bool:
     """Whether the pod selects the label that Virtual Kubelet gives its nodes."""
     return pod.spec.node_selector.get("type") == "virtual-kubelet" or any(
-        (one.key, "virtual-kubelet" in one.values) == ("type", True)
+        (expression.key, "virtual-kubelet" in expression.values) == ("type", True)
         for term in own_terms(pod)
         if term is not None
-        for one in term.match_expressions
+        for expression in term.match_expressions
     )
 
 
 def selected_keys(pod: Pod) -> frozenset[str]:
     """Return the labels with which the pod selects nodes, and their present names."""
-    terms = (one for term in own_terms(pod) if term is not None for one in term.match_expressions)
-    keys = {*pod.spec.node_selector, *(one.key for one in terms)}
+    terms = (expression for term in own_terms(pod) if term is not None for expression in term.match_expressions)
+    keys = {*pod.spec.node_selector, *(term.key for term in terms)}
     return frozenset({*keys, *(NEW_NAMES[key] for key in keys if key in NEW_NAMES)})
 
 

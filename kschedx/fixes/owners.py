@@ -55,9 +55,9 @@ class Owner(Struct, frozen=True, kw_only=True):
         for part in (*self.template, "spec"):
             value = _part(value, part)
         for field in ("containers", "initContainers"):
-            for one in containers if isinstance(containers := _part(value, field), list) else ():
-                if _part(one, "name") == container:
-                    found = _part(one, "resources")
+            for item in containers if isinstance(containers := _part(value, field), list) else ():
+                if _part(item, "name") == container:
+                    found = _part(item, "resources")
                     return found if isinstance(found, dict) else {}
         return None
 
@@ -69,36 +69,36 @@ def template_owner(snapshot: Snapshot, pod: Pod) -> Owner | None:
     A ReplicaSet has its Deployment's template, so the Deployment itself need not be in the snapshot.
     """
     controller = pod.metadata.controller
-    found: Owner | None = None
+    owner: Owner | None = None
     while controller is not None and controller.kind in KINDS and KINDS[controller.kind].template:
         raw = snapshot.workloads.get((controller.kind, pod.metadata.namespace, controller.name))
-        if raw is None and found is None and (above_it := _deployment_of(controller, pod.metadata.labels)) is not None:
+        if raw is None and owner is None and (above_it := _deployment_of(controller, pod.metadata.labels)) is not None:
             controller = above_it
             continue
         if raw is None:
-            if found is not None and KINDS[controller.kind].template == found.template:
-                manifest = {**found.manifest, "apiVersion": controller.api_version}
-                found = Owner(kind=controller.kind, name=controller.name, manifest=manifest)
+            if owner is not None and KINDS[controller.kind].template == owner.template:
+                manifest = {**owner.manifest, "apiVersion": controller.api_version}
+                owner = Owner(kind=controller.kind, name=controller.name, manifest=manifest)
             break
         try:
             manifest = msgspec.json.decode(raw, type=dict[str, object])
             above = msgspec.convert(manifest, _Owned).metadata.owner_references
         except (msgspec.DecodeError, msgspec.ValidationError):
             break
-        found = Owner(kind=controller.kind, name=controller.name, manifest=manifest)
+        owner = Owner(kind=controller.kind, name=controller.name, manifest=manifest)
         controller = next((one for one in above if one.controller), None) or _deployment_of(
             controller, pod.metadata.labels
         )
-    if found is not None and controller is not None and _makes_replica_sets(controller):
+    if owner is not None and controller is not None and _makes_replica_sets(controller):
         # the ReplicaSet's template is a copy of the Rollout's, and a change of the copy does not reach other
         # ReplicaSets
-        manifest = {**found.manifest, "apiVersion": controller.api_version}
-        return Owner(kind=controller.kind, name=controller.name, manifest=manifest, own_template=found.template)
-    if found is not None and controller is not None and controller.kind not in KINDS:
-        return replace(found, above=f"{controller.kind} {controller.name}")
-    if found is not None and (tool := _synced_by(found.manifest)):
-        return replace(found, above=f"Git for {tool}")
-    return found
+        manifest = {**owner.manifest, "apiVersion": controller.api_version}
+        return Owner(kind=controller.kind, name=controller.name, manifest=manifest, own_template=owner.template)
+    if owner is not None and controller is not None and controller.kind not in KINDS:
+        return replace(owner, above=f"{controller.kind} {controller.name}")
+    if owner is not None and (tool := _synced_by(owner.manifest)):
+        return replace(owner, above=f"Git for {tool}")
+    return owner
 
 
 def _synced_by(manifest: Mapping[str, object]) -> str:
@@ -175,8 +175,8 @@ class ClaimTemplate(Struct, frozen=True, kw_only=True):
         if owner is None or owner.kind != "StatefulSet":
             return None
         templates = map_at(owner.manifest, "spec").get("volumeClaimTemplates")
-        for index, one in enumerate(templates if isinstance(templates, list) else ()):
-            name = str(map_at(one, "metadata").get("name"))
+        for index, item in enumerate(templates if isinstance(templates, list) else ()):
+            name = str(map_at(item, "metadata").get("name"))
             if claim == f"{name}-{pod.metadata.name}":
                 return cls(owner=owner, name=name, index=index)
         return None
@@ -268,12 +268,12 @@ def _part(value: object, part: str | int) -> object:
 
 def _operations(patch: tuple[Json, ...], pod: Pod, template: dict[str, object], lead: str) -> Iterator[Json]:
     spec = map_at(template, "spec")
-    for one in patch:
-        path, value = str(one["path"]), one.get("value")
+    for item in patch:
+        path, value = str(item["path"]), item.get("value")
         if path in _OF_CLASS and path.rpartition("/")[2] not in spec:
             continue
-        if found := _NAMED.fullmatch(path):
-            kind, number, rest = found.groups()
+        if match := _NAMED.fullmatch(path):
+            kind, number, rest = match.groups()
             containers = pod.spec.containers if kind == "containers" else pod.spec.init_containers
             named: Sequence[Container | Volume] = pod.spec.volumes if kind == "volumes" else containers
             path = f"/spec/{kind}/{_index(spec.get(kind), named[int(number)].name)}{rest}"
@@ -285,7 +285,7 @@ def _operations(patch: tuple[Json, ...], pod: Pod, template: dict[str, object], 
             own = spec.get("tolerations")
             added = [toleration for toleration in value if toleration not in map(_told, had)]
             value = [*(own if isinstance(own, list) else []), *added]
-        yield {**one, "path": lead + path} | ({"value": value} if "value" in one else {})
+        yield {**item, "path": lead + path} | ({"value": value} if "value" in item else {})
 
 
 def _made_anew(owner: Owner, template: dict[str, object], lead: str) -> Iterator[Json]:
@@ -307,10 +307,10 @@ def _unmerged(value: object, labels: Mapping[str, str]) -> object:
     """Return rules without what the API server adds to their selectors for the label keys that they name: the
     template's next pod has other values."""
     if isinstance(value, list):
-        return [_unmerged(one, labels) for one in value]
+        return [_unmerged(item, labels) for item in value]
     if not isinstance(value, dict):
         return value
-    value = {key: _unmerged(one, labels) for key, one in value.items()}
+    value = {key: _unmerged(item, labels) for key, item in value.items()}
     selector = value.get("labelSelector")
     written = selector.get("matchExpressions") if isinstance(selector, dict) else None
     if not isinstance(selector, dict) or not isinstance(written, list):
@@ -320,8 +320,8 @@ def _unmerged(value: object, labels: Mapping[str, str]) -> object:
         for keys, operator in ((value.get("matchLabelKeys"), "In"), (value.get("mismatchLabelKeys"), "NotIn"))
         for key in (keys if isinstance(keys, list) else ())
     ]
-    left = [one for one in written if one not in added]
-    rest = {key: one for key, one in selector.items() if key != "matchExpressions"}
+    left = [item for item in written if item not in added]
+    rest = {key: item for key, item in selector.items() if key != "matchExpressions"}
     return {**value, "labelSelector": {**rest, "matchExpressions": left} if left else rest}
 
 
@@ -331,7 +331,7 @@ def _told(toleration: dict[str, object]) -> dict[str, object]:
 
 def _index(containers: object, name: str) -> int:
     """Return the index of the template's container or volume with that name."""
-    for index, one in enumerate(containers if isinstance(containers, list) else ()):
-        if isinstance(one, Mapping) and one.get("name") == name:
+    for index, item in enumerate(containers if isinstance(containers, list) else ()):
+        if isinstance(item, Mapping) and item.get("name") == name:
             return index
     raise PatchError(f"the template has no entry named {name}")

@@ -148,8 +148,8 @@ def provisioning_text(
     the driver's pods that are not ready; `nowhere` is whether no node has registered the driver."""
     volume = f"the volume for claim {claim}"
     for words, advice in _PROVISIONING:
-        if (found := re.search(words, told, re.IGNORECASE)) is not None:
-            name = "the nodes" if nowhere and "{name}, where it is" in advice else found.groupdict().get("name", "")
+        if (match := re.search(words, told, re.IGNORECASE)) is not None:
+            name = "the nodes" if nowhere and "{name}, where it is" in advice else match.groupdict().get("name", "")
             text = advice.format(claim=claim, driver=driver, name=name, storage_class=storage_class)
             return text if claim in text else f"{text}, so that {driver} provisions {volume}"
     behind = f" ({', '.join(down[:2])} {'is' if len(down) == 1 else 'are'} not ready)" if down else ""

@@ -120,7 +120,10 @@ def lowered_requests(
     if lower is None:
         return None
     before, after = (
-        {one.name: _asked(one, resource) for one in (*spec.init_containers, *spec.containers, _as_container(spec))}
+        {
+            container.name: _asked(container, resource)
+            for container in (*spec.init_containers, *spec.containers, _as_container(spec))
+        }
         for spec in (pod.spec, lower.spec)
     )
     return tuple(
@@ -137,7 +140,7 @@ def _as_container(spec: PodSpec) -> Container:
 
 def with_requests(pod: Pod, requests: Iterable[ContainerRequest]) -> Pod:
     """Return the pod with each request set to its `after`."""
-    wanted = {(one.container, one.resource): one.after for one in requests}
+    wanted = {(request.container, request.resource): request.after for request in requests}
 
     def changed(container: Container) -> Container:
         for (name, resource), amount in wanted.items():
@@ -258,8 +261,8 @@ def with_affinity_term(pod: Pod, term: PodAffinityTerm, changed: Mapping[str, ob
     affinity = pod.spec.affinity or Affinity()
     rules = (affinity.pod_anti_affinity if anti else affinity.pod_affinity) or PodAffinity()
     required = rules.required_during_scheduling_ignored_during_execution
-    made = tuple(replace(one, **changed) if one == term else one for one in required)
-    rules = replace(rules, required_during_scheduling_ignored_during_execution=made)
+    terms = tuple(replace(one, **changed) if one == term else one for one in required)
+    rules = replace(rules, required_during_scheduling_ignored_during_execution=terms)
     if anti:
         return _with_affinity(pod, replace(affinity, pod_anti_affinity=rules))
     return _with_affinity(pod, replace(affinity, pod_affinity=rules))
@@ -319,7 +322,7 @@ def renaming_resource(pod: Pod, resource: str, meant: str) -> Pod:
 
 def with_likely_amounts(pod: Pod, unlikely: Iterable[UnlikelyQuantity]) -> Pod:
     """Return the pod with the probable quantities in place of unlikely ones."""
-    meant = {(one.container, one.resource, one.written): one.meant for one in unlikely}
+    meant = {(quantity.container, quantity.resource, quantity.written): quantity.meant for quantity in unlikely}
 
     def changed(container: Container) -> Container:
         def likely(amounts: ResourceList) -> ResourceList:
@@ -366,5 +369,9 @@ def with_claim_status(pod: Pod, status: PodResourceClaimStatus | None) -> Pod:
     template."""
     if status is None:
         return pod
-    others = tuple(one for one in pod.status.resource_claim_statuses if one.name != status.name)
+    others = tuple(
+        resource_claim_status
+        for resource_claim_status in pod.status.resource_claim_statuses
+        if resource_claim_status.name != status.name
+    )
     return replace(pod, status=replace(pod.status, resource_claim_statuses=(*others, status)))

@@ -42,12 +42,12 @@ def secured(pod: Mapping[str, object]) -> Secured | None:
     patch: list[Json] = []
     own = map_at(spec, "securityContext")
     containers = [*_containers(spec, "initContainers"), *_containers(spec, "containers")]
-    contexts = [map_at(one, "securityContext") for _, one in containers]
+    contexts = [map_at(item, "securityContext") for _, item in containers]
     of_pod: Json = {
         field: value
         for field, value in _OF_POD.items()
         if own.get(field) is None
-        and any(one.get(field) is None for one in contexts)
+        and any(context.get(field) is None for context in contexts)
         and not (is_windows and field in _NOT_OF_WINDOWS)
     }
     if of_pod:
@@ -92,5 +92,5 @@ def _of_container(context: Mapping[str, object]) -> Json:
 
 
 def _containers(spec: Mapping[str, object], kind: str) -> Iterator[tuple[str, Mapping[str, object]]]:
-    for index, one in enumerate(list_at(spec, kind)):
-        yield f"/spec/{kind}/{index}", map_at(one)
+    for index, item in enumerate(list_at(spec, kind)):
+        yield f"/spec/{kind}/{index}", map_at(item)

@@ -192,9 +192,9 @@ class Ground:
         self.options = options
 
 
-def _kind(one: ClusterObject) -> type[Struct]:
+def _kind(item: ClusterObject) -> type[Struct]:
     """Return the kind's type; records that were read in bulk are of its subclasses."""
-    return next(kind for kind in API_VERSIONS if isinstance(one, kind))
+    return next(kind for kind in API_VERSIONS if isinstance(item, kind))
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
@@ -249,28 +249,33 @@ class Proposal(Struct, frozen=True, kw_only=True):
         if self.nodes:
             snapshot = snapshot.with_nodes(self.nodes)
         if self.added is not None:
-            snapshot = snapshot.with_added_node(less(self.added, {one.resource: one.amount for one in self.taken}))
+            snapshot = snapshot.with_added_node(
+                less(self.added, {resource_amount.resource: resource_amount.amount for resource_amount in self.taken})
+            )
         if not self.objects:
             return snapshot
         storage, devices = snapshot.storage, snapshot.devices
         snapshot = snapshot.with_storage(
             replace(
                 storage,
-                claims={**storage.claims, **{one.key: one for one in self._of(PersistentVolumeClaim)}},
-                volumes={**storage.volumes, **{one.name: one for one in self._of(PersistentVolume)}},
-                classes={**storage.classes, **{one.name: one for one in self._of(StorageClass)}},
-                csi_nodes={**storage.csi_nodes, **{one.metadata.name: one for one in self._of(CSINode)}},
+                claims={**storage.claims, **{claim.key: claim for claim in self._of(PersistentVolumeClaim)}},
+                volumes={**storage.volumes, **{volume.name: volume for volume in self._of(PersistentVolume)}},
+                classes={
+                    **storage.classes,
+                    **{storage_class.name: storage_class for storage_class in self._of(StorageClass)},
+                },
+                csi_nodes={**storage.csi_nodes, **{node.metadata.name: node for node in self._of(CSINode)}},
             )
         )
         slices = tuple(self._of(ResourceSlice))
         changed = replace(
             devices,
-            claims={**devices.claims, **{one.key: one for one in self._of(ResourceClaim)}},
-            classes={**devices.classes, **{one.name: one for one in self._of(DeviceClass)}},
+            claims={**devices.claims, **{claim.key: claim for claim in self._of(ResourceClaim)}},
+            classes={**devices.classes, **{device_class.name: device_class for device_class in self._of(DeviceClass)}},
         )
         if slices:
-            names = {one.name for one in slices}
-            kept = (one for one in devices.slices if one.name not in names)
+            names = {resource_slice.name for resource_slice in slices}
+            kept = (resource_slice for resource_slice in devices.slices if resource_slice.name not in names)
             changed = replace(changed, slices=(*kept, *slices), derived_from_slices={})
         return snapshot.with_devices(changed)
 
@@ -280,7 +285,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
     def _given_up(self, snapshot: Snapshot) -> Iterator[Change]:
         """Yield the changes of claims that kube-scheduler deallocates, and of claims of deleted pods; not of claims
         that are recreated anyway."""
-        made = {one.key for one in self._of(ResourceClaim)}
+        made = {claim.key for claim in self._of(ResourceClaim)}
         before, after = snapshot.devices.claims, self.cluster(snapshot).devices.claims
         for key, claim in before.items():
             left = after.get(key)
@@ -306,7 +311,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
         held = replace(pod, spec=replace(pod.spec, scheduling_gates=())) if lifted else pod
         target = _target("Pod", self.pod.metadata.namespace, self.pod.metadata.name)
         if patch := tuple(pod_patch(held, self.pod)):
-            by = next((one.made_by for one in self.steps if isinstance(one, PodStep) and one.made_by), "")
+            by = next((step.made_by for step in self.steps if isinstance(step, PodStep) and step.made_by), "")
             yield Change(target=target, patch=patch, by=by)
         for step in self.steps:
             yield from step.changes(pod.metadata.namespace)
@@ -322,7 +327,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
         for row, node in self.nodes.items():
             before = snapshot.cluster.nodes[row]
             mended = {taint: by for step in self.steps for at, taint, by in step.repairs() if at == row}
-            left = tuple(one for one in before.spec.taints if one in node.spec.taints or one in mended)
+            left = tuple(taint for taint in before.spec.taints if taint in node.spec.taints or taint in mended)
             asked = replace(node, status=before.status, spec=replace(node.spec, taints=left))
             target = _target("Node", "", node.name)
             if patch := tuple(node_patch(before, asked)):
@@ -331,7 +336,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
                 yield Change(target=target, patch=more, by=next(iter(mended.values()), KUBELET))
         if self.added is not None:
             yield Change(target=_target("Node", "", self.added.name), create=manifest("v1", "Node", self.added))
-        drivers = {_key(one): by for step in self.steps for one, by in step.makers()}
+        drivers = {_key(item): by for step in self.steps for item, by in step.makers()}
         for one in self.objects:
             driver = drivers.get(_key(one), "")
             for change in _changes(_existing(one, snapshot), one, is_prebound=self._names_claim(one)):
@@ -339,10 +344,10 @@ class Proposal(Struct, frozen=True, kw_only=True):
         if status := tuple(pod_status_patch(pod, self.pod)):
             yield Change(target=target, patch=status, by=CONTROLLER_MANAGER)
 
-    def _names_claim(self, one: ClusterObject) -> bool:
+    def _names_claim(self, item: ClusterObject) -> bool:
         """Whether a new volume names this claim; the claim is then bound without you."""
         references = (volume.spec.claim_ref for volume in self._of(PersistentVolume))
-        key = (one.metadata.namespace, one.metadata.name)
+        key = (item.metadata.namespace, item.metadata.name)
         return any(reference is not None and (reference.namespace, reference.name) == key for reference in references)
 
 
@@ -464,15 +469,15 @@ def _bound_claim(
     yield Change(target=target, patch=binding, by=CONTROLLER_MANAGER)
 
 
-def _key(one: ClusterObject) -> tuple[str, str, str]:
-    return _kind(one).__name__, one.metadata.namespace, one.metadata.name
+def _key(item: ClusterObject) -> tuple[str, str, str]:
+    return _kind(item).__name__, item.metadata.namespace, item.metadata.name
 
 
-def _existing(one: ClusterObject, snapshot: Snapshot) -> ClusterObject | None:
-    storage, devices, name = snapshot.storage, snapshot.devices, one.metadata.name
-    match one:
+def _existing(item: ClusterObject, snapshot: Snapshot) -> ClusterObject | None:
+    storage, devices, name = snapshot.storage, snapshot.devices, item.metadata.name
+    match item:
         case PersistentVolumeClaim():
-            return storage.claims.get(one.key)
+            return storage.claims.get(item.key)
         case PersistentVolume():
             return storage.volumes.get(name)
         case StorageClass():
@@ -480,12 +485,12 @@ def _existing(one: ClusterObject, snapshot: Snapshot) -> ClusterObject | None:
         case CSINode():
             return storage.csi_nodes.get(name)
         case ResourceClaim():
-            return devices.claims.get(one.key)
+            return devices.claims.get(item.key)
         case DeviceClass():
             return devices.classes.get(name)
         case ResourceClaimTemplate():
-            spec = devices.templates.get(one.key)
-            return None if spec is None else replace(one, spec=replace(one.spec, spec=spec))
+            spec = devices.templates.get(item.key)
+            return None if spec is None else replace(item, spec=replace(item.spec, spec=spec))
         case ResourceSlice():
             return next((known for known in devices.slices if known.name == name), None)
 

@@ -142,16 +142,16 @@ def verified_fixes(found: Sequence[Situation], cycle: Cycle, test: ClusterTest, 
     shown: list[Cost] = []
     short: list[Fix] = []
     made: list[tuple[Change, ...]] = []
-    for one in ordered:
-        cost = one.proposal.cost
-        if _is_needlessly_long(one, ordered) or any(_lowers_needlessly(one, other) for other in ordered):
+    for situation in ordered:
+        cost = situation.proposal.cost
+        if _is_needlessly_long(situation, ordered) or any(_lowers_needlessly(situation, other) for other in ordered):
             continue
         if cost is Cost.OTHER_PODS and Cost.WAITING in shown:
             continue  # preemption chooses its victims better
-        if any(isinstance(step, TakeOldFirst) for step in one.proposal.steps) and Cost.ROLLOUT in shown:
+        if any(isinstance(step, TakeOldFirst) for step in situation.proposal.steps) and Cost.ROLLOUT in shown:
             continue  # one such fix is enough, whichever old pod is deleted first
         if len(shown) < MOST_FIXES and shown.count(cost) < (1 if cost is Cost.NEW_NODE else MOST_OF_A_COST):
-            fix = _fix(one, cycle)
+            fix = _fix(situation, cycle)
             if any(fix.changes == other for other in made if other):
                 continue  # two causes have the same remedy
             if fix.certainty is FixCertainty.VERIFIED:
@@ -166,19 +166,19 @@ def verified_fixes(found: Sequence[Situation], cycle: Cycle, test: ClusterTest, 
         yield from short[:MOST_PARTIAL]
 
 
-def _enters_another_pool(one: Situation) -> bool:
+def _enters_another_pool(situation: Situation) -> bool:
     """Whether the fix tolerates or removes a taint of another pool, which keeps pods out: that the pod's own pool is
     full is no reason to do so."""
     return any(
         isinstance(step, Tolerate) or (isinstance(step, RemoveTaints) and not step.is_left_over)
-        for step in one.proposal.steps
+        for step in situation.proposal.steps
     )
 
 
-def _is_needlessly_long(one: Situation, all_of_them: Sequence[Situation]) -> bool:
+def _is_needlessly_long(situation: Situation, all_of_them: Sequence[Situation]) -> bool:
     """Whether the fix has several steps and fewer suffice. Fewer do not count if they give up something and these give
     up nothing, or if they add a node and cost more."""
-    cost, steps = one.proposal.cost, len(one.proposal.steps)
+    cost, steps = situation.proposal.cost, len(situation.proposal.steps)
     shorter = [
         other.proposal.cost
         for other in all_of_them
@@ -187,22 +187,22 @@ def _is_needlessly_long(one: Situation, all_of_them: Sequence[Situation]) -> boo
     return any(other <= cost for other in shorter) if cost <= Cost.POD else bool(shorter)
 
 
-def _lowered(one: Situation) -> float:
+def _lowered(situation: Situation) -> float:
     """Return the largest share by which a request is lowered."""
-    lowered = (each for step in one.proposal.steps if isinstance(step, LowerRequests) for each in step.requests)
+    lowered = (each for step in situation.proposal.steps if isinstance(step, LowerRequests) for each in step.requests)
     return max((1 - each.after / each.before for each in lowered), default=0.0)
 
 
-def _keeps_skew(one: Situation) -> bool:
+def _keeps_skew(situation: Situation) -> bool:
     """Whether the fix only asks for no more domains than exist."""
-    return any(isinstance(step, ChangeRule) and step.only_lowers_min_domains for step in one.proposal.steps)
+    return any(isinstance(step, ChangeRule) and step.only_lowers_min_domains for step in situation.proposal.steps)
 
 
-def _lowers_needlessly(one: Situation, other: Situation) -> bool:
+def _lowers_needlessly(situation: Situation, other: Situation) -> bool:
     """Whether requests are lowered further than `other` lowers them, without any additional feasible node."""
-    match one.proposal.steps, other.proposal.steps:
+    match situation.proposal.steps, other.proposal.steps:
         case [LowerRequests() as less], [LowerRequests() as more] if less.amounts != more.amounts:
-            return less.covers(more) and {*one.feasible} <= {*other.feasible}
+            return less.covers(more) and {*situation.feasible} <= {*other.feasible}
     return False
 
 
@@ -214,21 +214,23 @@ def partial_fixes(situations: Sequence[Situation], start: Situation, cycle: Cycl
     """Yield proposals after which a plugin that rejected nodes rejects none, or PreFilter accepts the pod; those that
     leave the fewest plugins first."""
     found = [one for one in situations if one.remaining and _is_nearer(one, start)]
-    for one in islice(sorted(found, key=lambda it: len(it.remaining)), MOST_PARTIAL):
-        yield _fix(one, cycle)
+    for situation in islice(sorted(found, key=lambda it: len(it.remaining)), MOST_PARTIAL):
+        yield _fix(situation, cycle)
 
 
-def _is_nearer(one: Situation, start: Situation) -> bool:
+def _is_nearer(situation: Situation, start: Situation) -> bool:
     if not start.status.is_success:
-        return one.status.is_success
-    return bool(start.remaining.keys() - one.remaining.keys())
+        return situation.status.is_success
+    return bool(start.remaining.keys() - situation.remaining.keys())
 
 
 def _fix(situation: Situation, cycle: Cycle) -> Fix:
     open_ = _deciding(situation, cycle) if situation.feasible else ()
-    deciding = tuple(dict.fromkeys(one.name for one in open_ if one.kind is not UnevaluatedKind.EXTENDER))
+    deciding = tuple(
+        dict.fromkeys(unevaluated.name for unevaluated in open_ if unevaluated.kind is not UnevaluatedKind.EXTENDER)
+    )
     extender_decides = bool(situation.feasible) and (
-        cycle.is_extended or any(one.kind is UnevaluatedKind.EXTENDER for one in open_)
+        cycle.is_extended or any(unevaluated.kind is UnevaluatedKind.EXTENDER for unevaluated in open_)
     )
     is_sure = situation.feasible and not deciding and not extender_decides and not _awaits(situation)
     return Fix(
@@ -245,7 +247,7 @@ def _fix(situation: Situation, cycle: Cycle) -> Fix:
 def fix_by(autoscaler: str, situation: Situation, cycle: Cycle) -> Fix | None:
     """Return a fix whose node an autoscaler adds; None if it remains open whether the pod fits."""
     fix = _fix(situation, cycle)
-    changes = (replace(one, by=autoscaler) if one.target.kind == "Node" else one for one in fix.changes)
+    changes = (replace(change, by=autoscaler) if change.target.kind == "Node" else change for change in fix.changes)
     return replace(fix, changes=tuple(changes)) if fix.certainty is FixCertainty.VERIFIED else None
 
 
@@ -255,7 +257,9 @@ def _deciding(situation: Situation, cycle: Cycle) -> tuple[Unevaluated, ...]:
     within = situation.nodes.names_where(within_every_limit(situation.pod.spec, situation.nodes))
     is_within = not {*within}.isdisjoint(situation.feasible)
     return tuple(
-        one
-        for one in cycle.unheard
-        if one.stake is Stake.FIT and not one.is_waived and not (is_within and one.name == "CSINode")
+        unevaluated
+        for unevaluated in cycle.unheard
+        if unevaluated.stake is Stake.FIT
+        and not unevaluated.is_waived
+        and not (is_within and unevaluated.name == "CSINode")
     )

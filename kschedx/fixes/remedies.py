@@ -142,9 +142,9 @@ def _as_meant(
     ]
     selector = rule.label_selector
     for key, value in selector.match_labels.items() if selector is not None else ():
-        keys = {name for one in labels for name in one}
+        keys = {name for label in labels for name in label}
         its_key = key if key in keys else meant_by(key, sorted(keys))
-        values = {one[its_key] for one in labels if its_key in one}
+        values = {label[its_key] for label in labels if its_key in label}
         meant_value = value if value in values else meant_by(value, sorted(values))
         if its_key and meant_value and (its_key, meant_value) != (key, value) and selector is not None:
             rest = {name: text for name, text in selector.match_labels.items() if name != key}
@@ -160,13 +160,13 @@ def last_remedies(found: Sequence[f.Finding], place: Candidate) -> tuple[tuple[s
     where no node can be, or on something that a pod with a higher priority uses."""
     short = [x for x in found if isinstance(x, f.InsufficientResource | f.TooManyPods)]
     groups: list[tuple[s.Step, ...]] = [(larger_node(short, place),)] if short else []
-    for one in found:
-        if isinstance(one, f.VolumeNodeAffinityMismatch | f.VolumeZoneMismatch):
-            groups.append(tuple(give_up_volume(one, place)))
-        elif isinstance(one, f.ClaimInUse | f.DiskConflict):
-            groups.append(tuple(stop_holder(one.holder, place) or take_from_holder(one.holder, place)))
-        elif not isinstance(one, f.InsufficientResource | f.TooManyPods):
-            groups.append(tuple(_for_one(one, place)))
+    for finding in found:
+        if isinstance(finding, f.VolumeNodeAffinityMismatch | f.VolumeZoneMismatch):
+            groups.append(tuple(give_up_volume(finding, place)))
+        elif isinstance(finding, f.ClaimInUse | f.DiskConflict):
+            groups.append(tuple(stop_holder(finding.holder, place) or take_from_holder(finding.holder, place)))
+        elif not isinstance(finding, f.InsufficientResource | f.TooManyPods):
+            groups.append(tuple(_for_one(finding, place)))
     return tuple(groups)
 
 

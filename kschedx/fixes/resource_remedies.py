@@ -38,17 +38,17 @@ def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:
     """Yield nodes that differ from others with the same shortage: their labels name hardware that the pod requests and
     no node offers, their devices are unhealthy, or the resize of one of their pods is pending."""
     cluster, pods = situation.snapshot.cluster, situation.snapshot.pods
-    findings = [one for group in situation.groups for one in group.exemplar.findings]
-    hints = [hint for one in findings if (hint := hardware_hint(one, cluster)) is not None]
+    findings = [finding for group in situation.groups for finding in group.exemplar.findings]
+    hints = [hint for finding in findings if (hint := hardware_hint(finding, cluster)) is not None]
     names = dict.fromkeys(name for hint in hints for name, _ in hint.nodes)
     yield from [cluster.index[name] for name in names][:MOST_NODES]
-    lacking = dict.fromkeys(one.resource for one in findings if isinstance(one, InsufficientResource))
+    lacking = dict.fromkeys(finding.resource for finding in findings if isinstance(finding, InsufficientResource))
     ill = dict.fromkeys(
         cluster.index[node.name] for one in lacking for node in cluster.nodes if unhealthy_devices(node, one)
     )
     yield from [*ill][:MOST_NODES]
-    short = {one.resource for one in findings if isinstance(one, InsufficientResource)}
-    resized = {one.pod for resource in sorted(short) for one in pending_resizes(situation.snapshot, resource)}
+    short = {finding.resource for finding in findings if isinstance(finding, InsufficientResource)}
+    resized = {pending.pod for resource in sorted(short) for pending in pending_resizes(situation.snapshot, resource)}
     rows = {int(pods.node[pods.rows[key]]) for key in resized}
     yield from map(ClusterRow, sorted(rows)[:MOST_NODES])
 
@@ -57,24 +57,26 @@ def offering(short: Sequence[InsufficientResource], place: Candidate) -> Iterato
     """Yield the step that makes the node offer the resource, if it lacks nothing else."""
     if len(short) != 1:
         return
-    [one] = short
-    more = s.NodeAmount(resource=one.resource, before=one.allocatable, after=one.allocatable + one.short_by)
-    if one.resource.startswith(HUGE_PAGES):
+    [finding] = short
+    more = s.NodeAmount(
+        resource=finding.resource, before=finding.allocatable, after=finding.allocatable + finding.short_by
+    )
+    if finding.resource.startswith(HUGE_PAGES):
         yield from _set_aside(more, place)
         return
-    whole, _ = unhealthy_devices(place.node, one.resource) or (0, 0)
-    hint = hardware_hint(one, place.nodes.cluster)
+    whole, _ = unhealthy_devices(place.node, finding.resource) or (0, 0)
+    hint = hardware_hint(finding, place.nodes.cluster)
     label = "" if hint is None else dict(hint.nodes).get(place.node.name, "")
     if whole >= more.after or label:
         name, is_unhealthy = place.node.name, whole >= more.after
         yield s.OfferResource(
             row=place.node_row,
             node=name,
-            resource=one.resource,
+            resource=finding.resource,
             amounts=(more,),
             label="" if is_unhealthy else label,
             is_unhealthy=is_unhealthy,
-            plugin=device_plugin_down(place.snapshot, place.situation.ground.options, one.resource, name),
+            plugin=device_plugin_down(place.snapshot, place.situation.ground.options, finding.resource, name),
         )
 
 
@@ -103,7 +105,7 @@ def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], pl
     short = [finding for finding in findings if isinstance(finding, InsufficientResource)]
     crowded = len(short) < len(findings)
     unlikely = (*unlikely_quantities(place.pod.spec), *_far_too_much(short, place))
-    if any(one.resource == finding.resource for one in unlikely for finding in short):
+    if any(quantity.resource == finding.resource for quantity in unlikely for finding in short):
         yield s.RequestAsMeant(amounts=unlikely)
     yield from _misspelled(short, place)
     if not crowded:
@@ -113,8 +115,8 @@ def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], pl
         amounts = tuple(s.ResourceAmount(resource=f.resource, amount=_round_down(f.resource, f.free)) for f in short)
         lowered = s.LowerRequests.of(place.pod, amounts, place.situation.ground.options)
         if lowered is not None:
-            requests = tuple(replace(one, source=_source(one, place)) for one in lowered.requests)
-            is_unchosen = all(one.source for one in requests) and all(one.never_fits for one in short)
+            requests = tuple(replace(request, source=_source(request, place)) for request in lowered.requests)
+            is_unchosen = all(request.source for request in requests) and all(finding.never_fits for finding in short)
             yield replace(lowered, requests=requests, is_unchosen=is_unchosen)
     going = [row for row in place.nodes.pods_on(place.row).tolist() if is_terminating(row, place.situation)]
     if going:
@@ -127,10 +129,12 @@ def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], pl
 def larger_node(findings: Sequence[InsufficientResource | TooManyPods], place: Candidate) -> s.EnlargeNode:
     """Return the step that enlarges the node by what the pod lacks there."""
     amounts = [
-        s.NodeAmount(resource=one.resource, before=one.allocatable, after=one.allocatable + one.short_by)
-        if isinstance(one, InsufficientResource)
-        else s.NodeAmount(resource="pods", before=one.allowed, after=one.pods + 1)
-        for one in findings
+        s.NodeAmount(
+            resource=finding.resource, before=finding.allocatable, after=finding.allocatable + finding.short_by
+        )
+        if isinstance(finding, InsufficientResource)
+        else s.NodeAmount(resource="pods", before=finding.allowed, after=finding.pods + 1)
+        for finding in findings
     ]
     return s.EnlargeNode(row=place.node_row, node=place.node.name, amounts=tuple(amounts))
 
@@ -153,20 +157,26 @@ def _misspelled(short: Sequence[InsufficientResource], place: Candidate) -> Iter
         yield s.RequestInstead(resource=name, meant=meant)
     for cause in partitioned(place.snapshot, short[0]):
         parts = (one for one in cause.others if one.startswith((f"{name}.", f"{name}-", f"{name}_")) or "/mig-" in one)
-        yield from (s.RequestInstead(resource=name, meant=one, is_part=True) for one in parts)
+        yield from (s.RequestInstead(resource=name, meant=part, is_part=True) for part in parts)
 
 
 def _withdrawn_resizes(short: Sequence[InsufficientResource], place: Candidate) -> Iterator[s.WithdrawResize]:
     """Yield steps that reset a pod's requests to what its node has allocated, if the node cannot meet them."""
     snapshot = place.snapshot
-    pending = {one.pod for it in short for one in pending_resizes(snapshot, it.resource) if one.node == place.node.name}
+    pending = {
+        pending.pod
+        for it in short
+        for pending in pending_resizes(snapshot, it.resource)
+        if pending.node == place.node.name
+    }
     for key in sorted(pending):
         pod = snapshot.pods[snapshot.pods.rows[key]]
         requests = tuple(
-            ContainerRequest(container=one.name, resource=resource, before=asked, after=given)
-            for one in pod.spec.containers
-            for resource, written in one.resources.requests.items()
-            if (given := allocated_amount(pod, resource, one.name)) < (asked := amount_of(resource, written)) and given
+            ContainerRequest(container=container.name, resource=resource, before=asked, after=given)
+            for container in pod.spec.containers
+            for resource, written in container.resources.requests.items()
+            if (given := allocated_amount(pod, resource, container.name)) < (asked := amount_of(resource, written))
+            and given
         )
         if requests:
             yield s.WithdrawResize(pod=key, node=place.node.name, requests=requests)
@@ -178,7 +188,7 @@ def _source(request: ContainerRequest, place: Candidate) -> str:
     if not request.container:
         return ""
     annotations = place.pod.metadata.annotations
-    names = [one.name for one in place.pod.spec.containers]
+    names = [container.name for container in place.pod.spec.containers]
     index = names.index(request.container) if request.container in names else -1
     if by := vertical_autoscaler(annotations, index, request.resource):
         return f"{VERTICAL} {by}"

@@ -78,10 +78,10 @@ def find_fix_by_autoscaler(
         start = try_proposal(scheduler, cycle.profile, base, cycle.refused, daemons)
         for step in nodes_of_a_pool(start, node):
             proposal = apply_step(step, base, start.ground)
-            found = try_proposal(scheduler, cycle.profile, proposal, cycle.refused, daemons)
-            if step.node.name in found.feasible:
-                fix = fix_by(autoscaler, found, cycle)
-                return None if fix is None else (fix, found)
+            situation = try_proposal(scheduler, cycle.profile, proposal, cycle.refused, daemons)
+            if step.node.name in situation.feasible:
+                fix = fix_by(autoscaler, situation, cycle)
+                return None if fix is None else (fix, situation)
     except UndecidableError:
         pass
     return None
@@ -112,9 +112,9 @@ class _Search:
             return
         situations = [start]
         starts = [start] if start.status.is_success else self._let_through(start)
-        for one in starts:
-            situations += [one] if one is not start else []
-            situations += [] if one.feasible else self._alternatives(one)
+        for situation in starts:
+            situations += [situation] if situation is not start else []
+            situations += [] if situation.feasible else self._alternatives(situation)
         verified = [one for one in situations if one.feasible]
         if not verified:
             deeper = list(self._deeper(situations))
@@ -131,17 +131,17 @@ class _Search:
         else:
             yield from partial_fixes(situations[1:], start, self._cycle)
 
-    def _makes_room(self, one: Situation) -> bool:
+    def _makes_room(self, situation: Situation) -> bool:
         """Whether the fix makes room: it adds a node, or moves other pods for a pod that its volume ties to a node.
         Moving does not count for a DaemonSet's pod, which outranks the pods on its node."""
         is_agent = is_of_a_daemon_set(self._cycle.pod)
-        return one.proposal.added is not None or (bool(one.proposal.moved) and not is_agent)
+        return situation.proposal.added is not None or (bool(situation.proposal.moved) and not is_agent)
 
-    def _is_let_in(self, found: Situation) -> bool:
+    def _is_let_in(self, situation: Situation) -> bool:
         """Whether PreEnqueue admits a pod to the queue that it kept out before: filters alone do not show that."""
         if self._cycle.outcome is not Outcome.GATED:
             return True
-        return found.scheduler.schedule(found.pod, self._cycle.profile).outcome is not Outcome.GATED
+        return situation.scheduler.schedule(situation.pod, self._cycle.profile).outcome is not Outcome.GATED
 
     def _try(self, proposal: Proposal) -> Situation | None:
         """Return the situation after the proposal. None if it was tried already, is undecidable, or changes a node that
@@ -154,19 +154,19 @@ class _Search:
         self._seen.add(key)
         say(Phase.TRYING_FIXES, len(self._seen), noun="changes")
         try:
-            found = try_proposal(self._scheduler, self._cycle.profile, proposal, self._cycle.refused, self._daemons)
+            situation = try_proposal(self._scheduler, self._cycle.profile, proposal, self._cycle.refused, self._daemons)
         except UndecidableError:
             return None
-        return found if _is_about_its_nodes(found) else None
+        return situation if _is_about_its_nodes(situation) else None
 
     def _all(self, proposals: Iterable[Proposal]) -> Iterator[Situation]:
         for proposal in proposals:
             if self._left <= 0:
                 return
-            found = self._try(proposal)
-            if found is not None:
+            situation = self._try(proposal)
+            if situation is not None:
                 self._left -= 1
-                yield found
+                yield situation
 
     def _let_through(self, start: Situation) -> list[Situation]:
         """Return situations in which PreFilter no longer rejects the pod before its nodes are filtered, cheapest
@@ -175,12 +175,12 @@ class _Search:
         for _ in range(MOST_DEPTH):
             proposals = [
                 proposal
-                for one in waiting
-                for place, findings in _places(one)
-                for proposal in islice(_whole(_ways(findings, place), one), MOST_THROUGH)
+                for situation in waiting
+                for place, findings in _places(situation)
+                for proposal in islice(_whole(_ways(findings, place), situation), MOST_THROUGH)
             ]
             waiting = list(self._all(sorted(proposals, key=lambda it: it.cost)))
-            if through := [one for one in waiting if one.status.is_success]:
+            if through := [situation for situation in waiting if situation.status.is_success]:
                 return through[:MOST_THROUGH]
         return [start]
 
@@ -190,11 +190,11 @@ class _Search:
         rollout = (apply_steps(steps, start.proposal, start.ground) for steps in taking_old_first(start))
         room = (apply_step(step, start.proposal, start.ground) for step in (*one_more_of_full(start), *moves(start)))
         first = (*preemption(self._cycle, start), *preemption_of_daemon_pod(self._cycle, start), *rollout, *room)
-        whole = [((-1, len(one.steps), -1), one) for one in first]
+        whole = [((-1, len(proposal.steps), -1), proposal) for proposal in first]
         single: list[Proposal] = []
         for number, (place, findings) in enumerate(_places(start)):
             groups = _ways(findings, place)
-            whole += [((one.cost, len(one.steps), number), one) for one in _whole(groups, start)]
+            whole += [((proposal.cost, len(proposal.steps), number), proposal) for proposal in _whole(groups, start)]
             if len(groups) > 1:
                 single += [apply_step(step, start.proposal, start.ground) for group in groups for step in group]
             if number < MOST_LARGER and not all(groups):
@@ -216,11 +216,11 @@ class _Search:
                     for place, findings in islice(_places(one), 3)
                     for proposal in islice(_whole(_ways(findings, place), one), 6)
                 ]
-                for found in self._all(sorted(proposals, key=lambda it: it.cost)):
-                    yield found
-                    if found.feasible:
+                for situation in self._all(sorted(proposals, key=lambda it: it.cost)):
+                    yield situation
+                    if situation.feasible:
                         return
-                    following.append(found)
+                    following.append(situation)
             waiting = following
 
     def _new_nodes(self, situations: Sequence[Situation]) -> Iterator[Situation]:
@@ -248,9 +248,9 @@ class _Search:
                     return
             for one in seen[:2]:
                 self._left = MOST_NEW_NODES
-                found = self._with_new_node(one)
-                if found is not None:
-                    yield self._with_fewer_devices(found, start)
+                situation = self._with_new_node(one)
+                if situation is not None:
+                    yield self._with_fewer_devices(situation, start)
                     return
 
     def _with_new_node(self, start: Situation) -> Situation | None:
@@ -260,10 +260,10 @@ class _Search:
         for _ in range(MOST_DEPTH):
             following: list[Situation] = []
             for one in waiting:
-                for found in self._all(_for_added(one)):
-                    if found.feasible:
-                        return found
-                    following.append(found)
+                for situation in self._all(_for_added(one)):
+                    if situation.feasible:
+                        return situation
+                    following.append(situation)
             waiting = sorted(following, key=lambda it: (len(it.remaining), it.proposal.cost))[:2]
         return None
 
@@ -276,31 +276,31 @@ class _Search:
                 for place, findings in islice(_places(start), MOST_LARGER)
                 for proposal in _whole(last_remedies(findings, place), start)
             ]
-            seen = list(self._all(sorted(proposals, key=lambda one: one.cost)))
-            found = next((one for one in (*seen, *self._deeper([start, *seen])) if one.feasible), None)
-            if found is not None:
-                yield found
+            seen = list(self._all(sorted(proposals, key=lambda proposal: proposal.cost)))
+            situation = next((one for one in (*seen, *self._deeper([start, *seen])) if one.feasible), None)
+            if situation is not None:
+                yield situation
                 return
 
-    def _with_fewer_devices(self, found: Situation, start: Situation) -> Situation:
+    def _with_fewer_devices(self, situation: Situation, start: Situation) -> Situation:
         """Return the same situation with the fewest devices on the new node that suffice."""
         at = len(start.proposal.steps)
         for _ in range(MOST_NEW_NODES):
-            step, *after = found.proposal.steps[at:]
+            step, *after = situation.proposal.steps[at:]
             if not isinstance(step, s.AddNode) or not step.slices:
                 break
             self._left = MOST_NEW_NODES
-            less = (apply_steps((one, *after), start.proposal, start.ground) for one in fewer_devices(step))
+            less = (apply_steps((device, *after), start.proposal, start.ground) for device in fewer_devices(step))
             smaller = next((one for one in self._all(less) if one.feasible), None)
             if smaller is None:
                 break
-            found = smaller
-        return found
+            situation = smaller
+        return situation
 
 
-def _is_a_node_that_is_gone(found: Situation) -> bool:
+def _is_a_node_that_is_gone(situation: Situation) -> bool:
     """Whether the fix adds a node under the host name of one that is gone: its data may be gone too."""
-    added = found.proposal.added
+    added = situation.proposal.added
     return added is not None and added.metadata.labels.get(HOSTNAME, added.name) not in (added.name, "")
 
 
@@ -324,11 +324,11 @@ def _ungated(cycle: Cycle) -> Proposal:
     return apply_step(step, base, Ground(cycle.snapshot, cycle.all_nodes.options))
 
 
-def _is_about_its_nodes(found: Situation) -> bool:
+def _is_about_its_nodes(situation: Situation) -> bool:
     """Whether the pod fits on all nodes that the steps name, if it fits at all: otherwise it fits for another
     reason."""
-    named = frozenset[str]().union(*(step.nodes for step in found.proposal.steps))
-    return not found.feasible or named <= set(found.feasible)
+    named = frozenset[str]().union(*(step.nodes for step in situation.proposal.steps))
+    return not situation.feasible or named <= set(situation.feasible)
 
 
 # --- nodes to examine
@@ -381,11 +381,11 @@ def _lacks_room_alone(situation: Situation) -> bool:
 def _wants_a_new_node(start: Situation, verified: Sequence[Situation]) -> bool:
     """Whether to try new nodes: no better fix is known, or the nearest node is too small for the pod even when it is
     empty."""
-    costs = [one.proposal.cost for one in verified]
+    costs = [situation.proposal.cost for situation in verified]
     if s.Cost.NEW_NODE in costs:
         return False
     short = (finding for group in start.groups[:1] for finding in group.exemplar.findings)
-    never = any(isinstance(one, InsufficientResource) and one.never_fits for one in short)
+    never = any(isinstance(finding, InsufficientResource) and finding.never_fits for finding in short)
     cheapest = min(costs, default=s.Cost.DATA)
     return never or cheapest is s.Cost.CONSTRAINT or cheapest > s.Cost.NEW_NODE
 

@@ -107,29 +107,29 @@ def drain_fixes(simulation: Simulation, again: Again) -> tuple[DrainFix, ...]:
     """Return fixes for drains that budgets or lost nodes stop, those after which the most nodes can be drained first.
     Empty if nothing that was tried suffices."""
     drained = simulation.drained
-    stopped = {pod.budget: pod for one in drained for pod in one.of(*STAYS)}
-    silent = tuple(OutOfService(node=one.node) for one in drained if one.is_unconfirmed)
+    stopped = {pod.budget: pod for drain_result in drained for pod in drain_result.of(*STAYS)}
+    silent = tuple(OutOfService(node=drain_result.node) for drain_result in drained if drain_result.is_unconfirmed)
     if silent and not stopped and len(drained) <= MOST_DRAINED_NODES:
-        done = sum(one.is_done for one in _tried(again, silent))
+        done = sum(drain_result.is_done for drain_result in _tried(again, silent))
         return (DrainFix(steps=silent, done=done, of=len(drained)),) if done else ()
     if not stopped or len(stopped) > MOST_BUDGETS or len(drained) > MOST_DRAINED_NODES:
         return ()
-    held = {name: standing for one in drained for name, standing in one.held.items()}
+    held = {name: standing for drain_result in drained for name, standing in drain_result.held.items()}
     ways = [
         [step for step in _steps(simulation.start, pod, held) if _is_let_go(budget, _tried(again, [step]))]
         for budget, pod in stopped.items()
     ]
     if not all(ways):
         return ()
-    found = []
-    before = sum(one.is_done for one in drained)
+    fixes = []
+    before = sum(drain_result.is_done for drain_result in drained)
     for number in range(min(max(map(len, ways)), MOST_WAYS)):
         steps = tuple(way[min(number, len(way) - 1)] for way in ways)
         after = _tried(again, steps)
-        done = sum(one.is_done for one in after)
+        done = sum(drain_result.is_done for drain_result in after)
         if done > before and not _stopping(after):
-            found.append(DrainFix(steps=steps, done=done, of=len(after)))
-    return tuple(sorted(found, key=lambda one: -one.done))
+            fixes.append(DrainFix(steps=steps, done=done, of=len(after)))
+    return tuple(sorted(fixes, key=lambda fix: -fix.done))
 
 
 def _tried(again: Again, steps: Sequence[BudgetStep]) -> Sequence[DrainResult]:
@@ -146,7 +146,7 @@ def _is_let_go(budget: str, drained: Sequence[DrainResult]) -> bool:
 
 def _stopping(drained: Sequence[DrainResult]) -> set[str]:
     """Return the budgets that stop evictions, as the pods name them."""
-    return {pod.budget for one in drained for pod in one.of(*STAYS)}
+    return {pod.budget for drain_result in drained for pod in drain_result.of(*STAYS)}
 
 
 def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -> Iterator[BudgetStep]:
@@ -157,7 +157,7 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
             yield WithoutBudget(namespace=namespace, name=name)
         return
     namespace, _, name = pod.budget.partition("/")
-    known = {(one.metadata.namespace, one.metadata.name): one for one in start.disruption_budgets}
+    known = {(budget.metadata.namespace, budget.metadata.name): budget for budget in start.disruption_budgets}
     metadata, spec, standing = known[namespace, name].metadata, known[namespace, name].spec, held[pod.budget]
     manager = "" if metadata.controller is None else f"{metadata.controller.kind} {metadata.controller.name}"
     workload = Owners(start).of(start.pods, start.pods.rows[pod.pod])

@@ -110,14 +110,14 @@ def _more_storage(
     here = next((one for one in finding.capacities if one.reachable), None)
     if here is None or (here.limit or 0) < max(one.limit or 0 for one in finding.capacities):
         return
-    found = next(one for one in place.snapshot.storage.capacities if one.key == here.name)
-    topology = found.node_topology or LabelSelector()
+    capacity = next(one for one in place.snapshot.storage.capacities if one.key == here.name)
+    topology = capacity.node_topology or LabelSelector()
     labels = (
         NodeSelectorRequirement(key=at, operator="In", values=(one,)) for at, one in topology.match_labels.items()
     )
     others = (
-        NodeSelectorRequirement(key=one.key, operator=one.operator, values=one.values)
-        for one in topology.match_expressions
+        NodeSelectorRequirement(key=expression.key, operator=expression.operator, values=expression.values)
+        for expression in topology.match_expressions
     )
     if expressions := (*labels, *others):
         terms = (NodeSelectorTerm(match_expressions=expressions),)
@@ -179,7 +179,7 @@ def _with_modes(claim: PersistentVolumeClaim, place: Candidate, *, at_once: bool
         modes = volume.spec.access_modes
         if {*claim.spec.access_modes} <= {*modes}:
             continue
-        kept = tuple(one for one in claim.spec.access_modes if one in modes) or modes[:1]
+        kept = tuple(mode for mode in claim.spec.access_modes if mode in modes) or modes[:1]
         made = replace(_anew(claim, place), spec=replace(claim.spec, access_modes=kept))
         try:
             fits = VolumeSearch(made, Storage(volumes={volume.name: volume}), attributes_classes=True).fitting
@@ -194,9 +194,9 @@ def _bound_claims(claim: PersistentVolumeClaim, place: Candidate) -> Iterator[s.
     """Yield claims of the namespace that no pod uses and that are bound to a volume that fits this claim."""
     storage, named = (
         place.snapshot.storage,
-        [claim_name(place.pod.metadata.name, one) for one in place.pod.spec.volumes],
+        [claim_name(place.pod.metadata.name, volume) for volume in place.pod.spec.volumes],
     )
-    if claim.name not in named or any(one.ephemeral is not None for one in place.pod.spec.volumes):
+    if claim.name not in named or any(volume.ephemeral is not None for volume in place.pod.spec.volumes):
         return
     for volume in storage.volumes_of(claim.storage_class):
         holder = volume.spec.claim_ref
@@ -359,11 +359,11 @@ def _of_volume(key: str, place: Candidate) -> PersistentVolumeClaim | None:
     """Return the claim as its generic ephemeral volume specifies it; None if that is invalid."""
     namespace, _, name = key.partition("/")
     for volume in place.pod.spec.volumes:
-        asked = volume.ephemeral.volume_claim_template if volume.ephemeral is not None else None
-        if asked is None or claim_name(place.pod.metadata.name, volume) != name:
+        template = volume.ephemeral.volume_claim_template if volume.ephemeral is not None else None
+        if template is None or claim_name(place.pod.metadata.name, volume) != name:
             continue
         metadata = ObjectMeta(name=name, namespace=namespace, owner_references=(place.as_owner,))
-        claim = PersistentVolumeClaim(metadata=metadata, spec=asked.spec)
+        claim = PersistentVolumeClaim(metadata=metadata, spec=template.spec)
         try:
             check_quantities(claim)
         except InputError:
@@ -394,29 +394,29 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
     storage = snapshot.storage
     named = storage.volumes.get(claim.spec.volume_name)
     usable = named is not None and (named.spec.claim_ref is None or is_bound_to(named, claim))
-    found = named if usable else None if claim.spec.volume_name else free_volume(claim, snapshot)
-    if found is not None:
-        title = f"bind claim {claim.key} to volume {found.name}"
-        yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(bound_claim(claim, found.name),))
+    volume = named if usable else None if claim.spec.volume_name else free_volume(claim, snapshot)
+    if volume is not None:
+        title = f"bind claim {claim.key} to volume {volume.name}"
+        yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(bound_claim(claim, volume.name),))
     if claim.spec.storage_class_name == "":  # an empty class name means that nothing is provisioned
         default = default_class(storage.classes.values())
-        if found is None and default is not None and default.can_provision:
+        if volume is None and default is not None and default.can_provision:
             yield _of_class(claim, default)
     elif finding.cause in ("class-missing", "no-class"):
         may_set = place.situation.scheduler.release.enabled("RetroactiveDefaultStorageClass")
-        for step in _with_classes(claim, storage, is_bindable=found is not None):
+        for step in _with_classes(claim, storage, is_bindable=volume is not None):
             if may_set and claim.spec.storage_class_name is None and isinstance(step, s.RecreateClaim):
                 yield _class_set(claim, step)
                 if default_class(storage.classes.values()) is None:
                     yield _default_set(storage.classes[step.storage_class], storage)
             else:
                 yield step
-    if not claim.spec.volume_name and found is None:
-        for one in released_volumes(claim, snapshot):
-            yield replace(one, claim=bound_claim(claim, one.volume.name))
-    if found is None and not claim.spec.volume_name:
+    if not claim.spec.volume_name and volume is None:
+        for released_volume in released_volumes(claim, snapshot):
+            yield replace(released_volume, claim=bound_claim(claim, released_volume.volume.name))
+    if volume is None and not claim.spec.volume_name:
         yield from _with_modes(claim, place, at_once=True)
-    if found is None:
+    if volume is None:
         own = f"{claim.metadata.namespace}-{claim.name}"
         name = (claim.spec.volume_name or own) if named is None else own
         storage_class = storage.classes.get(claim.storage_class)
@@ -443,11 +443,11 @@ def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver:
     """Return advice that lets a driver provision the volume of a claim, from its message about the claim and the state
     of its own pods."""
     report = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
-    told = report.message if report is not None and report.uid in ("", claim.metadata.uid) else ""
+    phrase = report.message if report is not None and report.uid in ("", claim.metadata.uid) else ""
     nodes = snapshot.storage.csi_nodes.values()
     nowhere = bool(nodes) and all(one.name != driver for node in nodes for one in node.spec.drivers)
     down = _provisioners_down(snapshot, driver)
-    return provisioning_text(told, claim.key, claim.storage_class, driver, down, nowhere=nowhere)
+    return provisioning_text(phrase, claim.key, claim.storage_class, driver, down, nowhere=nowhere)
 
 
 def _is_in_trouble(snapshot: Snapshot, claim: PersistentVolumeClaim, driver: str) -> bool:
@@ -488,21 +488,23 @@ def _default_set(storage_class: StorageClass, storage: Storage) -> s.SetDefaultC
 def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable: bool) -> Iterator[s.Step]:
     """Yield the claim with the class of a similar name, or with the class that a new claim would get; then a new class
     of that name, whose provisioner is unknown."""
-    classes = {name: one for name, one in storage.classes.items() if not one.refuses_modes(claim)}
+    classes = {
+        name: storage_class for name, storage_class in storage.classes.items() if not storage_class.refuses_modes(claim)
+    }
     close = meant_by(claim.storage_class, sorted(classes))
     if not close:  # `gp33` for `gp3`: an extra digit is a typo if only one class is that similar
         near = [one for one in classes if is_a_letter_away(claim.storage_class, one)]
         close = near[0] if len(near) == 1 else ""
     chosen = default_class(classes.values())
     if chosen is None and not claim.storage_class:
-        chosen = next((one for one in classes.values() if one.can_provision), None)
+        chosen = next((storage_class for storage_class in classes.values() if storage_class.can_provision), None)
     if close:
         yield _of_class(claim, classes[close], is_typo=True)
     elif chosen is not None:
         yield _of_class(claim, chosen)
     else:
-        usable = (one for one in classes.values() if one.can_provision)
-        yield from (_of_class(claim, one) for one in islice(usable, 1))
+        usable = (storage_class for storage_class in classes.values() if storage_class.can_provision)
+        yield from (_of_class(claim, storage_class) for storage_class in islice(usable, 1))
     if claim.storage_class and not is_bindable:
         title = f"create storage class {claim.storage_class}"
         yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(_new_class(claim.storage_class),))

@@ -165,8 +165,8 @@ def try_proposal(
 
 def after_attempt(cycle: Cycle) -> Proposal:
     """Return the pod, and the cluster as kube-scheduler leaves it before the next attempt."""
-    base, found = Proposal(pod=cycle.pod), cycle.post_filter
-    if found is None or not found.released:
+    base, filter_result = Proposal(pod=cycle.pod), cycle.post_filter
+    if filter_result is None or not filter_result.released:
         return base
-    step = s.NextAttempt(released=tuple(found.released.items()))
+    step = s.NextAttempt(released=tuple(filter_result.released.items()))
     return apply_step(step, base, Ground(cycle.snapshot, cycle.all_nodes.options))

@@ -194,9 +194,9 @@ class Filtering:
     @property
     def is_plain(self) -> bool:
         """Whether PreFilter returns nodes that all exist, and no plugin fails."""
-        found = self.pre_filter
-        named = found.nodes is None or (self._left is not None and len(self._left) == len(found.nodes))
-        return found.status.is_success and named and not self._may_fail
+        outcome = self.pre_filter
+        named = outcome.nodes is None or (self._left is not None and len(self._left) == len(outcome.nodes))
+        return outcome.status.is_success and named and not self._may_fail
 
     def outcome(self) -> FilterOutcome:
         """Return the outcome on `nodes`; without nominated pods, the same object as long as no verdict changes."""
@@ -303,16 +303,16 @@ class Filtering:
         self._filter(filter_column, state, pod, nodes)
         self.rejections += filter_column.codes != 0
 
-    def _filter(self, one: FilterColumn, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
+    def _filter(self, column: FilterColumn, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
         """Run the plugin on all nodes that PreFilter returns."""
         self._outcome = None
-        one.runs = one.plugin.name not in state.skip_filter
-        if not one.runs:
-            one.put_success(len(nodes))
+        column.runs = column.plugin.name not in state.skip_filter
+        if not column.runs:
+            column.put_success(len(nodes))
             return
-        verdicts = verdicts_of(one.plugin, state, pod, nodes)
+        verdicts = verdicts_of(column.plugin, state, pod, nodes)
         self._may_fail |= bool((verdicts.codes == Code.ERROR).any())
-        one.put(verdicts)
+        column.put(verdicts)
 
     def _find_feasible(self) -> None:
         passed = self.rejections == 0
@@ -416,7 +416,9 @@ class Scoring:
         totals = np.zeros(len(feasible), dtype=np.int64)
         if len(self.sums):
             totals += self.sums if len(feasible) == len(self.sums) else self.sums[feasible]
-        stale = [one for one in self.columns if not one.is_sum and not one.skipped and one.weighted is None]
+        stale = [
+            column for column in self.columns if not column.is_sum and not column.skipped and column.weighted is None
+        ]
         touched = [plugin for plugin, touch in self._pre_scores if touch is Touch.CLUSTER]
         if stale or (touched and self._skipped_now is None):
             table = nodes()
@@ -458,11 +460,11 @@ class Scoring:
     ) -> None:
         """Evaluate these plugins for a pod of another class. Raises `ScoreFailedError`."""
         anew = []
-        for place, one in enumerate(self.columns):
-            if one.plugin.name in plugins:
-                if one.is_sum and not one.skipped:
-                    self.sums -= one.raw.astype(np.int64) * one.weight
-                self.columns[place] = ScoreColumn(one.plugin, touch(one.plugin), one.weight)
+        for place, column in enumerate(self.columns):
+            if column.plugin.name in plugins:
+                if column.is_sum and not column.skipped:
+                    self.sums -= column.raw.astype(np.int64) * column.weight
+                self.columns[place] = ScoreColumn(column.plugin, touch(column.plugin), column.weight)
                 anew.append(self.columns[place])
         self._pre_scores = [
             (plugin, touch(plugin) if plugin.name in plugins else known) for plugin, known in self._pre_scores
@@ -503,8 +505,8 @@ class Scoring:
         pre_scores: Collection[PreScorePlugin],
     ) -> None:
         """Evaluate all nodes again, except for plugins that every move affects."""
-        asked = [plugin for plugin, touch in self._pre_scores if plugin in pre_scores and touch is not Touch.CLUSTER]
-        skipped = self._pre_score(state, pod, nodes, asked)
+        plugins = [plugin for plugin, touch in self._pre_scores if plugin in pre_scores and touch is not Touch.CLUSTER]
+        skipped = self._pre_score(state, pod, nodes, plugins)
         self._skipped = self._skipped.difference(plugin.name for plugin in pre_scores) | skipped
         for score in columns:
             score.weighted = None
@@ -519,10 +521,10 @@ class Scoring:
                 score.raw = raw
 
     def _pre_score(
-        self, state: CycleState, pod: Pod, nodes: NodeTable, asked: Collection[PreScorePlugin]
+        self, state: CycleState, pod: Pod, nodes: NodeTable, plugins: Collection[PreScorePlugin]
     ) -> frozenset[str]:
         skipped: set[str] = set()
-        for plugin in asked:
+        for plugin in plugins:
             status = self._framework.pre_score(plugin, state, pod, nodes)
             if status.is_skip:
                 skipped.add(plugin.name)

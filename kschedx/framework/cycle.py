@@ -78,7 +78,10 @@ class Unevaluated(Struct, frozen=True, kw_only=True):
 
     @property
     def document(self) -> UnevaluatedDocument:
-        names = {str(one): self.name if one is self.kind else "" for one in UnevaluatedKind}
+        names = {
+            str(unevaluated_kind): self.name if unevaluated_kind is self.kind else ""
+            for unevaluated_kind in UnevaluatedKind
+        }
         return part_of(UnevaluatedDocument, self, leaves_open=LEAVES_OPEN[self.stake], waived=self.is_waived, **names)
 
 
@@ -113,7 +116,7 @@ def unasked_extenders(config: SchedulerConfig, pod: Pod) -> Iterator[Unevaluated
 
 def open_stake(unheard: Iterable[Unevaluated]) -> Stake:
     """Return the highest stake of all of them, waived ones excluded."""
-    return max((one.stake for one in unheard if not one.is_waived), default=Stake.NOTHING)
+    return max((unevaluated.stake for unevaluated in unheard if not unevaluated.is_waived), default=Stake.NOTHING)
 
 
 class Outcome(StrEnum):

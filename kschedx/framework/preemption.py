@@ -210,10 +210,10 @@ _Importance: TypeAlias = tuple[int, bool]
 """A pod's rank, 0 for the most important and the same for equals, and whether it has not started."""
 
 
-def _more_important(one: tuple[int, bool, int], other: tuple[int, bool, int]) -> bool:
+def _more_important(item: tuple[int, bool, int], other: tuple[int, bool, int]) -> bool:
     """Return whether the first pod is more important. Of two equal pods that have not started, the one evaluated first
     is: kube-scheduler uses the time of the evaluation as each start."""
-    return one[0] < other[0] or (one[0] == other[0] and one[1])
+    return item[0] < other[0] or (item[0] == other[0] and item[1])
 
 
 @lru_cache(maxsize=4096)
@@ -443,9 +443,9 @@ class KeptDryRuns:
             self._is_known[row] = True
             self._codes[row] = status.code
             self._reason[row] = self._number(status.reasons)
-            found = self._candidates[row] = candidates.get(row)
-            if found is not None:
-                self._ranks[:, row] = [rule(found, pods) for rule in RULES]
+            candidate = self._candidates[row] = candidates.get(row)
+            if candidate is not None:
+                self._ranks[:, row] = [rule(candidate, pods) for rule in RULES]
 
     def _number(self, reasons: tuple[str, ...]) -> int:
         if reasons not in self._reasons:
@@ -547,9 +547,9 @@ def dry_run(
         return _tried(trial, nobody)
 
     if potential is not None or KEPT not in state:
-        found = run(nodes, potential, state.clone())
-        verdicts = _verdicts(nodes, found.statuses, found.explain)
-        return DryRun(candidates=tuple(found.candidates.values()), verdicts=verdicts)
+        tried = run(nodes, potential, state.clone())
+        verdicts = _verdicts(nodes, tried.statuses, tried.explain)
+        return DryRun(candidates=tuple(tried.candidates.values()), verdicts=verdicts)
     kept = state[KEPT]
     unknown = kept.unknown(nodes)
     if len(unknown):
@@ -558,8 +558,8 @@ def dry_run(
         if len(coming):
             part = handle.remove_pods(clone, pod, part, leaving)
             part = handle.add_pods(clone, pod, part, coming)
-        found = run(part, None, clone)
-        kept.put(found.candidates, found.statuses, nodes.pods, ahead=coming.nodes)
+        tried = run(part, None, clone)
+        kept.put(tried.candidates, tried.statuses, nodes.pods, ahead=coming.nodes)
     candidates, ranks, verdicts = kept.on(nodes, NOT_HELPFUL)
     return DryRun(candidates=candidates, verdicts=verdicts, ranks=ranks)
 
@@ -669,9 +669,9 @@ def _tried(trial: Trial, nobody: Callable[[str], Status]) -> _Tried:
         if node in evicted.failed:
             statuses[node] = evicted.failed[node]
             continue
-        found = trial.candidate(row, evicted, by_rank=by_rank)
-        if found.victims:
-            candidates[node] = found
+        candidate = trial.candidate(row, evicted, by_rank=by_rank)
+        if candidate.victims:
+            candidates[node] = candidate
             statuses[node] = SUCCESS
         else:
             text = f'expected at least one victim pod on node "{names[node]}"'

@@ -85,8 +85,8 @@ def _may_register(place: str) -> bool:
     if not folder.is_dir():
         return folder.exists()  # packages in an archive
     try:
-        files = [found for name in ("*.dist-info", "*.egg-info") for found in folder.glob(f"{name}/entry_points.txt")]
-        return any(ENTRY_POINTS.encode() in found.read_bytes() for found in files)
+        files = [path for name in ("*.dist-info", "*.egg-info") for path in folder.glob(f"{name}/entry_points.txt")]
+        return any(ENTRY_POINTS.encode() in file.read_bytes() for file in files)
     except OSError:
         return True
 

@@ -293,7 +293,7 @@ class Replicas:
                 skipped |= {pre_filter.name} if step.status.is_skip else set()
         state.skip_filter = frozenset(skipped)
         passes = ~(standing.is_refused | standing.is_full)
-        filtering = [one for one in framework.plugins("filter", FilterPlugin) if one.name in names]
+        filtering = [plugin for plugin in framework.plugins("filter", FilterPlugin) if plugin.name in names]
         for one in filtering:
             if one.name not in skipped:
                 codes = verdicts_of(one, state, pod, framework.nodes).codes
@@ -308,7 +308,7 @@ class Replicas:
                 status = framework.pre_score(pre_score, state, pod, feasible)
                 if not (status.is_success or status.is_skip):
                     raise NotFollowedError
-        scoring = {one.name: one for one in framework.plugins("score", ScorePlugin) if one.name in names}
+        scoring = {plugin.name: plugin for plugin in framework.plugins("score", ScorePlugin) if plugin.name in names}
         for plugin in dict.fromkeys((*filtering, *scoring.values())):
             following = plugin.follow(state, pod, row)
             if following is None:
@@ -326,17 +326,19 @@ class Replicas:
         if self._ties is not None:
             return self._ties
         totals = self._base
-        for one in self._following:
-            raw = one.following.raw
-            if raw is None or not one.weight:
+        for followed in self._following:
+            raw = followed.following.raw
+            if raw is None or not followed.weight:
                 continue
             here = raw if len(self._feasible) == len(raw) else raw[self._feasible]
             lowest, highest = int(here.min()), int(here.max())
             is_short = highest - lowest < len(raw)
-            scores = one.following.normalized(np.arange(lowest, highest + 1) if is_short else raw.clip(lowest, highest))
+            scores = followed.following.normalized(
+                np.arange(lowest, highest + 1) if is_short else raw.clip(lowest, highest)
+            )
             if is_out_of_bounds(int(scores.min()), int(scores.max())):
                 return None
-            scores = scores * one.weight
+            scores = scores * followed.weight
             totals = totals + (scores.take(raw - lowest, mode="clip") if is_short else scores)
         self._totals = totals
         self._ties = ClusterRows((totals == totals.max()).nonzero()[0])
@@ -350,8 +352,8 @@ class Replicas:
             is_lower = (change < 0 or changed) and not self._following
             others = None if self._ties is None or not is_lower else ClusterRows(self._ties[self._ties != node])
             self._ties = others if others is not None and len(others) else None
-            for one in self._following:
-                changed |= one.following.place(node) and one.filters
+            for followed in self._following:
+                changed |= followed.following.place(node) and followed.filters
             if changed and not self._drop(node):
                 self._find_feasible()
         except NotFollowedError:
@@ -398,9 +400,9 @@ class Replicas:
     def _find_feasible(self) -> None:
         standing = self._standing
         passes = ~(standing.is_refused | standing.is_full)
-        for one in self._following:
-            if one.filters and one.following.rejected is not None:
-                passes &= ~one.following.rejected
+        for followed in self._following:
+            if followed.filters and followed.following.rejected is not None:
+                passes &= ~followed.following.rejected
         feasible = ClusterRows(passes.nonzero()[0])
         if np.array_equal(feasible, self._feasible):
             return

@@ -246,7 +246,7 @@ class EquivalenceClass:
             decision = self._shared_decision(pod)
         except _NotSharedError:
             return EquivalenceClass(self._framework, pod, placement=self._placement).cycle(pod)
-        framework, found = self._framework, self._filtering.pre_filter
+        framework, outcome = self._framework, self._filtering.pre_filter
         cycle = Cycle(
             pod=pod,
             snapshot=framework.snapshot,
@@ -265,11 +265,11 @@ class EquivalenceClass:
             return cycle
         cycle = replace(
             cycle,
-            pre_filter=found.steps,
-            pre_filter_status=found.status,
+            pre_filter=outcome.steps,
+            pre_filter_status=outcome.status,
             filter_skipped=tuple(sorted(self._state.skip_filter)),
         )
-        if not found.status.is_success:
+        if not outcome.status.is_success:
             return cycle
         cycle = replace(cycle, nodes=self._filtering.nodes, filter=self._filtering.outcome())
         if self._scored is not None:
@@ -333,14 +333,14 @@ class EquivalenceClass:
         return decision
 
     def _conclude(self, pod: Pod) -> Decision:
-        framework, filtering, found = self._framework, self._filtering, self._filtering.pre_filter
+        framework, filtering, outcome = self._framework, self._filtering, self._filtering.pre_filter
         self._scored = self._extended = self._beyond = None
         if not filtering.is_plain:
             self._require_own()
-        if not found.status.is_success:
-            if not found.status.is_rejection:
-                return Decision(outcome=Outcome.ERROR, message=found.status.message)
-            return self._post_filter(pod, framework.nodes, found.status, f" {found.status.message}.")
+        if not outcome.status.is_success:
+            if not outcome.status.is_rejection:
+                return Decision(outcome=Outcome.ERROR, message=outcome.status.message)
+            return self._post_filter(pod, framework.nodes, outcome.status, f" {outcome.status.message}.")
         if framework.extenders is not None:
             begin = cast("Callable[..., ExtendedCycle]", satellites.provided(satellites.EXTENDED_CYCLE))
             self._extended = begin(framework, framework.extenders, pod)
@@ -436,14 +436,14 @@ class EquivalenceClass:
         absent = self._node_count - explicit
         if filtering.pre_filter.naming and absent > 0 and left_out:
             reasons[left_out] += absent
-        told = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
-        return self._post_filter(pod, nodes, outcome, f" {told}." if told else "")
+        phrase = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+        return self._post_filter(pod, nodes, outcome, f" {phrase}." if phrase else "")
 
-    def _post_filter(self, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status, told: str) -> Decision:
+    def _post_filter(self, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status, phrase: str) -> Decision:
         """Run PostFilter, and build the event's text: what rejected the nodes, then PostFilter's message."""
         result = self._framework.run_post_filter(self._state, pod, nodes, outcome)
         behaviour = self._framework.release.behaviour
-        message = f"0/{self._node_count} nodes are available:{told}"
+        message = f"0/{self._node_count} nodes are available:{phrase}"
         status = None if result is None else result.status
         if status is not None and status.message and (status.is_rejection or behaviour.post_filter_error_is_reported):
             message += f" {status.message}"
@@ -559,7 +559,11 @@ def schedule(framework: Framework, pod: Pod) -> Cycle:
 
 def after_binding(framework: Framework, pod: Pod, node: ClusterRow) -> Iterator[BindingEffect]:
     """Yield what is bound and allocated besides the pod when the pod is bound to a node that it fits."""
-    binding = [one for one in framework.plugins("reserve", ReservePlugin) if type(one).bound is not ReservePlugin.bound]
+    binding = [
+        plugin
+        for plugin in framework.plugins("reserve", ReservePlugin)
+        if type(plugin).bound is not ReservePlugin.bound
+    ]
     if not binding:
         return
     state, chosen = CycleState(), framework.nodes.at(cluster_rows([node]))

@@ -137,19 +137,19 @@ def queue_order(scheduler: Scheduler) -> Callable[[Pod, str], tuple[object, ...]
     time alone: for PrioritySort, for a plugin that kschedx does not have, and for schedulers from before the
     framework."""
     framework = scheduler.framework(scheduler.config.profiles[0])
-    found = () if framework is None else framework.plugins("queueSort", QueueSortPlugin)
-    return found[0].sort_key if found and not found[0].is_by_priority else None
+    plugins = () if framework is None else framework.plugins("queueSort", QueueSortPlugin)
+    return plugins[0].sort_key if plugins and not plugins[0].is_by_priority else None
 
 
 def filtered(framework: Framework, pod: Pod) -> Filtered:
     """Run PreFilter and Filter on all nodes."""
     state = CycleState()
-    found = framework.run_pre_filter(state, pod)
-    if not found.status.is_success:
+    outcome = framework.run_pre_filter(state, pod)
+    if not outcome.status.is_success:
         nodes = framework.nodes.at(cluster_rows([]))
-        return Filtered(status=found.status, nodes=nodes, outcome=NOTHING_FILTERED)
-    nodes = framework.nodes if found.nodes is None else framework.nodes.only(found.nodes)
-    return Filtered(status=found.status, nodes=nodes, outcome=framework.passes_filters(state, pod, nodes))
+        return Filtered(status=outcome.status, nodes=nodes, outcome=NOTHING_FILTERED)
+    nodes = framework.nodes if outcome.nodes is None else framework.nodes.only(outcome.nodes)
+    return Filtered(status=outcome.status, nodes=nodes, outcome=framework.passes_filters(state, pod, nodes))
 
 
 NOTHING_FILTERED = FilterOutcome(

@@ -75,7 +75,7 @@ class Status(Struct, frozen=True, kw_only=True):
 
     @property
     def document(self) -> StatusDocument:
-        return StatusDocument(self.code.text, self.reasons, tuple(found.to_dict() for found in self.findings))
+        return StatusDocument(self.code.text, self.reasons, tuple(finding.to_dict() for finding in self.findings))
 
     def by(self, plugin: str) -> Status:
         """Return the same status with the plugin's name, unless it has one; the framework sets it this way."""
@@ -265,8 +265,8 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
             known = [number_of.setdefault(one, len(number_of)) for one in found]
             numbers[rows] = np.array(known, dtype=np.int64)[which]
         for row, status in self.with_nominated.items():
-            one = Rejected(status.plugin, status.code, status.reasons)
-            numbers[row] = number_of.setdefault(one, len(number_of))
+            rejected = Rejected(status.plugin, status.code, status.reasons)
+            numbers[row] = number_of.setdefault(rejected, len(number_of))
         return numbers, tuple(number_of)
 
     def count_reasons(self, among: BoolArray | None = None) -> Counter[str]:

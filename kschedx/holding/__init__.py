@@ -70,8 +70,8 @@ def _device_pools(snapshot: Snapshot, pod: Pod) -> Iterator[DevicePool]:
     if not pod.spec.resource_claims or pod.spec.node_name:
         return
     seen: set[tuple[str, str]] = set()
-    reports = sorted(snapshot.of(ResourcePoolStatusRequest), key=lambda one: one.metadata.name)
-    for report in sorted(reports, key=lambda one: one.metadata.creation_timestamp or "", reverse=True):
+    reports = sorted(snapshot.of(ResourcePoolStatusRequest), key=lambda request: request.metadata.name)
+    for report in sorted(reports, key=lambda request: request.metadata.creation_timestamp or "", reverse=True):
         for pool in report.status.pools:
             if (pool.driver, pool.pool_name) in seen:
                 continue

@@ -54,9 +54,9 @@ def flavor_fits(
     """Yield a result for each flavor that the pod can get: its assigned flavors, else all of its queue."""
     known = {resource_flavor.metadata.name: resource_flavor for resource_flavor in snapshot.of(ResourceFlavor)}
     assigned = _assignments(pod, workload)
-    given = [name for one in assigned for name in one.flavors.values()]
+    given = [name for assignment in assigned for name in assignment.flavors.values()]
     groups = queue.spec.resource_groups if queue is not None and not assigned else ()
-    offered = [one.name for group in groups for one in group.flavors]
+    offered = [flavor.name for group in groups for flavor in group.flavors]
     domains = _domains(assigned)
     updates = _updates(pod, workload)
     for name in dict.fromkeys((*given, *offered)):
@@ -87,7 +87,7 @@ def _assignments(pod: Pod, workload: Workload) -> Sequence[PodSetAssignment]:
     """Return the assignments of the pod's set, or all if the pod does not name its set."""
     every = workload.status.admission.pod_set_assignments if workload.status.admission is not None else ()
     wanted = pod.metadata.labels.get(api.PODSET_LABEL)
-    return [one for one in every if wanted in (None, one.name)] or every
+    return [assignment for assignment in every if wanted in (None, assignment.name)] or every
 
 
 def _updates(pod: Pod, workload: Workload) -> Sequence[PodSetUpdate]:
@@ -96,7 +96,7 @@ def _updates(pod: Pod, workload: Workload) -> Sequence[PodSetUpdate]:
     ready = (check for check in workload.status.admission_checks if check.state == "Ready")
     every = [pod_set_update for check in ready for pod_set_update in check.pod_set_updates]
     is_only_set = wanted is None and len(workload.spec.pod_sets) <= 1
-    return every if is_only_set else [one for one in every if one.name == wanted]
+    return every if is_only_set else [update for update in every if update.name == wanted]
 
 
 FlavorDomains = Mapping[tuple[str, ...], Collection[tuple[str, ...]]]
@@ -105,9 +105,9 @@ FlavorDomains = Mapping[tuple[str, ...], Collection[tuple[str, ...]]]
 
 def _domains(assigned: Sequence[PodSetAssignment]) -> FlavorDomains:
     return {
-        one.topology_assignment.levels: one.topology_assignment.values()
-        for one in assigned
-        if one.topology_assignment is not None and one.topology_assignment.levels
+        assignment.topology_assignment.levels: assignment.topology_assignment.values()
+        for assignment in assigned
+        if assignment.topology_assignment is not None and assignment.topology_assignment.levels
     }
 
 
@@ -117,7 +117,7 @@ def _is_within(labels: Mapping[str, str], domains: FlavorDomains) -> bool:
 
 def as_if_admitted(pod: Pod, flavor: ResourceFlavor, updates: Sequence[PodSetUpdate] = ()) -> Pod:
     """Return the pod without Kueue's gates and with what Kueue and its checks add to it. Other gates filter nothing."""
-    gates = tuple(one for one in pod.spec.scheduling_gates if not one.name.startswith(f"{api.KUEUE_GROUP}/"))
+    gates = tuple(gate for gate in pod.spec.scheduling_gates if not gate.name.startswith(f"{api.KUEUE_GROUP}/"))
     selector = {**pod.spec.node_selector, **flavor.spec.node_labels}
     tolerations = (*pod.spec.tolerations, *flavor.spec.tolerations)
     for update in updates:
@@ -139,8 +139,8 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
     if workload is None and not gated:
         return None  # whatever its label is, the pod is not held
     if workload is None:
-        found = Kueue(state=WorkloadState.NO_WORKLOAD, queue=queue_name, is_gated=True)
-        return _incomplete_group(snapshot, pod, found)
+        kueue = Kueue(state=WorkloadState.NO_WORKLOAD, queue=queue_name, is_gated=True)
+        return _incomplete_group(snapshot, pod, kueue)
     run = kueue_state(snapshot)
     local = _local_queue(snapshot, pod.metadata.namespace, workload.spec.queue_name)
     admission = workload.status.admission
@@ -148,7 +148,7 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
     node = run.cache.tree.queues.get(named)
     cluster_queue = node.queue if node is not None else None
     state = _state(workload, local, cluster_queue, run)
-    found = Kueue(
+    kueue = Kueue(
         state=state,
         queue=workload.spec.queue_name or queue_name,
         workload=workload.key,
@@ -168,39 +168,39 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
         requeue_at=(workload.status.requeue_state.requeue_at or "") if workload.status.requeue_state else "",
     )
     if cluster_queue is not None:
-        found = replace(found, **_sharing(cluster_queue))
+        kueue = replace(kueue, **_sharing(cluster_queue))
     if state is WorkloadState.WAITING and node is not None:
         order = [job.key for job in run.queues[named].everyone]
         position = order.index(workload.key) if workload.key in order else None
-        found = replace(
-            found,
-            position=None if position is None or found.is_by_usage else position + 1,
+        kueue = replace(
+            kueue,
+            position=None if position is None or kueue.is_by_usage else position + 1,
             waiting=len(order),
-            ahead=tuple(order[:position]) if position is not None and not found.is_by_usage else (),
+            ahead=tuple(order[:position]) if position is not None and not kueue.is_by_usage else (),
             quotas=tuple(_quotas(run, node, run.jobs[workload.key])),
         )
     if state in (WorkloadState.WAITING, WorkloadState.STOPPED):
         now = timestamp(snapshot.source.taken)
-        found = replace(
-            found,
+        kueue = replace(
+            kueue,
             decide=partial(decision_of, snapshot, workload.key),
             judge=partial(judge, snapshot, workload.key, now=now),
         )
     if state in (WorkloadState.FINISHED, WorkloadState.NO_QUEUE):
-        return found
-    return replace(found, fits=tuple(flavor_fits(snapshot, pod, workload, cluster_queue, attempt)))
+        return kueue
+    return replace(kueue, fits=tuple(flavor_fits(snapshot, pod, workload, cluster_queue, attempt)))
 
 
-def _incomplete_group(snapshot: Snapshot, pod: Pod, found: Kueue) -> Kueue:
+def _incomplete_group(snapshot: Snapshot, pod: Pod, kueue: Kueue) -> Kueue:
     """Add how many pods of its group exist, if Kueue has to see more before it creates the Workload."""
     name, total = pod.metadata.labels.get(api.GROUP_LABEL, ""), pod.metadata.annotations.get(api.GROUP_TOTAL, "")
     if not name or not total.isdecimal():
-        return found
+        return kueue
     pods = snapshot.pods
     inside = pods.labels.where(lambda labels: labels.get(api.GROUP_LABEL) == name)
     inside &= pods.namespaces.where(lambda one: one == pod.metadata.namespace)
     number = int(inside.sum()) + (pod.key not in pods.rows)
-    return replace(found, group=name, group_pods=number, group_total=int(total)) if number < int(total) else found
+    return replace(kueue, group=name, group_pods=number, group_total=int(total)) if number < int(total) else kueue
 
 
 def kueue_state(snapshot: Snapshot) -> Run:
@@ -227,15 +227,16 @@ def _cohorts(snapshot: Snapshot, queue: ClusterQueue) -> tuple[str, ...]:
 def _quotas(run: Run, node: QueueNode, job: Job) -> Iterator[FlavorQuota]:
     """Yield the quota of each resource that the Workload requests, for each flavor that has the resource."""
     total: Requests = {}
-    for one in job.counted:
-        total = added(total, {**one.requests, PODS: one.count})
+    for requests in job.counted:
+        total = added(total, {**requests.requests, PODS: requests.count})
     holders = run.cache.jobs[node.name].values()
     for fr, quota in node.quotas.items():
         requested = total.get(fr.resource, 0)
         if not requested:
             continue
         pools = tuple(
-            FlavorPool(cohort=one.name, quota=one.subtree_quota(fr), used=one.used(fr)) for one in node.ancestors()
+            FlavorPool(cohort=ancestor.name, quota=ancestor.subtree_quota(fr), used=ancestor.used(fr))
+            for ancestor in node.ancestors()
         )
         users = (
             QuotaUser(workload=holder.key, priority=holder.priority, amount=holder.usage[fr])
@@ -268,18 +269,22 @@ def _workload_of(snapshot: Snapshot, pod: Pod) -> Workload | None:
         return None
     owners = {("Pod", pod.metadata.name), *((owner.kind, owner.name) for owner in pod.metadata.owner_references)}
     group = pod.metadata.labels.get(api.GROUP_LABEL)
-    found = [
-        one
-        for one in mine
-        if any((owner.kind, owner.name) in owners for owner in one.metadata.owner_references)
-        or (group is not None and one.metadata.name == group)
+    workloads = [
+        workload
+        for workload in mine
+        if any((owner.kind, owner.name) in owners for owner in workload.metadata.owner_references)
+        or (group is not None and workload.metadata.name == group)
     ]
-    return min(found, key=lambda one: (one.has("Finished"), one.metadata.name), default=None)
+    return min(workloads, key=lambda workload: (workload.has("Finished"), workload.metadata.name), default=None)
 
 
 def _local_queue(snapshot: Snapshot, namespace: str, name: str) -> LocalQueue | None:
     return next(
-        (one for one in snapshot.of(LocalQueue) if (one.metadata.namespace, one.metadata.name) == (namespace, name)),
+        (
+            local_queue
+            for local_queue in snapshot.of(LocalQueue)
+            if (local_queue.metadata.namespace, local_queue.metadata.name) == (namespace, name)
+        ),
         None,
     )
 
@@ -307,17 +312,23 @@ def _said(
     workload: Workload, local: LocalQueue | None, queue: ClusterQueue | None, state: WorkloadState
 ) -> Iterator[Said]:
     for kind in _TELLING:
-        one = workload.condition(kind)
-        if one is None or not (one.message or one.reason):
+        condition = workload.condition(kind)
+        if condition is None or not (condition.message or condition.reason):
             continue
-        is_old = kind == "QuotaReserved" and one.status == "True" and state is WorkloadState.ADMITTED
-        is_well = kind in ("Requeued", "PodsReady") and one.status == "True"
-        if not is_old and not is_well and not (kind in ("Evicted", "DeactivationTarget") and one.status != "True"):
-            yield Said(type=kind, status=one.status, reason=one.reason, message=one.message)
+        is_old = kind == "QuotaReserved" and condition.status == "True" and state is WorkloadState.ADMITTED
+        is_well = kind in ("Requeued", "PodsReady") and condition.status == "True"
+        if (
+            not is_old
+            and not is_well
+            and not (kind in ("Evicted", "DeactivationTarget") and condition.status != "True")
+        ):
+            yield Said(type=kind, status=condition.status, reason=condition.reason, message=condition.message)
     for owner in (local, queue):
-        for one in owner.status.conditions if owner is not None else ():
-            if one.type == "Active" and one.status == "False":
-                yield Said(type=one.type, status=one.status, reason=one.reason, message=one.message)
+        for condition in owner.status.conditions if owner is not None else ():
+            if condition.type == "Active" and condition.status == "False":
+                yield Said(
+                    type=condition.type, status=condition.status, reason=condition.reason, message=condition.message
+                )
 
 
 class _Sharing(TypedDict, total=False):

@@ -89,7 +89,7 @@ def pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangSt
     rows = sorted((row for row in mine if not pods.node_names[row]), key=lambda row: _turn(pods[row]))
     is_heeded = not gang.min_count or gang.plugin in cycle.profile.points["permit"]
     members = tuple(_alone(scheduler.on(snapshot), cycle, rows[:MOST_MEMBERS], attempt))
-    found = GangStatus(
+    gang_status = GangStatus(
         name=f"{gang.namespace}/{gang.name}",
         min_count=gang.min_count,
         pods=len(mine),
@@ -98,18 +98,20 @@ def pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangSt
         waiting=members,
         more=len(rows) - len(members),
     )
-    if not is_heeded or found.more:
-        return found
+    if not is_heeded or gang_status.more:
+        return gang_status
     is_constrained = gang.group is None or gang.group.spec.scheduling_constraints is not None
-    if found.pods < found.min_count and is_constrained:
-        return found
+    if gang_status.pods < gang_status.min_count and is_constrained:
+        return gang_status
     try:
-        return _decided(scheduler.on(snapshot), cycle, gang, found, rows)
+        return _decided(scheduler.on(snapshot), cycle, gang, gang_status, rows)
     except UndecidableError as error:
-        return replace(found, undecided=str(error))
+        return replace(gang_status, undecided=str(error))
 
 
-def _decided(scheduler: Scheduler, cycle: Cycle, gang: _GangKey, found: GangStatus, rows: list[int]) -> GangStatus:
+def _decided(
+    scheduler: Scheduler, cycle: Cycle, gang: _GangKey, gang_status: GangStatus, rows: list[int]
+) -> GangStatus:
     """Return what kube-scheduler decides about the group. Raises `UndecidableError`."""
     from kschedx.framework.moving import Run  # few pods are members of a gang
     from kschedx.framework.moving.pod_groups import choose_placement, preempt_for_group, shortfall
@@ -117,25 +119,25 @@ def _decided(scheduler: Scheduler, cycle: Cycle, gang: _GangKey, found: GangStat
     def begin() -> Run:
         return Run(scheduler, cycle.profile)
 
-    queued = [row for row, member in zip(rows, found.waiting, strict=True) if not member.gates]
-    missing, nodes = found.min_count - found.placed, None
+    queued = [row for row, member in zip(rows, gang_status.waiting, strict=True) if not member.gates]
+    missing, nodes = gang_status.min_count - gang_status.placed, None
     if gang.group is not None and queued:
         chosen = choose_placement(begin(), gang.group, queued, missing, cycle.profile, _first)
-        found = replace(
-            found,
+        gang_status = replace(
+            gang_status,
             topology_key=chosen.placements.key,
             domains=len(chosen.placements.each),
             fitting_domains=sum(trial.is_feasible for trial in chosen.trials),
         )
         if chosen.placements.problem is not None:
-            return replace(found, together=0, message=chosen.message)
+            return replace(gang_status, together=0, message=chosen.message)
         if chosen.placements.key and chosen.shown is not None:
             nodes = chosen.shown.placement.nodes
-            found = replace(found, domain=chosen.shown.placement.domain)
+            gang_status = replace(gang_status, domain=chosen.shown.placement.domain)
 
     def together(run: Run, draw: int) -> GangStatus:
         with nullcontext() if gang.group is None else run.group_cycle():
-            return _together(found, run, rows, nodes, draw)
+            return _together(gang_status, run, rows, nodes, draw)
 
     first = together(begin(), draw=0)
     if first.lacks_room and first.has_ties:
@@ -143,7 +145,7 @@ def _decided(scheduler: Scheduler, cycle: Cycle, gang: _GangKey, found: GangStat
         first = first if last.lacks_room else replace(last, is_by_draw=True)
     if not first.lacks_room:
         return first
-    mine_placed = any(one.pod == cycle.pod.key and one.node for one in first.waiting)
+    mine_placed = any(member.pod == cycle.pod.key and member.node for member in first.waiting)
     if gang.group is not None and queued:
         run = begin()
         preempted = preempt_for_group(run, gang.group, queued, missing, cycle.profile, _first)
@@ -157,7 +159,7 @@ def _decided(scheduler: Scheduler, cycle: Cycle, gang: _GangKey, found: GangStat
         first = replace(first, preemption=preempted.reason)
     text = SENT_AWAY
     if gang.group is not None:
-        fits = (bool(one.node) for one in first.waiting if not one.gates)
+        fits = (bool(member.node) for member in first.waiting if not member.gates)
         scheduled, remaining = shortfall(fits, first.min_count, first.placed)
         text = scheduler.release.messages.gang_lacks_members.format(
             minimum=first.min_count, scheduled=scheduled, remaining=remaining
@@ -228,10 +230,10 @@ def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows |
             raise UndecidableError(f"whether {member.pod} fits is undecided, and so is its group")
         choice = tuple(decision.choice)
         evicted: Mapping[int, tuple[int, ...]] = {}
-        found = decision.post_filter if run.scheduler.release.behaviour.group_members_preempt else None
-        if not choice and found is not None and found.status.is_success:
-            evicted = {candidate.node: candidate.victims for candidate in found.candidates}
-            choice = found.best
+        filter_result = decision.post_filter if run.scheduler.release.behaviour.group_members_preempt else None
+        if not choice and filter_result is not None and filter_result.status.is_success:
+            evicted = {candidate.node: candidate.victims for candidate in filter_result.candidates}
+            choice = filter_result.best
         if not choice:
             cycle = run.cycle(row)
             lacks = {} if cycle.filter is None else cycle.filter.count_reasons(_among(cycle, nodes))
@@ -249,7 +251,7 @@ def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows |
         run.bind(row, node)
         members[row] = replace(member, node=run.cluster.node_names[node], evicts=len(victims))
     waiting = tuple(members.values())
-    return replace(group, waiting=waiting, together=sum(bool(one.node) for one in waiting), has_ties=has_ties)
+    return replace(group, waiting=waiting, together=sum(bool(member.node) for member in waiting), has_ties=has_ties)
 
 
 def _among(cycle: Cycle, nodes: ClusterRows | None) -> BoolArray | None:

@@ -67,7 +67,10 @@ UNLIMITED = -1
 
 
 def conditions(told: Iterable[Condition]) -> tuple[Said, ...]:
-    return tuple(Said(type=one.type, status=one.status, reason=one.reason, message=one.message) for one in told)
+    return tuple(
+        Said(type=condition.type, status=condition.status, reason=condition.reason, message=condition.message)
+        for condition in told
+    )
 
 
 def queues_of(snapshot: Snapshot, scheduler: str, pod: Pod, queue: str) -> tuple[SchedulerQueue, ...]:
@@ -79,7 +82,7 @@ def queues_of(snapshot: Snapshot, scheduler: str, pod: Pod, queue: str) -> tuple
 
 
 def _volcano(snapshot: Snapshot, _pod: Pod, queue: str) -> Iterator[SchedulerQueue]:
-    known = {one.metadata.name: one for one in snapshot.of(VolcanoQueue)}
+    known = {queue.metadata.name: queue for queue in snapshot.of(VolcanoQueue)}
     while found := known.get(queue):
         given, spec = found.status.allocated, found.spec
         shares = tuple(_share(name, given, most, spec.deserved) for name, most in sorted(spec.capability.items()))
@@ -100,7 +103,7 @@ def _share(resource: str, given: ResourceList, most: str | int | float, deserved
 
 
 def _kai(snapshot: Snapshot, _pod: Pod, queue: str) -> Iterator[SchedulerQueue]:
-    known = {one.metadata.name: one for one in snapshot.of(KaiQueue)}
+    known = {queue.metadata.name: queue for queue in snapshot.of(KaiQueue)}
     while found := known.get(queue):
         yield SchedulerQueue(name=queue, shares=tuple(_kai_shares(found)), said=conditions(found.status.conditions))
         queue = found.spec.parent_queue
@@ -150,12 +153,12 @@ def _gpus(amounts: ResourceList) -> int:
 
 def _koordinator(snapshot: Snapshot, pod: Pod, queue: str) -> Iterator[SchedulerQueue]:
     known = {one.metadata.name: one for one in snapshot.of(KoordinatorQuota)}
-    found = known.get(queue) or _quota_of_namespace(known.values(), pod) or known.get(DEFAULT_QUOTA)
-    while found is not None:
-        used, runtime = found.status.used, _amounts(found, QUOTA_RUNTIME)
-        requested = _amounts(found, QUOTA_REQUEST)
+    quota = known.get(queue) or _quota_of_namespace(known.values(), pod) or known.get(DEFAULT_QUOTA)
+    while quota is not None:
+        used, runtime = quota.status.used, _amounts(quota, QUOTA_RUNTIME)
+        requested = _amounts(quota, QUOTA_REQUEST)
         yield SchedulerQueue(
-            name=found.metadata.name,
+            name=quota.metadata.name,
             shares=tuple(
                 QueueShare(
                     resource=name,
@@ -164,21 +167,21 @@ def _koordinator(snapshot: Snapshot, pod: Pod, queue: str) -> Iterator[Scheduler
                     capability=quota_amount(name, most),
                     deserved=quota_amount(name, runtime[name]) if name in runtime else None,
                 )
-                for name, most in sorted(found.spec.max.items())
+                for name, most in sorted(quota.spec.max.items())
             ),
         )
-        found = known.get(found.metadata.labels.get(QUOTA_PARENT, ""))
+        quota = known.get(quota.metadata.labels.get(QUOTA_PARENT, ""))
 
 
 def _quota_of_namespace(quotas: Iterable[KoordinatorQuota], pod: Pod) -> KoordinatorQuota | None:
     """Return the quota for a pod without the label: the one in its namespace, else one that names the namespace."""
     namespace = pod.metadata.namespace
-    by_name = sorted(quotas, key=lambda one: one.metadata.name)
+    by_name = sorted(quotas, key=lambda quota: quota.metadata.name)
 
     def names_it(quota: KoordinatorQuota) -> bool:
         return namespace in decoded(quota.metadata.annotations.get(QUOTA_NAMESPACES, ""), list[str])
 
-    beside = next((one for one in by_name if one.metadata.namespace == namespace), None)
+    beside = next((quota for quota in by_name if quota.metadata.namespace == namespace), None)
     return beside or next(filter(names_it, by_name), None)
 
 
@@ -234,14 +237,14 @@ def _below(parent: str, queues: Sequence[object]) -> Iterator[tuple[str, Mapping
 
 
 def _limits(most: Mapping[str, object]) -> tuple[QueueShare, ...]:
-    found = []
+    shares = []
     for written, value in sorted(most.items()):
         name = "cpu" if written == "vcore" else written
         try:
-            found.append(QueueShare(resource=name, allocated=None, capability=quota_amount(name, str(value))))
+            shares.append(QueueShare(resource=name, allocated=None, capability=quota_amount(name, str(value))))
         except InputError:
             continue
-    return tuple(found)
+    return tuple(shares)
 
 
 # Reservations that Koordinator keeps for a pod, and its jobs that move the pod. Upstream: MatchReservationOwners in
@@ -249,11 +252,13 @@ def _limits(most: Mapping[str, object]) -> tuple[QueueShare, ...]:
 
 
 def rooms_for(snapshot: Snapshot, pod: Pod) -> Iterator[ReservedRoom]:
-    for one in sorted(snapshot.of(Reservation), key=lambda one: one.metadata.name):
-        if any(_is_meant(owner, pod) for owner in one.spec.owners):
-            status = one.status
+    for reservation in sorted(snapshot.of(Reservation), key=lambda one: one.metadata.name):
+        if any(_is_meant(owner, pod) for owner in reservation.spec.owners):
+            status = reservation.status
             wrong = [said for said in conditions(status.conditions) if said.status == "False"]
-            yield ReservedRoom(name=one.metadata.name, phase=status.phase, node=status.node_name, said=tuple(wrong))
+            yield ReservedRoom(
+                name=reservation.metadata.name, phase=status.phase, node=status.node_name, said=tuple(wrong)
+            )
 
 
 def _is_meant(owner: ReservationOwner, pod: Pod) -> bool:
@@ -281,7 +286,7 @@ def _names(reference: ObjectReference, namespace: str, name: str, uid: str) -> b
 
 def moves_of(snapshot: Snapshot, pod: Pod) -> Iterator[Said]:
     """Yield the jobs that move the pod, with their own messages."""
-    for job in sorted(snapshot.of(PodMigrationJob), key=lambda one: one.metadata.name):
+    for job in sorted(snapshot.of(PodMigrationJob), key=lambda job: job.metadata.name):
         named = job.spec.pod_ref
         if named is not None and _names(named, pod.metadata.namespace, pod.metadata.name, pod.metadata.uid):
             status = job.status
@@ -307,31 +312,32 @@ class _Device(Struct, frozen=True):
 
 def _shared_devices(snapshot: Snapshot, pod: Pod) -> Iterator[SharedDevices]:
     """Yield the devices that nodes register, those with the most memory per device first."""
-    limits = [{**one.resources.requests, **one.resources.limits} for one in pod.spec.containers]
+    limits = [{**container.resources.requests, **container.resources.limits} for container in pod.spec.containers]
     memories = [
-        quota_amount(name, amount) for one in limits for name, amount in one.items() if name.endswith("/gpumem")
+        quota_amount(name, amount) for limit in limits for name, amount in limit.items() if name.endswith("/gpumem")
     ]
     memory = max(memories, default=0)
-    taken, found = _memory_in_use(snapshot), []
+    taken, shares = _memory_in_use(snapshot), []
     for node in snapshot.cluster.nodes:
         for key, written in node.metadata.annotations.items():
             match = HAMI_REGISTER.fullmatch(key)
             devices = [*_registered(written)] if match is not None else []
             if match is not None and devices:
-                found.append(
+                shares.append(
                     SharedDevices(
                         node=node.name,
                         kind=match["kind"],
                         devices=len(devices),
-                        healthy=sum(one.health for one in devices),
-                        memory=max(one.devmem for one in devices),
+                        healthy=sum(device.health for device in devices),
+                        memory=max(device.devmem for device in devices),
                         requested=memory,
                         fitting=sum(
-                            one.health and one.devmem - taken[one.id] >= (memory or one.devmem) for one in devices
+                            device.health and device.devmem - taken[device.id] >= (memory or device.devmem)
+                            for device in devices
                         ),
                     )
                 )
-    yield from sorted(found, key=lambda one: (-one.memory, one.node, one.kind))
+    yield from sorted(shares, key=lambda devices: (-devices.memory, devices.node, devices.kind))
 
 
 def _memory_in_use(snapshot: Snapshot) -> Counter[str]:
@@ -423,7 +429,7 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
     in_group = group.spec.queue if group is not None else ""
     queues = queues_of(snapshot, known.title, pod, in_group or _mark(pod, known.queue_marks))
     nearest = queues[0] if queues else SchedulerQueue(name=in_group or _mark(pod, known.queue_marks))
-    found = OtherScheduler(
+    scheduler = OtherScheduler(
         name=pod.spec.scheduler_name,
         title=known.title,
         look_at=known.look_at,
@@ -443,8 +449,8 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
     if group is not None:
         look_at = shell_command(f"{known.look_at} {{}} -n {{}}", named, group.metadata.namespace)
         least = group.spec.min_member
-        return replace(found, look_at=look_at, phase=group.status.phase, min_member=least)
-    return _with_task_group(snapshot, pod, known, found) if found.application else found
+        return replace(scheduler, look_at=look_at, phase=group.status.phase, min_member=least)
+    return _with_task_group(snapshot, pod, known, scheduler) if scheduler.application else scheduler
 
 
 def _said_of(snapshot: Snapshot, pod: Pod) -> Iterator[Said]:
@@ -452,9 +458,9 @@ def _said_of(snapshot: Snapshot, pod: Pod) -> Iterator[Said]:
     event = snapshot.failed_scheduling.get(pod.key)
     if event is not None and all(event.message != one.message for one in pod.status.conditions):
         yield Said(type=FAILED_SCHEDULING, status="", message=event.message)
-    for one in pod.status.conditions:
-        if one.type == "PodScheduled" and one.status == "False" and (one.message or one.reason):
-            yield Said(type=one.type, status=one.status, reason=one.reason, message=one.message)
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "False" and (condition.message or condition.reason):
+            yield Said(type=condition.type, status=condition.status, reason=condition.reason, message=condition.message)
     if phase := pod.metadata.annotations.get(HAMI_PHASE):
         yield Said(type=HAMI_PHASE, status=phase)
 
@@ -465,12 +471,12 @@ def _said_of_group(group: SchedulerGroup | None) -> Iterator[Said]:
     yield from conditions(group.status.conditions)
     if not isinstance(group, KaiPodGroup):
         return
-    for one in group.status.scheduling_conditions:
-        where = f"{one.type} {one.node_pool}".rstrip()
-        for why in one.reasons:
-            yield Said(type=where, status=one.status, reason=why.reason, message=why.message)
-        if not one.reasons:
-            yield Said(type=where, status=one.status, reason=one.reason, message=one.message)
+    for condition in group.status.scheduling_conditions:
+        where = f"{condition.type} {condition.node_pool}".rstrip()
+        for why in condition.reasons:
+            yield Said(type=where, status=condition.status, reason=why.reason, message=why.message)
+        if not condition.reasons:
+            yield Said(type=where, status=condition.status, reason=condition.reason, message=condition.message)
 
 
 def _least(pod: Pod) -> int | None:
@@ -483,11 +489,13 @@ def _group(snapshot: Snapshot, pod: Pod, known: KnownScheduler) -> SchedulerGrou
     """Return the pod's group: by the name that the pod gives, else by a common owner."""
     if known.record is None:
         return None
-    groups = [one for one in snapshot.of(known.record) if one.metadata.namespace == pod.metadata.namespace]
+    groups = [
+        pod_group for pod_group in snapshot.of(known.record) if pod_group.metadata.namespace == pod.metadata.namespace
+    ]
     named = _group_name(pod)
     owners = {owner.uid for owner in pod.metadata.owner_references if owner.uid}
-    return next((one for one in groups if one.metadata.name == named), None) or next(
-        (one for one in groups if owners & {owner.uid for owner in one.metadata.owner_references}), None
+    return next((group for group in groups if group.metadata.name == named), None) or next(
+        (group for group in groups if owners & {owner.uid for owner in group.metadata.owner_references}), None
     )
 
 
@@ -513,14 +521,14 @@ def _counted(snapshot: Snapshot, pod: Pod, is_one: Callable[[Pod], bool]) -> tup
     return sum(bool(pods.node_names[row]) for row in rows), len(rows) + is_new
 
 
-def _with_task_group(snapshot: Snapshot, pod: Pod, known: KnownScheduler, found: OtherScheduler) -> OtherScheduler:
+def _with_task_group(snapshot: Snapshot, pod: Pod, known: KnownScheduler, scheduler: OtherScheduler) -> OtherScheduler:
     """Add the pod's task group of YuniKorn. One pod of an application has all its task groups in an annotation."""
     named = pod.metadata.annotations.get(TASK_GROUP, "")
     if not named:
-        return found
+        return scheduler
 
     def is_of_application(other: Pod) -> bool:
-        return _mark(other, known.application_marks) == found.application
+        return _mark(other, known.application_marks) == scheduler.application
 
     pods = snapshot.pods
     others = (pods[row] for row in range(len(pods)) if pods.namespaces[row] == pod.metadata.namespace)
@@ -529,11 +537,11 @@ def _with_task_group(snapshot: Snapshot, pod: Pod, known: KnownScheduler, found:
         for one in (pod, *filter(is_of_application, others))
         for group in decoded(one.metadata.annotations.get(TASK_GROUPS, ""), list[TaskGroup])
     )
-    group = next((one for one in written if one.name == named), None)
+    group = next((task_group for task_group in written if task_group.name == named), None)
     running, members = _counted(
         snapshot,
         pod,
         lambda other: is_of_application(other) and other.metadata.annotations.get(TASK_GROUP, "") == named,
     )
     least = group.min_member if group is not None else None
-    return replace(found, task_group=named, min_member=least, members=members, running=running)
+    return replace(scheduler, task_group=named, min_member=least, members=members, running=running)

@@ -97,22 +97,24 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         try:
             if isinstance(found, Written) and (stopped := self._without_decision(found).stopped(admit)) is not None:
                 return stopped
-            made = self.explain(found, admit, queue)
+            explanation = self.explain(found, admit, queue)
             if not isinstance(found, Written):
-                return made
-            return self._with_refusal_fixes(found, replace(made, before=self.clusters.before))
+                return explanation
+            return self._with_refusal_fixes(found, replace(explanation, before=self.clusters.before))
         except (NotAdmittedError, NotReadError) as error:
             if isinstance(found, Pod):
                 raise
             return self.refused(found, error)
 
-    def _with_refusal_fixes(self, found: Written, made: Explanation) -> Explanation:
+    def _with_refusal_fixes(self, written_pod: Written, explanation: Explanation) -> Explanation:
         """Add the fixes for replicas that the API server refuses after it admitted others."""
-        replicas = made.replicas
-        if replicas is None or not replicas.refused or made.becomes is not Outcome.SCHEDULED:
-            return made
+        replicas = explanation.replicas
+        if replicas is None or not replicas.refused or explanation.becomes is not Outcome.SCHEDULED:
+            return explanation
         lifecycle = refused(replicas.workload, replicas.refusal, is_workload=True, has_pods=True)
-        return replace(made, remedies=self._without_decision(found).fixes(lifecycle, count=len(replicas.refused)))
+        return replace(
+            explanation, remedies=self._without_decision(written_pod).fixes(lifecycle, count=len(replicas.refused))
+        )
 
     def is_stopped(self, found: Written) -> bool:
         """Return whether the workload creates no pods, for a reason of its own."""
@@ -123,9 +125,9 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         ones."""
         return self._without_decision(found).refused(error, count)
 
-    def _without_decision(self, found: Written) -> WithoutDecision:
+    def _without_decision(self, written_pod: Written) -> WithoutDecision:
         return WithoutDecision(
-            found=found,
+            found=written_pod,
             before=self.clusters.before,
             snapshot=self.clusters.applied,
             setup=self.setup,
@@ -162,10 +164,10 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         subject = own.subject
         if not isinstance(found, Pod) and found.document is None and workload is not None and not state.pods:
             subject = replace(subject, notes=(*all_replicas(clusters.applied, workload), *subject.notes))
-        made = explain(subject, setup, self.autoscaling, self.provisioning)
-        if state.pods or made.becomes is Outcome.SCHEDULED or own.workload is None:
-            return made
-        return replace(made, replicas=state.as_replicas(own.workload))
+        explanation = explain(subject, setup, self.autoscaling, self.provisioning)
+        if state.pods or explanation.becomes is Outcome.SCHEDULED or own.workload is None:
+            return explanation
+        return replace(explanation, replicas=state.as_replicas(own.workload))
 
 
 def state_of_more(
@@ -176,10 +178,10 @@ def state_of_more(
     if workload is not None:
         own = state_of(before, workload, is_stored=key_of(workload) in before.workloads)
         return own or _state_of_next(before, setup, workload)
-    made = explain(subject, setup)
-    if made.gang is not None and made.gang.is_short:
-        return made
-    return None if isinstance(made.lifecycle, _OF_ONE_POD) else made.lifecycle
+    explanation = explain(subject, setup)
+    if explanation.gang is not None and explanation.gang.is_short:
+        return explanation
+    return None if isinstance(explanation.lifecycle, _OF_ONE_POD) else explanation.lifecycle
 
 
 def _state_of_next(before: Snapshot, setup: Setup, workload: Mapping[str, object]) -> Lifecycle | None:
@@ -196,7 +198,7 @@ def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tup
     earlier ordinal delays them, or no controller creates them."""
     snapshot = inquiry.clusters.applied
     asked: set[tuple[str, str, str]] = set()
-    events = {(one.kind, one.namespace, one.name) for one in without_pods(snapshot, within)}
+    events = {(unmade.kind, unmade.namespace, unmade.name) for unmade in without_pods(snapshot, within)}
     events.update(_short_stateful_sets(snapshot))
     events.update(rejected_pods(snapshot))
     if controller_manager_down(snapshot, "") is not None:
@@ -212,24 +214,24 @@ def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tup
             continue
         asked.add(key)
         try:
-            found = written_from(snapshot, manifest)
-            made = inquiry.answer(found, partial(found.admitted, setup=inquiry.setup), [found])
+            written_pod = written_from(snapshot, manifest)
+            explanation = inquiry.answer(written_pod, partial(written_pod.admitted, setup=inquiry.setup), [written_pod])
         except KschedxError:
             continue
-        state = made.lifecycle
+        state = explanation.lifecycle
         is_queued = isinstance(state, Suspended) and bool(state.queue)
         is_pending = isinstance(state, RejectedByKubelet) and bool(state.owner)
         if is_queued or (isinstance(state, _WITHOUT_PODS) and not is_pending):
-            yield found, made
+            yield written_pod, explanation
 
 
 def _short_stateful_sets(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
     """Yield the StatefulSets with some of their pods, but fewer than requested."""
     pods = snapshot.pods
-    mine = pods.owners.where(lambda owners: any(one.controller and one.kind == "StatefulSet" for one in owners))
+    mine = pods.owners.where(lambda owners: any(owner.controller and owner.kind == "StatefulSet" for owner in owners))
     mine &= ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
     rows = mine.nonzero()[0].tolist()
-    owners = ((row, one.name) for row in rows for one in pods.owners[row] if one.controller)
+    owners = ((row, owner.name) for row in rows for owner in pods.owners[row] if owner.controller)
     counts = Counter((pods.namespaces[row], name) for row, name in owners)
     for (namespace, name), number in counts.items():
         key = "StatefulSet", namespace, name
@@ -315,10 +317,10 @@ def gather_queue(
 ) -> ReplicaGroup | BoundPods:
     """Add all objects of a queue and return the subject's group; `admit` returns the subject's pod in a cluster."""
     own: ReplicaGroup | BoundPods | None = None
-    for one in queue:
-        if one is found:
-            own = gather(gathering, admit(gathering.snapshot), one, is_tried=is_tried)
+    for pod in queue:
+        if pod is found:
+            own = gather(gathering, admit(gathering.snapshot), pod, is_tried=is_tried)
         else:
-            gather_beside(gathering, setup, one)
+            gather_beside(gathering, setup, pod)
     assert own is not None, "the subject is in the queue"
     return own

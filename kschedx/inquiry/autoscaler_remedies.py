@@ -106,7 +106,12 @@ def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_
     for group in scaling.groups:
         if group.fits and group.skipped == (AT_MAXIMUM,):
             groups = autoscaler.status.groups
-            larger = (replace(one, max_size=one.target + _PLENTY) if one.name == group.name else one for one in groups)
+            larger = (
+                replace(group_status, max_size=group_status.target + _PLENTY)
+                if group_status.name == group.name
+                else group_status
+                for group_status in groups
+            )
             status = replace(autoscaler.status, groups=tuple(larger))
             step = _room(f"raise the maximum of node group {group.name} from {group.max_size}")
             yield _Trial(step=step, pod=pod, status=status, is_maximum=True)
@@ -116,7 +121,9 @@ def _of_higher_priority(autoscaler: Autoscaler, pod: Pod) -> Iterator[_Trial]:
     """Yield the pod with the lowest PriorityClass that is not below the cutoff, or without a class."""
     cutoff, classes = autoscaler.flags.expendable_pods_priority_cutoff, autoscaler.snapshot.priority_classes
     own = pod.spec.priority_class_name
-    enough = sorted((one.value, name) for name, one in classes.items() if one.value >= cutoff)
+    enough = sorted(
+        (priority_class.value, name) for name, priority_class in classes.items() if priority_class.value >= cutoff
+    )
     names = [name for _, name in enough if name not in BUILT_IN_CLASSES]
     for name in [*names[:1], *([""] if own else [])]:
         spec = replace(pod.spec, priority=None, priority_class_name=name, preemption_policy=None)
@@ -149,12 +156,12 @@ def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iter
             options = request_options(autoscaler.release)
             amounts = []
             changed: Pod | None = pod
-            for one in short:
-                unit = Unit.of(one.resource)
+            for finding in short:
+                unit = Unit.of(finding.resource)
                 step = {Unit.MILLI: 10, Unit.BYTE: 1 << 20, Unit.COUNT: 1}[unit]
-                amount = one.free // step * step
-                changed = changed and pod_edits.requesting(changed, one.resource, amount, options)
-                amounts.append((one.resource, amount))
+                amount = finding.free // step * step
+                changed = changed and pod_edits.requesting(changed, finding.resource, amount, options)
+                amounts.append((finding.resource, amount))
             if changed is not None:
                 yield _Trial(step=request_at_most(amounts), pod=changed)
         case "NodeUnschedulable" if template.source != "template":
@@ -166,7 +173,9 @@ def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iter
                 spec=replace(
                     node.spec,
                     unschedulable=False,
-                    taints=tuple(one for one in node.spec.taints if one.key != "node.kubernetes.io/unschedulable"),
+                    taints=tuple(
+                        taint for taint in node.spec.taints if taint.key != "node.kubernetes.io/unschedulable"
+                    ),
                 ),
             )
             step_of = RemedyStep(title=f"uncordon {name}, the template of new nodes")
@@ -206,7 +215,7 @@ def _new_groups(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterat
 
 
 def _new_group(
-    autoscaler: Autoscaler, template: Template, like: GroupVerdict, labels: Mapping[str, str], pod: Pod
+    autoscaler: Autoscaler, template: Template, verdict: GroupVerdict, labels: Mapping[str, str], pod: Pod
 ) -> _Trial:
     node = template.node
     before = node.metadata.labels
@@ -214,9 +223,9 @@ def _new_group(
     changed = replace(
         node,
         metadata=replace(node.metadata, labels=dict(labels)),
-        spec=replace(node.spec, taints=tuple(one for one in node.spec.taints if one not in without)),
+        spec=replace(node.spec, taints=tuple(taint for taint in node.spec.taints if taint not in without)),
     )
-    name = f"{like.name}-new"
+    name = f"{verdict.name}-new"
     groups = autoscaler.status.groups
     new = NodeGroupStatus(name=name, target=0, max_size=_PLENTY, health=Health.HEALTHY, scale_up=ScaleUp.NO_ACTIVITY)
     differences = (
@@ -226,7 +235,7 @@ def _new_group(
     )
     but_for = " and ".join(f"{what} {', '.join(names)}" for what, names in differences if names)
     return _Trial(
-        step=RemedyStep(title=f"add a node group like {like.name} {but_for}", kind=StepKind.NEW_GROUP),
+        step=RemedyStep(title=f"add a node group like {verdict.name} {but_for}", kind=StepKind.NEW_GROUP),
         pod=pod,
         status=replace(autoscaler.status, groups=(*groups, new)),
         templates={name: CloudTemplate(node=changed, pods=_not_made_anew(autoscaler, template))},
@@ -235,7 +244,7 @@ def _new_group(
 
 def _not_made_anew(autoscaler: Autoscaler, template: Template) -> tuple[Pod, ...]:
     """Return the pods of a template that come with every node, without those that a known DaemonSet creates."""
-    known = {one.uid for one in daemon_sets(autoscaler.snapshot)}
+    known = {daemon_set.uid for daemon_set in daemon_sets(autoscaler.snapshot)}
     return tuple(
         pod for pod in template.pods if pod.metadata.controller is None or pod.metadata.controller.uid not in known
     )

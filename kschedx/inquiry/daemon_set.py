@@ -99,8 +99,8 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
         """Nodes for which no pod is created; other rejections there do not matter."""
         found: dict[tuple[Blocker, ...], NodeGroup] = {}
         for group in filter(_is_left_out, self.diagnosis.groups):
-            blockers = tuple(one for one in group.exemplar.blockers if one.plugin in LEAVES_OUT)
-            key = tuple(replace(one, is_verdict=True) for one in blockers)
+            blockers = tuple(blocker for blocker in group.exemplar.blockers if blocker.plugin in LEAVES_OUT)
+            key = tuple(replace(blocker, is_verdict=True) for blocker in blockers)
             rows = found[key].rows if key in found else ()
             found[key] = NodeGroup(rows=(*rows, *group.rows), exemplar=replace(group.exemplar, blockers=blockers))
         return tuple(found.values())
@@ -127,8 +127,8 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
     def to_dict(self) -> dict[str, object]:
         """Return the Explanation of a pod that is not tied to a node, with the DaemonSet's nodes."""
         waits, left_out = (tuple(map(self.names, groups)) for groups in (self.waits, self.left_out))
-        found = part_of(DaemonSetDocument, self, waits=waits, left_out=left_out)
-        return {**self.explanation.to_dict(), "daemonSet": to_json(found)}
+        document = part_of(DaemonSetDocument, self, waits=waits, left_out=left_out)
+        return {**self.explanation.to_dict(), "daemonSet": to_json(document)}
 
 
 def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAnswer:
@@ -137,7 +137,7 @@ def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAn
     namespace, _, own = name.partition("/")
     pods = subject.snapshot.pods
     is_own = pods.owners.where(
-        lambda owners: any(one.controller and one.kind == "DaemonSet" and one.name == own for one in owners)
+        lambda owners: any(owner.controller and owner.kind == "DaemonSet" and owner.name == own for owner in owners)
     ) & pods.namespaces.where(lambda space: space == namespace)
     rows = np.flatnonzero(is_own).tolist()
     alone = replace(subject, snapshot=subject.snapshot.without_pods(rows), first=None) if rows else subject

@@ -185,7 +185,7 @@ def explanation_document(cycle: Cycle, fixes: Iterable[FixDocument], notes: Iter
         source=cycle.snapshot.source.document,
         pod=PodDocument(pod.metadata.namespace, pod.metadata.name, pod.spec.scheduler_name, pod.priority),
         profile=PodProfileDocument(cycle.profile.scheduler_name, extension_points(cycle.profile)),
-        unheard=tuple(one.document for one in cycle.unheard),
+        unheard=tuple(unevaluated.document for unevaluated in cycle.unheard),
         best_nodes=tuple(names[row] for row in cycle.best),
         pre_enqueue=tuple(_step(PluginStatusDocument, status) for status in cycle.pre_enqueue),
         pre_filter=tuple(
@@ -203,7 +203,7 @@ def explanation_document(cycle: Cycle, fixes: Iterable[FixDocument], notes: Iter
 
 def extension_points(profile: Profile) -> ExtensionPoints:
     return {
-        point: tuple(PluginWeight(one, profile.weights[one]) for one in plugins)
+        point: tuple(PluginWeight(plugin, profile.weights[plugin]) for plugin in plugins)
         if point in ("score", "priorities")
         else plugins
         for point, plugins in profile.points.items()
@@ -268,7 +268,7 @@ def _post_filter(cycle: Cycle) -> PreemptionDocument | None:
         nominated_node=None if result.nominated_node is None else names[result.nominated_node],
         best_candidates=tuple(names[row] for row in result.best),
         candidates=tuple(
-            CandidateDocument(names[one.node], tuple(map(pods.key, one.victims)), one.pdb_violations)
-            for one in result.candidates
+            CandidateDocument(names[candidate.node], tuple(map(pods.key, candidate.victims)), candidate.pdb_violations)
+            for candidate in result.candidates
         ),
     )

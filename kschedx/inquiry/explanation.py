@@ -291,20 +291,20 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         if is_stored and (recreated := with_newer_template(self, pod)) is not None:
             return (recreated,)
         tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
-        found = tuple(self._for_group(Fix.of(one, owner, pod, is_stored=is_stored)) for one in tried)
+        fixes = tuple(self._for_group(Fix.of(fix, owner, pod, is_stored=is_stored)) for fix in tried)
         before = self.before or (None if self.setup is None or self.is_tried_alone else self.setup.snapshot)
-        found = tuple(one.with_claims_of(owner, pod, before, self.cycle.snapshot) for one in found)
-        by_hand = all(one.adds_node for one in found)
+        fixes = tuple(fix.with_claims_of(owner, pod, before, self.cycle.snapshot) for fix in fixes)
+        by_hand = all(fix.adds_node for fix in fixes)
         room = self._room(owner) or (self._room(owner, with_changes_of_pod=True) if by_hand else ())
         if room:  # the autoscaler adds nodes, so none is added by hand
-            by_hand_first = () if not all(one.reshapes_pool for one in room) else filter(_is_without_karpenter, found)
+            by_hand_first = () if not all(fix.reshapes_pool for fix in room) else filter(_is_without_karpenter, fixes)
             room = (*by_hand_first, *room)
-            found = tuple(one for one in found if not one.adds_node)
+            fixes = tuple(fix for fix in fixes if not fix.adds_node)
         if balanced_service(pod.metadata.labels):
-            found = ()  # its controller overwrites the pod template
-        if any(isinstance(one, SharedByHami) for one in root_causes(Diagnosis(self.cycle))):
-            room = found = ()  # no node publishes the missing resource
-        return (*self._missing_members(), *self._of_causes(), *room, *found)
+            fixes = ()  # its controller overwrites the pod template
+        if any(isinstance(cause, SharedByHami) for cause in root_causes(Diagnosis(self.cycle))):
+            room = fixes = ()  # no node publishes the missing resource
+        return (*self._missing_members(), *self._of_causes(), *room, *fixes)
 
     def _for_group(self, fix: Fix) -> Fix:
         """Return the fix. If it adds a node for a LeaderWorkerSet's group, state how many nodes all pods without a node
@@ -325,13 +325,13 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         if left < 2 or not isinstance(step, AddNode):
             return fix
         offered = {name: amount_of(name, text) for name, text in step.node.status.allocatable.items()}
-        for one in step.taken:
-            offered[one.resource] = offered.get(one.resource, 0) - one.amount
+        for resource_amount in step.taken:
+            offered[resource_amount.resource] = offered.get(resource_amount.resource, 0) - resource_amount.amount
         asked = pod_request(pod.spec, pod.status, self.scheduler.nodes.options).amounts
         each = max(1, min((offered.get(name, 0) // amount for name, amount in asked.items() if amount), default=left))
         number = -(-left // each)
-        told = f"for the whole group: {number:,} nodes, if its pods request as much"
-        return replace(fix, costs=(*fix.costs, told)) if number > 1 else fix
+        phrase = f"for the whole group: {number:,} nodes, if its pods request as much"
+        return replace(fix, costs=(*fix.costs, phrase)) if number > 1 else fix
 
     def _group_size(self) -> int:
         """Return the number of pods in the group of a LeaderWorkerSet; 0 for other pods. Without the annotation, it is
@@ -363,14 +363,14 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         if not lacking:
             return
         causes = root_causes(Diagnosis(self.cycle))
-        if refused := [one.message for one in causes if isinstance(one, MembersNotCreated)]:
+        if refused := [cause.message for cause in causes if isinstance(cause, MembersNotCreated)]:
             yield from self._refused_members(refused[0], lacking)
             return
         owner = self.cycle.pod.metadata.controller
         by = f": {owner.kind} {owner.name} creates too few" if owner is not None else ""
         title = f"create {count(lacking, 'more pod')} of group {name}{by}"
         members, then = self._with_members(lacking)
-        gated = [one.pod for one in gang.waiting if one.gates] if gang is not None else []
+        gated = [member.pod for member in gang.waiting if member.gates] if gang is not None else []
         if gated and then.alone is not Outcome.SCHEDULED:
             members, then = self._with_members(lacking, ungated=gated)
             title = f"{title}, and remove the scheduling gates of {listed(gated, MOST_GATED)}"
@@ -380,9 +380,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             yield Fix.untried(title.partition(", and ")[0])
             return
         maker = "" if owner is None else f"{owner.kind} {owner.name}"
-        targets = (Target("v1", "Pod", one.metadata.name, one.metadata.namespace) for one in members)
+        targets = (Target("v1", "Pod", member.metadata.name, member.metadata.namespace) for member in members)
         made = zip(targets, members, strict=True)
-        created = tuple(Change(target=target, create=as_manifest(one), by=maker) for target, one in made)
+        created = tuple(Change(target=target, create=as_manifest(pod), by=maker) for target, pod in made)
         opened = tuple(
             Change(
                 target=Target("v1", "Pod", key.partition("/")[2], key.partition("/")[0]),
@@ -409,9 +409,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         names = (f"{pod.metadata.name}-{index}" for index in itertools.count(2))
         free = (name for name in names if f"{pod.metadata.namespace}/{name}" not in snapshot.pods.rows)
         metadata = (replace(pod.metadata, name=name, uid="") for name in itertools.islice(free, number))
-        members = tuple(replace(pod, metadata=one, status=type(pod.status)()) for one in metadata)
+        members = tuple(replace(pod, metadata=meta, status=type(pod.status)()) for meta in metadata)
         opened = [snapshot.pods[snapshot.pods.rows[key]] for key in ungated]
-        opened = [replace(one, spec=replace(one.spec, scheduling_gates=())) for one in opened]
+        opened = [replace(pod, spec=replace(pod.spec, scheduling_gates=())) for pod in opened]
         snapshot = snapshot.without_pods(snapshot.pods.rows[key] for key in ungated) if opened else snapshot
         scheduler = self.scheduler.on(with_pods(snapshot, [*opened, *members]))
         return members, Explanation(scheduler.schedule(pod, self.cycle.profile), scheduler, ())
@@ -514,8 +514,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         if self.scaling is None and self.provisioning is None:
             by_karpenter = () if karpenter_event is None else reported_by_karpenter(karpenter_event.message)
             return (*(() if event is None else reported_fixes(event)), *by_karpenter)
-        of_groups = [one for one in self.scaling_remedies if with_changes_of_pod or makes_room(one)]
-        of_pools = [one for one in self.provisioning_remedies if with_changes_of_pod or makes_room(one)]
+        of_groups = [remedy for remedy in self.scaling_remedies if with_changes_of_pod or makes_room(remedy)]
+        of_pools = [remedy for remedy in self.provisioning_remedies if with_changes_of_pod or makes_room(remedy)]
         trial = NodeTrial(
             scheduler=self.scheduler,
             cycle=self.cycle,
@@ -548,9 +548,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         def test(fix: FoundFix) -> TrialOutcome:
             alone, whole = (Fix.of(fix, owner, pod, is_stored=stored).apply for stored in (False, is_stored))
             if alone != whole and owner is not None and owner.kind != "Deployment":  # a paused workload creates no pods
-                found = trial.outcome(fix.steps, alone)
-                if found.is_tried and found.shortfall is None:
-                    return replace(found, is_delivered=True)
+                outcome = trial.outcome(fix.steps, alone)
+                if outcome.is_tried and outcome.shortfall is None:
+                    return replace(outcome, is_delivered=True)
             return trial.outcome(fix.steps, whole)
 
         return test
@@ -558,7 +558,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     def _gang_fixes(self, gang: GangStatus) -> tuple[Fix, ...]:
         """Return fixes that give nodes to the members that the gang lacks, with the others on their nodes. For several
         members, only new nodes are tried."""
-        lacking = [one.pod for one in gang.waiting if not one.node and not one.gates]
+        lacking = [member.pod for member in gang.waiting if not member.node and not member.gates]
         lacking = lacking[: gang.min_count - gang.placed - (gang.together or 0)]
         if not lacking:
             return ()
@@ -569,20 +569,20 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.render.words.fixes import with_nodes
         from kschedx.snapshot.edits import with_bound_pods, with_pods
 
-        placed, snapshot = {one.pod: one.node for one in gang.waiting if one.node}, self.cycle.snapshot
+        placed, snapshot = {member.pod: member.node for member in gang.waiting if member.node}, self.cycle.snapshot
         snapshot = snapshot if self.cycle.pod.key in snapshot.pods.rows else with_pods(snapshot, [self.cycle.pod])
         snapshot = with_bound_pods(snapshot, placed)
         pod = snapshot.pods[snapshot.pods.rows[lacking[0]]]
         scheduler = self.scheduler.on(snapshot)
-        owner, found = template_owner(snapshot, pod), find_fixes(scheduler, scheduler.schedule(pod, self.cycle.profile))
+        owner, fixes = template_owner(snapshot, pod), find_fixes(scheduler, scheduler.schedule(pod, self.cycle.profile))
         if len(lacking) == 1:
-            return tuple(Fix.of(one, owner, pod) for one in found)
+            return tuple(Fix.of(one, owner, pod) for one in fixes)
         whole = []
-        for one in found:
-            adds = one.steps[0] if len(one.steps) == 1 else None
+        for fix in fixes:
+            adds = fix.steps[0] if len(fix.steps) == 1 else None
             number = self._nodes_for(adds, snapshot, lacking) if isinstance(adds, AddNode) else 0
             if number:
-                whole.append(replace(Fix.of(one, owner, pod), title=with_nodes(one.steps, number)))
+                whole.append(replace(Fix.of(fix, owner, pod), title=with_nodes(fix.steps, number)))
         return tuple(whole)
 
     def _nodes_for(self, step: AddNode, snapshot: Snapshot, lacking: Iterable[str]) -> int:
@@ -592,7 +592,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.snapshot.daemon_sets import less
 
         run, number = Run(self.scheduler.on(snapshot), self.cycle.profile), 0
-        offered = less(step.node, {one.resource: one.amount for one in step.taken})
+        offered = less(step.node, {resource_amount.resource: resource_amount.amount for resource_amount in step.taken})
         for key in lacking:
             row = snapshot.pods.rows[key]
             decision = run.decide(row)
@@ -650,10 +650,10 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
         if any(fix.certainty is not FixCertainty.PARTIAL or fix.of_group is not None for fix in self.fixes):
             return ""
-        found = why_no_fix(self.scheduler, self.cycle)
-        if found is None or (found.is_untold and any(fix.feasible_nodes for fix in self.fixes)):
+        end = why_no_fix(self.scheduler, self.cycle)
+        if end is None or (end.is_untold and any(fix.feasible_nodes for fix in self.fixes)):
             return ""  # another component decides about the tried changes
-        return ": ".join(filter(None, (found.text, "; ".join(map(headline, found.findings)))))
+        return ": ".join(filter(None, (end.text, "; ".join(map(headline, end.findings)))))
 
     @cached_property
     def holding(self) -> Holding:
@@ -711,12 +711,14 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.inquiry.document import KubeletDocument, explanation_document
 
         hopeless = (Note(id="no-fix", text=self.no_fix),) if self.no_fix else ()
-        fixes = [one.document(self.covered(one) if self.covering is not None else None) for one in self.fixes]
-        made = explanation_document(self.cycle, fixes, [one.document for one in (*self.notes, *hopeless)])
+        fixes = [fix.document(self.covered(fix) if self.covering is not None else None) for fix in self.fixes]
+        made = explanation_document(self.cycle, fixes, [item.document for item in (*self.notes, *hopeless)])
         if self.autoscaler is not None and self.scaling is not None:
             from kschedx.autoscaler.growth import GroupRemedyDocument, scaling_document
 
-            remedies = tuple(GroupRemedyDocument(one.step.title, one.group, one.nodes) for one in self.scaling_remedies)
+            remedies = tuple(
+                GroupRemedyDocument(remedy.step.title, remedy.group, remedy.nodes) for remedy in self.scaling_remedies
+            )
             made["autoscaler"] = to_json(scaling_document(self.autoscaler, self.scaling, remedies))
         if (bound := bound_by_hand(self.cycle)) is not None:
             made["kubelet"] = to_json(part_of(KubeletDocument, bound))
@@ -739,11 +741,13 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     def state_document(self) -> dict[str, object]:
         return {"name": self.state.name} if self.lifecycle is None else state_document(self.lifecycle)
 
-    def _of_karpenter(self, karpenter: Karpenter, found: PodProvisioning) -> dict[str, object]:
+    def _of_karpenter(self, karpenter: Karpenter, provisioning: PodProvisioning) -> dict[str, object]:
         from kschedx.karpenter.growth import PoolRemedyDocument, provisioning_document
 
-        remedies = tuple(PoolRemedyDocument(one.step.title, one.pool, one.types) for one in self.provisioning_remedies)
-        return to_json(provisioning_document(karpenter, found, remedies))
+        remedies = tuple(
+            PoolRemedyDocument(remedy.step.title, remedy.pool, remedy.types) for remedy in self.provisioning_remedies
+        )
+        return to_json(provisioning_document(karpenter, provisioning, remedies))
 
 
 def _is_without_karpenter(fix: Fix) -> bool:

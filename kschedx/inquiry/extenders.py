@@ -82,7 +82,7 @@ def extenders_document(trace: Trace) -> ExtendersDocument:
     return part_of(
         ExtendersDocument,
         trace,
-        statuses={name: RefusalDocument(one.code.text, one.reasons) for name, one in trace.statuses.items()},
+        statuses={name: RefusalDocument(status.code.text, status.reasons) for name, status in trace.statuses.items()},
         scores=tuple(
             part_of(ScoreCallDocument, call, raw=tuple(starmap(HostScore, call.raw))) for call in trace.scores
         ),

@@ -134,7 +134,11 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
         """Extenders and plugins that were not run and could reject the next pod, which otherwise fits."""
         if self.stopped is None or self.stopped.outcome is not Outcome.UNDECIDED:
             return ()
-        return tuple(one for one in self.stopped.cycle.unheard if one.stake is Stake.FIT and not one.is_waived)
+        return tuple(
+            unevaluated
+            for unevaluated in self.stopped.cycle.unheard
+            if unevaluated.stake is Stake.FIT and not unevaluated.is_waived
+        )
 
     @property
     def is_bounded(self) -> bool:
@@ -154,7 +158,7 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
             unknown_plugins=self.setup.unknown_plugin_documents,
             pod=FitPod(self.pod.metadata.namespace, self.pod.metadata.name, self.title),
             message="" if self.stopped is None else self.stopped.message,
-            undecided=tuple(one.document for one in self.could_reject),
+            undecided=tuple(unevaluated.document for unevaluated in self.could_reject),
             state=state_document(self.lifecycle)
             if self.lifecycle is not None and self.is_held
             else {"name": self.state.name},
@@ -183,14 +187,14 @@ def fit(
     if manifest is not None and manifest.get("kind") == "StatefulSet":
         taken = [name.partition("/")[2] for name in snapshot.pods.rows]
         most = min(most, MOST_COPIES // 10) if wanted is None else most
-        snapshot, made = workloads.new_pods(snapshot, setup, manifest, most + 1, taken)
+        snapshot, pods = workloads.new_pods(snapshot, setup, manifest, most + 1, taken)
     else:
-        snapshot, made = workloads.copy_pod(snapshot, pod, most + 1)
-    let_in = admit_pods(snapshot, quotas, made[:most], known)
+        snapshot, pods = workloads.copy_pod(snapshot, pod, most + 1)
+    let_in = admit_pods(snapshot, quotas, pods[:most], known)
     most = len(let_in.made)
-    made = made[: most + 1]
+    pods = pods[: most + 1]
     first = len(snapshot.pods)
-    world = with_pods(snapshot, made)
+    world = with_pods(snapshot, pods)
     simulator = Simulator(world, setup, options or SimulationOptions())
     before = NodeUsage(simulator.run.scheduler.nodes)
     rows = range(first, first + most)
@@ -204,8 +208,8 @@ def fit(
         stopped = _explained(simulator, setup, rows[len(placed)])
     missing: tuple[MissingNodes, ...] = ()
     if wanted is not None and len(placed) < wanted and not let_in.refusal:  # no node raises a quota
-        found = _missing(simulator, rows[len(placed) :], wanted - len(placed))
-        missing = tuple(sorted(found, key=lambda one: (one.nodes, one.like)))
+        nodeses = _missing(simulator, rows[len(placed) :], wanted - len(placed))
+        missing = tuple(sorted(nodeses, key=lambda nodes: (nodes.nodes, nodes.like)))
     return Fit(
         pod=pod,
         title=title or pod.key,

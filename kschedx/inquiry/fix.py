@@ -62,13 +62,13 @@ class Fix(Struct, frozen=True, kw_only=True):
     def of(cls, found: fixes.Fix, owner: Owner | None, pod: Pod, *, is_stored: bool = False, title: str = "") -> Fix:
         """Return the reported form of a tried fix. `is_stored`: the cluster has the pod, so a new template has to reach
         it. The default title describes the steps."""
-        sent = tuple(one for one in found.changes if not one.by)
-        apply = sent if owner is None else tuple(owner_change(one, owner, pod) for one in sent)
+        sent = tuple(change for change in found.changes if not change.by)
+        apply = sent if owner is None else tuple(owner_change(change, owner, pod) for change in sent)
         title = title or fix_title(found)
         reaches = found.trial.is_delivered or not is_stored or apply == sent
         if owner is not None and not reaches and (left := delivery(owner, pod)) is not None:
             title += f", then {delivery_text(left, owner, pod)}"
-            apply = (*apply, *(one for one in left.changes if one not in apply))
+            apply = (*apply, *(change for change in left.changes if change not in apply))
         return cls(
             title=title,
             certainty=found.certainty,
@@ -86,10 +86,10 @@ class Fix(Struct, frozen=True, kw_only=True):
         That is the case if the claim is in a manifest that is not applied yet, or if a StatefulSet's template has the
         same claim for its other pods. `before` is the cluster without the subject.
         """
-        for one in self.changes:
-            target, spec = one.target, map_at(one.create or {}, "spec")
-            was = asked.storage.claim(target.namespace, target.name) if one.create is not None else None
-            if target.kind != "PersistentVolumeClaim" or was is None or not (told := list(_claim_edits(was, spec))):
+        for change in self.changes:
+            target, spec = change.target, map_at(change.create or {}, "spec")
+            was = asked.storage.claim(target.namespace, target.name) if change.create is not None else None
+            if target.kind != "PersistentVolumeClaim" or was is None or not (phrases := list(_claim_edits(was, spec))):
                 continue
             template = ClaimTemplate.of(target.name, owner, pod)
             is_stored = before is None or before.storage.claim(target.namespace, target.name) is not None
@@ -97,7 +97,7 @@ class Fix(Struct, frozen=True, kw_only=True):
                 continue
             key = f"{target.namespace}/{target.name}"
             where = f"the manifest of claim {key}" if template is None else template.title
-            title = f"{joined(told)} in {where}{f', and recreate claim {key}' if is_stored else ''}"
+            title = f"{joined(phrases)} in {where}{f', and recreate claim {key}' if is_stored else ''}"
             recreated = [other for other in self.changes if other.target == target and not other.patch]
             first = () if template is None else template.changes(spec, target.namespace)
             own = [replace(other, by=CONTROLLER_MANAGER) if template and other.create else other for other in recreated]
@@ -144,14 +144,14 @@ class Fix(Struct, frozen=True, kw_only=True):
         return to_json(self.document())
 
     def document(self, covered: Covered | None = None) -> FixDocument:
-        sent = tuple(one for one in self.changes if not one.by)
+        sent = tuple(change for change in self.changes if not change.by)
         return part_of(
             FixDocument,
             self,
             certainty=self.certainty.value,
             group=self.group.value,
-            changes=tuple(one.document for one in self.changes),
-            apply=None if self.apply == sent else tuple(one.document for one in self.apply),
+            changes=tuple(change.document for change in self.changes),
+            apply=None if self.apply == sent else tuple(change.document for change in self.apply),
             replicas=covered,
         )
 
@@ -161,11 +161,11 @@ def kueue_fixes(verdict: Verdict) -> Iterator[Fix]:
     from kschedx.kueue.verdict import RemedyKind  # needed only for clusters with Kueue
 
     of_queue = {RemedyKind.QUOTA, RemedyKind.PREEMPTION, RemedyKind.ORDER, RemedyKind.NAMESPACE, RemedyKind.RESUME}
-    for one in verdict.remedies:
-        changes = () if one.target is None else (Change(target=one.target, patch=one.patch),)
-        costs = (f"preempts {listed(one.victims, MOST_PREEMPTED)}",) if one.victims else ()
-        group = Group.CLUSTER if one.kind in of_queue else Group.WORKLOAD
-        yield replace(Fix.untried(one.title, changes, of_group=group), costs=costs)
+    for remedy in verdict.remedies:
+        changes = () if remedy.target is None else (Change(target=remedy.target, patch=remedy.patch),)
+        costs = (f"preempts {listed(remedy.victims, MOST_PREEMPTED)}",) if remedy.victims else ()
+        group = Group.CLUSTER if remedy.kind in of_queue else Group.WORKLOAD
+        yield replace(Fix.untried(remedy.title, changes, of_group=group), costs=costs)
 
 
 def _claim_edits(was: PersistentVolumeClaim, spec: Mapping[str, object]) -> Iterator[str]:

@@ -72,11 +72,11 @@ def remedies(karpenter: Karpenter, found: PodProvisioning, pod: Pod) -> tuple[Ka
         if limited in raised:
             continue
         then, remedy = _tried(karpenter, trial, pod)
-        if remedy is not None and all(one.step != trial.step for one in made):
+        if remedy is not None and all(remedy.step != trial.step for remedy in made):
             raised |= {limited} if limited else set()
             made.append(_for_identical(karpenter, found, pod, remedy) if limited else remedy)
         elif then is not None and not then.pool:
-            opened = [one for one in then.open_pools if one not in found.open_pools]
+            opened = [pool for pool in then.open_pools if pool not in found.open_pools]
             likely += [_remedy(karpenter, trial, pod, pool, ()) for pool in opened[:1]]
         if len(made) == MOST_REMEDIES:
             break
@@ -89,7 +89,7 @@ def _tried(karpenter: Karpenter, trial: _Trial, pod: Pod) -> tuple[PodProvisioni
     then = changed.about(trial.pod or pod)
     if then is None or not then.pool:
         return then, None
-    remedy = _remedy(karpenter, trial, pod, then.pool, tuple(one.name for one in then.types))
+    remedy = _remedy(karpenter, trial, pod, then.pool, tuple(instance_type.name for instance_type in then.types))
     if trial.pod is None and pod.key in karpenter.snapshot.pods.rows:
         helps = {key for new in changed.own.new if new.template.name == then.pool for key in new.pods}
         remedy = replace(remedy, helps=remedy.helps | helps)
@@ -108,13 +108,15 @@ def _remedy(karpenter: Karpenter, trial: _Trial, pod: Pod, pool: str, types: tup
     )
 
 
-def _for_identical(karpenter: Karpenter, found: PodProvisioning, pod: Pod, remedy: KarpenterRemedy) -> KarpenterRemedy:
+def _for_identical(
+    karpenter: Karpenter, provisioning: PodProvisioning, pod: Pod, remedy: KarpenterRemedy
+) -> KarpenterRemedy:
     """Return the remedy with limits raised for all pending pods that are identical to the pod."""
     pods = karpenter.snapshot.pods
     failed = karpenter.own.failures if pod.key in pods.rows else ()
     alike = {key for key in failed if key in pods.rows and pods.specs[pods.rows[key]] == pod.spec}
     helped = remedy.helps & alike
-    for verdict in found.pools if helped and helped != alike else ():
+    for verdict in provisioning.pools if helped and helped != alike else ():
         if verdict.name == remedy.pool and isinstance(verdict.rejection, LimitReached):
             for trial in islice(_raised(verdict, verdict.rejection, -(-len(alike) // len(helped))), MOST_TYPES):
                 larger = _tried(karpenter, trial, pod)[1]
@@ -123,8 +125,8 @@ def _for_identical(karpenter: Karpenter, found: PodProvisioning, pod: Pod, remed
     return remedy
 
 
-def _trials(found: PodProvisioning, pod: Pod, group: str) -> Iterator[_Trial]:
-    for verdict in found.pools:
+def _trials(provisioning: PodProvisioning, pod: Pod, group: str) -> Iterator[_Trial]:
+    for verdict in provisioning.pools:
         match verdict.rejection:
             case NotTolerated(taints=taints):
                 yield _Trial(step=tolerate(taints), pod=pod_edits.tolerating(pod, taints))
@@ -171,17 +173,17 @@ def _raised(verdict: PoolVerdict, rejection: LimitReached, nodes: int = 1) -> It
     """Yield limits raised for so many nodes of the smallest known instance types that would fit the pod without the
     limits."""
     limits = rejection.limits
-    for one in sorted(verdict.known, key=_size)[:MOST_TYPES]:
+    for instance_type in sorted(verdict.known, key=_size)[:MOST_TYPES]:
         needed = {
             name: Amount((limits[name] - rejection.remaining[name]).nano + amount, limits[name].format)
             for name in limits
-            if (amount := one.capacity.get(name, ZERO).nano * nodes) > rejection.remaining[name].nano
+            if (amount := instance_type.capacity.get(name, ZERO).nano * nodes) > rejection.remaining[name].nano
         }
-        yield _with_limits(verdict.pool, {name: (str(limits[name]), str(one)) for name, one in needed.items()})
+        yield _with_limits(verdict.pool, {name: (str(limits[name]), str(amount)) for name, amount in needed.items()})
 
 
-def _size(one: InstanceType) -> tuple[int, int]:
-    return one.capacity.get("cpu", ZERO).nano, one.capacity.get("memory", ZERO).nano
+def _size(instance_type: InstanceType) -> tuple[int, int]:
+    return instance_type.capacity.get("cpu", ZERO).nano, instance_type.capacity.get("memory", ZERO).nano
 
 
 def _with_limits(pool: NodePool, limits: Mapping[str, tuple[str, str]]) -> _Trial:
@@ -215,9 +217,9 @@ def _smaller(verdict: PoolVerdict, rejection: NoInstanceType, pod: Pod) -> Itera
         if one.requirements.overlaps(rejection.requirements)
         and one.is_offered(rejection.requirements, verdict.template.allowed)
     ]
-    for one in sorted(fitting, key=_size, reverse=True)[:1]:
-        daemons = verdict.template.overhead(one.name).requests
-        short = _short(rejection.pod_requests, daemons, one)
+    for instance_type in sorted(fitting, key=_size, reverse=True)[:1]:
+        daemons = verdict.template.overhead(instance_type.name).requests
+        short = _short(rejection.pod_requests, daemons, instance_type)
         asked: list[tuple[str, int]] = []
         changed: Pod | None = pod
         for name, (amount, wanted) in short.items():
@@ -232,12 +234,12 @@ def _smaller(verdict: PoolVerdict, rejection: NoInstanceType, pod: Pod) -> Itera
 _OPTIONS = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
 
 
-def _short(asked: Amounts, daemons: Amounts, one: InstanceType) -> dict[str, tuple[int, int]]:
+def _short(asked: Amounts, daemons: Amounts, instance_type: InstanceType) -> dict[str, tuple[int, int]]:
     """Return each resource with what the type has left and what the pod requests, if that is more; in the integers of
     plugins."""
     found: dict[str, tuple[int, int]] = {}
     for name, amount in asked.items():
-        left = one.allocatable.get(name, ZERO) - daemons.get(name, ZERO)
+        left = instance_type.allocatable.get(name, ZERO) - daemons.get(name, ZERO)
         if merge_amounts({name: amount})[name].nano > left.nano:
             unit = 10**6 if name == "cpu" else 10**9
             step = _STEP[Unit.of(name)]
@@ -267,8 +269,8 @@ def _defined(verdict: PoolVerdict, rejection: Incompatible) -> Iterator[_Trial]:
 
 
 def _wanted(verdict: PoolVerdict, key: str) -> str | None:
-    asked = verdict.asked.about(key)
-    return min(asked.values) if asked.operator == "In" else None
+    requirement = verdict.asked.about(key)
+    return min(requirement.values) if requirement.operator == "In" else None
 
 
 def _with_label(pool: NodePool, key: str, value: str) -> NodePool:
@@ -283,8 +285,9 @@ def _addable(pool: NodePool, conflict: NothingInCommon) -> tuple[str, ...]:
     it."""
     incoming = conflict.incoming
     named = any(
-        LabelRequirement.of(one.key, one.operator, one.values).key == conflict.key and one.operator == "In"
-        for one in pool.spec.template.spec.requirements
+        LabelRequirement.of(requirement.key, requirement.operator, requirement.values).key == conflict.key
+        and requirement.operator == "In"
+        for requirement in pool.spec.template.spec.requirements
     )
     is_label = conflict.key in pool.spec.template.metadata.labels
     is_class = conflict.key == class_label(pool.spec.template.spec.node_class_ref)

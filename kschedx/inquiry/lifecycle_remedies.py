@@ -86,7 +86,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
     """A pod that is not created or does not reach kube-scheduler, and the fixes for that."""
 
     def fixes(self, lifecycle: Lifecycle) -> tuple[Fix, ...]:
-        found = (one for one in self._each(lifecycle) if one is not None)
+        found = (fix for fix in self._each(lifecycle) if fix is not None)
         return tuple(sorted(found, key=lambda fix: fix.certainty is FixCertainty.PARTIAL))[:MOST_FIXES]
 
     def _each(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
@@ -110,8 +110,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             case ScaledToZero(field=field):
                 yield self._scaled(field)
             case RejectedByKubelet(reason=reason, message=message, nodes=nodes):
-                told = f"{reason} {message}"
-                advice = next((one for words, one in REJECTIONS if re.search(words, told)), "")
+                phrase = f"{reason} {message}"
+                advice = next((one for words, one in REJECTIONS if re.search(words, phrase)), "")
                 yield Fix.untried(advice.format(node=listed(nodes, 3))) if advice else None
             case RolloutStalled(seconds=0):
                 yield from self._rolled_back()
@@ -147,7 +147,9 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             case ResizeHeld():
                 yield from self._resized(lifecycle)
             case BeingDeleted(node=node, is_node_lost=True, barrier=barrier) if barrier:
-                yield from (Fix.untried(title, (change,), commands=(told,)) for title, change, told in self._lost(node))
+                yield from (
+                    Fix.untried(title, (change,), commands=(phrase,)) for title, change, phrase in self._lost(node)
+                )
             case BeingDeleted(node=node, is_node_lost=True) if node:
                 yield from starmap(self._moved, self._lost(node))
             case WaitingForOrdinal(predecessor=name, node=node, is_node_lost=True):
@@ -244,7 +246,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
     def _updated(self, pods: Sequence[str], why: str) -> Fix | None:
         """Return the fix to delete the pods, highest ordinal first, or to lower the partition."""
         if "partition" not in why:
-            commands = (delete_pod(f"{self._namespace}/{one}") for one in reversed(pods))
+            commands = (delete_pod(f"{self._namespace}/{pod}") for pod in reversed(pods))
             return Fix.untried(
                 "delete its pods one after the other, each once the one before is ready", commands=(*commands,)
             )
@@ -260,12 +262,12 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         return self._tried(f"raise maxReplicas of {autoscaler} from {most}", (change,), commands=(command,))
 
     def _measured(self, state: NotScaled) -> Fix:
-        if found := _NO_REQUEST.search(state.message):
+        if match := _NO_REQUEST.search(state.message):
             return Fix.untried(
-                f"set requests.{found['resource']} of container {found['container']}: {state.autoscaler} needs it"
+                f"set requests.{match['resource']} of container {match['container']}: {state.autoscaler} needs it"
             )
-        if found := _NO_METRICS.search(state.message):
-            server = "an adapter that serves " + found[0] if found["of"] else "metrics-server"
+        if match := _NO_METRICS.search(state.message):
+            server = "an adapter that serves " + match[0] if match["of"] else "metrics-server"
             return Fix.untried(f"install or repair {server}: {state.autoscaler} gets no metrics")
         return Fix.untried(f"repair what {state.autoscaler} reports")
 
@@ -277,9 +279,12 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         else:
             yield Fix.untried("change the pod template and let the pod be recreated on a node that is large enough")
         requests = [
-            {"name": one.name, "resources": {"requests": dict(given)}}
-            for one in self.pod.status.container_statuses
-            if (given := one.allocated_resources or (one.resources.requests if one.resources is not None else {}))
+            {"name": status.name, "resources": {"requests": dict(given)}}
+            for status in self.pod.status.container_statuses
+            if (
+                given := status.allocated_resources
+                or (status.resources.requests if status.resources is not None else {})
+            )
         ]
         if requests:
             body = {"spec": {"containers": requests}}
@@ -323,8 +328,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         """Return whether a node has as many devices allocatable as the pod requests."""
         row = self.snapshot.cluster.index.get(node)
         allocatable = {} if row is None else self.snapshot.cluster.nodes[row].status.allocatable
-        wanted = {name: one for name, one in container_requests(self.pod.spec).items() if "/" in name}
-        return all(value(str(allocatable.get(name, 0))) >= one.value() for name, one in wanted.items())
+        wanted = {name: quantity for name, quantity in container_requests(self.pod.spec).items() if "/" in name}
+        return all(value(str(allocatable.get(name, 0))) >= quantity.value() for name, quantity in wanted.items())
 
     def _rolled_back(self) -> Iterator[Fix | None]:
         """Yield the fix to return to the previous template, if a ReplicaSet still has it."""
@@ -360,9 +365,11 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
 
     def _starting(self, state: WaitingForKubelet) -> Iterator[Fix | None]:
         """Yield fixes according to the messages of the kubelet, the attach controller, or the registry."""
-        told, name = state.message or state.event, self.pod.metadata.name
-        start = f"{told} {state.last}" if state.last.startswith(("StartError", "ContainerCannotRun")) else told
-        image = next((one.image for one in self.pod.spec.containers if one.name == state.container), "")
+        phrase, name = state.message or state.event, self.pod.metadata.name
+        start = f"{phrase} {state.last}" if state.last.startswith(("StartError", "ContainerCannotRun")) else phrase
+        image = next(
+            (container.image for container in self.pod.spec.containers if container.name == state.container), ""
+        )
         if state.outdated:
             title = f"delete {self.pod.key}, which {state.outdated} creates with its newer revision"
             yield Fix.untried(title, (self._deletion,), commands=(delete_pod(self.pod.key),))
@@ -376,22 +383,22 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(f"{title}, so that kube-scheduler selects its node")
         elif state.is_node_lost:
             yield Fix.untried(f"repair {state.node}: no kubelet answers there")
-        elif state.waits is Waits.VOLUMES and _ATTACHED.search(told):
+        elif state.waits is Waits.VOLUMES and _ATTACHED.search(phrase):
             yield from self._attached_elsewhere()
-        elif _OTHER_PLATFORM.search(f"{told} {state.last}"):
+        elif _OTHER_PLATFORM.search(f"{phrase} {state.last}"):
             yield from self._on_its_platform(state.node)
-        elif found := _NO_OBJECT.search(told):
-            kind = {"secret": "Secret", "configmap": "ConfigMap"}[found["kind"]]
+        elif match := _NO_OBJECT.search(phrase):
+            kind = {"secret": "Secret", "configmap": "ConfigMap"}[match["kind"]]
             yield Fix.untried(
-                f"create {kind} {self.pod.metadata.namespace}/{found['name']}, or correct its name in the pod"
+                f"create {kind} {self.pod.metadata.namespace}/{match['name']}, or correct its name in the pod"
             )
         elif state.waits is Waits.IMAGE:
-            advice = next((advice for words, advice in PULLS if re.search(words, told, re.IGNORECASE)), "")
+            advice = next((advice for words, advice in PULLS if re.search(words, phrase, re.IGNORECASE)), "")
             yield Fix.untried(advice.format(image=image or "the image", node=state.node)) if advice else None
         elif state.last.startswith("OOMKilled"):
             yield Fix.untried(f"raise limits.memory of container {state.container}: it was OOMKilled")
         elif advice := next((one for words, one in STARTS if re.search(words, start)), ""):
-            driver = found["name"] if (found := NO_DRIVER.search(told)) else "its driver"
+            driver = match["name"] if (match := NO_DRIVER.search(phrase)) else "its driver"
             agents = agents_down(self.snapshot, state.node)
             down = f": {', '.join(agents[:3])} {'is' if len(agents) == 1 else 'are'} not ready there" if agents else ""
             yield Fix.untried(advice.format(node=state.node, driver=driver, agents=down))
@@ -407,7 +414,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         nodes, own = self.snapshot.cluster.nodes, self.snapshot.cluster.nodes[self.snapshot.cluster.index[node]]
         for key in (OS_LABEL, ARCH_LABEL):
             here = own.metadata.labels.get(key, "")
-            others = Counter(one.metadata.labels.get(key, here) for one in nodes)
+            others = Counter(node.metadata.labels.get(key, here) for node in nodes)
             if wanted := next((value for value, _ in others.most_common() if value != here), ""):
                 before, after = self.manifest.get("spec"), {key: wanted}
                 if isinstance(before, Mapping):
@@ -461,8 +468,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
 
     def _recreate_strategy(self, holder: Pod) -> Fix | None:
         """Return the fix for a Deployment whose old pod keeps the volume attached to its node."""
-        owners = [template_owner(self.snapshot, one) for one in (self.pod, holder)]
-        if any(one is None or one.kind != "Deployment" for one in owners) or owners[0] != owners[1]:
+        owners = [template_owner(self.snapshot, pod) for pod in (self.pod, holder)]
+        if any(owner is None or owner.kind != "Deployment" for owner in owners) or owners[0] != owners[1]:
             return None
         name = "" if owners[0] is None else owners[0].name
         step = TakeOldFirst(victims=(), owner=name, is_single=True)
@@ -476,15 +483,17 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         """Return the fix for a VolumeAttachment that keeps a volume on the node of its last pod."""
         storage = self.snapshot.storage
         volumes = {claim.spec.volume_name for key in claims if (claim := storage.claims.get(key)) is not None}
-        for one in storage.attachments:
-            volume, node = one.spec.source.persistent_volume_name, one.spec.node_name
+        for attachment in storage.attachments:
+            volume, node = attachment.spec.source.persistent_volume_name, attachment.spec.node_name
             if volume not in volumes or node == self.pod.spec.node_name:
                 continue
-            name = one.metadata.name
+            name = attachment.metadata.name
             named = f"VolumeAttachment {name} of volume {volume} to {node}"
             if node in self.snapshot.cluster.index:
-                return Fix.untried(f"wait until {named} is gone, or find out from {one.spec.attacher} why it is not")
-            if one.metadata.deletion_timestamp:
+                return Fix.untried(
+                    f"wait until {named} is gone, or find out from {attachment.spec.attacher} why it is not"
+                )
+            if attachment.metadata.deletion_timestamp:
                 command = shell_command("kubectl patch volumeattachment {} --type merge -p {}", name, _NO_FINALIZERS)
                 title = f"remove the finalizer of {named}, which does not exist, once the volume is detached there"
                 return Fix.untried(title, commands=(command,))
@@ -510,14 +519,14 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         row = self.snapshot.pods.rows.get(alone.key)
         snapshot = self.snapshot if row is None else self.snapshot.without_pods([row])
         unbound = replace(alone, spec=replace(alone.spec, node_name=""), status=type(alone.status)())
-        found = self._decided(Subject(snapshot=snapshot, pod=unbound, is_new=True))
-        return made_fix(title, (change,), found, commands=(command,))
+        explanation = self._decided(Subject(snapshot=snapshot, pod=unbound, is_new=True))
+        return made_fix(title, (change,), explanation, commands=(command,))
 
 
 def _emptied(remaining: str) -> Fix | None:
     """Return the fix for a message in a namespace's condition."""
-    if "iscovery" in remaining and (found := _UNDISCOVERED.search(remaining)):
-        name = f"{found['version']}.{found['group']}"
+    if "iscovery" in remaining and (match := _UNDISCOVERED.search(remaining)):
+        name = f"{match['version']}.{match['group']}"
         command = shell_command("kubectl describe apiservice {}", name)
         return Fix.untried(f"repair what serves APIService {name}, or delete it", commands=(command,))
     if finalizers := _HELD_CONTENT.findall(remaining):
@@ -539,37 +548,37 @@ def with_newer_template(explanation: Explanation, pod: Pod) -> Fix | None:
     from kschedx.kube.escaping import shell_command
 
     snapshot, metadata = explanation.cycle.snapshot, pod.metadata
-    found = newer_template(snapshot, pod)
-    if found is None or explanation.setup is None:
+    template = newer_template(snapshot, pod)
+    if template is None or explanation.setup is None:
         return None
-    manifest = manifest_of(snapshot, Workload(found.kind, metadata.namespace, found.name)) or {}
+    manifest = manifest_of(snapshot, Workload(template.kind, metadata.namespace, template.name)) or {}
     row = snapshot.pods.rows[pod.key]
     without = snapshot.without_pods([row])
     try:
-        if found.kind == "StatefulSet":
-            without, made = pods_of_ordinals(without, explanation.setup, manifest, [ordinal_of(metadata.name)])
+        if template.kind == "StatefulSet":
+            without, pods = pods_of_ordinals(without, explanation.setup, manifest, [ordinal_of(metadata.name)])
         else:
-            without, made = pods_for(without, explanation.setup, manifest, {home_node(snapshot.pods, row)}.__contains__)
-        then = [explanation.scheduler.on(without).schedule(one, explanation.cycle.profile) for one in made]
+            without, pods = pods_for(without, explanation.setup, manifest, {home_node(snapshot.pods, row)}.__contains__)
+        then = [explanation.scheduler.on(without).schedule(pod, explanation.cycle.profile) for pod in pods]
     except (InputError, UndecidableError):
         return None
     if not then or then[0].outcome is not Outcome.SCHEDULED:
         return None
     name, namespace = metadata.name, metadata.namespace
     deletion = Change(target=Target("v1", "Pod", name, namespace), delete=True)
-    title, changes = f"delete {pod.key}, which {found.owner} creates with its newer revision", [deletion]
+    title, changes = f"delete {pod.key}, which {template.owner} creates with its newer revision", [deletion]
     commands = [shell_command("kubectl delete pod {} -n {}", name, namespace)]
-    if found.partition:
+    if template.partition:
         rolling = {"rollingUpdate": {"partition": (least := ordinal_of(name))}}
-        target = Target("apps/v1", found.kind, found.name, namespace)
+        target = Target("apps/v1", template.kind, template.name, namespace)
         path = "/spec/updateStrategy/rollingUpdate/partition"
         lower = Change(target=target, patch=(({"op": "add", "path": path, "value": least}),))
-        changes, then_deleted = [lower, *changes[: found.is_deleted]], f", then delete pod {name}"
-        title = f"lower partition of {found.owner} from {found.partition} to {least}"
-        title += then_deleted if found.is_deleted else ""
+        changes, then_deleted = [lower, *changes[: template.is_deleted]], f", then delete pod {name}"
+        title = f"lower partition of {template.owner} from {template.partition} to {least}"
+        title += then_deleted if template.is_deleted else ""
         spec = {"spec": {"updateStrategy": rolling}}
-        patch = shell_command("kubectl patch sts {} -n {} --type merge -p {}", found.name, namespace, spec)
-        commands = [patch, *commands[: found.is_deleted]]
+        patch = shell_command("kubectl patch sts {} -n {} --type merge -p {}", template.name, namespace, spec)
+        commands = [patch, *commands[: template.is_deleted]]
     return Fix(
         title=title,
         certainty=FixCertainty.VERIFIED,

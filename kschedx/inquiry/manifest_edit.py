@@ -26,15 +26,15 @@ _BY_NAME = ("containers", "initContainers", "volumes", "ephemeralContainers")
 
 def with_change(pod: Json, change: str) -> Json:
     """Return the manifest with `PATH=VALUE`, or without `PATH-`. Raises `InputError`."""
-    found = _ASSIGNMENT.fullmatch(change)
-    if found is None:
+    match = _ASSIGNMENT.fullmatch(change)
+    if match is None:
         raise InputError(f'--try: found "{change}"', hint="PATH=VALUE, PATH- to remove, or a file with a patch")
-    parts = _parts(found["path"], change)
+    parts = _parts(match["path"], change)
     made = copy.deepcopy(pod)
     at: object = made
     for part, following in pairwise(parts):
         at = _below(at, part, following, change)
-    _set(at, parts[-1], found["value"], change)
+    _set(at, parts[-1], match["value"], change)
     return made
 
 
@@ -45,10 +45,10 @@ def with_patch(pod: Json, patch: object) -> Json:
         for part in _TEMPLATE:
             below = below.get(part, {}) if isinstance(below, Mapping) else {}
         return _merged(pod, below or patch)
-    if not isinstance(patch, list) or not all(isinstance(one, Mapping) for one in patch):
+    if not isinstance(patch, list) or not all(isinstance(item, Mapping) for item in patch):
         raise InputError("--try: a patch is a list of operations (RFC 6902) or a map (RFC 7386)")
     lead = "/" + "/".join(_TEMPLATE)
-    operations = [{**one, "path": str(one.get("path", "")).removeprefix(lead)} for one in patch]
+    operations = [{**item, "path": str(item.get("path", "")).removeprefix(lead)} for item in patch]
     try:
         return apply_patch(pod, operations)
     except PatchError as error:
@@ -69,12 +69,12 @@ def _parts(path: str, change: str) -> list[str | int]:
     parts: list[str | int] = []
     position = 0
     while position < len(path):
-        found = _PART.match(path, position)
-        if found is None:
+        match = _PART.match(path, position)
+        if match is None:
             raise InputError(f'--try: "{change}" is not a path at "{path[position:]}"')
-        name, index, *quoted = found.groups()
+        name, index, *quoted = match.groups()
         parts.append(int(index) if index is not None else name or next(text for text in quoted if text is not None))
-        position = found.end()
+        position = match.end()
     if tuple(parts[:2]) == _TEMPLATE:
         parts = parts[2:]
     if not parts or parts[0] not in ("metadata", "spec"):
@@ -121,11 +121,11 @@ def _merged(target: object, patch: object) -> Json:
 
 def _merged_by_name(target: object, patch: list[object]) -> list[object]:
     made = list(target) if isinstance(target, list) else []
-    for one in patch:
-        name = one.get("name") if isinstance(one, Mapping) else None
+    for item in patch:
+        name = item.get("name") if isinstance(item, Mapping) else None
         index = next((at for at, old in enumerate(made) if isinstance(old, Mapping) and old.get("name") == name), None)
         if index is None:
-            made.append(one)
+            made.append(item)
         else:
-            made[index] = _merged(made[index], one)
+            made[index] = _merged(made[index], item)
     return made

@@ -138,22 +138,22 @@ class Written(Struct, frozen=True, kw_only=True):
         try:
             for maker in self._makers():
                 require_quota_of_maker(snapshot, maker, setup.release)
-            found = admitted(
+            subject = admitted(
                 snapshot, manifest or self.manifest, setup, title=self.title, made=self.made, maker=self.workload
             )
             if manifest is None and self.document is None:
-                _refuse_as_recorded(snapshot, found)
+                _refuse_as_recorded(snapshot, subject)
         except InputError as error:
             if self.document is None and self.workload is not None and not isinstance(error, NotAdmittedError):
                 raise _as_refused(self.manifest, error) from None
             raise (error if self.document is None else self.document.fault(error, below=self.template)) from None
-        return msgspec.structs.replace(found, notes=(*self.notes, *found.notes))
+        return msgspec.structs.replace(subject, notes=(*self.notes, *subject.notes))
 
     def _makers(self) -> Iterator[ChargedObject]:
         """Yield the new objects between the workload and the pod."""
-        for one in self.made:
-            if one.get("kind") == "ReplicaSet":
-                yield counted(*key_of(one))
+        for item in self.made:
+            if item.get("kind") == "ReplicaSet":
+                yield counted(*key_of(item))
         if self.workload is not None and self.workload.get("kind") == "CronJob":
             _, namespace, name = key_of(self.workload)
             yield counted("Job", namespace, f"{name}-new")
@@ -203,11 +203,13 @@ class Manifests:
             raise
         _refuse_faults(documents)
         _give_names(documents)
-        found = cls(_once(documents), paths, left_out)
-        has_pods = any(_makes_pods(one.value) or has_unknown_pods(one.value) for one in found._documents)
+        manifests = cls(_once(documents), paths, left_out)
+        has_pods = any(
+            _makes_pods(document.value) or has_unknown_pods(document.value) for document in manifests._documents
+        )
         if not (has_pods or has_target):
-            raise found._nothing()
-        return found
+            raise manifests._nothing()
+        return manifests
 
     def placed(self, namespace: str | None, default_namespace: str, *, is_only: bool = True) -> None:
         """Set the namespace of every object without one. With `is_only`, raises `InputError` for an object in another
@@ -252,7 +254,7 @@ class Manifests:
                 new.append((document, applied.storage.claims[f"{namespace}/{name}"]))
             elif kind in MAKING_PODS and key not in cluster.workloads:
                 new.append((document, counted(*key)))
-        allowed, refusals = with_allowed(cluster, applied, [one for _, one in new], release)
+        allowed, refusals = with_allowed(cluster, applied, [item for _, item in new], release)
         for (document, _), refusal in zip(new, refusals, strict=True):
             if refusal is not None:
                 error = NotAdmittedError(refusal, place=Place(object=title(document.value)))
@@ -281,32 +283,43 @@ class Manifests:
     def pods(self, cluster: Snapshot, applied: Snapshot) -> list[Written]:
         """Return the pod of each manifest, workload, or template; `cluster` is the state before anything is applied."""
         notes = tuple(self.notes())
-        groups = {kind_and_group(one.value)[1] for one in self._documents if _makes_pods(one.value)}
-        found = [one for document in self._documents for one in _written(document, cluster, applied)]
-        found += [
-            unknown_pods(one.value, one)
-            for one in self._documents
-            if has_unknown_pods(one.value) and kind_and_group(one.value)[1] not in groups  # that kind creates its pods
+        groups = {kind_and_group(document.value)[1] for document in self._documents if _makes_pods(document.value)}
+        written_pods = [
+            written_pod for document in self._documents for written_pod in _written(document, cluster, applied)
+        ]
+        written_pods += [
+            unknown_pods(document.value, document)
+            for document in self._documents
+            if has_unknown_pods(document.value)
+            and kind_and_group(document.value)[1] not in groups  # that kind creates its pods
         ]
         return [
             msgspec.structs.replace(
-                one, notes=(*one.notes, *notes), refused=self._refusal(one), beside=tuple(self._documents)
+                written_pod,
+                notes=(*written_pod.notes, *notes),
+                refused=self._refusal(written_pod),
+                beside=tuple(self._documents),
             )
-            for one in found
+            for written_pod in written_pods
         ]
 
-    def _refusal(self, one: Written) -> InputError | None:
+    def _refusal(self, written_pod: Written) -> InputError | None:
         """Return why the API server refuses the pod's workload, or a claim that the pod names."""
-        if one.workload is not None and (refused := self._refused.get(key_of(one.workload))) is not None:
+        if (
+            written_pod.workload is not None
+            and (refused := self._refused.get(key_of(written_pod.workload))) is not None
+        ):
             return refused
-        namespace = key_of(one.manifest)[1]
-        claims = (self._refused.get(("PersistentVolumeClaim", namespace, name)) for name in _claim_names(one.manifest))
-        return next((one for one in claims if one is not None and not isinstance(one, NotChangedError)), None)
+        namespace = key_of(written_pod.manifest)[1]
+        claims = (
+            self._refused.get(("PersistentVolumeClaim", namespace, name)) for name in _claim_names(written_pod.manifest)
+        )
+        return next((claim for claim in claims if claim is not None and not isinstance(claim, NotChangedError)), None)
 
     def notes(self) -> Iterator[Note]:
         """Yield notes about ignored files, objects that count as applied, and refused objects."""
-        for one in self._left_out:
-            yield note("left-out", f"ignored: {one.source}, {one.why}", source=one.source)
+        for out in self._left_out:
+            yield note("left-out", f"ignored: {out.source}, {out.why}", source=out.source)
         names = [
             title(document.value)
             for document in self._documents
@@ -327,7 +340,7 @@ class Manifests:
         """Return the error that the files contain no pod and no object that creates one."""
         counts = Counter(_named(document.value) for document in self._documents)
         kinds = ", ".join(f"{number} × {name}" if number > 1 else name for name, number in sorted(counts.items()))
-        foreign = next((one.value for one in self._documents if is_foreign(one.value)), None)
+        foreign = next((document.value for document in self._documents if is_foreign(document.value)), None)
         hint = ""
         if foreign is not None and kind_and_group(foreign)[1] == _KUSTOMIZE:
             folder = next((Path(path).parent for path in self._paths if path != "-"), Path("FOLDER"))
@@ -347,12 +360,12 @@ def named(target: str, written: Sequence[Written], namespace: str | None) -> lis
     kind, _, name = target.partition("/")
     kinds = {kind.lower(), SHORT_NAMES.get(kind.lower(), kind).lower()}
 
-    def is_meant(one: Written) -> bool:
-        meant = one.manifest if kinds & {"pod"} else one.workload or one.manifest
+    def is_meant(written_pod: Written) -> bool:
+        meant = written_pod.manifest if kinds & {"pod"} else written_pod.workload or written_pod.manifest
         its_kind, space, its_name = key_of(meant)
         return its_kind.lower() in kinds and its_name == name and namespace in (None, space)
 
-    return [one for one in written if is_meant(one)]
+    return [written_pod for written_pod in written if is_meant(written_pod)]
 
 
 def _patch_hint(source: str) -> str:
@@ -464,13 +477,13 @@ def has_unknown_pods(manifest: Mapping[str, object]) -> bool:
 def _faults(document: ManifestDocument) -> Iterator[InputError]:
     try:
         refuse_unknown(*read_as(document.value))
-        found = unknown_fields(document.value) or [
+        errors = unknown_fields(document.value) or [
             *validate_workload(document.value),
             *validate_claims(document.value),
         ]
     except InputError as error:
-        found = [error]
-    for one in found:
+        errors = [error]
+    for one in errors:
         fault = document.fault(one.at(Place(object=title(document.value))))
         if fault.message == "Required value" or "$patch" in fault.place.field:
             fault.hint = _patch_hint(document.place.source) or fault.hint
@@ -530,13 +543,13 @@ def _foreign_note(manifest: Manifest, pod: ForeignPod) -> Note:
     number = pod.count.number
     kind, group = kind_and_group(manifest)
     if number is None:
-        told = f"one pod of its template at {pod.path} is explained; replicas are not counted"
+        phrase = f"one pod of its template at {pod.path} is explained; replicas are not counted"
     elif pod.count.undecided:
-        told = f"{count(number, 'pod')} as {pod.path} describes them; its operator may add containers"
+        phrase = f"{count(number, 'pod')} as {pod.path} describes them; its operator may add containers"
     else:
-        told = f"{count(number, 'pod')} of its template at {pod.path}"
+        phrase = f"{count(number, 'pod')} of its template at {pod.path}"
     pods = {} if number is None else {"pods": number}
-    text = f"{kind} ({group}) is a custom resource: {told}"
+    text = f"{kind} ({group}) is a custom resource: {phrase}"
     return note("foreign-workload", text, api_version=manifest.get("apiVersion"), path=pod.path, **pods)
 
 

@@ -103,7 +103,7 @@ class NodeAnswer:
         table = self._table
         pods = self._scheduler.snapshot.pods
         rows = pods.on_node(self.row)
-        found = []
+        uses = []
         for column, resource in enumerate(table.resources.names):
             allocatable, requested = (
                 int(table.allocatable[self.row, column]),
@@ -117,7 +117,7 @@ class NodeAnswer:
                 for i in np.argsort(-amounts, kind="stable")
                 if amounts[i] > 0
             )
-            found.append(
+            uses.append(
                 ResourceUse(
                     resource=resource,
                     unit=Unit.of(resource),
@@ -126,7 +126,7 @@ class NodeAnswer:
                     holders=holders,
                 )
             )
-        return tuple(found)
+        return tuple(uses)
 
     @cached_property
     def states(self) -> tuple[Lifecycle, ...]:
@@ -134,7 +134,9 @@ class NodeAnswer:
         snapshot = self._scheduler.snapshot
         rows = snapshot.pods.on_node(self.row)
         found = (pod_lifecycle(snapshot, snapshot.pods[int(row)]) for row in rows)
-        return tuple(one for one in found if one is not None and not isinstance(one, OnLostNode | KeptBySidecar))
+        return tuple(
+            state for state in found if state is not None and not isinstance(state, OnLostNode | KeptBySidecar)
+        )
 
     def verdict(self, row: int) -> Verdict:
         """Return the result of the pod in one row of the snapshot. Raises `UndecidableError`."""
@@ -162,7 +164,7 @@ class NodeAnswer:
             pod=key,
             priority=priority,
             findings=found.findings,
-            plugins=tuple(one.plugin for one in found.blockers),
+            plugins=tuple(blocker.plugin for blocker in found.blockers),
             undecided=could_reject(cycle.unheard) if is_open else "",
         )
         return self._in_state(verdict, cycle) if verdict.fits else verdict
@@ -172,14 +174,14 @@ class NodeAnswer:
         assigned."""
         subject = stored(self._scheduler.snapshot, cycle.pod)
         lifecycle = pod_lifecycle(subject.snapshot, cycle.pod) or contradiction(cycle, subject, self._setup)
-        found = Explanation(cycle, self._scheduler, lifecycle=lifecycle)
-        if lifecycle is None and (found.gang is None or found.overall is Outcome.SCHEDULED):
+        explanation = Explanation(cycle, self._scheduler, lifecycle=lifecycle)
+        if lifecycle is None and (explanation.gang is None or explanation.overall is Outcome.SCHEDULED):
             return verdict
-        told = f"fits alone, but not with its group {found.gang.name}" if found.gang is not None else ""
+        phrase = f"fits alone, but not with its group {explanation.gang.name}" if explanation.gang is not None else ""
         if lifecycle is not None:
-            told = headline(replace(lifecycle, subject="")).strip()
-        is_open = found.state.exit_code is ExitCode.UNDECIDED
-        return replace(verdict, state=found.state_document, standing=told, undecided=told if is_open else "")
+            phrase = headline(replace(lifecycle, subject="")).strip()
+        is_open = explanation.state.exit_code is ExitCode.UNDECIDED
+        return replace(verdict, state=explanation.state_document, standing=phrase, undecided=phrase if is_open else "")
 
 
 class PodCount(Document, frozen=True):
@@ -227,6 +229,7 @@ def report_document(answer: NodeAnswer, verdicts: Sequence[Verdict]) -> Json:
         resources={offer.resource: offer for offer in answer.offers},
         states=tuple(map(state_document, answer.states)),
         pending=tuple(
-            part_of(PendingDocument, one, findings=tuple(found.to_dict() for found in one.findings)) for one in verdicts
+            part_of(PendingDocument, verdict, findings=tuple(finding.to_dict() for finding in verdict.findings))
+            for verdict in verdicts
         ),
     )

@@ -101,14 +101,14 @@ def node_rows(table: NodeTable, labels: Selector | None = None, price_of: PriceO
                 capacity_type=bought,
                 price=price_of(type_, zone, bought or "on-demand") if price_of is not None and type_ else None,
                 taints=tuple(
-                    f"{one.key}={one.value}:{one.effect}" if one.value else f"{one.key}:{one.effect}"
-                    for one in node.spec.taints
+                    f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+                    for taint in node.spec.taints
                 ),
                 pods=Use(requested=int(table.pod_count[at]), allocatable=int(table.allowed_pods[at])),
                 resources=uses,
             )
         )
-    return tuple(sorted(rows, key=lambda one: one.name))
+    return tuple(sorted(rows, key=lambda node_row: node_row.name))
 
 
 def _capacity_type(labels: Labels) -> str:
@@ -120,7 +120,7 @@ def _capacity_type(labels: Labels) -> str:
 def status_of(node: Node) -> str:
     """Return the status as `kubectl get nodes` prints it. A node without conditions, as in handwritten manifests,
     counts as ready."""
-    ready = next((one.status for one in node.status.conditions if one.type == "Ready"), "True")
+    ready = next((condition.status for condition in node.status.conditions if condition.type == "Ready"), "True")
     tainted = any(taint.key in _UNREADY for taint in node.spec.taints)
     status = "Ready" if ready == "True" and not tainted else "NotReady"
     return f"{status},SchedulingDisabled" if node.spec.unschedulable else status
@@ -155,19 +155,19 @@ def sorted_rows(rows: Sequence[NodeRow], column: str) -> tuple[NodeRow, ...]:
         case Sort.NAME:
             return tuple(rows)
         case Sort.STATUS | Sort.ZONE | Sort.POOL | Sort.TYPE:
-            return tuple(sorted(rows, key=lambda one: getattr(one, column)))
+            return tuple(sorted(rows, key=lambda node_row: getattr(node_row, column)))
         case Sort.PRICE:
-            return tuple(sorted(rows, key=lambda one: -(one.price or 0)))
+            return tuple(sorted(rows, key=lambda node_row: -(node_row.price or 0)))
         case Sort.PODS:
-            return tuple(sorted(rows, key=lambda one: -one.pods.percent))
+            return tuple(sorted(rows, key=lambda node_row: -node_row.pods.percent))
         case Sort.FREE:
-            return tuple(sorted(rows, key=lambda one: (-one.largest("cpu"), -one.largest("memory"))))
+            return tuple(sorted(rows, key=lambda node_row: (-node_row.largest("cpu"), -node_row.largest("memory"))))
     resources = sorted({name for row in rows for name in row.resources})
     if column not in resources:
         known = (*map(str, Sort), *resources)
         hint = nearest(column, known) or f"known: {', '.join(known)}"
         raise InputError(f'--sort: no column is called "{column}"', hint=hint)
-    return tuple(sorted(rows, key=lambda one: -one.resources.get(column, Use()).percent))
+    return tuple(sorted(rows, key=lambda node_row: -node_row.resources.get(column, Use()).percent))
 
 
 # The document, with quantities as Kubernetes formats them.

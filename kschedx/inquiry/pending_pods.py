@@ -109,7 +109,7 @@ class SharedFixes:
         self._simulation = simulation
         self._scene = scene
         self._autoscaler, self._karpenter = autoscaler, karpenter
-        self._drained = {one.node for one in simulation.drained}
+        self._drained = {drain_result.node for drain_result in simulation.drained}
         self._known: dict[bytes, PendingStory | None] = {}
 
     def mended(self, pods: Sequence[str]) -> SharedFix | None:
@@ -159,10 +159,10 @@ class SharedFixes:
     def to_list(self, most: int) -> list[Json]:
         """Return the fixes of the `most` workloads with the most pending pods, for the document."""
         told = []
-        for one in sorted(self._simulation.workloads, key=lambda one: -len(one.pending))[:most]:
-            mended = self.mended(one.pending) if one.pending else None
+        for workload_result in sorted(self._simulation.workloads, key=lambda one: -len(one.pending))[:most]:
+            mended = self.mended(workload_result.pending) if workload_result.pending else None
             if mended is not None:
-                workload, certainty = one.workload.reference, mended.fix.certainty
+                workload, certainty = workload_result.workload.reference, mended.fix.certainty
                 told.append(to_json(part_of(SharedFixDocument, mended, workload=workload, certainty=certainty)))
         return told
 
@@ -184,10 +184,10 @@ class SharedFixes:
             return None
         explanation = replace(explanation, autoscaler=self._autoscaler, karpenter=self._karpenter)
         best: SharedFix | None = None
-        fixes = [one for one in explanation.fixes if not self._takes_back(one)]
+        fixes = [fix for fix in explanation.fixes if not self._takes_back(fix)]
         most = min(MOST_SHARED_FIXES, MOST_LOOKS // self._kinds(rows), MOST_PODS_TRIED // len(rows))
         few = fixes[: max(most, 1)]
-        for fix in (wider for one in few for wider in (one, *self._more_uncordoned(one))):
+        for fix in (wider for narrow in few for wider in (narrow, *self._more_uncordoned(narrow))):
             tried = self._tried(explanation, fix, rows)
             if best is None or tried.pods > best.pods:
                 best = tried
@@ -210,8 +210,8 @@ class SharedFixes:
         ]
         for row in others[:MOST_UNCORDONED]:
             steps = (*steps, replace(steps[0], row=ClusterRow(row), node=cluster.names[row]))
-            commands = tuple(command for one in steps for command in one.commands())
-            yield replace(fix, steps=steps, commands=commands, title=", ".join(one.title for one in steps))
+            commands = tuple(command for step in steps for command in step.commands())
+            yield replace(fix, steps=steps, commands=commands, title=", ".join(step.title for step in steps))
 
     def _explanation(self, pod: str) -> Explanation | None:
         if self._scene is None:
@@ -286,7 +286,7 @@ def _on_more_nodes(run: Run, proposal: Proposal, left: list[int]) -> tuple[int, 
     new nodes assumes that each gets as many pods as the first."""
     template = proposal.added
     assert template is not None, "a node is added"
-    offered = less(template, {one.resource: one.amount for one in proposal.taken})
+    offered = less(template, {resource_amount.resource: resource_amount.amount for resource_amount in proposal.taken})
     taken = run.cluster.snapshot.cluster.index
     names = islice(
         (name for number in count(2) if (name := f"{template.name}-{number}") not in taken), MOST_ADDED_NODES - 1

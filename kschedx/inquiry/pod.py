@@ -122,7 +122,7 @@ def explain(
     if lifecycle is not None and not subject.pod.spec.node_name:
         return unscheduled(subject, setup, lifecycle, _remedies(subject, setup, lifecycle))
     try:
-        found = _explained(subject, setup, autoscaling, provisioning)
+        explanation = _explained(subject, setup, autoscaling, provisioning)
     except UndecidableError as error:
         if lifecycle is not None:
             return unscheduled(subject, setup, lifecycle, _remedies(subject, setup, lifecycle))
@@ -130,11 +130,11 @@ def explain(
             raise
         event = recorded(subject.snapshot, subject.pod)
         return unscheduled(subject, setup, _not_read(subject.pod.key, error, event.message if event else ""))
-    if lifecycle is None and found.alone is Outcome.SCHEDULED:  # a gang without room explains the cluster's event
-        lifecycle = contradiction(found.cycle, subject, setup)
+    if lifecycle is None and explanation.alone is Outcome.SCHEDULED:  # a gang without room explains the cluster's event
+        lifecycle = contradiction(explanation.cycle, subject, setup)
     if lifecycle is None:
-        return found
-    return replace(found, lifecycle=lifecycle, remedies=_remedies(subject, setup, lifecycle))
+        return explanation
+    return replace(explanation, lifecycle=lifecycle, remedies=_remedies(subject, setup, lifecycle))
 
 
 def _not_read(subject: str, error: NotReadError, message: str = "") -> NotRead:
@@ -240,9 +240,9 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
     def _warning(self, pod: Pod, maker: Mapping[str, object]) -> Note | None:
         """Return kubectl's warning about a workload that is created although Pod Security refuses its pods."""
         kubelet = decode(encoded(self.found.manifest, "pod"), KubeletFields).spec
-        told = warned(self.snapshot, pod, kubelet, self.setup.release, maker)
+        phrase = warned(self.snapshot, pod, kubelet, self.setup.release, maker)
         kind, namespace = str(maker.get("kind")), pod.metadata.namespace
-        return security_warning(namespace, told, kind) if told else None
+        return security_warning(namespace, phrase, kind) if phrase else None
 
     @property
     def _unadmitted(self) -> Subject:
@@ -301,7 +301,9 @@ def _explained(
     scheduler = scheduler.on(snapshot) if node else scheduler
     cycle = cycle_of(scheduler, pod, profile)
     if node:
-        is_ready = all(one.status == "True" for one in subject.pod.status.conditions if one.type == "Ready")
+        is_ready = all(
+            condition.status == "True" for condition in subject.pod.status.conditions if condition.type == "Ready"
+        )
         why = "" if is_ready else unready_reason(subject.snapshot, subject.pod) or "Ready=False"
         notes = (on_its_node(cycle, node, why), *notes)
     autoscaler, said = _autoscaler(cycle, subject.snapshot, autoscaling, scheduler)
@@ -447,7 +449,7 @@ def contradiction(
         return unbound
     if (down := scheduler_down(snapshot, subject.pod)) is not None:
         return down
-    if any(one.id in (AFTER_CHANGES, TRIED) for one in changes):
+    if any(change.id in (AFTER_CHANGES, TRIED) for change in changes):
         return None
     nodes, pods = tuple(cycle.all_nodes.cluster.names[row] for row in cycle.choice), snapshot.pods
     if (rejected := next_rejected(snapshot, pod, nodes)) is not None:
@@ -488,10 +490,14 @@ def _is_outdated(snapshot: Snapshot, since: str) -> bool:
     minutes (client-go tools/events/event_broadcaster.go).
     """
     nodes, pods = snapshot.cluster.nodes, snapshot.pods
-    conditions = (one for node in nodes for one in node.status.conditions)
-    changes = [one.last_transition_time or "" for one in conditions if (one.type == "Ready") == (one.status == "True")]
+    conditions = (condition for node in nodes for condition in node.status.conditions)
+    changes = [
+        condition.last_transition_time or ""
+        for condition in conditions
+        if (condition.type == "Ready") == (condition.status == "True")
+    ]
     changes += (node.metadata.creation_timestamp or "" for node in nodes)
-    others = (one.last_seen for one in snapshot.failed_scheduling.values())
+    others = (scheduling.last_seen for scheduling in snapshot.failed_scheduling.values())
     seen = (snapshot.source.taken, *others, *(stamp or "" for stamp in pods.creation_timestamps))
     try:
         last = nanoseconds(since)
@@ -517,7 +523,7 @@ def lacking_group(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:
     name, namespace = pod.metadata.labels.get(POD_GROUP_LABEL, ""), pod.metadata.namespace
     if not name or "Coscheduling" not in setup.profile_of(pod).points.get("permit", ()):
         return ""
-    known = {(one.metadata.namespace, one.metadata.name) for one in snapshot.of(Gang)}
+    known = {(gang.metadata.namespace, gang.metadata.name) for gang in snapshot.of(Gang)}
     return "" if (namespace, name) in known else f"{namespace}/{name}"
 
 
@@ -530,6 +536,6 @@ def _not_bound(snapshot: Snapshot, pod: Pod) -> NotBound | None:
         provisioner = storage_class.provisioner if storage_class and storage_class.can_provision else ""
         if not message and not (report and provisioner):
             continue
-        told = "" if report is None else report.message
-        return NotBound(subject=pod.key, message=message, claim=claim.key, provisioner=provisioner, report=told)
+        phrase = "" if report is None else report.message
+        return NotBound(subject=pod.key, message=message, claim=claim.key, provisioner=provisioner, report=phrase)
     return NotBound(subject=pod.key, message=message) if message else None

@@ -155,9 +155,11 @@ def _of_ended_job(snapshot: Snapshot, pod: Pod) -> OfEndedJob | None:
     raw = None if owner is None else snapshot.workloads.get(("Job", pod.metadata.namespace, owner.name))
     if raw is None or owner is None or owner.kind != "Job":
         return None
-    for one in msgspec.json.decode(raw, type=JobController).status.conditions:
-        if one.type in JOB_ENDS and one.status == "True":
-            return OfEndedJob(subject=pod.key, job=owner.name, reason=one.reason or one.type, message=one.message)
+    for condition in msgspec.json.decode(raw, type=JobController).status.conditions:
+        if condition.type in JOB_ENDS and condition.status == "True":
+            return OfEndedJob(
+                subject=pod.key, job=owner.name, reason=condition.reason or condition.type, message=condition.message
+            )
     return None
 
 
@@ -165,8 +167,8 @@ def leaving(snapshot: Snapshot, rows: Iterable[int]) -> frozenset[int]:
     """Return which of these rows of pending pods are deleted before they can run: alone, with their namespace, or by
     the controller of an ended Job."""
     pods = snapshot.pods
-    ending = {one.metadata.name for one in snapshot.of(Namespace) if _is_terminating(one)}
-    of_job = pods.owners.where(lambda owners: any(one.controller and one.kind == "Job" for one in owners))
+    ending = {namespace.metadata.name for namespace in snapshot.of(Namespace) if _is_terminating(namespace)}
+    of_job = pods.owners.where(lambda owners: any(owner.controller and owner.kind == "Job" for owner in owners))
     return frozenset(
         row
         for row in rows
@@ -182,9 +184,9 @@ def _is_terminating(namespace: Namespace) -> bool:
 
 def _failed_container(pod: Pod) -> str:
     """Return the name of the first container that ended with an error."""
-    for one in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-        if one.state is not None and one.state.terminated is not None and one.state.terminated.exit_code:
-            return one.name
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        if status.state is not None and status.state.terminated is not None and status.state.terminated.exit_code:
+            return status.name
     return ""
 
 
@@ -195,34 +197,36 @@ def _on_lost_node(snapshot: Snapshot, pod: Pod) -> OnLostNode | None:
     if row is None or pod.status.phase != "Running":
         return None
     node = snapshot.cluster.nodes[row]
-    ready = next((one for one in node.status.conditions if one.type == "Ready"), None)
+    ready = next((condition for condition in node.status.conditions if condition.type == "Ready"), None)
     taint = Taint(key=_UNREACHABLE, effect=NO_EXECUTE)
-    if (ready is None or ready.status != "Unknown") and all(one.key != _UNREACHABLE for one in node.spec.taints):
+    if (ready is None or ready.status != "Unknown") and all(taint.key != _UNREACHABLE for taint in node.spec.taints):
         return None
-    tolerated = [one for one in pod.spec.tolerations if tolerates(one, taint, comparison=False)]
-    limits = [one.toleration_seconds for one in tolerated]
-    seconds = min((one for one in limits if one is not None), default=None if tolerated else 0)
+    tolerated = [toleration for toleration in pod.spec.tolerations if tolerates(toleration, taint, comparison=False)]
+    limits = [toleration.toleration_seconds for toleration in tolerated]
+    seconds = min((limit for limit in limits if limit is not None), default=None if tolerated else 0)
     message = "" if ready is None or ready.status == "True" else ready.message
     return OnLostNode(subject=pod.key, node=node.name, message=message, seconds=seconds, owner=_owner(pod))
 
 
 def _resize_held(pod: Pod) -> ResizeHeld | None:
-    found = next((one for one in pod.status.conditions if (one.type, one.status) == (RESIZE_PENDING, "True")), None)
-    if found is None:
+    condition = next((one for one in pod.status.conditions if (one.type, one.status) == (RESIZE_PENDING, "True")), None)
+    if condition is None:
         return None
-    return ResizeHeld(subject=pod.key, node=pod.spec.node_name, reason=found.reason or "pending", message=found.message)
+    return ResizeHeld(
+        subject=pod.key, node=pod.spec.node_name, reason=condition.reason or "pending", message=condition.message
+    )
 
 
 def _kept_by_sidecar(pod: Pod) -> KeptBySidecar | None:
     owner, ended, running = pod.metadata.controller, [], []
     if owner is None or owner.kind != "Job" or pod.status.phase != "Running":
         return None
-    for one in pod.status.container_statuses:
-        over = None if one.state is None else one.state.terminated
+    for status in pod.status.container_statuses:
+        over = None if status.state is None else status.state.terminated
         if over is not None and not over.exit_code:
-            ended.append(one.name)
-        elif _is_running(one):
-            running.append(one.name)
+            ended.append(status.name)
+        elif _is_running(status):
+            running.append(status.name)
     if not ended or len(ended) + len(running) < len(pod.spec.containers) or not running:
         return None
     names = {"running": listed(running, 3, conjunction="and"), "ended": listed(ended, 3, conjunction="and")}
@@ -289,7 +293,7 @@ def is_node_lost(snapshot: Snapshot, name: str) -> bool:
 
 def is_ready(pod: Pod) -> bool:
     """Return whether the pod is running according to its status, and its Ready condition is not False."""
-    unready = any(one.type == "Ready" and one.status != "True" for one in pod.status.conditions)
+    unready = any(condition.type == "Ready" and condition.status != "True" for condition in pod.status.conditions)
     return (
         pod.status.phase in ("Running", "")
         and bool(pod.spec.node_name)
@@ -316,11 +320,14 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
     elif waits in (Waits.KUBELET, Waits.SANDBOX) and is_lost:
         waits, reason, message = Waits.KUBELET, "", _node_trouble(snapshot, node)
     elif waits in (Waits.KUBELET, Waits.SANDBOX):
-        told, _, said = event.partition(": ")
-        if (named := next((kind for reasons, kind in _BY_REASON if told in reasons), None)) is not None:
-            waits, reason = named, told
+        phrase, _, said = event.partition(": ")
+        if (named := next((kind for reasons, kind in _BY_REASON if phrase in reasons), None)) is not None:
+            waits, reason = named, phrase
             message, event = message or said, event if message else ""
-        elif any((one.type, one.status) == ("PodReadyToStartContainers", "False") for one in pod.status.conditions):
+        elif any(
+            (condition.type, condition.status) == ("PodReadyToStartContainers", "False")
+            for condition in pod.status.conditions
+        ):
             waits = Waits.SANDBOX
     return WaitingForKubelet(
         subject=pod.key,
@@ -343,7 +350,9 @@ def _node_trouble(snapshot: Snapshot, name: str) -> str:
     """Return `node n1 is unreachable: Kubelet stopped posting node status.`; empty without a Ready condition."""
     row = snapshot.cluster.index.get(name)
     conditions = () if row is None else snapshot.cluster.nodes[row].status.conditions
-    ready = next((one for one in conditions if one.type == "Ready" and one.status != "True"), None)
+    ready = next(
+        (condition for condition in conditions if condition.type == "Ready" and condition.status != "True"), None
+    )
     if ready is None:
         return ""
     said = f": {ready.message}" if ready.message else ""
@@ -359,38 +368,45 @@ def _unmet_selector(snapshot: Snapshot, pod: Pod) -> str:
 
 
 def _last_end(pod: Pod, container: str) -> str:
-    for one in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-        ended = None if one.last_state is None else one.last_state.terminated
-        if one.name == container and ended is not None:
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        ended = None if status.last_state is None else status.last_state.terminated
+        if status.name == container and ended is not None:
             return ", ".join(filter(None, (ended.reason, f"exit code {ended.exit_code}", ended.message.strip())))
     return ""
 
 
 def _end(pod: Pod, container: str) -> str:
     """Return how a container of a failed pod ended."""
-    for one in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-        ended = None if one.state is None else one.state.terminated
-        if one.name == container and ended is not None:
-            told = ", ".join(filter(None, (ended.reason, f"exit code {ended.exit_code}", ended.message.strip())))
-            return f"container {container} ended with {told}"
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        ended = None if status.state is None else status.state.terminated
+        if status.name == container and ended is not None:
+            phrase = ", ".join(filter(None, (ended.reason, f"exit code {ended.exit_code}", ended.message.strip())))
+            return f"container {container} ended with {phrase}"
     return ""
 
 
 def waiting_container(pod: Pod) -> tuple[Waits, str, str, str] | None:
     """Return what the pod waits for, with the container, the reason, and the message. Init containers come first."""
     status = pod.status
-    for one in status.init_container_statuses:
-        if (found := _waiting(one, is_init=True)) is not None:
+    for init_container_status in status.init_container_statuses:
+        if (found := _waiting(init_container_status, is_init=True)) is not None:
             return found
     initializing = False
-    for one in status.container_statuses:
-        found = _waiting(one, is_init=False)
+    for container_status in status.container_statuses:
+        found = _waiting(container_status, is_init=False)
         if found is not None and found[2] == "PodInitializing":
             initializing = True
         elif found is not None:
             return found
     if initializing:
-        running = next((one.name for one in status.init_container_statuses if _is_running(one)), "")
+        running = next(
+            (
+                init_container_status.name
+                for init_container_status in status.init_container_statuses
+                if _is_running(init_container_status)
+            ),
+            "",
+        )
         return Waits.INIT, running, "", ""
     return None
 
@@ -424,10 +440,12 @@ def _waiting(status: ContainerStatus, *, is_init: bool) -> tuple[Waits, str, str
 def _false_conditions(pod: Pod) -> tuple[str, ...]:
     """Return the pod's readiness conditions that are False and have a reason."""
     return tuple(
-        f"{one.type}=False" + (f" ({one.reason})" if one.reason else "") + (f": {one.message}" if one.message else "")
+        f"{condition.type}=False"
+        + (f" ({condition.reason})" if condition.reason else "")
+        + (f": {condition.message}" if condition.message else "")
         for kind in _READINESS
-        for one in pod.status.conditions
-        if one.type == kind and one.status == "False"
+        for condition in pod.status.conditions
+        if condition.type == kind and condition.status == "False"
     )
 
 
@@ -457,14 +475,14 @@ def component_down(
     snapshot: Snapshot, subject: str, component: str, rows: Sequence[int], *, is_workload: bool = False
 ) -> ComponentDown | None:
     """Return the component if none of its pods, in these rows, is running."""
-    pods, told = snapshot.pods, ""
+    pods, phrase = snapshot.pods, ""
     for row in rows:
         state = pod_lifecycle(snapshot, pods[row])
         if state is None and (is_ready(pods[row]) or (not pods.node_names[row] and is_mirror_pod(pods, row))):
             return None
-        told = told or ("" if state is None else headline(state).removeprefix(f"{state.subject} "))
+        phrase = phrase or ("" if state is None else headline(state).removeprefix(f"{state.subject} "))
     keys = tuple(map(pods.key, rows))
-    found = ComponentDown(subject=subject, component=component, pods=keys, state=told, is_workload=is_workload)
+    found = ComponentDown(subject=subject, component=component, pods=keys, state=phrase, is_workload=is_workload)
     return found if rows else None
 
 
@@ -473,6 +491,6 @@ def autoscaler_down(snapshot: Snapshot, subject: str, name: str) -> ComponentDow
     manifests."""
     pods, meant = snapshot.pods, name.lower()
     rows = pods.labels.where(lambda labels: any(labels.get(key, "").endswith(meant) for key in _NAME_LABELS))
-    rows |= pods.specs.where(lambda spec: any(one.name.endswith(meant) for one in spec.containers))
+    rows |= pods.specs.where(lambda spec: any(container.name.endswith(meant) for container in spec.containers))
     rows &= pods.phases.where(lambda phase: phase not in ("Succeeded", "Failed"))
     return component_down(snapshot, subject, name, rows.nonzero()[0].tolist())

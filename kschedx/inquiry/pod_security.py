@@ -70,7 +70,7 @@ class _Refused(Struct, frozen=True, kw_only=True):
             return None
         owner = template_owner(self.snapshot, self.pod)
         change = said.change if owner is None else owner_change(said.change, owner, self.pod)
-        costs = self._without_user if any(one.field == "runAsNonRoot" for one in said.settings) else ()
+        costs = self._without_user if any(setting.field == "runAsNonRoot" for setting in said.settings) else ()
         where = "pod" if self.maker is None else "pod template"
         title = f"set the securityContext that {self.standard.wanted.level} requires in the {where}"
         fix = SecurityFix(title=title, changes=(change,), costs=costs)
@@ -80,7 +80,11 @@ class _Refused(Struct, frozen=True, kw_only=True):
     def _without_user(self) -> tuple[str, ...]:
         """What the images of containers that may run as root must do."""
         found = judged(self.pod, _kubelet(self.manifest))
-        names = [one.name for one in found.containers if not (one.context.run_as_user or found.context.run_as_user)]
+        names = [
+            container.name
+            for container in found.containers
+            if not (container.context.run_as_user or found.context.run_as_user)
+        ]
         image = f"the image{'s' if len(names) > 1 else ''} of {listed(names, _SHOWN_NAMES)}"
         return (f"{image} must set a non-root user, or set runAsUser",) if names else ()
 
@@ -132,7 +136,7 @@ def pod_security_fixes(
     standard = enforced(snapshot, namespace, setup.release, maker)
     if not isinstance(standard, PodSecurity) or standard.refusal(pod, _kubelet(manifest)) is None:
         return None
-    found = _Refused(
+    refused = _Refused(
         pod=pod,
         manifest=manifest,
         maker=maker,
@@ -142,7 +146,7 @@ def pod_security_fixes(
         setup=setup,
         explain=explain,
     )
-    return tuple(fix for fix in (found.of_pod(), found.of_namespace()) if fix is not None)
+    return tuple(fix for fix in (refused.of_pod(), refused.of_namespace()) if fix is not None)
 
 
 def _kubelet(manifest: Manifest) -> KubeletSpec:

@@ -70,15 +70,15 @@ class Comparison(SetupComparison, frozen=True, kw_only=True):
         """Return a row for each pod with another outcome."""
         return [
             {
-                "pod": one.pod,
-                "effect": one.effect.value,
-                "before": one.before.outcome.value,
-                "after": one.after.outcome.value,
-                "old_node": one.old_node,
-                "new_node": one.new_node,
-                "plugins": ", ".join(one.causes),
+                "pod": difference.pod,
+                "effect": difference.effect.value,
+                "before": difference.before.outcome.value,
+                "after": difference.after.outcome.value,
+                "old_node": difference.old_node,
+                "new_node": difference.new_node,
+                "plugins": ", ".join(difference.causes),
             }
-            for one in self.differences
+            for difference in self.differences
         ]
 
 
@@ -180,8 +180,8 @@ def pods_document(summary: Summary) -> PodsDocument:
         different=len(summary.differences),
         left_out=summary.left_out,
         groups=tuple(
-            DifferenceGroupDocument(one.effect, one.causes, len(one.differences), one.differences)
-            for one in summary.groups
+            DifferenceGroupDocument(group.effect, group.causes, len(group.differences), group.differences)
+            for group in summary.groups
         ),
     )
 
@@ -206,9 +206,9 @@ class Shard(Struct, frozen=True, kw_only=True):
         """Parse `3/8`. Raises `InputError`."""
         index, slash, of = text.partition("/")
         if slash and index.isascii() and of.isascii() and index.isdigit() and of.isdigit():
-            found = cls(index=int(index), of=int(of))
-            if 1 <= found.index <= found.of:
-                return found
+            shard = cls(index=int(index), of=int(of))
+            if 1 <= shard.index <= shard.of:
+                return shard
         raise InputError(f'--shard: found "{text}", allowed is I/N, with I from 1 to N')
 
     def part(self, rows: Sequence[T]) -> Sequence[T]:
@@ -282,11 +282,11 @@ def _question(part: Part) -> PartDocument:
 
 def _pods(found: Sequence[PartDocument]) -> Json:
     whole = Summary(
-        compared=sum(one["compared"] for one in found),
+        compared=sum(item["compared"] for item in found),
         differences=tuple(
-            msgspec.convert(pod, Difference) for one in found for group in one["groups"] for pod in group["pods"]
+            msgspec.convert(pod, Difference) for item in found for group in item["groups"] for pod in group["pods"]
         ),
-        undecided={pod: reason for one in found for pod, reason in one["undecided"].items()},
+        undecided={pod: reason for item in found for pod, reason in item["undecided"].items()},
     )
     # both values are about all pods: every part has leftOut, and the first has nodes if all pods are decided
     nodes = None if whole.undecided else found[0].get("nodes")

@@ -116,9 +116,9 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         key = workload.kind, workload.namespace, workload.name
         stored = manifest_of(self.snapshot, workload) or {}
         rows = Owners(self.snapshot).members(self.snapshot.pods, workload)
-        selectors = [map_at(one, "spec").get("selector") for one in (stored, self.maker)]
+        selectors = [map_at(item, "spec").get("selector") for item in (stored, self.maker)]
         is_adopted = workload.kind == "StatefulSet" and says(*selectors)
-        others = {one: raw for one, raw in self.snapshot.workloads.items() if one != key}
+        others = {item: raw for item, raw in self.snapshot.workloads.items() if item != key}
         template = f"kubectl delete {{}}/{{}} -n {{}}{' --cascade=orphan' if is_adopted else ''}"
         commands = [shell_command(template, workload.kind.lower(), workload.name, self._namespace)]
         if self.file not in ("", "-"):
@@ -134,35 +134,35 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def _refused(self, message: str) -> Iterator[Fix | None]:
-        if found := _UNSPECIFIED.search(message):
-            yield from self._unspecified(found["quota"], found["missing"])
-        elif found := _EXCEEDED.search(message):
-            yield from self._exceeded(found)
+        if match := _UNSPECIFIED.search(message):
+            yield from self._unspecified(match["quota"], match["missing"])
+        elif match := _EXCEEDED.search(message):
+            yield from self._exceeded(match)
         elif len([*_BOUND.finditer(message), *_RATIO.finditer(message)]) > 1:
             yield self._within_all(message)
-        elif found := _BOUND.search(message):
-            yield from self._bounded(found)
-        elif found := _NO_CLASS.search(message):
-            yield from self._without_class(found["name"])
-        elif found := _NO_ACCOUNT.search(message):
-            name = found["name"]
+        elif match := _BOUND.search(message):
+            yield from self._bounded(match)
+        elif match := _NO_CLASS.search(message):
+            yield from self._without_class(match["name"])
+        elif match := _NO_ACCOUNT.search(message):
+            name = match["name"]
             command = shell_command("kubectl create serviceaccount {} -n {}", name, self._namespace)
             yield self._created(f"create service account {name}", "v1", "ServiceAccount", name, {}, command)
-        elif found := _NO_NAMESPACE.search(message):
-            yield self._created_namespace(found["name"])
-        elif found := _NO_RUNTIME_CLASS.search(message):
-            yield from self._without_runtime_class(found["name"])
-        elif found := _RATIO.search(message):
-            yield from self._within_ratio(found["resource"], found["ratio"])
-        elif found := _ABOVE_LIMIT.search(message):
-            yield from self._at_limit(found["resource"], found["limit"])
-        elif found := _NO_SCOPED_QUOTA.search(message):
-            yield from self._scoped_quota(found["classes"].split())
+        elif match := _NO_NAMESPACE.search(message):
+            yield self._created_namespace(match["name"])
+        elif match := _NO_RUNTIME_CLASS.search(message):
+            yield from self._without_runtime_class(match["name"])
+        elif match := _RATIO.search(message):
+            yield from self._within_ratio(match["resource"], match["ratio"])
+        elif match := _ABOVE_LIMIT.search(message):
+            yield from self._at_limit(match["resource"], match["limit"])
+        elif match := _NO_SCOPED_QUOTA.search(message):
+            yield from self._scoped_quota(match["classes"].split())
         elif "violates PodSecurity" in message:
             yield from self._secured(message)
-        elif found := _SELECTOR_CONFLICT.search(message):
-            title = f"remove {found['key']} from nodeSelector: RuntimeClass {self.pod.spec.runtime_class_name} sets it"
-            yield self._patched(title, [_removal(f"/spec/nodeSelector/{pointer(found['key'])}")])
+        elif match := _SELECTOR_CONFLICT.search(message):
+            title = f"remove {match['key']} from nodeSelector: RuntimeClass {self.pod.spec.runtime_class_name} sets it"
+            yield self._patched(title, [_removal(f"/spec/nodeSelector/{pointer(match['key'])}")])
         elif field := next((field for words, field in _OF_CLASS.items() if words in message), ""):
             yield from self._of_class(field)
         else:
@@ -177,22 +177,22 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     def _within_all(self, message: str) -> Fix | None:
         """Return the fix for several rules of LimitRanges at once."""
         wanted: _Resources = {}
-        parts = [self._within_bound(found) for found in _BOUND.finditer(message)]
-        parts += [self._within_ratios(found["resource"], found["ratio"])[0] for found in _RATIO.finditer(message)]
+        parts = [self._within_bound(match) for match in _BOUND.finditer(message)]
+        parts += [self._within_ratios(match["resource"], match["ratio"])[0] for match in _RATIO.finditer(message)]
         for part in parts:
             for name, sides in part.items():
                 for side, amounts in sides.items():
                     wanted.setdefault(name, {}).setdefault(side, {}).update(amounts)
-        patch, told = self._resources(wanted)
-        return self._patched(f"set {', '.join(told)}", patch) if patch else None
+        patch, phrases = self._resources(wanted)
+        return self._patched(f"set {', '.join(phrases)}", patch) if patch else None
 
     def _within_ratio(self, resource: str, ratio: str) -> Iterator[Fix | None]:
         """Yield fixes for LimitRange's maxLimitRequestRatio: a lower limit, or a higher request."""
         lower, higher = self._within_ratios(resource, ratio)
         for verb, wanted in (("lower", lower), ("raise", higher)):
-            patch, told = self._resources(wanted)
+            patch, phrases = self._resources(wanted)
             if patch:
-                yield self._patched(f"{verb} {', '.join(told)}", patch)
+                yield self._patched(f"{verb} {', '.join(phrases)}", patch)
 
     def _within_ratios(self, resource: str, ratio: str) -> tuple[_Resources, _Resources]:
         """Return the lower limits, and the higher requests, of containers with a larger ratio."""
@@ -207,7 +207,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             ] if isinstance(sides, Mapping) else []  # fmt: skip
             if len(amounts) < 2 or None in amounts:
                 continue
-            request, limit = (parse_quantity(str(one)) for one in amounts)
+            request, limit = (parse_quantity(str(amount)) for amount in amounts)
             if limit.scaled_value(_MILLI) * 10**9 <= most * request.scaled_value(_MILLI):
                 continue
             name = str(container.get("name"))
@@ -232,14 +232,18 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                 higher[str(container.get("name"))] = {"limits": {resource: str(request)}}
         ways = ("set" if is_default else "raise", higher), ("lower", lower)
         for verb, wanted in ways if is_default else reversed(ways):
-            patch, told = self._resources(wanted)
+            patch, phrases = self._resources(wanted)
             if patch:
-                yield self._patched(f"{verb} {', '.join(told)}", patch)
+                yield self._patched(f"{verb} {', '.join(phrases)}", patch)
 
     def _of_class(self, field: str) -> Iterator[Fix | None]:
         """Yield fixes for a value that differs from the one of the pod's priority class or RuntimeClass."""
         removal = _removal(f"/spec/{field}")
-        same = (name for name, one in self.snapshot.priority_classes.items() if one.value == self.pod.spec.priority)
+        same = (
+            name
+            for name, priority_class in self.snapshot.priority_classes.items()
+            if priority_class.value == self.pod.spec.priority
+        )
         if field == "priority" and (name := next(same, "")):
             patch = [removal, set_field("/spec/priorityClassName", name)]
             yield self._patched(f"set priorityClassName to {name} instead of spec.priority", patch)
@@ -273,10 +277,10 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             )
             return
         for one in fixes:
-            made = made_fix(one.title, one.changes, one.then, commands=one.commands)
+            fix = made_fix(one.title, one.changes, one.then, commands=one.commands)
             if one.then is None:
-                made = Fix.untried(one.title, one.changes, commands=one.commands)
-            yield replace(made, costs=one.costs)
+                fix = Fix.untried(one.title, one.changes, commands=one.commands)
+            yield replace(fix, costs=one.costs)
 
     def _near(self, known: Mapping[str, object]) -> str:
         name = self.pod.spec.runtime_class_name or ""
@@ -292,23 +296,23 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             side, name = (side, name) if name else ("requests", side)
             for container in names.split(","):
                 wanted.setdefault(container, {}).setdefault(side, {})[name] = USUAL.get(name, "1")
-        patch, told = self._resources(wanted)
+        patch, phrases = self._resources(wanted)
         if not patch:
             return
-        yield self._patched(f"set {', '.join(told)}", patch)
+        yield self._patched(f"set {', '.join(phrases)}", patch)
         limits: dict[str, dict[str, str]] = {}
         for sides in wanted.values():
             for side, amounts in sides.items():
                 limits.setdefault("defaultRequest" if side == "requests" else "default", {}).update(amounts)
         spec = {"limits": [{"type": "Container", **limits}]}
-        title = f"create a LimitRange with default {' and '.join(sorted({one.split('.')[0] for one in told}))}"
+        title = f"create a LimitRange with default {' and '.join(sorted({one.split('.')[0] for one in phrases}))}"
         yield self._created(title, "v1", "LimitRange", f"{quota}-defaults", {"spec": spec})
 
     def _resources(self, wanted: Mapping[str, Mapping[str, Mapping[str, str]]]) -> tuple[Patch, list[str]]:
         """Return a patch that sets requests and limits of containers, and `requests.cpu of container app to 100m` for
         each."""
         patch: Patch = []
-        told: list[str] = []
+        phrases: list[str] = []
         for path, container in self._containers():
             name, own = str(container.get("name")), container.get("resources")
             sides = wanted.get(name)
@@ -319,22 +323,22 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             for side, amounts in sides.items():
                 had = before.get(side)
                 after[side] = {**(had if isinstance(had, Mapping) else {}), **amounts}
-                told += [f"{side}.{resource} of container {name} to {value}" for resource, value in amounts.items()]
+                phrases += [f"{side}.{resource} of container {name} to {value}" for resource, value in amounts.items()]
             patch.append({"op": "add", "path": f"{path}/resources", "value": after})
-        return patch, told
+        return patch, phrases
 
     def _containers(self) -> Iterator[tuple[str, Mapping[str, object]]]:
         spec = self.manifest.get("spec")
         for kind in ("initContainers", "containers"):
             listed = spec.get(kind) if isinstance(spec, Mapping) else None
-            for index, one in enumerate(listed if isinstance(listed, list) else ()):
-                if isinstance(one, Mapping):
-                    yield f"/spec/{kind}/{index}", one
+            for index, item in enumerate(listed if isinstance(listed, list) else ()):
+                if isinstance(item, Mapping):
+                    yield f"/spec/{kind}/{index}", item
 
-    def _exceeded(self, found: re.Match[str]) -> Iterator[Fix | None]:
+    def _exceeded(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield fixes for an exceeded quota: it is raised to its usage plus the requests of the missing pods."""
-        name = found["quota"]
-        requested, used, limited = (_amounts(found[key]) for key in ("requested", "used", "limited"))
+        name = match["quota"]
+        requested, used, limited = (_amounts(match[key]) for key in ("requested", "used", "limited"))
         hard = {
             resource: _sum(used.get(resource, "0"), requested[resource], self.count)
             for resource in limited
@@ -343,13 +347,13 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         quotas = self.snapshot.of(ResourceQuota)
         own = next(
             (
-                one
-                for one in quotas
-                if one.metadata.name == name and one.metadata.namespace == self.pod.metadata.namespace
+                quota
+                for quota in quotas
+                if quota.metadata.name == name and quota.metadata.namespace == self.pod.metadata.namespace
             ),
             None,
         )
-        told = ", ".join(f"{resource} from {limited[resource]} to {amount}" for resource, amount in hard.items())
+        phrase = ", ".join(f"{resource} from {limited[resource]} to {amount}" for resource, amount in hard.items())
         template = "kubectl patch resourcequota {} -n {} --type merge -p {}"
         command = shell_command(template, name, self._namespace, {"spec": {"hard": hard}})
         target = Target(api_version="v1", kind="ResourceQuota", namespace=self.pod.metadata.namespace, name=name)
@@ -363,8 +367,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                 spec=replace(own.spec, hard={**own.spec.hard, **hard}),
                 status=replace(own.status, hard={**own.status.hard, **hard}) if own.status.hard else own.status,
             )
-            snapshot = snapshot.with_records(ResourceQuota, (larger if one is own else one for one in quotas))
-        title = f"raise {told} in ResourceQuota {name}"
+            snapshot = snapshot.with_records(ResourceQuota, (larger if quota is own else quota for quota in quotas))
+        title = f"raise {phrase} in ResourceQuota {name}"
         yield self._tried(title, changes, snapshot=snapshot, commands=(command,))
         if self.maker is not None and self.maker.get("kind") == "Deployment" and self._has_all_replicas:
             rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
@@ -380,30 +384,30 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         members = Owners(self.snapshot).members(self.snapshot.pods, workload_of(self.maker))
         return len(members) >= wanted_replicas(self.maker)
 
-    def _bounded(self, found: re.Match[str]) -> Iterator[Fix | None]:
+    def _bounded(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield fixes for a LimitRange's maximum or minimum."""
-        is_most = found["rule"] == "maximum"
-        patch, told = self._resources(self._within_bound(found))
+        is_most = match["rule"] == "maximum"
+        patch, phrases = self._resources(self._within_bound(match))
         if patch:
-            verb = "set" if found["absent"] else "lower" if is_most else "raise"
-            yield self._patched(f"{verb} {', '.join(told)}", patch)
-        if found["value"]:
-            yield self._other_bound(found, "max" if is_most else "min")
+            verb = "set" if match["absent"] else "lower" if is_most else "raise"
+            yield self._patched(f"{verb} {', '.join(phrases)}", patch)
+        if match["value"]:
+            yield self._other_bound(match, "max" if is_most else "min")
 
-    def _within_bound(self, found: re.Match[str]) -> _Resources:
+    def _within_bound(self, match: re.Match[str]) -> _Resources:
         """Return the requests and limits that a maximum or minimum permits."""
-        resource, bound = found["resource"], found["bound"]
-        is_most = found["rule"] == "maximum"
+        resource, bound = match["resource"], match["bound"]
+        is_most = match["rule"] == "maximum"
         containers = [*self._containers()]
         wanted: _Resources = {}
         limit = parse_quantity(bound).scaled_value(_MILLI)
-        for _, container in containers if found["type"] == "Container" or len(containers) == 1 else ():
+        for _, container in containers if match["type"] == "Container" or len(containers) == 1 else ():
             resources = container.get("resources")
             for side in ("requests", "limits"):
                 amounts = resources.get(side) if isinstance(resources, Mapping) else None
                 value = amounts.get(resource) if isinstance(amounts, Mapping) else None
                 if value is None:
-                    if found["absent"] and side.startswith(found["absent"]):
+                    if match["absent"] and side.startswith(match["absent"]):
                         wanted.setdefault(str(container.get("name")), {})[side] = {resource: bound}
                     continue
                 amount = parse_quantity(str(value)).scaled_value(_MILLI)
@@ -411,13 +415,13 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                     wanted.setdefault(str(container.get("name")), {})[side] = {resource: bound}
         return wanted
 
-    def _other_bound(self, found: re.Match[str], side: str) -> Fix | None:
-        resource, value, namespace = found["resource"], found["value"], self.pod.metadata.namespace
+    def _other_bound(self, match: re.Match[str], side: str) -> Fix | None:
+        resource, value, namespace = match["resource"], match["value"], self.pod.metadata.namespace
         ranges = self.snapshot.limit_ranges.get(namespace, ())
         for one in ranges:
             for index, item in enumerate(one.spec.limits):
                 bounds = getattr(item, side)
-                if item.type != found["type"] or str(bounds.get(resource)) != found["bound"]:
+                if item.type != match["type"] or str(bounds.get(resource)) != match["bound"]:
                     continue
                 changed = replace(item, **{side: {**bounds, resource: value}})
                 limits = (*one.spec.limits[:index], changed, *one.spec.limits[index + 1 :])
@@ -427,7 +431,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                 target = Target(api_version="v1", kind="LimitRange", namespace=namespace, name=one.metadata.name)
                 patch = (set_field(f"/spec/limits/{index}/{side}/{pointer(resource)}", value),)
                 verb = "raise" if side == "max" else "lower"
-                title = f"{verb} {side}.{resource} of LimitRange {one.metadata.name} from {found['bound']} to {value}"
+                title = f"{verb} {side}.{resource} of LimitRange {one.metadata.name} from {match['bound']} to {value}"
                 return self._tried(title, (Change(target=target, patch=patch),), snapshot=snapshot)
         return None
 
@@ -523,16 +527,16 @@ def made_fix(
 
 def _policies(message: str, snapshot: Snapshot) -> Iterator[Fix]:
     """Yield untried fixes for refusals by rules that no snapshot contains."""
-    if found := _DEAD_WEBHOOK.search(message):
-        service = f": service {found['namespace']}/{found['service']}" if found["service"] else ""
-        down = _not_ready(snapshot, found["namespace"]) if found["service"] else ()
+    if match := _DEAD_WEBHOOK.search(message):
+        service = f": service {match['namespace']}/{match['service']}" if match["service"] else ""
+        down = _not_ready(snapshot, match["namespace"]) if match["service"] else ()
         behind = f"; {listed(down, 2)} {'is' if len(down) == 1 else 'are'} not ready" if down else ""
-        yield Fix.untried(f"repair what answers for webhook {found['name']}{service}{behind}")
-        yield Fix.untried(f"set failurePolicy Ignore of webhook {found['name']}, if pods may go without it")
-    elif found := _DENIED.search(message):
-        yield Fix.untried(f"change the pod template as webhook {found['name']} requires")
-    elif found := _POLICY.search(message):
-        yield Fix.untried(f"change the pod template as ValidatingAdmissionPolicy {found['name']} requires")
+        yield Fix.untried(f"repair what answers for webhook {match['name']}{service}{behind}")
+        yield Fix.untried(f"set failurePolicy Ignore of webhook {match['name']}, if pods may go without it")
+    elif match := _DENIED.search(message):
+        yield Fix.untried(f"change the pod template as webhook {match['name']} requires")
+    elif match := _POLICY.search(message):
+        yield Fix.untried(f"change the pod template as ValidatingAdmissionPolicy {match['name']} requires")
     elif "security context constraint" in message:
         yield Fix.untried(
             "change securityContext, or let the service account use a SecurityContextConstraints that allows it"
@@ -570,5 +574,7 @@ def _amounts(text: str) -> dict[str, str]:
 
 def _sum(used: str, each: str, count: int) -> str:
     """Return `used` plus `count` times `each`, in the format of `used`, or of `each` if `used` is 0."""
-    one, other = parse_quantity(used), parse_quantity(each)
-    return _like(one if one.mantissa else other, one.scaled_value(_MILLI) + count * other.scaled_value(_MILLI))
+    quantity, other = parse_quantity(used), parse_quantity(each)
+    return _like(
+        quantity if quantity.mantissa else other, quantity.scaled_value(_MILLI) + count * other.scaled_value(_MILLI)
+    )

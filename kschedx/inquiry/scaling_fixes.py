@@ -102,10 +102,10 @@ def autoscaler_fixes(
 ) -> Iterator[Fix]:
     """Yield the fixes by cluster-autoscaler. `event` is the event of the cluster's own autoscaler about the pod."""
     if scaling.choice is not None and not scaling.choice.error:
-        for one in scaling.choice.resizes[:1]:
-            adds = f"it adds nodes to node group {one.group} ({one.before} → {one.after})"
+        for resize in scaling.choice.resizes[:1]:
+            adds = f"it adds nodes to node group {resize.group} ({resize.before} → {resize.after})"
             helps = helped_pods(autoscaler, scaling)
-            yield trial.fix(f"wait for cluster-autoscaler: {adds}", scaling.node_of(one.group), helps=helps)
+            yield trial.fix(f"wait for cluster-autoscaler: {adds}", scaling.node_of(resize.group), helps=helps)
     elif scaling.pod.is_on_upcoming:
         group_name = upcoming_group(scaling)
         title = f"wait for the node of node group {group_name} that is starting"
@@ -125,8 +125,8 @@ def autoscaler_fixes(
 
 def upcoming_group(scaling: PodScaling) -> str:
     """Return the group of the starting node for which the pod waits; empty if there is none."""
-    found = _UPCOMING.fullmatch(scaling.pod.node) if scaling.pod.is_on_upcoming else None
-    return "" if found is None else found["group"]
+    match = _UPCOMING.fullmatch(scaling.pod.node) if scaling.pod.is_on_upcoming else None
+    return "" if match is None else match["group"]
 
 
 def karpenter_fixes(
@@ -144,32 +144,35 @@ def karpenter_fixes(
         of_pod = remedy.step.kind in (StepKind.OF_POD, StepKind.CORRECTION)
         then = f", then Karpenter adds a node of {remedy.pool}" if of_pod else ""
         group = Group.WORKLOAD if remedy.step.kind is StepKind.CORRECTION else Group.CAPACITY
-        made = trial.fix(f"{remedy.step.title}{then}", remedy.node, remedy.pod, group=group, helps=remedy.helps)
-        made = made if remedy.changed is None else _with_pool(made, karpenter, remedy.changed)
-        yield replace(made, reshapes_pool=remedy.step.kind is StepKind.RESHAPED)
+        fix = trial.fix(f"{remedy.step.title}{then}", remedy.node, remedy.pod, group=group, helps=remedy.helps)
+        fix = fix if remedy.changed is None else _with_pool(fix, karpenter, remedy.changed)
+        yield replace(fix, reshapes_pool=remedy.step.kind is StepKind.RESHAPED)
 
 
 def _with_pool(fix: Fix, karpenter: Karpenter, changed: NodePool) -> Fix:
     """Return the fix with the change of the NodePool, and whether its nodes drift."""
-    before = next(one for one in karpenter.pools if one.name == changed.name)
+    before = next(pool for pool in karpenter.pools if pool.name == changed.name)
     change = Change(target=Target(NODE_POOL_API, "NodePool", changed.name), patch=tuple(pool_patch(before, changed)))
     costs = fix.costs
     if before.spec.template.metadata != changed.spec.template.metadata:
-        nodes = sum(one.metadata.labels.get(NODE_POOL) == changed.name for one in karpenter.snapshot.cluster.nodes)
-        told = f"{count(nodes, 'existing node')} of the NodePool {'drifts' if nodes == 1 else 'drift'}"
-        costs = (*costs, f"{told}: Karpenter replaces {'it' if nodes == 1 else 'them'}") if nodes else costs
+        nodes = sum(node.metadata.labels.get(NODE_POOL) == changed.name for node in karpenter.snapshot.cluster.nodes)
+        phrase = f"{count(nodes, 'existing node')} of the NodePool {'drifts' if nodes == 1 else 'drift'}"
+        costs = (*costs, f"{phrase}: Karpenter replaces {'it' if nodes == 1 else 'them'}") if nodes else costs
     return replace(fix, changes=(change, *fix.changes), apply=(change, *fix.apply), costs=costs)
 
 
-def _claims_under_way(trial: NodeTrial, karpenter: Karpenter, found: PodProvisioning) -> Iterator[Fix]:
+def _claims_under_way(trial: NodeTrial, karpenter: Karpenter, provisioning: PodProvisioning) -> Iterator[Fix]:
     """Yield fixes according to the conditions of the NodeClaims for which the pod waits."""
-    is_waiting = found.looked.outcome is PodEligibility.WAITING
-    names = karpenter.cluster.not_launched if is_waiting else (found.existing,) if found.is_claim else ()
+    is_waiting = provisioning.looked.outcome is PodEligibility.WAITING
+    names = karpenter.cluster.not_launched if is_waiting else (provisioning.existing,) if provisioning.is_claim else ()
     for claim in karpenter.snapshot.of(NodeClaim):
         if claim.name not in names:
             continue
         named, command = f"NodeClaim {claim.name}", shell_command("kubectl describe nodeclaim {}", claim.name)
-        said = next((one for one in claim.status.conditions if one.status != "True" and one.message), None)
+        said = next(
+            (condition for condition in claim.status.conditions if condition.status != "True" and condition.message),
+            None,
+        )
         if not is_waiting:
             yield _fix(f"wait for the node of {named}; if it does not register, find out why", command)
         elif said is not None and _NO_CAPACITY.search(f"{said.reason} {said.message}"):
@@ -181,22 +184,22 @@ def _claims_under_way(trial: NodeTrial, karpenter: Karpenter, found: PodProvisio
             yield _fix(f"repair what keeps {named} from launching: {said.message}", command, group=None)
 
 
-def _repaired_pools(karpenter: Karpenter, found: PodProvisioning, pod: Pod) -> Iterator[Fix]:
+def _repaired_pools(karpenter: Karpenter, provisioning: PodProvisioning, pod: Pod) -> Iterator[Fix]:
     """Yield repairs of NodePools that are not ready, but would help if they were."""
     from kschedx.render.words.karpenter import skipped_pool_text
 
-    for one in karpenter.skipped if not found.pool and not found.existing else ():
+    for pool in karpenter.skipped if not provisioning.pool and not provisioning.existing else ():
         conditions = (NodeCondition(type="Ready", status="True"),)
-        ready = replace(one.pool, status=replace(one.pool.status, conditions=conditions))
-        if one.why != "not-ready":
+        ready = replace(pool.pool, status=replace(pool.pool.status, conditions=conditions))
+        if pool.why != "not-ready":
             continue
-        then = karpenter.with_pools({one.pool.name: ready}).about(pod)
-        if then is not None and (then.pool == one.pool.name or one.pool.name in then.open_pools):
-            reference = one.pool.spec.template.spec.node_class_ref
-            why = skipped_pool_text(one, karpenter).removeprefix("is not ready").removeprefix(": ")
+        then = karpenter.with_pools({pool.pool.name: ready}).about(pod)
+        if then is not None and (then.pool == pool.pool.name or pool.pool.name in then.open_pools):
+            reference = pool.pool.spec.template.spec.node_class_ref
+            why = skipped_pool_text(pool, karpenter).removeprefix("is not ready").removeprefix(": ")
             why = why.rpartition("; ")[2].removeprefix(f"{reference.kind} ")
-            told = f"repair {reference.kind} {reference.name}, so that NodePool {one.pool.name} is ready"
-            yield _fix(f"{told}: {why}" if why else told)
+            phrase = f"repair {reference.kind} {reference.name}, so that NodePool {pool.pool.name} is ready"
+            yield _fix(f"{phrase}: {why}" if why else phrase)
 
 
 def reported_fixes(event: ScaleUpEvent) -> Iterator[Fix]:
@@ -208,9 +211,9 @@ def reported_fixes(event: ScaleUpEvent) -> Iterator[Fix]:
         if _OF_QUOTA.search(event.message):
             ways = "raise the quota of the cloud account, or use instance types or zones with quota left"
         yield _fix(f"{ways}: cluster-autoscaler reports that the cloud refuses the node", group=None)
-    elif found := _CLUSTER_LIMIT.search(event.message):
-        flag = _LIMITS.get(found["resource"], "--gpu-total")
-        limit = f"the limit of {found['resource']} for the whole cluster ({flag}, or that of node auto-provisioning)"
+    elif match := _CLUSTER_LIMIT.search(event.message):
+        flag = _LIMITS.get(match["resource"], "--gpu-total")
+        limit = f"the limit of {match['resource']} for the whole cluster ({flag}, or that of node auto-provisioning)"
         yield _fix(f"raise {limit}, which cluster-autoscaler reports as reached")
     elif AT_MAXIMUM in event.message:
         yield _fix("raise the maximum of the node group, which cluster-autoscaler reports as reached")
@@ -221,8 +224,8 @@ def reported_fixes(event: ScaleUpEvent) -> Iterator[Fix]:
 
 def reported_by_karpenter(message: str) -> Iterator[Fix]:
     """Yield fixes according to Karpenter's own event, if the cluster's objects do not show its NodePools."""
-    found = _OF_POOL.search(message)
-    pool = f"NodePool {found['name']}" if found else "a NodePool"
+    match = _OF_POOL.search(message)
+    pool = f"NodePool {match['name']}" if match else "a NodePool"
     if "exceed limits" in message:
         yield _fix(f"raise the limits of {pool}, which Karpenter reports as reached")
     elif "no instance type" in message or "filtered out all" in message:

@@ -194,24 +194,28 @@ def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> Written |
     scheduling gate."""
     *space, word, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
     namespace, word = space[0] if space else namespace, word.lower().partition(".")[0]
-    for one in snapshot.of(kueue.Workload):
-        names = {("workload", one.metadata.name), ("workloads", one.metadata.name), ("wl", one.metadata.name)}
-        for owner in one.metadata.owner_references:
+    for workload in snapshot.of(kueue.Workload):
+        names = {
+            ("workload", workload.metadata.name),
+            ("workloads", workload.metadata.name),
+            ("wl", workload.metadata.name),
+        }
+        for owner in workload.metadata.owner_references:
             names |= {(owner.kind.lower(), owner.name), (f"{owner.kind.lower()}s", owner.name)}
-        if one.metadata.namespace != namespace or (word, name) not in names or not one.spec.pod_sets:
+        if workload.metadata.namespace != namespace or (word, name) not in names or not workload.spec.pod_sets:
             continue
-        pod_set = one.spec.pod_sets[0]
-        owners = one.metadata.owner_references
-        belonging = {} if owners else {kueue.GROUP_LABEL: one.metadata.name}  # labels that mark its pods
+        pod_set = workload.spec.pod_sets[0]
+        owners = workload.metadata.owner_references
+        belonging = {} if owners else {kueue.GROUP_LABEL: workload.metadata.name}  # labels that mark its pods
         metadata = replace(
             pod_set.template.metadata,
-            name=f"{owners[0].name if owners else one.metadata.name}-{pod_set.name}",
+            name=f"{owners[0].name if owners else workload.metadata.name}-{pod_set.name}",
             namespace=namespace,
             owner_references=owners,
             labels={**pod_set.template.metadata.labels, **belonging, kueue.PODSET_LABEL: pod_set.name},
         )
         gate = PodSchedulingGate(name=kueue.ADMISSION_GATE)
-        gates = () if one.has("Admitted") else (gate,)
+        gates = () if workload.has("Admitted") else (gate,)
         pod = Pod(metadata=metadata, spec=replace(pod_set.template.spec, scheduling_gates=gates))
         return Written(manifest={"apiVersion": "v1", "kind": "Pod", **msgspec.to_builtins(pod)})
     return None
@@ -222,9 +226,11 @@ def _scaled_by(snapshot: Snapshot, target: str, namespace: str) -> Pod | Written
     *space, word, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
     namespace, word = space[0] if space else namespace, word.lower().partition(".")[0]
     every: list[HorizontalPodAutoscaler | ScaledObject] = [*snapshot.of(HorizontalPodAutoscaler)]
-    for one in (*every, *snapshot.of(ScaledObject)):
-        if (one.metadata.namespace, one.metadata.name) == (namespace, name) and word in _words_for(type(one).__name__):
-            scaled = one.spec.scale_target_ref
+    for item in (*every, *snapshot.of(ScaledObject)):
+        if (item.metadata.namespace, item.metadata.name) == (namespace, name) and word in _words_for(
+            type(item).__name__
+        ):
+            scaled = item.spec.scale_target_ref
             return find_target(snapshot, f"{namespace}/{scaled.kind.lower()}/{scaled.name}", None)
     return None
 
@@ -241,7 +247,7 @@ def _of_custom_resource(snapshot: Snapshot, target: str, namespace: str) -> Pod 
         if pods.namespaces[row] == namespace and (owners := pods.owners[row]):
             if owners not in owned:
                 chain = (*owners, *_owners_of(snapshot, namespace, owners))
-                owned[owners] = any(one.name == name and word in _words_for(one.kind) for one in chain)
+                owned[owners] = any(owner.name == name and word in _words_for(owner.kind) for owner in chain)
             if owned[owners]:
                 rows.append(row)
     waiting = [row for row in rows if row in pods.pending]
@@ -249,8 +255,8 @@ def _of_custom_resource(snapshot: Snapshot, target: str, namespace: str) -> Pod 
 
 
 def _owners_of(snapshot: Snapshot, namespace: str, owners: Iterable[OwnerReference]) -> Iterator[OwnerReference]:
-    for one in owners:
-        raw = snapshot.workloads.get((one.kind, namespace, one.name))
+    for owner in owners:
+        raw = snapshot.workloads.get((owner.kind, namespace, owner.name))
         if raw is not None:
             above = msgspec.json.decode(raw, type=_Owned).metadata.owner_references
             yield from above
@@ -380,7 +386,7 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
         return NewPod(subject=subject, workload=manifest)
     pods = foreign_pods(manifest) if is_foreign(manifest) else []
     if len(pods) != 1:
-        raise no_pod(manifest, tuple(one.path for one in pods))
+        raise no_pod(manifest, tuple(pod.path for pod in pods))
     return NewPod(subject=admitted(snapshot, pods[0].manifest, setup, title=title(manifest)), workload=manifest)
 
 

@@ -183,9 +183,11 @@ def rejected_workloads(snapshot: Snapshot) -> dict[Workload, Manifest]:
     """Return the workloads that lack pods because kubelets reject them."""
     rows = [row for its in rejected_pods(snapshot).values() for row in its]
     owners = dict.fromkeys(Owners(snapshot).of_each(snapshot.pods, rows) if rows else ())
-    found = {one: manifest for one in owners if (manifest := manifest_of(snapshot, one)) is not None}
+    found = {owner: manifest for owner in owners if (manifest := manifest_of(snapshot, owner)) is not None}
     return {
-        one: made for one, made in found.items() if isinstance(workload_lifecycle(snapshot, made), RejectedByKubelet)
+        workload: made
+        for workload, made in found.items()
+        if isinstance(workload_lifecycle(snapshot, made), RejectedByKubelet)
     }
 
 
@@ -198,7 +200,7 @@ def _rejected(snapshot: Snapshot, workload: Workload) -> RejectedByKubelet | Non
     makers = {own: snapshot.workloads.get(own, b"{}")}
     if workload.kind == "Deployment":
         made = replica_sets_of(snapshot, workload)
-        makers = {("ReplicaSet", workload.namespace, one.name): raw for one, raw in made}
+        makers = {("ReplicaSet", workload.namespace, meta.name): raw for meta, raw in made}
     for key, raw in makers.items():
         rows, wanted = by_owner.get(key, ()), msgspec.json.decode(raw, type=ReplicasController).spec.replicas
         active = [row for row in _rows(snapshot, workload) if _owned_by(snapshot, row, key[2])] if rows else []
@@ -256,7 +258,7 @@ def _scaled_to_zero(snapshot: Snapshot, workload: Workload) -> ScaledToZero:
     """Return the state of a workload at zero replicas, with the autoscaler that keeps it there. A
     HorizontalPodAutoscaler with minReplicas of at least 1 ignores a workload at zero
     (pkg/controller/podautoscaler/horizontal.go)."""
-    found = ScaledToZero(subject=workload.reference, field="spec.replicas")
+    state = ScaledToZero(subject=workload.reference, field="spec.replicas")
     for keda in snapshot.of(ScaledObject):
         unready = keda.status.condition("Ready", "False")
         if _scales(keda.spec.scale_target_ref, keda.metadata.namespace, workload):
@@ -269,14 +271,14 @@ def _scaled_to_zero(snapshot: Snapshot, workload: Workload) -> ScaledToZero:
                 continue
             elif unready is not None:
                 why = f"it is not ready: {unready.message or unready.reason}"
-            return replace(found, autoscaler=f"ScaledObject {keda.metadata.name}", why=why)
+            return replace(state, autoscaler=f"ScaledObject {keda.metadata.name}", why=why)
     for hpa in snapshot.of(HorizontalPodAutoscaler):
         if _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload) and hpa.spec.min_replicas == 0:
             named = f"HorizontalPodAutoscaler {hpa.metadata.name}"
-            return replace(found, autoscaler=named, why="its metrics call for no pods, and minReplicas is 0")
+            return replace(state, autoscaler=named, why="its metrics call for no pods, and minReplicas is 0")
         if _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload):
-            return replace(found, disabled=f"HorizontalPodAutoscaler {hpa.metadata.name}")
-    return found
+            return replace(state, disabled=f"HorizontalPodAutoscaler {hpa.metadata.name}")
+    return state
 
 
 def rescaled(snapshot: Snapshot, workload: Workload, replicas: int) -> str:
@@ -302,11 +304,11 @@ def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
         return ()
     unready = sum(not is_ready(pods[row]) for row in rows)
     if len(rows) == 1:
-        told = f"its only replica has a node{', but is not ready' if unready else ''}"
+        phrase = f"its only replica has a node{', but is not ready' if unready else ''}"
     else:
         not_ready = f", {unready:,} of them not ready" if unready else ""
-        told = f"all of its {len(rows):,} replicas have nodes{not_ready}"
-    return (runs_already(f"{told}; this shows where one more would go"),)
+        phrase = f"all of its {len(rows):,} replicas have nodes{not_ready}"
+    return (runs_already(f"{phrase}; this shows where one more would go"),)
 
 
 def _held(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:
@@ -327,11 +329,13 @@ def _update_held(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) ->
     pods."""
     if manifest.get("kind") != "StatefulSet":
         return None
-    found, pods = _converted(manifest, OfStatefulSet), snapshot.pods
-    strategy, newest = found.spec.update_strategy, found.status.update_revision
+    stateful_set, pods = _converted(manifest, OfStatefulSet), snapshot.pods
+    strategy, newest = stateful_set.spec.update_strategy, stateful_set.status.update_revision
     partition = strategy.rolling_update.partition
     revisions = {pods.names[row]: pods[row].metadata.labels.get(REVISION_HASH, "") for row in rows}
-    outdated = sorted((one for one in revisions if newest and revisions[one] not in ("", newest)), key=ordinal_of)
+    outdated = sorted(
+        (revision for revision in revisions if newest and revisions[revision] not in ("", newest)), key=ordinal_of
+    )
     if strategy.type != "OnDelete" and any(ordinal_of(one) >= partition for one in outdated):
         return None
     why = "updateStrategy is OnDelete" if strategy.type == "OnDelete" else f"partition is {partition}"
@@ -344,22 +348,22 @@ def _scales(target: ScaleTarget, namespace: str, workload: Workload) -> bool:
 
 def _not_scaled(snapshot: Snapshot, workload: Workload, replicas: int) -> NotScaled | None:
     """Return the state according to the conditions of the autoscalers that scale the workload."""
-    found = NotScaled(subject=workload.reference, replicas=replicas, autoscaler="", why="")
+    state = NotScaled(subject=workload.reference, replicas=replicas, autoscaler="", why="")
     for hpa in snapshot.of(HorizontalPodAutoscaler):
         if not _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload):
             continue
         named, most = f"HorizontalPodAutoscaler {hpa.metadata.name}", hpa.spec.max_replicas or 0
         if (broken := hpa.status.condition("ScalingActive", "False")) is not None:
-            return replace(found, autoscaler=named, why=f"does not scale ({broken.reason})", message=broken.message)
+            return replace(state, autoscaler=named, why=f"does not scale ({broken.reason})", message=broken.message)
         limited = hpa.status.condition("ScalingLimited", "True")
         if limited is not None and limited.reason == "TooManyReplicas" and replicas >= most:
             why = f"is at maxReplicas {most}"
-            return replace(found, autoscaler=named, why=why, message=limited.message, most=most)
+            return replace(state, autoscaler=named, why=why, message=limited.message, most=most)
     for keda in snapshot.of(ScaledObject):
         unready = keda.status.condition("Ready", "False")
         if unready is not None and _scales(keda.spec.scale_target_ref, keda.metadata.namespace, workload):
             named = f"ScaledObject {keda.metadata.name}"
-            return replace(found, autoscaler=named, why=f"is not ready ({unready.reason})", message=unready.message)
+            return replace(state, autoscaler=named, why=f"is not ready ({unready.reason})", message=unready.message)
     return None
 
 
@@ -368,8 +372,12 @@ def deadline_exceeded(manifest: Manifest) -> str:
     if manifest.get("kind") != "Deployment":
         return ""
     conditions = _converted(manifest, ReplicasController).status.conditions
-    found = (one for one in conditions if (one.type, one.reason) == ("Progressing", "ProgressDeadlineExceeded"))
-    return next((one.message or one.reason for one in found), "")
+    found = (
+        condition
+        for condition in conditions
+        if (condition.type, condition.reason) == ("Progressing", "ProgressDeadlineExceeded")
+    )
+    return next((condition.message or condition.reason for condition in found), "")
 
 
 def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> RolloutStalled | None:
@@ -378,7 +386,7 @@ def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]
     if manifest.get("kind") != "Deployment":
         return None
     message, workload, pods = deadline_exceeded(manifest), workload_of(manifest), snapshot.pods
-    found = RolloutStalled(subject=workload.reference, message=message)
+    state = RolloutStalled(subject=workload.reference, message=message)
     if not message:
         owned = [msgspec.json.decode(raw, type=dict[str, object]) for _, raw in replica_sets_of(snapshot, workload)]
         current = str(map_at(current_replica_set(manifest, owned) or {}, "metadata").get("name") or "")
@@ -389,20 +397,23 @@ def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]
     unready = [pods[row] for row in rows if not is_ready(pods[row])]
     seconds = map_at(manifest, "spec").get("minReadySeconds")
     if not (message or unready):
-        return replace(found, seconds=seconds) if isinstance(seconds, int) and seconds else None
-    return replace(found, pods=tuple(_unready_text(snapshot, pod) for pod in unready))
+        return replace(state, seconds=seconds) if isinstance(seconds, int) and seconds else None
+    return replace(state, pods=tuple(_unready_text(snapshot, pod) for pod in unready))
 
 
 def unready_reason(snapshot: Snapshot, pod: Pod) -> str:
     """Return why a running pod is not ready; empty if it is ready, or if its status gives no reason."""
-    unready = next((one for one in pod.status.conditions if one.type == "Ready" and one.status != "True"), None)
+    unready = next(
+        (condition for condition in pod.status.conditions if condition.type == "Ready" and condition.status != "True"),
+        None,
+    )
     return "" if unready is None else _warning(snapshot, pod) or unready.message or unready.reason
 
 
 def _unready_text(snapshot: Snapshot, pod: Pod) -> str:
-    told = unready_reason(snapshot, pod)
+    phrase = unready_reason(snapshot, pod)
     where = f"{pod.metadata.name} on {pod.spec.node_name}"
-    return f"{where}: {told}" if told else f"{where} is not ready"
+    return f"{where}: {phrase}" if phrase else f"{where} is not ready"
 
 
 def _replica_failure(snapshot: Snapshot, workload: Workload, controller: ReplicasController) -> Lifecycle | None:
@@ -410,24 +421,24 @@ def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Replica
     the events."""
     rows = _rows(snapshot, workload)
     replicas = 1 if controller.spec.replicas is None else controller.spec.replicas
-    made = _failure(controller.status.conditions) if len(rows) < replicas else None
+    condition = _failure(controller.status.conditions) if len(rows) < replicas else None
     source = f"condition ReplicaFailure of {workload.title}"
-    if made is None:
+    if condition is None:
         for metadata, raw in replica_sets_of(snapshot, workload):
             replica_set = msgspec.json.decode(raw, type=ReplicasController)
             wanted = replica_set.spec.replicas or 0
             if len([row for row in rows if _owned_by(snapshot, row, metadata.name)]) < wanted:
-                made = _failure(replica_set.status.conditions)
-            if made is not None:  # also for a pod that a rollout adds, although there are enough old pods
+                condition = _failure(replica_set.status.conditions)
+            if condition is not None:  # also for a pod that a rollout adds, although there are enough old pods
                 source = f"condition ReplicaFailure of ReplicaSet {metadata.namespace}/{metadata.name}"
                 break
-    if made is None:
+    if condition is None:
         return None
-    return refused(workload.reference, made.message, source=source, is_workload=True, has_pods=bool(rows))
+    return refused(workload.reference, condition.message, source=source, is_workload=True, has_pods=bool(rows))
 
 
 def _owned_by(snapshot: Snapshot, row: int, name: str) -> bool:
-    return any(one.controller and one.name == name for one in snapshot.pods.owners[row])
+    return any(owner.controller and owner.name == name for owner in snapshot.pods.owners[row])
 
 
 def replica_sets_of(snapshot: Snapshot, workload: Workload) -> Iterator[tuple[ObjectMeta, bytes]]:
@@ -441,7 +452,10 @@ def replica_sets_of(snapshot: Snapshot, workload: Workload) -> Iterator[tuple[Ob
 
 
 def _failure(conditions: Sequence[ControllerCondition]) -> ControllerCondition | None:
-    return next((one for one in conditions if (one.type, one.status) == ("ReplicaFailure", "True")), None)
+    return next(
+        (condition for condition in conditions if (condition.type, condition.status) == ("ReplicaFailure", "True")),
+        None,
+    )
 
 
 def refused(
@@ -533,7 +547,9 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
 
 def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
     job, subject = _converted(manifest, JobController), workload.reference
-    conditions = sorted(job.status.conditions, key=lambda one: one.type in ("SuccessCriteriaMet", "FailureTarget"))
+    conditions = sorted(
+        job.status.conditions, key=lambda condition: condition.type in ("SuccessCriteriaMet", "FailureTarget")
+    )
     for condition in conditions:
         if condition.type in JOB_ENDS and condition.status == "True":
             if condition.type in JOB_FAILURES:
@@ -569,7 +585,9 @@ def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> 
         for row in _rows(snapshot, Workload("Job", workload.namespace, job.name)):
             pod = snapshot.pods[row]
             if row in snapshot.pods.pending:
-                said = next((one.message for one in pod.status.conditions if one.type == "PodScheduled"), "")
+                said = next(
+                    (condition.message for condition in pod.status.conditions if condition.type == "PodScheduled"), ""
+                )
                 return StillActive(subject=subject, job=job.name, pod=pod.key, message=said)
             if (state := pod_lifecycle(snapshot, pod)) is not None and not isinstance(state, Finished | Failed):
                 said = headline(state).removeprefix(f"{state.subject} ")
@@ -582,32 +600,32 @@ def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> 
 def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: str) -> Suspended:
     """Return the state of a Job that Kueue keeps suspended, with the reason."""
     owner = (workload.kind, workload.name)
-    found = [
+    workloads = [
         one
         for one in snapshot.of(kueue.Workload)
         if one.metadata.namespace == workload.namespace
         and any((each.kind, each.name) == owner for each in one.metadata.owner_references)
     ]
     state = Suspended(subject=subject, kind=workload.kind, queue=queue)
-    queues = [one.metadata for one in snapshot.of(kueue.LocalQueue)]
-    own = [one.name for one in queues if one.namespace == workload.namespace]
+    queues = [local_queue.metadata for local_queue in snapshot.of(kueue.LocalQueue)]
+    own = [queue.name for queue in queues if queue.namespace == workload.namespace]
     if queues and queue not in own:
         hint = nearest(queue, own) or (f'did you mean "{own[0]}"?' if len(own) == 1 else "")
         meant = next((one for one in own if f'"{one}"' in hint), "")
         return replace(state, waits="waits in Kueue because its LocalQueue does not exist", meant=meant)
-    if not found:
+    if not workloads:
         return state
-    if found[0].spec.active is False:
-        ended = found[0].condition("Evicted")
+    if workloads[0].spec.active is False:
+        ended = workloads[0].condition("Evicted")
         message = "" if ended is None else ended.message
-        return replace(state, waits="is deactivated in Kueue", inactive=found[0].metadata.name, message=message)
+        return replace(state, waits="is deactivated in Kueue", inactive=workloads[0].metadata.name, message=message)
     from kschedx.kueue.verdict import decision_of
 
-    verdict = decision_of(snapshot, found[0].key)
-    condition = found[0].condition("QuotaReserved")
+    verdict = decision_of(snapshot, workloads[0].key)
+    condition = workloads[0].condition("QuotaReserved")
     message = condition.message if condition is not None and condition.status != "True" else ""
     if condition is not None and condition.status == "True":
-        checks = (one.message for one in found[0].status.admission_checks if one.state != "Ready")
+        checks = (check.message for check in workloads[0].status.admission_checks if check.state != "Ready")
         message = next(checks, "")
     return replace(state, message=message, waits="" if verdict is None else kueue_wait(verdict))
 

@@ -72,30 +72,30 @@ def admit_by_kubelet(subject: Subject, manifest: Manifest, explain: Explain) -> 
     running = len(Owners(subject.snapshot).members(subject.snapshot.pods, workload))
     wanted = workloads.wanted_replicas(manifest, workloads.stored_manifest(subject.snapshot, workload))
     node = subject.pod.spec.node_name
-    snapshot, made = workloads.copy_pod(subject.snapshot, subject.pod, max(wanted - running, 1))
-    made = [replace(pod, spec=replace(pod.spec, node_name=node)) for pod in made]
+    snapshot, pods = workloads.copy_pod(subject.snapshot, subject.pod, max(wanted - running, 1))
+    pods = [replace(pod, spec=replace(pod.spec, node_name=node)) for pod in pods]
 
     def after(number: int) -> Explanation:
-        there = with_pods(snapshot, made[:number])
-        return explain(replace(subject, snapshot=there, pod=made[number], first=None))
+        there = with_pods(snapshot, pods[:number])
+        return explain(replace(subject, snapshot=there, pod=pods[number], first=None))
 
     def is_refused(number: int) -> bool:
         return after(number).becomes is not Outcome.SCHEDULED
 
-    if len(made) == 1 or node not in snapshot.cluster.index:
+    if len(pods) == 1 or node not in snapshot.cluster.index:
         alone = explain(subject)
-        return KubeletAdmission(explanation=alone, pods=tuple(made) if alone.becomes is Outcome.SCHEDULED else ())
-    number = bisect_left(range(len(made)), True, key=is_refused)  # each pod leaves less for the next
+        return KubeletAdmission(explanation=alone, pods=tuple(pods) if alone.becomes is Outcome.SCHEDULED else ())
+    number = bisect_left(range(len(pods)), True, key=is_refused)  # each pod leaves less for the next
     replicas = Replicas(
         workload=workload.reference,
         wanted=wanted,
         running=running,
-        placed={pod.key: node for pod in made[:number]},
-        pending=tuple(pod.key for pod in made[number:]),
+        placed={pod.key: node for pod in pods[:number]},
+        pending=tuple(pod.key for pod in pods[number:]),
         kubelet=node,
     )
-    story = after(min(number, len(made) - 1))
-    return KubeletAdmission(explanation=replace(story, replicas=replicas), pods=tuple(made[:number]))
+    story = after(min(number, len(pods) - 1))
+    return KubeletAdmission(explanation=replace(story, replicas=replicas), pods=tuple(pods[:number]))
 
 
 class QueueOutcome:
@@ -335,7 +335,7 @@ class Together:
         if not waits:
             return ()
         answer = self.daemon_set(group)
-        alike = [tuple(waits.pop(node) for node in answer.names(one) if node in waits) for one in answer.waits]
+        alike = [tuple(waits.pop(node) for node in answer.names(wait) if node in waits) for wait in answer.waits]
         return (*filter(None, alike), *((key,) for key in waits.values()))
 
     def story(self, pod: str) -> Explanation:
@@ -394,8 +394,8 @@ class Together:
         Raises `UndecidableError`, and `NotAdmittedError` if the API server admits none of the pods.
         """
         if group.workload is not None and not self.nodes(group) and not self.refusal(group):
-            made = explain(group.subject, self._setup, autoscaling, provisioning)
-            return replace(made, replicas=self.state(group).as_replicas(group.workload))
+            explanation = explain(group.subject, self._setup, autoscaling, provisioning)
+            return replace(explanation, replicas=self.state(group).as_replicas(group.workload))
         is_refused = not self.nodes(group) or (bool(self.refusal(group)) and not self.is_queued(group))
         if is_refused and group.workload is not None:
             hint = (
@@ -420,10 +420,10 @@ class Together:
         own = (claim_not_made(*claims[key]),) if key in claims else ()
         notes = (*group.subject.notes, *own)
         subject = replace(group.subject, snapshot=snapshot, pod=pod, first=None, notes=notes)
-        made = explain(subject, self._setup, autoscaling, provisioning)
+        explanation = explain(subject, self._setup, autoscaling, provisioning)
         lacking = tuple(key for key, node in nodes.items() if not node)
         covering = partial(self._covered, lacking) if len(lacking) > 1 else None
-        return replace(made, replicas=self.replicas(group), covering=covering)
+        return replace(explanation, replicas=self.replicas(group), covering=covering)
 
     def _covered(self, pods: tuple[str, ...], explanation: Explanation, fix: Fix) -> Covered | None:
         return self._in_turn.covered(explanation, fix, pods)
@@ -529,9 +529,9 @@ class ManifestQuestions:
     def _custom(self, subject: Subject, manifest: Manifest, count: PodCount) -> ReplicaGroup:
         """Create the pods of one template of a custom resource."""
         snapshot = self.snapshot
-        cluster, made = workloads.one_or_copies(snapshot, subject.pod, 1 if count.number is None else count.number)
+        cluster, pods = workloads.one_or_copies(snapshot, subject.pod, 1 if count.number is None else count.number)
         quotas = Ledger(cluster, self._setup.release)
-        found = admit_pods(cluster, quotas, made, snapshot.storage.claims)
+        found = admit_pods(cluster, quotas, pods, snapshot.storage.claims)
         rows = self._simulator.create(quotas.on(found.snapshot), found.made)
         return ReplicaGroup(
             subject=subject,

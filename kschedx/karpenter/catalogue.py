@@ -86,24 +86,24 @@ def is_catalogue(document: object) -> bool:
 def read_catalogue(document: object) -> InstanceTypes:
     """Raises `InputError` with the invalid field."""
     try:
-        made = msgspec.convert(document, InstanceTypes)
+        types = msgspec.convert(document, InstanceTypes)
     except msgspec.ValidationError as error:
         raise _told(str(error)) from None
-    if made.api_version != API_VERSION or made.kind != KIND:
-        found = f"{made.api_version} {made.kind}"
+    if types.api_version != API_VERSION or types.kind != KIND:
+        found = f"{types.api_version} {types.kind}"
         raise InputError(f"found {found}, expected {API_VERSION} {KIND}", place=Place(field="kind"))
     names: set[str] = set()
-    for index, one in enumerate(made.instance_types):
+    for index, written_type in enumerate(types.instance_types):
         place = Place(field=f"instanceTypes[{index}]")
-        if one.name in names:
-            raise InputError(f'there are two instance types "{one.name}"', place=place)
-        names.add(one.name)
-        for field, resources in (("capacity", one.capacity), ("overhead", one.overhead)):
+        if written_type.name in names:
+            raise InputError(f'there are two instance types "{written_type.name}"', place=place)
+        names.add(written_type.name)
+        for field, resources in (("capacity", written_type.capacity), ("overhead", written_type.overhead)):
             _checked(resources, field, place)
-        lacking = [name for name in ("cpu", "memory") if name not in one.capacity]
+        lacking = [name for name in ("cpu", "memory") if name not in written_type.capacity]
         if lacking:
             raise InputError(f"an instance type needs {' and '.join(lacking)}", place=_below(place, "capacity"))
-    return made
+    return types
 
 
 def _checked(resources: ResourceList, field: str, place: Place) -> Mapping[str, Amount]:
@@ -133,7 +133,7 @@ def _told(message: str) -> InputError:
     if unknown is None:
         return InputError(text[:1].lower() + text[1:], place=Place(field=field))
     record = _FIELDS.get(re.sub(r"\[\d+\]", "[]", field), InstanceTypes)
-    known = [one.encode_name for one in msgspec.structs.fields(record)]
+    known = [field.encode_name for field in msgspec.structs.fields(record)]
     name = unknown["field"]
     hint = nearest(name, known) or f"known: {', '.join(known)}"
     return InputError(f'"{name}" is not a field', place=Place(field=join_fields(field, name)), hint=hint)
@@ -150,14 +150,16 @@ def read_instance_types(
     type to its reservations for the pool."""
     places = tuple(zones)
     knows_devices = any(one.resource_slices for one in catalogue.instance_types)
-    made: list[InstanceType] = []
-    for one in catalogue.instance_types:
-        if not one.node_pools or pool in one.node_pools:
-            bought = _offerings(one, places)
-            found = instance_type(one, (*bought, *_kept(reserved.get(one.name, ()), bought)), known_labels)
-            slices = template_slices(one.resource_slices) if knows_devices else None
-            made.append(msgspec.structs.replace(found, resource_slices=slices))
-    return tuple(made)
+    instance_types: list[InstanceType] = []
+    for written_type in catalogue.instance_types:
+        if not written_type.node_pools or pool in written_type.node_pools:
+            bought = _offerings(written_type, places)
+            found = instance_type(
+                written_type, (*bought, *_kept(reserved.get(written_type.name, ()), bought)), known_labels
+            )
+            slices = template_slices(written_type.resource_slices) if knows_devices else None
+            instance_types.append(msgspec.structs.replace(found, resource_slices=slices))
+    return tuple(instance_types)
 
 
 def _kept(reserved: Iterable[Offering], bought: Sequence[Offering]) -> Iterator[Offering]:
@@ -165,9 +167,9 @@ def _kept(reserved: Iterable[Offering], bought: Sequence[Offering]) -> Iterator[
     their order."""
     zones = {one.zone for one in bought}
     price = next((one.price for one in bought if one.capacity_type == "on-demand" and one.price is not None), None)
-    for one in reserved:
-        if one.zone in zones:
-            yield msgspec.structs.replace(one, price=None if price is None else price / _FREE)
+    for offering in reserved:
+        if offering.zone in zones:
+            yield msgspec.structs.replace(offering, price=None if price is None else price / _FREE)
 
 
 _FREE = 10_000_000
@@ -321,11 +323,11 @@ class _Ec2(Struct, frozen=True, rename="pascal"):
 
 def _of_ec2(document: object) -> InstanceTypes:
     try:
-        found = msgspec.convert(document, _Ec2)
+        ec2 = msgspec.convert(document, _Ec2)
     except msgspec.ValidationError as error:
         raise _fault(error) from None
-    usable = (one for one in found.instance_types if "hvm" in one.supported_virtualization_types)
-    return InstanceTypes(instance_types=tuple(_ec2_type(one) for one in usable if _architecture(one)))
+    usable = (ec2_type for ec2_type in ec2.instance_types if "hvm" in ec2_type.supported_virtualization_types)
+    return InstanceTypes(instance_types=tuple(_ec2_type(ec2_type) for ec2_type in usable if _architecture(ec2_type)))
 
 
 def _fault(error: msgspec.ValidationError) -> InputError:
@@ -338,25 +340,25 @@ def _architecture(ec2_type: _Ec2Type) -> str:
     return next(filter(None, known), "")
 
 
-def _ec2_type(one: _Ec2Type) -> WrittenType:
-    memory = one.memory_info.size - (_ARM_RESERVE if _architecture(one) == "arm64" else 0)
+def _ec2_type(ec2_type: _Ec2Type) -> WrittenType:
+    memory = ec2_type.memory_info.size - (_ARM_RESERVE if _architecture(ec2_type) == "arm64" else 0)
     memory -= ceil(memory * VM_OVERHEAD)
-    pods = _pods(one.network_info)
-    milli = one.v_cpu_info.default_v_cpus * 1000
+    pods = _pods(ec2_type.network_info)
+    milli = ec2_type.v_cpu_info.default_v_cpus * 1000
     capacity: ResourceList = {
-        "cpu": str(one.v_cpu_info.default_v_cpus),
+        "cpu": str(ec2_type.v_cpu_info.default_v_cpus),
         "memory": f"{memory}Mi",
         "ephemeral-storage": DISK,
         "pods": str(pods),
     }
     for maker, resource in (("NVIDIA", "nvidia.com/gpu"), ("AMD", "amd.com/gpu"), ("Habana", "habana.ai/gaudi")):
-        count = sum(gpu.count for gpu in one.gpu_info.gpus if gpu.manufacturer == maker)
+        count = sum(gpu.count for gpu in ec2_type.gpu_info.gpus if gpu.manufacturer == maker)
         if count:
             capacity[resource] = str(count)
     kept = sum(int((min(milli, end) - start) * share) for start, end, share in _CPU_SHARES if milli >= start)
     return WrittenType(
-        name=one.instance_type,
-        labels=dict(_ec2_labels(one)),
+        name=ec2_type.instance_type,
+        labels=dict(_ec2_labels(ec2_type)),
         capacity=capacity,
         overhead={
             "cpu": f"{kept}m",
@@ -375,27 +377,27 @@ def _pods(network: _Network) -> int:
     return interfaces * (network.ipv4_addresses_per_interface - 1) + 2 if interfaces else 110
 
 
-def _ec2_labels(one: _Ec2Type) -> Iterator[tuple[str, str]]:
-    yield ARCH, _architecture(one)
+def _ec2_labels(ec2_type: _Ec2Type) -> Iterator[tuple[str, str]]:
+    yield ARCH, _architecture(ec2_type)
     yield OS, "linux"
-    yield from name_labels(one.instance_type)
-    yield f"{AWS}/instance-cpu", str(one.v_cpu_info.default_v_cpus)
-    yield f"{AWS}/instance-memory", str(one.memory_info.size)
-    yield f"{AWS}/instance-hypervisor", one.hypervisor
-    encrypts = str(one.network_info.encryption_in_transit_supported).lower()
+    yield from name_labels(ec2_type.instance_type)
+    yield f"{AWS}/instance-cpu", str(ec2_type.v_cpu_info.default_v_cpus)
+    yield f"{AWS}/instance-memory", str(ec2_type.memory_info.size)
+    yield f"{AWS}/instance-hypervisor", ec2_type.hypervisor
+    encrypts = str(ec2_type.network_info.encryption_in_transit_supported).lower()
     yield f"{AWS}/instance-encryption-in-transit-supported", encrypts
-    if one.processor_info.manufacturer:
-        yield f"{AWS}/instance-cpu-manufacturer", _lower(one.processor_info.manufacturer)
-    if one.processor_info.sustained_clock_speed_in_ghz:
-        speed = round(one.processor_info.sustained_clock_speed_in_ghz * 1000)
+    if ec2_type.processor_info.manufacturer:
+        yield f"{AWS}/instance-cpu-manufacturer", _lower(ec2_type.processor_info.manufacturer)
+    if ec2_type.processor_info.sustained_clock_speed_in_ghz:
+        speed = round(ec2_type.processor_info.sustained_clock_speed_in_ghz * 1000)
         yield f"{AWS}/instance-cpu-sustained-clock-speed-mhz", str(speed)
-    storage, ebs = one.instance_storage_info, one.ebs_info
+    storage, ebs = ec2_type.instance_storage_info, ec2_type.ebs_info
     if storage is not None and storage.size is not None and storage.nvme_support != "unsupported":
         yield f"{AWS}/instance-local-nvme", str(storage.size)
     if ebs.ebs_optimized_info is not None and ebs.ebs_optimized_support == "default":
         yield f"{AWS}/instance-ebs-bandwidth", str(ebs.ebs_optimized_info.bandwidth)
-    if len(one.gpu_info.gpus) == 1:
-        gpu = one.gpu_info.gpus[0]
+    if len(ec2_type.gpu_info.gpus) == 1:
+        gpu = ec2_type.gpu_info.gpus[0]
         yield f"{AWS}/instance-gpu-name", _lower(gpu.name)
         yield f"{AWS}/instance-gpu-manufacturer", _lower(gpu.manufacturer)
         yield f"{AWS}/instance-gpu-count", str(gpu.count)
@@ -406,10 +408,10 @@ def _ec2_labels(one: _Ec2Type) -> Iterator[tuple[str, str]]:
 def name_labels(name: str) -> Iterator[tuple[str, str]]:
     """Yield the labels that follow from the name of an EC2 instance type: `m6i.large`."""
     family, dot, size = name.partition(".")
-    found = _NAME.match(name)
-    if found is not None:
-        yield f"{AWS}/instance-category", found["category"]
-        yield f"{AWS}/instance-generation", found["generation"]
+    match = _NAME.match(name)
+    if match is not None:
+        yield f"{AWS}/instance-category", match["category"]
+        yield f"{AWS}/instance-generation", match["generation"]
     if dot and "." not in size:
         yield f"{AWS}/instance-family", family
         yield f"{AWS}/instance-size", size
@@ -433,7 +435,14 @@ class _KwokOffering(Struct, frozen=True):
     available: bool = msgspec.field(name="Available", default=True)
 
     def value(self, key: str) -> str:
-        return next((one.values[0] for one in self.requirements if one.key.endswith(key) and one.values), "")
+        return next(
+            (
+                requirement.values[0]
+                for requirement in self.requirements
+                if requirement.key.endswith(key) and requirement.values
+            ),
+            "",
+        )
 
 
 class _KwokType(Struct, frozen=True, kw_only=True):
@@ -446,15 +455,15 @@ class _KwokType(Struct, frozen=True, kw_only=True):
 
 def _of_kwok(document: object) -> InstanceTypes:
     try:
-        found = msgspec.convert(document, tuple[_KwokType, ...])
+        kwok_types = msgspec.convert(document, tuple[_KwokType, ...])
     except msgspec.ValidationError as error:
         raise _fault(error) from None
     return InstanceTypes(
         instance_types=tuple(
             WrittenType(
-                name=one.name,
-                labels={ARCH: one.architecture, OS: one.operating_systems},
-                capacity=one.resources,
+                name=kwok_type.name,
+                labels={ARCH: kwok_type.architecture, OS: kwok_type.operating_systems},
+                capacity=kwok_type.resources,
                 overhead={"cpu": "100m", "memory": "10Mi"},
                 offerings=tuple(
                     WrittenOffering(
@@ -463,9 +472,9 @@ def _of_kwok(document: object) -> InstanceTypes:
                         price=offering.price,
                         available=offering.available,
                     )
-                    for offering in one.offerings
+                    for offering in kwok_type.offerings
                 ),
             )
-            for one in found
+            for kwok_type in kwok_types
         )
     )

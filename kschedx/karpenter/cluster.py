@@ -93,24 +93,26 @@ def _check_amounts(resources: ResourceList, field: str, about: Place) -> None:
 
 
 def _check_requirements(requirements: Iterable[NodeSelectorRequirementWithMinValues], field: str, about: Place) -> None:
-    for index, one in enumerate(requirements):
-        fault = _fault(one)
+    for index, values in enumerate(requirements):
+        fault = _fault(values)
         if fault is not None:
             raise InputError(fault[0], place=Place(field=f"{field}[{index}]"), hint=fault[1]).at(about)
 
 
-def _fault(one: NodeSelectorRequirementWithMinValues) -> tuple[str, str] | None:
+def _fault(values: NodeSelectorRequirementWithMinValues) -> tuple[str, str] | None:
     """Return the error of a requirement and the expected value."""
-    if not one.key:
+    if not values.key:
         return "a requirement has a key", ""
-    if one.operator not in OPERATORS:
-        allowed = nearest(one.operator, OPERATORS) or f"one of {', '.join(OPERATORS)}"
-        return f'"{one.operator}" is not an operator', allowed
-    if one.operator == "In" and not one.values:
-        return f"{one.key} In needs a value", ""
-    is_bound = one.operator in ("Gt", "Lt", "Gte", "Lte")
-    if is_bound and (len(one.values) != 1 or ((parse_int64(one.values[0]) or -1) < 0 and one.values[0] != "0")):
-        return f"{one.key} {one.operator} needs one whole number, found [{', '.join(one.values)}]", ""
+    if values.operator not in OPERATORS:
+        allowed = nearest(values.operator, OPERATORS) or f"one of {', '.join(OPERATORS)}"
+        return f'"{values.operator}" is not an operator', allowed
+    if values.operator == "In" and not values.values:
+        return f"{values.key} In needs a value", ""
+    is_bound = values.operator in ("Gt", "Lt", "Gte", "Lte")
+    if is_bound and (
+        len(values.values) != 1 or ((parse_int64(values.values[0]) or -1) < 0 and values.values[0] != "0")
+    ):
+        return f"{values.key} {values.operator} needs one whole number, found [{', '.join(values.values)}]", ""
     return None
 
 
@@ -174,7 +176,7 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
     def minimum(self, key: str) -> int:
         """Return the pool's `minValues` for a key."""
         requirements = self.pool.spec.template.spec.requirements
-        return max((one.min_values or 0 for one in requirements if one.key == key), default=0)
+        return max((requirement.min_values or 0 for requirement in requirements if requirement.key == key), default=0)
 
 
 class PodProvisioning(Struct, frozen=True, kw_only=True):
@@ -199,12 +201,12 @@ class PodProvisioning(Struct, frozen=True, kw_only=True):
     @property
     def open_pools(self) -> tuple[str, ...]:
         """Pools that would accept the pod with an unknown instance type."""
-        return tuple(one.name for one in self.pools if one.certainty is LaunchCertainty.UNKNOWN)
+        return tuple(pool.name for pool in self.pools if pool.certainty is LaunchCertainty.UNKNOWN)
 
     @property
     def unsure_before(self) -> tuple[str, ...]:
         """Pools that come before the chosen one and may be chosen instead."""
-        before = [one.name for one in takewhile(lambda one: one.name != self.pool, self.pools)]
+        before = [one.name for one in takewhile(lambda verdict: verdict.name != self.pool, self.pools)]
         return tuple(name for name in self.open_pools if name in before)
 
 
@@ -311,8 +313,8 @@ class Karpenter:
         else:
             others = [
                 pods[pods.rows[key]]
-                for key, one in self.waiting().items()
-                if one.outcome is PodEligibility.CONSIDERED and key != pod.key
+                for key, looked in self.waiting().items()
+                if looked.outcome is PodEligibility.CONSIDERED and key != pod.key
             ]
             result = self.provisioner.run(self.snapshot, [*others, mine, *self.buffers])
         return self._told(mine, looked, result)
@@ -322,7 +324,7 @@ class Karpenter:
         has_relaxed = pod.key in result.relaxed
         if failure is not None:
             pools = self.verdicts(pod, failure)
-            is_sure = all(one.certainty is LaunchCertainty.REJECTS for one in pools)
+            is_sure = all(pool.certainty is LaunchCertainty.REJECTS for pool in pools)
             event = f"Failed to schedule pod, {failure.text}" if is_sure and self._text_is_known(failure) else ""
             return PodProvisioning(looked=looked, pools=pools, event=event, by_chance=result.by_chance)
         if node is not None:
@@ -348,32 +350,34 @@ class Karpenter:
     def _text_is_known(self, failure: SchedulingFailure) -> bool:
         """Return whether the message is certain: messages about instance types depend on all of them."""
         return all(
-            self.known[one.pool].types.are_all
-            or not isinstance(one.rejection, NoInstanceType | CheapestAreTooFew | LimitReached)
-            or (isinstance(one.rejection, LimitReached) and one.rejection.is_exhausted)
-            for one in failure.pools
-        ) and not any(one.why == "no-types" and not self.types_are_known for one in self.skipped)
+            self.known[pool.pool].types.are_all
+            or not isinstance(pool.rejection, NoInstanceType | CheapestAreTooFew | LimitReached)
+            or (isinstance(pool.rejection, LimitReached) and pool.rejection.is_exhausted)
+            for pool in failure.pools
+        ) and not any(pool.why == "no-types" and not self.types_are_known for pool in self.skipped)
 
     @cached_property
     def templates(self) -> Mapping[str, PoolTemplate]:
         provisioner = self.provisioner
-        return {one.name: one for one in provisioner.templates(provisioner.daemons(self.snapshot))}
+        return {template.name: template for template in provisioner.templates(provisioner.daemons(self.snapshot))}
 
     def node_of(self, pool: str, pod: Pod) -> Node | None:
         """What a pool gives a new node for the pod; its size is open."""
         template = self.templates.get(pool)
         if template is None:
             return None
-        asked = template.requirements.together(pod_requirements(pod, prefers=False).values())
-        labels = {key: min(one.values) for key, one in asked.items() if one.operator == "In"}
+        requirements = template.requirements.together(pod_requirements(pod, prefers=False).values())
+        labels = {
+            key: min(requirement.values) for key, requirement in requirements.items() if requirement.operator == "In"
+        }
         metadata = ObjectMeta(name=pool, labels={**labels, NODE_POOL: pool})
         return Node(metadata=metadata, spec=NodeSpec(taints=template.taints))
 
     def verdicts(self, pod: Pod, failure: SchedulingFailure) -> tuple[PoolVerdict, ...]:
-        asked = pod_requirements(pod, prefers=False)
-        return tuple(self._verdict(one.pool, one.rejection, asked) for one in failure.pools)
+        requirements = pod_requirements(pod, prefers=False)
+        return tuple(self._verdict(pool.pool, pool.rejection, requirements) for pool in failure.pools)
 
-    def _verdict(self, name: str, rejection: Rejection, asked: Requirements) -> PoolVerdict:
+    def _verdict(self, name: str, rejection: Rejection, requirements: Requirements) -> PoolVerdict:
         known = self.known[name]
         certainty = LaunchCertainty.REJECTS
         if isinstance(rejection, NoInstanceType) and not known.types.are_all:
@@ -395,19 +399,21 @@ class Karpenter:
             zones=known.zones if known.zones_are_all else (),
             types_are_known=known.types.are_all,
             lacks_a_reservation=isinstance(rejection, NoInstanceType) and self._lacks_a_reservation(name, rejection),
-            asked=asked,
+            asked=requirements,
         )
 
     def _is_out_of_zone(self, name: str, rejection: NoInstanceType) -> bool:
         """Return whether no type of any size is in a zone of the pool's node class."""
-        known, asked = self.known[name], rejection.requirements.about(ZONE)
-        return known.zones_are_all and not any(map(asked.has, known.zones))
+        known, requirement = self.known[name], rejection.requirements.about(ZONE)
+        return known.zones_are_all and not any(map(requirement.has, known.zones))
 
     def _lacks_a_reservation(self, name: str, rejection: NoInstanceType) -> bool:
         """Return whether only reserved capacity fits and the pool's node class has none."""
-        asked = rejection.requirements.about(CAPACITY_TYPE)
+        requirement = rejection.requirements.about(CAPACITY_TYPE)
         others = (kind for kind in CAPACITY_TYPES if kind != RESERVED)
-        return self.known[name].has_no_reservations and asked.has(RESERVED) and not any(map(asked.has, others))
+        return (
+            self.known[name].has_no_reservations and requirement.has(RESERVED) and not any(map(requirement.has, others))
+        )
 
     def _unsure(self, pod: Pod, taken: str) -> tuple[PoolVerdict, ...]:
         """Return the pools before the chosen one whose types are not all known, with their verdicts about the pod
@@ -423,7 +429,11 @@ class Karpenter:
         names = {pool.name for pool in before}
         alone = replace(self.provisioner, pools=tuple(before))
         failure = alone.run(self.snapshot, [pod]).failures.get(pod.key)
-        return tuple(one for one in self.verdicts(pod, failure) if one.name in names) if failure is not None else ()
+        return (
+            tuple(verdict for verdict in self.verdicts(pod, failure) if verdict.name in names)
+            if failure is not None
+            else ()
+        )
 
     def _pool(self, name: str) -> NodePool:
         return next(pool for pool in self.pools if pool.name == name)
@@ -452,7 +462,10 @@ class _Workload(Struct, frozen=True, kw_only=True):
 
 def virtual_pods(snapshot: Snapshot) -> Iterator[Pod]:
     """Yield the virtual pods of ready buffers."""
-    pod_templates = {(one.metadata.namespace, one.metadata.name): one.template for one in snapshot.of(PodTemplate)}
+    pod_templates = {
+        (template.metadata.namespace, template.metadata.name): template.template
+        for template in snapshot.of(PodTemplate)
+    }
     for buffer in snapshot.of(CapacityBuffer):
         namespace = buffer.metadata.namespace
         ready = condition(buffer.status.conditions, "ReadyForProvisioning")
@@ -485,7 +498,9 @@ def _scaled(snapshot: Snapshot, buffer: CapacityBuffer) -> PodTemplateSpec | Non
 
 def _placeable(spec: PodSpec) -> PodSpec:
     """Return the spec without a node and without volumes of claims."""
-    volumes = tuple(one for one in spec.volumes if one.persistent_volume_claim is None and one.ephemeral is None)
+    volumes = tuple(
+        volume for volume in spec.volumes if volume.persistent_volume_claim is None and volume.ephemeral is None
+    )
     return replace(spec, node_name="", priority=LOWEST_PRIORITY, volumes=volumes)
 
 

@@ -214,15 +214,17 @@ class Consolidator:
         self._snapshot = karpenter.snapshot
         self._now = asked_at(karpenter.snapshot)
         self._pools = {pool.name: pool for pool in karpenter.pools}
-        self._states = {one.name: one for one in karpenter.cluster.staying if one.claim is not None}
-        self._prices = {name: self._price(one) for name, one in self._states.items()}
+        self._states = {node.name: node for node in karpenter.cluster.staying if node.claim is not None}
+        self._prices = {name: self._price(node) for name, node in self._states.items()}
         self._kept: dict[str, str] = {}
         self._by_chance = False
         self._buffers = {pod.key for pod in karpenter.buffers}
         """Virtual pods of CapacityBuffers."""
         self._is_newer = karpenter.settings.behaviour.moves_are_balanced
         self._candidates = [
-            one for found in disruptions(self._snapshot, self._states) if (one := self._candidate(found)) is not None
+            one
+            for disruption in disruptions(self._snapshot, self._states)
+            if (one := self._candidate(disruption)) is not None
         ]
 
     def run(self) -> Consolidation:
@@ -235,44 +237,46 @@ class Consolidator:
             commands=tuple(commands),
             kept={name: why for name, why in self._kept.items() if name not in taken},
             prices=self._prices,
-            budgets_at=_text(self._now) if any(one.schedule is not None for one in budgets) else "",
+            budgets_at=_text(self._now) if any(budget.schedule is not None for budget in budgets) else "",
             by_chance=self._by_chance,
         )
 
     # --- candidates
 
-    def _candidate(self, found: NodeDisruption) -> _Candidate | None:
-        state = self._states[found.node]
+    def _candidate(self, disruption: NodeDisruption) -> _Candidate | None:
+        state = self._states[disruption.node]
         pool = self._pools.get(state.pool)
-        blocked = next((obstacle.text for obstacle in found.obstacles if obstacle.reason == "DisruptionBlocked"), "")
+        blocked = next(
+            (obstacle.text for obstacle in disruption.obstacles if obstacle.reason == "DisruptionBlocked"), ""
+        )
         if blocked or pool is None or state.claim is None:
-            self._kept[found.node] = blocked
+            self._kept[disruption.node] = blocked
             return None
         pods = [self._snapshot.pods[row] for row in self._snapshot.pods.on_node(state.row).tolist()]
         drifted = condition(state.claim.status.conditions, "Drifted")
         candidate = _Candidate(
             state=state,
             pool=pool,
-            price=self._prices[found.node],
+            price=self._prices[disruption.node],
             pods=tuple(pod for pod in pods if goes_elsewhere(pod)),
-            is_consolidatable=found.is_consolidatable and pool.spec.replicas is None,
-            is_drifted=found.is_drifted and pool.spec.replicas is None,
+            is_consolidatable=disruption.is_consolidatable and pool.spec.replicas is None,
+            is_drifted=disruption.is_drifted and pool.spec.replicas is None,
             drifted_since="" if drifted is None else drifted.last_transition_time or "",
         )
-        unfit = next((one.text for one in found.obstacles), "")
+        unfit = next((obstacle.text for obstacle in disruption.obstacles), "")
         if unfit:
-            self._kept[found.node] = unfit
-        elif not found.is_consolidatable:
-            self._kept[found.node] = "its NodeClaim is not Consolidatable"
+            self._kept[disruption.node] = unfit
+        elif not disruption.is_consolidatable:
+            self._kept[disruption.node] = "its NodeClaim is not Consolidatable"
         return replace(candidate, is_consolidatable=candidate.is_consolidatable and not unfit)
 
     def _price(self, state: StateNode) -> float | None:
         """Return the price of the offering in the node's labels."""
         known = self._karpenter.known.get(state.pool)
         types = () if known is None else known.types.types
-        one = next((one for one in types if one.name == state.labels.get(INSTANCE_TYPE)), None)
+        instance_type = next((one for one in types if one.name == state.labels.get(INSTANCE_TYPE)), None)
         place = (state.labels.get(ZONE), state.labels.get(CAPACITY_TYPE))
-        offerings = () if one is None else one.offerings
+        offerings = () if instance_type is None else instance_type.offerings
         prices = [it.price for it in offerings if (it.zone, it.capacity_type) == place and it.price is not None]
         return min(prices, default=None)
 
@@ -280,8 +284,8 @@ class Consolidator:
         """Return how many nodes of each pool its budgets allow to disrupt."""
         allowed = Counter[str]()
         for pool in self._pools.values():
-            its = [one for one in self._karpenter.cluster.staying if one.pool == pool.name and one.is_initialized]
-            leaving = sum(one.pool == pool.name for one in self._karpenter.cluster.leaving)
+            its = [node for node in self._karpenter.cluster.staying if node.pool == pool.name and node.is_initialized]
+            leaving = sum(node.pool == pool.name for node in self._karpenter.cluster.leaving)
             limits = [
                 0 if is_invalid(budget) else scaled(_number(budget.nodes), len(its) + leaving, is_up=True) or 0
                 for budget in pool.spec.disruption.budgets
@@ -301,30 +305,30 @@ class Consolidator:
                 self._kept.setdefault(candidate.name, "No allowed disruptions due to blocking budget")
         return found
 
-    def _is_empty(self, one: _Candidate) -> bool:
-        return one.disruption_cost <= NODE_COST if self._is_newer else not one.pods
+    def _is_empty(self, candidate: _Candidate) -> bool:
+        return candidate.disruption_cost <= NODE_COST if self._is_newer else not candidate.pods
 
     def _sorted(self) -> list[_Candidate]:
         """Return the candidates of consolidation in the order in which they are tried."""
         policies = ("WhenEmptyOrUnderutilized", BALANCED) if self._is_newer else ("WhenEmptyOrUnderutilized",)
-        found = [
+        candidates = [
             candidate
             for candidate in self._candidates
             if candidate.is_consolidatable and candidate.pool.spec.disruption.consolidation_policy in policies
         ]
         if self._is_newer:
-            found = [one for one in found if not self._is_empty(one)]
-            return sorted(found, key=lambda one: -(one.price or 0.0) / one.disruption_cost)
-        return sorted(found, key=lambda one: one.eviction_cost)
+            candidates = [candidate for candidate in candidates if not self._is_empty(candidate)]
+            return sorted(candidates, key=lambda candidate: -(candidate.price or 0.0) / candidate.disruption_cost)
+        return sorted(candidates, key=lambda candidate: candidate.eviction_cost)
 
     # --- methods
 
     def _emptiness(self) -> list[Command]:
         empty = [one for one in self._candidates if one.is_consolidatable and self._is_empty(one)]
         if self._buffers:
-            for one in empty:
-                if self._buffers & {*self._karpenter.own.existing.get(one.name, ())}:
-                    self._kept[one.name] = f'Node "{one.name}" has buffer pods'
+            for candidate in empty:
+                if self._buffers & {*self._karpenter.own.existing.get(candidate.name, ())}:
+                    self._kept[candidate.name] = f'Node "{candidate.name}" has buffer pods'
             empty = [one for one in empty if one.name not in self._kept]
         going = self._within_budgets(empty, Method.EMPTINESS)
         return [self._deleted(Method.EMPTINESS, going)] if going else []
@@ -332,7 +336,8 @@ class Consolidator:
     def _drift(self) -> list[Command]:
         """Take the first node that can be deleted: empty nodes first, then by the time of their drift."""
         drifted = sorted(
-            (one for one in self._candidates if one.is_drifted), key=lambda one: (bool(one.pods), one.drifted_since)
+            (candidate for candidate in self._candidates if candidate.is_drifted),
+            key=lambda candidate: (bool(candidate.pods), candidate.drifted_since),
         )
         for candidate in self._within_budgets(drifted, Method.DRIFT):
             result = self._simulated([candidate])
@@ -355,21 +360,21 @@ class Consolidator:
 
     def _single_node(self) -> list[Command]:
         """Return every candidate that can be deleted alone; Karpenter takes the first."""
-        found = []
+        commands = []
         ordered = self._sorted()
         most = min(MOST_ALONE, max(MOST_LOOKS // max(len(self._snapshot.cluster.nodes), 1), 1))
         tried = ordered[:most] if self._only is None else [one for one in ordered if one.name in self._only]
         self._kept |= {one.name: NOT_TRIED for one in ordered if one not in tried}
-        for one in tried:
-            command = self._command(Method.SINGLE_NODE, [one])
+        for candidate in tried:
+            command = self._command(Method.SINGLE_NODE, [candidate])
             if isinstance(command, str):
-                self._kept[one.name] = command
+                self._kept[candidate.name] = command
             elif not self._is_approved(command):
                 score = min(command.scores, key=lambda score: score.value)
-                self._kept[one.name] = f"score {score.value:.2f} is below {BALANCED_THRESHOLD:.2f} (Balanced)"
-            elif self._allowed(Method.SINGLE_NODE)[one.pool.name]:
-                found.append(command)
-        return found
+                self._kept[candidate.name] = f"score {score.value:.2f} is below {BALANCED_THRESHOLD:.2f} (Balanced)"
+            elif self._allowed(Method.SINGLE_NODE)[candidate.pool.name]:
+                commands.append(command)
+        return commands
 
     # --- one command
 
@@ -378,7 +383,7 @@ class Consolidator:
         known = [price for price in prices if price is not None]
         return Command(
             method=method,
-            nodes=tuple(one.name for one in nodes),
+            nodes=tuple(node.name for node in nodes),
             price=sum(known) if len(known) == len(prices) else None,
         )
 
@@ -391,7 +396,7 @@ class Consolidator:
             for node_claim in self._snapshot.of(NodeClaim)
         )
         snapshot = replace(self._snapshot, objects={**self._snapshot.objects, NodeClaim: claims})
-        waiting = [key for key, one in karpenter.waiting().items() if one.outcome is PodEligibility.CONSIDERED]
+        waiting = [key for key, looked in karpenter.waiting().items() if looked.outcome is PodEligibility.CONSIDERED]
         pods = self._snapshot.pods
         result = karpenter.provisioner.run(snapshot, [*(pods[pods.rows[key]] for key in waiting), *karpenter.buffers])
         self._by_chance |= result.by_chance
@@ -402,9 +407,9 @@ class Consolidator:
         own = [pod.key for node in nodes for pod in node.pods]
         failed = [(key, result.failures[key].text) for key in own if key in result.failures]
         if failed:
-            told = ", ".join(f"{key} => {text}" for key, text in failed[:5])
-            return f"Not all pods would schedule, {told}"
-        starting = {one.name for one in self._karpenter.cluster.staying if not one.is_initialized}
+            phrase = ", ".join(f"{key} => {text}" for key, text in failed[:5])
+            return f"Not all pods would schedule, {phrase}"
+        starting = {node.name for node in self._karpenter.cluster.staying if not node.is_initialized}
         waits = [name for name, keys in result.existing.items() if name in starting and {*keys} & {*own}]
         return f"Not all pods would schedule, node {waits[0]} is not initialized" if waits else ""
 
@@ -415,7 +420,10 @@ class Consolidator:
         if unplaced:
             return unplaced
         own = {pod.key for node in nodes for pod in node.pods}
-        command, new = self._deleted(method, nodes), [one for one in result.new if (own | self._buffers) & {*one.pods}]
+        command, new = (
+            self._deleted(method, nodes),
+            [claim for claim in result.new if (own | self._buffers) & {*claim.pods}],
+        )
         if not new:
             return self._scored(command, nodes)
         if len(new) > 1:
@@ -423,7 +431,7 @@ class Consolidator:
         if command.price is None:
             return PRICES_UNKNOWN
         [claim] = new
-        is_spot = all(one.state.labels.get(CAPACITY_TYPE) == SPOT for one in nodes)
+        is_spot = all(node.state.labels.get(CAPACITY_TYPE) == SPOT for node in nodes)
         requirements = claim.requirements
         is_spot_again = is_spot and requirements.about(CAPACITY_TYPE).has(SPOT)
         if is_spot_again:
@@ -447,21 +455,27 @@ class Consolidator:
                 most for most in range(SPOT_TYPES, len(cheaper)) if not min_values_unmet(cheaper[:most], requirements)
             )
             cheaper = cheaper[: next(enough, len(cheaper))]
-        prices = [price for one in cheaper if (price := launch_price(one, claim, requirements)) is not None]
-        command = replace(command, replacements=1, types=tuple(one.name for one in cheaper), new_price=min(prices))
+        prices = [
+            price
+            for instance_type in cheaper
+            if (price := launch_price(instance_type, claim, requirements)) is not None
+        ]
+        command = replace(
+            command, replacements=1, types=tuple(instance_type.name for instance_type in cheaper), new_price=min(prices)
+        )
         return self._scored(command, nodes)
 
     @staticmethod
-    def _cheaper(claim: NewNodeClaim, asked: Requirements, price: float) -> list[InstanceType]:
+    def _cheaper(claim: NewNodeClaim, requirements: Requirements, price: float) -> list[InstanceType]:
         """Return the types whose most expensive possible offering costs less than `price`, cheapest first."""
-        priced = [(launch_price(one, claim, asked), one) for one in claim.types]
-        known = [(its, one) for its, one in priced if its is not None and its < price]
-        return [one for _, one in sorted(known, key=lambda it: (it[0], it[1].name))]
+        priced = [(launch_price(instance_type, claim, requirements), instance_type) for instance_type in claim.types]
+        known = [(its, instance_type) for its, instance_type in priced if its is not None and its < price]
+        return [instance_type for _, instance_type in sorted(known, key=lambda it: (it[0], it[1].name))]
 
     @staticmethod
     def _same_type(types: Collection[InstanceType], nodes: Sequence[_Candidate]) -> float:
         """Return the price of the cheapest node with a type of the replacement: keeping that node is better."""
-        names = {one.name for one in types}
+        names = {instance_type.name for instance_type in types}
         return min(
             (node.price for node in nodes if node.instance_type in names and node.price is not None), default=math.inf
         )
@@ -475,8 +489,8 @@ class Consolidator:
             return command
         scores = []
         for name in sorted(pools):
-            its = [one for one in nodes if one.pool.name == name]
-            share = sum(one.price or 0.0 for one in its) / command.price if command.price else 1.0
+            its = [node for node in nodes if node.pool.name == name]
+            share = sum(candidate.price or 0.0 for candidate in its) / command.price if command.price else 1.0
             total_cost, total_disruption = self._totals(name)
             if total_cost <= 0:
                 continue
@@ -484,14 +498,14 @@ class Consolidator:
                 Score(
                     pool=name,
                     savings=savings * share / total_cost,
-                    disruption=sum(one.disruption_cost for one in its) / total_disruption,
+                    disruption=sum(candidate.disruption_cost for candidate in its) / total_disruption,
                 )
             )
         return replace(command, scores=tuple(scores))
 
     def _totals(self, pool: str) -> tuple[float, float]:
         """Return a pool's cost per hour and the cost of disrupting all of it."""
-        cost = sum(self._prices[name] or 0.0 for name, one in self._states.items() if one.pool == pool)
+        cost = sum(self._prices[name] or 0.0 for name, node in self._states.items() if node.pool == pool)
         disruption = 0.0
         for state in self._states.values():
             if state.pool == pool and state.row >= 0:

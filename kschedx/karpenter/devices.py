@@ -102,7 +102,7 @@ class _Placed(Struct, frozen=True, kw_only=True):
     @property
     def is_bound_to_node(self) -> bool:
         """Whether it has devices of an instance type, which no other node reaches."""
-        return any(one.pool.startswith(_OF_TYPE) for claim in self.by_type.values() for one in _results(claim))
+        return any(result.pool.startswith(_OF_TYPE) for claim in self.by_type.values() for result in _results(claim))
 
 
 class RoundDevices:
@@ -123,7 +123,9 @@ class RoundDevices:
         self._of_pool: dict[tuple[str, str], list[ResourceSlice]] = defaultdict(list)
         self._reached: dict[tuple[str, tuple[int, ...]], tuple[Slices, Node]] = {}
         for published in devices.slices:
-            owner = next((one.name for one in published.metadata.owner_references if one.kind == "Node"), "")
+            owner = next(
+                (reference.name for reference in published.metadata.owner_references if reference.kind == "Node"), ""
+            )
             if owner and owner not in initialized:
                 continue
             spec = published.spec
@@ -135,8 +137,8 @@ class RoundDevices:
 
     def claims_of(self, pod: Pod) -> tuple[ResourceClaim, ...] | NoDevices:
         """Return the pod's claims. A claim that will be generated from a template counts as if it existed."""
-        found: list[ResourceClaim] = []
-        names = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses}
+        claims: list[ResourceClaim] = []
+        names = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
         namespace = pod.metadata.namespace
         for reference in pod.spec.resource_claims:
             name = reference.resource_claim_name
@@ -145,17 +147,17 @@ class RoundDevices:
                 if name is None:
                     continue
             if name is None:
-                made = self._devices.templates.get(f"{namespace}/{reference.resource_claim_template_name}")
-                if made is not None:
+                spec = self._devices.templates.get(f"{namespace}/{reference.resource_claim_template_name}")
+                if spec is not None:
                     metadata = ObjectMeta(name=f"{pod.metadata.name}-{reference.name}", namespace=namespace)
-                    found.append(_without_admin_access(ResourceClaim(metadata=metadata, spec=made)))
+                    claims.append(_without_admin_access(ResourceClaim(metadata=metadata, spec=spec)))
                 continue
             key = f"{namespace}/{name}"
             claim = self._devices.claims.get(key)
             if claim is None:
                 return NoDevices(text=f"resourceclaim {json.dumps(key)} not found")
-            found.append(_without_admin_access(claim))
-        return tuple(found)
+            claims.append(_without_admin_access(claim))
+        return tuple(claims)
 
     def commit(self, found: ClaimAllocation, types: Iterable[str]) -> None:
         """Allocate the devices for the possible types of the node."""
@@ -190,7 +192,8 @@ class RoundDevices:
         """Return whether all consumers are on nodes that are being disrupted."""
         consumers = claim.status.reserved_for
         return bool(consumers) and all(
-            one.resource == "pods" and not one.api_group and one.uid in self._leaving for one in consumers
+            consumer.resource == "pods" and not consumer.api_group and consumer.uid in self._leaving
+            for consumer in consumers
         )
 
     def allocate(
@@ -218,13 +221,15 @@ class RoundDevices:
             else:
                 requirements = requirements.together(told.values())
         if not new:
-            names = [one.name for one in types] or [""]
+            names = [instance_type.name for instance_type in types] or [""]
             return ClaimAllocation(node=host_name, requirements=requirements, claims_by_type=dict.fromkeys(names, ()))
         found: dict[str, tuple[ResourceClaim, ...]] = {}
         contributed, is_unknown = Requirements(), False
         answers: dict[tuple[int, ...], tuple[ResourceClaim, ...] | None] = {}
         pruned: dict[int, bool] = {}
-        for name, slices in [(one.name, one.resource_slices) for one in types] or [("", ())]:
+        for name, slices in [(instance_type.name, instance_type.resource_slices) for instance_type in types] or [
+            ("", ())
+        ]:
             mine = self._mine(host_name, name)
             key = (id(slices), *map(id, mine))
             if key not in answers:
@@ -257,7 +262,7 @@ class RoundDevices:
         if allocation is not None and not self._is_leaving(claim):
             selector = allocation.node_selector
             terms = selector.node_selector_terms if selector is not None else ()
-            return Requirements.of_expressions(one for term in terms for one in term.match_expressions)
+            return Requirements.of_expressions(expression for term in terms for expression in term.match_expressions)
         placed = self._placed.get(claim.key)
         if placed is None:
             return None
@@ -268,7 +273,7 @@ class RoundDevices:
 
     def _mine(self, host_name: str, type_name: str) -> tuple[ResourceClaim, ...]:
         """Return what this round allocated on a node with this type."""
-        claims = (one.by_type.get(type_name) for one in self._placed.values() if one.node == host_name)
+        claims = (placed.by_type.get(type_name) for placed in self._placed.values() if placed.node == host_name)
         return tuple(claim for claim in claims if claim is not None)
 
     def _search(
@@ -285,7 +290,7 @@ class RoundDevices:
         """Return the allocated claims and the devices' requirements on the node; None if there are no devices. `pruned`
         records for claims, by number, whether every type so far would publish too many devices."""
         slices, node = self._slices(node_name, requirements, own, allowed)
-        others = [one.counted for one in self._placed.values() if one.node == host_name]
+        others = [placed.counted for placed in self._placed.values() if placed.node == host_name]
         swaps = [(claim, None) for claim in others] + [(None, claim) for claim in mine]
         for before, after in swaps:
             self._change(before, after)
@@ -312,21 +317,21 @@ class RoundDevices:
         self, node_name: str, requirements: Requirements, own: Sequence[ResourceSlice], allowed: frozenset[str]
     ) -> tuple[Slices, Node]:
         matched = [*self._of_node.get(node_name, ()), *own]
-        for one in self._shared:
-            selector = one.spec.node_selector
+        for resource_slice in self._shared:
+            selector = resource_slice.spec.node_selector
             terms = selector.node_selector_terms if selector is not None else ()
-            if one.spec.all_nodes or any(
+            if resource_slice.spec.all_nodes or any(
                 requirements.is_compatible(Requirements.of_expressions(term.match_expressions), allowed)
                 for term in terms
             ):
-                matched.append(one)
+                matched.append(resource_slice)
         key = node_name, tuple(map(id, matched))
         if key not in self._reached:
-            reached = {id(one) for one in matched}
-            pools = {(one.spec.driver, one.spec.pool.name) for one in matched if not _is_of_type(one)}
+            reached = {id(item) for item in matched}
+            pools = {(item.spec.driver, item.spec.pool.name) for item in matched if not _is_of_type(item)}
             every = [one for pool in sorted(pools) for one in self._of_pool[pool]]
-            found = [_reaching(one, is_reached=id(one) in reached) for one in every] + list(own)
-            self._reached[key] = Slices(found, partitionable=True), Node(metadata=ObjectMeta(name=node_name))
+            resource_slices = [_reaching(one, is_reached=id(one) in reached) for one in every] + list(own)
+            self._reached[key] = Slices(resource_slices, partitionable=True), Node(metadata=ObjectMeta(name=node_name))
         return self._reached[key]
 
 
@@ -354,7 +359,7 @@ class PodDevices:
     def commit(self, types: Iterable[InstanceType]) -> None:
         """Commit the last allocation for the possible types of the node."""
         if self._found is not None:
-            self._devices.commit(self._found, [one.name for one in types])
+            self._devices.commit(self._found, [instance_type.name for instance_type in types])
 
     def _kept(self, answer: ClaimAllocation | NoDevices) -> ClaimAllocation | NoDevices:
         self._found = answer if isinstance(answer, ClaimAllocation) else None
@@ -366,34 +371,34 @@ def template_slices(written: Sequence[ResourceSliceSpec]) -> tuple[ResourceSlice
     counts: dict[tuple[str, str], int] = defaultdict(int)
     for one in written:
         counts[one.driver, one.pool.name] += 1
-    made: list[ResourceSlice] = []
+    resource_slices: list[ResourceSlice] = []
     for number, one in enumerate(written):
         wanted = counts[one.driver, one.pool.name]
         pool = replace(one.pool, name=_OF_TYPE + one.pool.name, generation=0, resource_slice_count=wanted)
         spec = replace(one, pool=pool, node_name=None, node_selector=None, all_nodes=True)
-        made.append(ResourceSlice(metadata=ObjectMeta(name=f"{_OF_TYPE}{number:04d}"), spec=spec))
-    return tuple(made)
+        resource_slices.append(ResourceSlice(metadata=ObjectMeta(name=f"{_OF_TYPE}{number:04d}"), spec=spec))
+    return tuple(resource_slices)
 
 
 def published_by(node: str, slices: Sequence[ResourceSlice]) -> Iterator[ResourceSlice]:
     """Yield the slices of an instance type after its node exists."""
-    for number, one in enumerate(slices):
-        pool = replace(one.spec.pool, name=f"{node}-{one.spec.pool.name.removeprefix(_OF_TYPE)}")
-        spec = replace(one.spec, pool=pool, node_name=node, all_nodes=False)
-        yield replace(one, metadata=ObjectMeta(name=f"{node}-{number}"), spec=spec)
+    for number, resource_slice in enumerate(slices):
+        pool = replace(resource_slice.spec.pool, name=f"{node}-{resource_slice.spec.pool.name.removeprefix(_OF_TYPE)}")
+        spec = replace(resource_slice.spec, pool=pool, node_name=node, all_nodes=False)
+        yield replace(resource_slice, metadata=ObjectMeta(name=f"{node}-{number}"), spec=spec)
 
 
 def _is_of_type(resource_slice: ResourceSlice) -> bool:
     return resource_slice.spec.pool.name.startswith(_OF_TYPE)
 
 
-def _reaching(one: ResourceSlice, *, is_reached: bool) -> ResourceSlice:
+def _reaching(resource_slice: ResourceSlice, *, is_reached: bool) -> ResourceSlice:
     """Return the slice so that every node reaches it, or none. Its selector stays for its requirements."""
-    if one.spec.shared_counters or (is_reached and one.spec.node_name):
-        return one
-    spec = replace(one.spec, per_device_node_selection=None)
+    if resource_slice.spec.shared_counters or (is_reached and resource_slice.spec.node_name):
+        return resource_slice
+    spec = replace(resource_slice.spec, per_device_node_selection=None)
     reach = replace(spec, all_nodes=True) if is_reached else replace(spec, all_nodes=False, node_name=_ELSEWHERE)
-    return replace(one, spec=reach)
+    return replace(resource_slice, spec=reach)
 
 
 def _results(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
@@ -405,7 +410,7 @@ def _most(claims: Iterable[ResourceClaim]) -> ResourceClaim:
     """Return one claim with all cluster devices that any type uses; for shared ones, the largest share."""
     every = tuple(claims)
     found: dict[tuple[str, str, str], DeviceRequestAllocationResult] = {}
-    for one in (one for claim in every for one in _results(claim)):
+    for one in (result for claim in every for result in _results(claim)):
         if one.pool.startswith(_OF_TYPE):
             continue
         key = (one.driver, one.pool, one.device)
@@ -475,8 +480,8 @@ class _Search(AllocationSearch):
                 raise FailureError(f"claim {name}: DistinctAttribute constraints not done yet")
             for request in claim.spec.devices.requests:
                 if request.first_available:
-                    told = f"claim {name} request {json.dumps(request.name)}: only Exactly requests are supported"
-                    raise FailureError(told)
+                    phrase = f"claim {name} request {json.dumps(request.name)}: only Exactly requests are supported"
+                    raise FailureError(phrase)
             super()._check(index, claim)
         except FailureError as error:
             raise FailureError(f"validating claim {name}: {error}") from None
@@ -487,13 +492,13 @@ class _Search(AllocationSearch):
         devices -= sum(self._is_own(at) for one in everything for at in one.everything)
         name = json.dumps(claim.metadata.name)
         if devices > MAX_DEVICES_OF_CLAIM:
-            told = f"requests {devices} total devices, exceeding maximum of {MAX_DEVICES_OF_CLAIM}"
-            raise FailureError(f"claim {name} {told}")
+            phrase = f"requests {devices} total devices, exceeding maximum of {MAX_DEVICES_OF_CLAIM}"
+            raise FailureError(f"claim {name} {phrase}")
         self.pruned.add(len(self.requests) - 1)
-        for one in everything:
-            kept = tuple(at for at in one.everything if not self._is_own(at))
-            one.count -= len(one.everything) - len(kept)
-            one.everything = kept
+        for checked in everything:
+            kept = tuple(at for at in checked.everything if not self._is_own(at))
+            checked.count -= len(checked.everything) - len(kept)
+            checked.everything = kept
 
     def _is_own(self, at: int) -> bool:
         return _is_of_type(self.devices[at].slice)
@@ -508,17 +513,17 @@ class _Search(AllocationSearch):
 
     def _checked(self, claim: ResourceClaim, wanted: DeviceWish, at: tuple[int, int, int]) -> Checked:
         about = f"claim {json.dumps(claim.metadata.name)} request {json.dumps(wanted.name)}"
-        found = self._allocator.classes.get(wanted.class_name)
-        if found is None:
+        device_class = self._allocator.classes.get(wanted.class_name)
+        if device_class is None:
             name = json.dumps(wanted.class_name)
             raise FailureError(f"{about}: DeviceClass {name} not found: DeviceClass.resource.k8s.io {name} not found")
-        for selector in (*found.spec.selectors, *wanted.selectors):
+        for selector in (*device_class.spec.selectors, *wanted.selectors):
             expression = selector.cel.expression if selector.cel is not None else ""
             try:
                 language().compiled(expression, FEATURES.cel)
             except CompileError as error:
-                told = f"CEL expression {json.dumps(expression)} failed to compile: {error}"
-                raise FailureError(f"{about}: {told}") from None
+                phrase = f"CEL expression {json.dumps(expression)} failed to compile: {error}"
+                raise FailureError(f"{about}: {phrase}") from None
         return super()._checked(claim, wanted, at)
 
     def _everything(
@@ -532,10 +537,10 @@ class _Search(AllocationSearch):
                 raise FailureError(f"{about}: pool {'/'.join(pool.id)} is incomplete (missing slices)")
         self._wants_all = True
         try:
-            found = super()._everything(named, wanted, device_class, at)
-            if any(map(self._is_own, found.everything)):
+            checked = super()._everything(named, wanted, device_class, at)
+            if any(map(self._is_own, checked.everything)):
                 self.with_own.add(at[0])
-            return found
+            return checked
         except FailureError as error:
             raise FailureError(f"{about}: {error}") from None
         finally:
@@ -555,27 +560,27 @@ class _Search(AllocationSearch):
             except EvaluationError as error:
                 if not self._wants_all:
                     return False
-                told = f"CEL expression {json.dumps(expression)} evaluation failed: {error}"
-                raise FailureError(told) from None
+                phrase = f"CEL expression {json.dumps(expression)} evaluation failed: {error}"
+                raise FailureError(phrase) from None
         return True
 
     def has_capacity(self, wanted: DeviceWish, one: PooledDevice) -> bool:
         return not one.device.allow_multiple_allocations or super().has_capacity(wanted, one)
 
-    def _pick(self, at: tuple[int, int, int], checked: Checked, one: PooledDevice, *, must: bool) -> bool:
+    def _pick(self, at: tuple[int, int, int], checked: Checked, device: PooledDevice, *, must: bool) -> bool:
         """A device that does not fit changes neither counters nor the node's requirements."""
-        needs = _needs(one)
+        needs = _needs(device)
         if not self._required[-1].is_compatible(needs, self._allowed):
             return False
-        drawn, users = dict(self._drawn.get(one.pool.name, {})), set(self._in_use.get(one.id, ()))
-        if not super()._pick(at, checked, one, must=False):
-            self._drawn[one.pool.name], self._in_use[one.id] = drawn, users
+        drawn, users = dict(self._drawn.get(device.pool.name, {})), set(self._in_use.get(device.id, ()))
+        if not super()._pick(at, checked, device, must=False):
+            self._drawn[device.pool.name], self._in_use[device.id] = drawn, users
             return False
         self._required.append(self._required[-1].together(needs.values()))
         return True
 
-    def _take_back(self, at: tuple[int, int, int], checked: Checked, one: PooledDevice) -> None:
-        super()._take_back(at, checked, one)
+    def _take_back(self, at: tuple[int, int, int], checked: Checked, device: PooledDevice) -> None:
+        super()._take_back(at, checked, device)
         self._required.pop()
 
 

@@ -148,7 +148,7 @@ class _Pools:
         self._behaviour = karpenter_behaviour(karpenter_version(snapshot))
         self._pools = {pool.name: pool for pool in snapshot.of(NodePool)}
         cluster = ClusterState.of(snapshot)
-        self._states = {one.row: one for one in (*cluster.staying, *cluster.leaving) if one.row >= 0}
+        self._states = {node.row: node for node in (*cluster.staying, *cluster.leaving) if node.row >= 0}
         self._costs: dict[str, tuple[float, int, bool]] = {}
         """Pool to its disruption cost, its number of nodes, and whether these cost the same."""
         self._budgets: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = {}
@@ -180,10 +180,10 @@ class _Pools:
     def _balance(self, state: StateNode) -> Balance:
         """Nodes of one type, zone, and capacity type cost the same."""
         if state.pool not in self._costs:
-            mates = [one for one in self._states.values() if one.pool == state.pool]
+            mates = [node for node in self._states.values() if node.pool == state.pool]
             kinds = {tuple(mate.labels.get(key) for key in _PRICED_BY) for mate in mates}
             is_same = len(kinds) == 1 and None not in next(iter(kinds))
-            cost = sum(_disruption_cost(_pods_on(self._snapshot, one)) for one in mates)
+            cost = sum(_disruption_cost(_pods_on(self._snapshot, mate)) for mate in mates)
             self._costs[state.pool] = cost, len(mates), is_same
         cost, count, is_same = self._costs[state.pool]
         own = _disruption_cost(_pods_on(self._snapshot, state))
@@ -216,7 +216,7 @@ class _Pools:
             if not _is_evicted(pod, self._now):
                 continue
             own = self._budgets.get(pod.metadata.namespace, ())
-            budgets = [one for one, selector in own if selector.matches(pod.metadata.labels)]
+            budgets = [budget for budget, selector in own if selector.matches(pod.metadata.labels)]
             keys = " ".join(f"{budget.metadata.namespace}/{budget.metadata.name}" for budget in budgets)
             if len(budgets) > 1:
                 yield f"eviction does not support multiple PDBs (PodDisruptionBudget(s)=[{keys}])"
@@ -232,7 +232,11 @@ def _pods_on(snapshot: Snapshot, state: StateNode) -> list[Pod]:
 
 def _blocking(pool: NodePool, now: int) -> tuple[int, ...]:
     budgets = enumerate(pool.spec.disruption.budgets)
-    return tuple(place for place, one in budgets if is_invalid(one) or (one.nodes in _NOTHING and is_active(one, now)))
+    return tuple(
+        place
+        for place, budget in budgets
+        if is_invalid(budget) or (budget.nodes in _NOTHING and is_active(budget, now))
+    )
 
 
 def _is_empty(pods: Iterable[Pod], behaviour: KarpenterBehaviour) -> bool:

@@ -126,18 +126,18 @@ class ExistingNodes:
         self._left = np.zeros((len(ordered), len(names)), dtype=np.int64)
         rows = np.array([one.row for one in ordered], dtype=np.int64)
         offers = np.zeros((len(ordered), len(names)), dtype=np.bool_)
-        for index, one in enumerate(ordered):
-            self._left[index] = self._offered(one.allocatable)
-            offers[index, [self._columns[name] for name in one.allocatable]] = True
+        for index, node in enumerate(ordered):
+            self._left[index] = self._offered(node.allocatable)
+            offers[index, [self._columns[name] for name in node.allocatable]] = True
         known = np.flatnonzero(rows >= 0)
         for column, name in enumerate(table.resources.names):
             self._left[known, self._columns[name]] -= table.requested[rows[known], column]
         self._left[known, self._columns[PODS]] -= table.pod_count[rows[known]]
         of_daemons = self._of_daemons(snapshot)
-        for index, one in enumerate(ordered):
-            coming = self._row(pod_requests(daemons.for_node(one.taints, self.nodes[index].labels)))
-            if one.row >= 0:
-                coming = np.maximum(coming - of_daemons[one.row], 0)
+        for index, node in enumerate(ordered):
+            coming = self._row(pod_requests(daemons.for_node(node.taints, self.nodes[index].labels)))
+            if node.row >= 0:
+                coming = np.maximum(coming - of_daemons[node.row], 0)
             self._left[index] -= np.minimum(coming, np.iinfo(np.int64).max // 2)
         self._left[~offers] = 0  # resources that a node does not offer are not limited
 

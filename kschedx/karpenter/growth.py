@@ -61,12 +61,17 @@ def grow_by_karpenter(karpenter: Karpenter) -> KarpenterGrowth:
     result = karpenter.own if considered else RoundResult()
     nodes = list(_nodes(result))
     rows = karpenter.snapshot.pods.rows  # without virtual pods
-    grown = Counter((new.template.name, one.name) for new, one, _ in nodes)
-    choices = {(new.template.name, one.name): len(new.types) for new, one, _ in reversed(nodes)}
+    grown = Counter((new.template.name, instance_type.name) for new, instance_type, _ in nodes)
+    choices = {(new.template.name, instance_type.name): len(new.types) for new, instance_type, _ in reversed(nodes)}
     grown_snapshot = with_new_nodes(
-        karpenter.snapshot, [(node, new.template.overhead(one.name).pods) for new, one, node in nodes]
+        karpenter.snapshot,
+        [(node, new.template.overhead(instance_type.name).pods) for new, instance_type, node in nodes],
     )
-    slices = [each for _, one, node in nodes for each in published_by(node.name, one.resource_slices or ())]
+    slices = [
+        each
+        for _, instance_type, node in nodes
+        for each in published_by(node.name, instance_type.resource_slices or ())
+    ]
     if slices:
         devices = grown_snapshot.devices
         devices = replace(devices, slices=(*devices.slices, *slices), derived_from_slices={})
@@ -102,21 +107,21 @@ def _most_rejected(karpenter: Karpenter, result: RoundResult) -> tuple[tuple[Poo
 
 def _nodes(result: RoundResult) -> Iterator[tuple[NewNodeClaim, InstanceType, Node]]:
     for number, new in enumerate(result.new, start=1):
-        one = new.cheapest_first[0]
-        yield new, one, _node(f"{new.template.name}-new-{number}", new, one)
+        instance_type = new.cheapest_first[0]
+        yield new, instance_type, _node(f"{new.template.name}-new-{number}", new, instance_type)
 
 
-def _node(name: str, new: NewNodeClaim, one: InstanceType) -> Node:
+def _node(name: str, new: NewNodeClaim, instance_type: InstanceType) -> Node:
     """Build the node from its pool, pods, and type. If several zones are possible, take the first."""
     labels = {
         key: min(requirement.values)
-        for key, requirement in new.requirements.together(one.requirements.values()).items()
+        for key, requirement in new.requirements.together(instance_type.requirements.values()).items()
         if requirement.operator == "In"
     }
     offering = next(
         (
             offering
-            for offering in sorted(one.offerings, key=lambda offering: (offering.price or 0.0, offering.zone))
+            for offering in sorted(instance_type.offerings, key=lambda offering: (offering.price or 0.0, offering.zone))
             if offering.is_available and new.requirements.is_compatible(offering.requirements, new.template.allowed)
         ),
         None,
@@ -128,8 +133,8 @@ def _node(name: str, new: NewNodeClaim, one: InstanceType) -> Node:
         metadata=ObjectMeta(name=name, labels=labels),
         spec=NodeSpec(taints=new.template.taints),
         status=NodeStatus(
-            capacity=_resources(one.capacity),
-            allocatable=_resources(one.allocatable),
+            capacity=_resources(instance_type.capacity),
+            allocatable=_resources(instance_type.allocatable),
             conditions=(NodeCondition(type="Ready", status="True"),),
         ),
     )
@@ -182,17 +187,19 @@ def provisioning_document(
         follows=karpenter.settings.followed,
         outcome=found.looked.outcome,
         pools={pool.name: _pool(pool) for pool in found.pools},
-        skipped_pools={one.pool.name: one.why for one in karpenter.skipped},
+        skipped_pools={pool.pool.name: pool.why for pool in karpenter.skipped},
         types_are_known=karpenter.types_are_known,
-        adds=LaunchDocument(found.pool, tuple(one.name for one in found.types)) if found.pool else None,
+        adds=LaunchDocument(found.pool, tuple(instance_type.name for instance_type in found.types))
+        if found.pool
+        else None,
         fixes=fixes,
     )
 
 
-def _pool(one: PoolVerdict) -> PoolDocument:
-    if one.rejection is None:
-        return PoolDocument(one.certainty)
-    return PoolDocument(one.certainty, one.reason, one.rejection.text if one.text_is_known else None)
+def _pool(verdict: PoolVerdict) -> PoolDocument:
+    if verdict.rejection is None:
+        return PoolDocument(verdict.certainty)
+    return PoolDocument(verdict.certainty, verdict.reason, verdict.rejection.text if verdict.text_is_known else None)
 
 
 class KarpenterGrowthDocument(Document, frozen=True, tag_field="kind", tag="karpenter"):

@@ -120,7 +120,7 @@ class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
     def price(self, requirements: Requirements, allowed: frozenset[str]) -> float:
         """Return the lowest price of a matching offering; infinite if none is known."""
         offered = (offering for offering in self.offerings if offering.is_available and offering.price is not None)
-        found = (one.price for one in offered if requirements.is_compatible(one.requirements, allowed))
+        found = (offering.price for offering in offered if requirements.is_compatible(offering.requirements, allowed))
         return min((price for price in found if price is not None), default=inf)
 
 
@@ -147,10 +147,10 @@ class NoInstanceType(Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         least, most = format_amounts(self.requests), format_amounts(self.most_requests or self.requests)
         resources = least if least == most else f"min={least}, max={most}"
-        told = f"requirements={self.requirements}, resources={resources}"
+        phrase = f"requirements={self.requirements}, resources={resources}"
         if self.too_few:
-            return f"{too_few_text(self.too_few)}, {told}"
-        text = f"{self._lead}, {told}"
+            return f"{too_few_text(self.too_few)}, {phrase}"
+        text = f"{self._lead}, {phrase}"
         cpu = self.pod_requests.get("cpu")
         if self._only("had enough resources") and cpu is not None and cpu.nano >= _MILLION:
             text += " (CPU request >= 1 Million, m vs M typo?)"
@@ -215,9 +215,9 @@ def _fold(overheads: Sequence[Overhead], *, least: bool) -> dict[str, Amount]:
     each = [overhead.requests for overhead in overheads if overhead.requests]
     names = set[str]().union(*each)
     if least:
-        names = {name for name in names if all(name in one for one in each)}
+        names = {name for name in names if all(name in item for item in each)}
     pick = min if least else max
-    return {name: pick((one[name] for one in each if name in one), key=lambda amount: amount.nano) for name in names}
+    return {name: pick((item[name] for item in each if name in item), key=lambda amount: amount.nano) for name in names}
 
 
 class FilteredTypes(Struct, frozen=True, kw_only=True):
@@ -244,14 +244,14 @@ def filter_types(
     seen = [False] * 6
     left: list[InstanceType] = []
     holds_of = [(overhead, merge_amounts(overhead.requests, total)) for overhead in overheads]
-    for one in types:
-        held = next((amounts for overhead, amounts in holds_of if overhead.is_for(one.name)), None)
+    for instance_type in types:
+        held = next((amounts for overhead, amounts in holds_of if overhead.is_for(instance_type.name)), None)
         if held is None:
             continue
-        meets, is_offered = one.answers(requirements, allowed)
-        has_room = fits_within(held, one.allocatable)
+        meets, is_offered = instance_type.answers(requirements, allowed)
+        has_room = fits_within(held, instance_type.allocatable)
         if meets and has_room and is_offered:
-            left.append(one)
+            left.append(instance_type)
         for index, holds in enumerate(
             (
                 meets,
@@ -293,22 +293,24 @@ class Cut(Struct, frozen=True, kw_only=True):
 
 def cheapest(types: Sequence[InstanceType], requirements: Requirements, allowed: frozenset[str], most: int) -> Cut:
     """Keep the cheapest types, up to the maximum that is requested from the cloud. If a price is unknown, keep all."""
-    if len(types) <= most or not all(one.has_prices for one in types):
+    if len(types) <= most or not all(instance_type.has_prices for instance_type in types):
         return Cut(types=tuple(types))
-    priced = [(one.price(requirements, allowed), one) for one in types]
+    priced = [(instance_type.price(requirements, allowed), instance_type) for instance_type in types]
     sort_slice(priced, lambda a, b: a[0] < b[0])
-    left = tuple(one for _, one in priced[:most])
+    left = tuple(instance_type for _, instance_type in priced[:most])
     return Cut(types=left, too_few=min_values_unmet(left, requirements) if requirements.has_min_values else {})
 
 
 def min_values_unmet(types: Sequence[InstanceType], requirements: Requirements) -> dict[str, int]:
     """Return the keys with `minValues` for which the types have too few values; empty without types."""
-    asked = {key: one.min_values for key, one in requirements.items() if one.min_values is not None}
+    asked = {
+        key: requirement.min_values for key, requirement in requirements.items() if requirement.min_values is not None
+    }
     values: dict[str, set[str]] = {key: set() for key in asked}
     unmet: dict[str, int] = {}
-    for one in types:
+    for instance_type in types:
         for key, known in values.items():
-            known.update(one.requirements.about(key).values)
+            known.update(instance_type.requirements.about(key).values)
         unmet = {key: len(known) for key, known in values.items() if len(known) < asked[key]}
         if not unmet:
             return {}
@@ -322,8 +324,10 @@ def min_values_unmet(types: Sequence[InstanceType], requirements: Requirements) 
 def in_force(overlays: Iterable[NodeOverlay]) -> tuple[NodeOverlay, ...]:
     """Return the valid overlays, highest precedence first. Without its feature gate NodeOverlay, Karpenter sets no
     conditions on them."""
-    found = sorted((overlay for overlay in overlays if overlay.is_ready), key=lambda one: one.name, reverse=True)
-    return tuple(sorted(found, key=lambda one: -(one.spec.weight or 0)))
+    found = sorted(
+        (overlay for overlay in overlays if overlay.is_ready), key=lambda overlay: overlay.name, reverse=True
+    )
+    return tuple(sorted(found, key=lambda overlay: -(overlay.spec.weight or 0)))
 
 
 def overlaid(
@@ -333,29 +337,36 @@ def overlaid(
     if not overlays:
         return tuple(types)
     asked = [
-        (one, Requirements(LabelRequirement.of(need.key, need.operator, need.values) for need in one.spec.requirements))
-        for one in overlays
+        (
+            overlay,
+            Requirements(
+                LabelRequirement.of(need.key, need.operator, need.values) for need in overlay.spec.requirements
+            ),
+        )
+        for overlay in overlays
     ]
     labels = pool.spec.template.metadata.labels | {NODE_POOL: pool.name}
     of_pool = Requirements.of_labels(labels)
-    return tuple(_overlaid(one, of_pool, asked, allowed) for one in types)
+    return tuple(_overlaid(instance_type, of_pool, asked, allowed) for instance_type in types)
 
 
 def _overlaid(
-    one: InstanceType,
+    instance_type: InstanceType,
     of_pool: Requirements,
     overlays: Sequence[tuple[NodeOverlay, Requirements]],
     allowed: frozenset[str],
 ) -> InstanceType:
     """The first overlay that names a resource or a price wins. Capacity applies if one offering matches."""
-    own = of_pool.together(one.requirements.values())
+    own = of_pool.together(instance_type.requirements.values())
     added: dict[str, Amount] = {}
     priced: dict[int, str] = {}
-    for overlay, asked in overlays:
-        if not own.is_compatible(asked):
+    for overlay, requirements in overlays:
+        if not own.is_compatible(requirements):
             continue
         where = [
-            index for index, offering in enumerate(one.offerings) if asked.is_compatible(offering.requirements, allowed)
+            index
+            for index, offering in enumerate(instance_type.offerings)
+            if requirements.is_compatible(offering.requirements, allowed)
         ]
         if not where:
             continue
@@ -365,9 +376,13 @@ def _overlaid(
             priced = dict.fromkeys(where, change) | priced
     offerings = tuple(
         _priced(offering, priced[index]) if index in priced else offering
-        for index, offering in enumerate(one.offerings)
+        for index, offering in enumerate(instance_type.offerings)
     )
-    return replace(one, capacity={**one.capacity, **added}, offerings=offerings) if added or priced else one
+    return (
+        replace(instance_type, capacity={**instance_type.capacity, **added}, offerings=offerings)
+        if added or priced
+        else instance_type
+    )
 
 
 def _priced(offering: Offering, change: str) -> Offering:

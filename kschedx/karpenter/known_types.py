@@ -67,8 +67,8 @@ def known_types(snapshot: Snapshot, pool: NodePool, catalogue: InstanceTypes | N
         types, are_all = read_instance_types(catalogue, pool.name, places, labels, reserved), True
     else:
         types = tuple(_seen(snapshot, places, labels, reserved))
-        asked = pool_requirements(pool).about(INSTANCE_TYPE)
-        are_all = asked.operator == "In" and asked.values <= {one.name for one in types} and bool(zones)
+        requirement = pool_requirements(pool).about(INSTANCE_TYPE)
+        are_all = requirement.operator == "In" and requirement.values <= {one.name for one in types} and bool(zones)
     types = overlaid(types, pool, in_force(snapshot.of(NodeOverlay)), well_known(group))
     return KnownTypes(
         zones=places,
@@ -83,7 +83,7 @@ def _class_of(snapshot: Snapshot, pool: NodePool) -> NodeClass | None:
     record = NODE_CLASSES.get((reference.api_group, reference.kind))
     if record is None:
         return None
-    return next((one for one in snapshot.of(record) if one.metadata.name == reference.name), None)
+    return next((node_class for node_class in snapshot.of(record) if node_class.metadata.name == reference.name), None)
 
 
 def class_faults(snapshot: Snapshot, pool: NodePool) -> tuple[NodeCondition, ...]:

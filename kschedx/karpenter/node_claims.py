@@ -57,7 +57,7 @@ class PoolTemplate(Struct, frozen=True, kw_only=True):
 
     def overhead(self, name: str) -> DaemonOverhead:
         """Return the requests of DaemonSets for an instance type."""
-        return next((one for one in self.overheads if one.is_for(name)), DaemonOverhead())
+        return next((overhead for overhead in self.overheads if overhead.is_for(name)), DaemonOverhead())
 
     @property
     def name(self) -> str:
@@ -132,11 +132,18 @@ class NewNodeClaim:
     def cheapest_first(self) -> tuple[InstanceType, ...]:
         """The possible types, cheapest first; if prices are unknown, smaller ones first (OrderByPrice)."""
         allowed = self.template.allowed
-        offered = {one.name for one in self.types if one.is_offered(self.requirements, allowed)}
+        offered = {
+            instance_type.name for instance_type in self.types if instance_type.is_offered(self.requirements, allowed)
+        }
         return tuple(
             sorted(
                 self.types,
-                key=lambda one: (one.name not in offered, one.price(self.requirements, allowed), *one.size, one.name),
+                key=lambda instance_type: (
+                    instance_type.name not in offered,
+                    instance_type.price(self.requirements, allowed),
+                    *instance_type.size,
+                    instance_type.name,
+                ),
             )
         )
 
@@ -205,7 +212,7 @@ class NewNodeClaim:
         if left.failure is not None:
             return left.failure
         if isinstance(devices, ClaimAllocation):
-            types = tuple(one for one in left.types if one.name in devices.claims_by_type)
+            types = tuple(instance_type for instance_type in left.types if instance_type.name in devices.claims_by_type)
             if not types:
                 return NoDevices(text=NO_TYPE_WITH_DEVICES)
             return Accepted(requirements=own.with_min_values(left.relaxed), types=types)
@@ -233,7 +240,7 @@ class NewNodeClaim:
     def use_reservations(self) -> None:
         """Restrict a node that may use reserved capacity to it (FinalizeScheduling)."""
         allowed = self.template.allowed
-        ids = {name for one in self.types for name in one.reservations(self.requirements, allowed)}
+        ids = {name for instance_type in self.types for name in instance_type.reservations(self.requirements, allowed)}
         if ids:
             kind = LabelRequirement.of(CAPACITY_TYPE, "In", (RESERVED,))
             self.requirements = self.requirements.replacing(kind).together(

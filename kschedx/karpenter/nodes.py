@@ -73,7 +73,7 @@ class UsedPort(Struct, frozen=True):
         if (self.port, self.protocol) != (other.port, other.protocol):
             return False
         mine, theirs = _address(self.ip), _address(other.ip)
-        return mine == theirs or any(one is not None and one.is_unspecified for one in (mine, theirs))
+        return mine == theirs or any(item is not None and item.is_unspecified for item in (mine, theirs))
 
 
 def _address(ip: str) -> IPv4Address | IPv6Address | None:
@@ -214,14 +214,14 @@ class ClusterState(Struct, frozen=True, kw_only=True):
     def of(cls, snapshot: Snapshot) -> ClusterState:
         claims = snapshot.of(NodeClaim)
         by_id = {claim.status.provider_id: claim for claim in claims if claim.status.provider_id}
-        found: list[StateNode] = []
+        nodes: list[StateNode] = []
         for row, node in enumerate(snapshot.cluster.nodes):
             if _is_known(node):
-                found.append(StateNode(node=node, row=ClusterRow(row), claim=by_id.pop(node.spec.provider_id, None)))
-        found += [StateNode(claim=claim) for claim in by_id.values()]
+                nodes.append(StateNode(node=node, row=ClusterRow(row), claim=by_id.pop(node.spec.provider_id, None)))
+        nodes += [StateNode(claim=claim) for claim in by_id.values()]
         return cls(
-            staying=tuple(one for one in found if not one.is_leaving),
-            leaving=tuple(one for one in found if one.is_leaving),
+            staying=tuple(node for node in nodes if not node.is_leaving),
+            leaving=tuple(node for node in nodes if node.is_leaving),
             not_launched=tuple(claim.name for claim in claims if not claim.status.provider_id),
         )
 

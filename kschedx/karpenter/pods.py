@@ -68,9 +68,9 @@ def volume_refusal(pod: Pod, storage: Storage) -> str:
         if claim is None:
             missing = f'persistentvolumeclaims "{name}" not found'
             return f"getting persistent volume claim, {missing} (PersistentVolumeClaim={name})"
-        told = _claim_refusal(claim, storage)
-        if told:
-            return told
+        phrase = _claim_refusal(claim, storage)
+        if phrase:
+            return phrase
     return ""
 
 
@@ -107,16 +107,16 @@ def _claim_refusal(claim: PersistentVolumeClaim, storage: Storage) -> str:
 def volume_alternatives(pod: Pod, storage: Storage) -> tuple[Requirements | None, ...]:
     """Return alternative requirements for the pod's volumes; None requires nothing. As upstream, all combinations are
     kept, even for volumes without a common location."""
-    found: list[Requirements | None] = [None]
+    alternatives: list[Requirements | None] = [None]
     for _, name in claim_names(pod):
         claim = storage.claim(pod.metadata.namespace, name)
         own = _of_claim(claim, storage) if claim is not None else ()
         if not own:
             continue
-        pairs = [(before, more) for before in found for more in own]
+        pairs = [(before, more) for before in alternatives for more in own]
         fitting = [pair for pair in pairs if pair[0] is None or pair[0].overlaps(pair[1])]
-        found = [(before or Requirements()).together(more.values()) for before, more in fitting or pairs]
-    return tuple(found)
+        alternatives = [(before or Requirements()).together(more.values()) for before, more in fitting or pairs]
+    return tuple(alternatives)
 
 
 def _of_claim(claim: PersistentVolumeClaim, storage: Storage) -> tuple[Requirements, ...]:
@@ -129,7 +129,8 @@ def _of_claim(claim: PersistentVolumeClaim, storage: Storage) -> tuple[Requireme
     terms = (term.match_label_expressions for term in of_class.allowed_topologies)
     return tuple(
         Requirements.of_expressions(
-            NodeSelectorRequirement(key=one.key, operator="In", values=one.values) for one in expressions
+            NodeSelectorRequirement(key=expression.key, operator="In", values=expression.values)
+            for expression in expressions
         )
         for expressions in terms
         if expressions
@@ -192,17 +193,17 @@ W = TypeVar("W", bound=_Weighted)
 def pod_requirements(pod: Pod, *, prefers: bool) -> Requirements:
     """Combine the node selector, the first required term, and, with `prefers`, the preferred term with the highest
     weight."""
-    made = Requirements.of_labels(pod.spec.node_selector)
+    requirements = Requirements.of_labels(pod.spec.node_selector)
     affinity = _node_affinity(pod)
     preferred = affinity.preferred_during_scheduling_ignored_during_execution
     if prefers and preferred:
         heaviest = _heaviest_first(preferred)[0].preference
-        made = made.together(Requirements.of_expressions(heaviest.match_expressions).values())
+        requirements = requirements.together(Requirements.of_expressions(heaviest.match_expressions).values())
     required = affinity.required_during_scheduling_ignored_during_execution
     if required is not None and required.node_selector_terms:
         first = required.node_selector_terms[0]
-        made = made.together(Requirements.of_expressions(first.match_expressions).values())
-    return made
+        requirements = requirements.together(Requirements.of_expressions(first.match_expressions).values())
+    return requirements
 
 
 def relaxed(pod: Pod, *, tolerates_preferred_taints: bool) -> Pod | None:
@@ -265,8 +266,8 @@ def _without_heaviest(pod: Pod, *, rules: str) -> Pod | None:
 def _without_soft_spread(pod: Pod) -> Pod | None:
     """Replace the first soft constraint with the last constraint."""
     constraints = list(pod.spec.topology_spread_constraints)
-    for index, one in enumerate(constraints):
-        if one.when_unsatisfiable == "ScheduleAnyway":
+    for index, constraint in enumerate(constraints):
+        if constraint.when_unsatisfiable == "ScheduleAnyway":
             constraints[index] = constraints[-1]
             return replace(pod, spec=replace(pod.spec, topology_spread_constraints=tuple(constraints[:-1])))
     return None
@@ -381,8 +382,8 @@ class DaemonSets:
         if not self._behaviour.daemons_depend_on_type or not types:
             return (self._overhead(self._in_pool(taints, requirements, allowed, None), None),)
         names: dict[tuple[int, ...], list[str]] = {}
-        for one in types:
-            names.setdefault(self._in_pool(taints, requirements, allowed, one.requirements), []).append(one.name)
+        for host in types:
+            names.setdefault(self._in_pool(taints, requirements, allowed, host.requirements), []).append(host.name)
         return tuple(self._overhead(indices, frozenset(its)) for indices, its in names.items())
 
     def _overhead(self, indices: Sequence[int], types: frozenset[str] | None) -> DaemonOverhead:
@@ -462,7 +463,7 @@ def _newest_pods(snapshot: Snapshot) -> dict[tuple[str, str], Pod]:
     pods = snapshot.pods
     found: dict[tuple[str, str], tuple[str, int]] = {}
     for row in np.flatnonzero(pods.owners.where(is_of_daemon_set)).tolist():
-        owner = next((one for one in pods.owners[row] if one.controller), None)
+        owner = next((owner for owner in pods.owners[row] if owner.controller), None)
         if owner is None:
             continue
         key, time = (pods.namespaces[row], owner.name), pods.creation_timestamps[row] or ""
@@ -536,23 +537,25 @@ def _selector_errors(pod: Pod, group: str) -> Iterator[str]:
             yield from _requirement_errors(match_expression, group)
 
 
-def _requirement_errors(one: NodeSelectorRequirement, group: str) -> Iterator[str]:
-    key = NORMALIZED.get(one.key, one.key)
+def _requirement_errors(requirement: NodeSelectorRequirement, group: str) -> Iterator[str]:
+    key = NORMALIZED.get(requirement.key, requirement.key)
     if is_reserved_label(key, group):
         known, domains = " ".join(sorted(well_known(group))), " ".join(reserved_domains(group))
         yield (
             f"using label {key} is not allowed as it might interfere with the internal provisioning logic; specify a "
             f"well known label: [{known}], or a custom label that does not use a restricted domain: [{domains}]"
         )
-    if key == CAPACITY_TYPE and one.operator == "In" and not set(one.values) & set(CAPACITY_TYPES):
-        named, known = " ".join(one.values), " ".join(f"{name}:{{}}" for name in CAPACITY_TYPES)
+    if key == CAPACITY_TYPE and requirement.operator == "In" and not set(requirement.values) & set(CAPACITY_TYPES):
+        named, known = " ".join(requirement.values), " ".join(f"{name}:{{}}" for name in CAPACITY_TYPES)
         yield f"no valid values found in [{named}] for {key}, expected one of: map[{known}], got: [{named}]"
     for error in label_key_errors(key):
         yield f"key {key} is not a qualified name, {error}"
-    for value in one.values:
+    for value in requirement.values:
         for error in label_value_errors(value):
             yield f"invalid value {value} for key {key}, {error}"
-    if one.operator == "In" and not one.values:
+    if requirement.operator == "In" and not requirement.values:
         yield f"key {key} with operator In must have a value defined"
-    if one.operator in _BOUNDS and ((len(one.values) != 1) or (parse_int64(one.values[0]) or 0) < 0):
-        yield f"key {key} with operator {one.operator} must have a single positive integer value"
+    if requirement.operator in _BOUNDS and (
+        (len(requirement.values) != 1) or (parse_int64(requirement.values[0]) or 0) < 0
+    ):
+        yield f"key {key} with operator {requirement.operator} must have a single positive integer value"

@@ -54,7 +54,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
         cls, pools: Sequence[NodePool], types_of: Callable[[NodePool], PoolTypes], settings: Settings
     ) -> Provisioner:
         skipped = [SkippedPool(pool=pool, why=why) for pool in pools if (why := _why_skipped(pool))]
-        left_out = {one.pool.name for one in skipped}
+        left_out = {pool.pool.name for pool in skipped}
         used = sorted((pool for pool in pools if pool.name not in left_out), key=lambda pool: pool.name, reverse=True)
         used.sort(key=lambda pool: -(pool.spec.weight or 0))
         types = {pool.name: types_of(pool) for pool in used}
@@ -79,7 +79,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
                 excluded=frozenset(
                     (*moving, *(row for pod in pods if (row := snapshot.pods.rows.get(pod.key)) is not None))
                 ),
-                nodes=[(one.node, one.labels) for one in cluster.staying if one.node is not None],
+                nodes=[(node.node, node.labels) for node in cluster.staying if node.node is not None],
                 domains=self.domains,
             ),
             prefers=self.settings.prefers,
@@ -93,7 +93,11 @@ class Provisioner(Struct, frozen=True, kw_only=True):
         if self.settings.behaviour.allocates_devices and not self.settings.ignores_devices:
             leaving_uids = {snapshot.pods[row].metadata.uid for row in moving}
             devices = RoundDevices(snapshot, cluster.staying, leaving_uids)
-            types = {(pool, one.name): one for pool, known in self.types.items() for one in known.types}
+            types = {
+                (pool, instance_type.name): instance_type
+                for pool, known in self.types.items()
+                for instance_type in known.types
+            }
         existing = ExistingNodes(cluster.staying, snapshot, daemons, types)
         for node in existing.nodes:
             topologies.register(HOSTNAME, node.state.host_name)
@@ -154,8 +158,8 @@ class Provisioner(Struct, frozen=True, kw_only=True):
             if not types and self.types[pool.name].are_all:
                 continue
             own = written_requirements(pool).together(Requirements.of_labels(template.metadata.labels).values())
-            for one in types:
-                _add(found, own.together(one.requirements.values()), template.spec.taints, only_in=False)
+            for instance_type in types:
+                _add(found, own.together(instance_type.requirements.values()), template.spec.taints, only_in=False)
             _add(found, own, template.spec.taints, only_in=True)
         return found
 
@@ -190,10 +194,10 @@ def template_types(pool: NodePool, types: Sequence[InstanceType], settings: Sett
 def _add(
     found: dict[str, TopologyDomains], requirements: Requirements, taints: tuple[Taint, ...], *, only_in: bool
 ) -> None:
-    for key, one in requirements.items():
-        if not only_in or one.operator == "In":
+    for key, requirement in requirements.items():
+        if not only_in or requirement.operator == "In":
             domains = found.setdefault(key, TopologyDomains())
-            for value in one.values:
+            for value in requirement.values:
                 domains.add(value, taints)
 
 

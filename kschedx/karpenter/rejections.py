@@ -35,8 +35,8 @@ class PortTaken(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        told = ", ".join((*self.taken.facts("existing"), *self.asked.facts("pod")))
-        return f"checking host port usage, pod hostport conflicts with existing hostport configuration ({told})"
+        phrase = ", ".join((*self.taken.facts("existing"), *self.asked.facts("pod")))
+        return f"checking host port usage, pod hostport conflicts with existing hostport configuration ({phrase})"
 
 
 class Incompatible(Struct, frozen=True, kw_only=True):
@@ -147,8 +147,8 @@ _LIST = re.compile(r"\[([^][]*)\]")
 _PARTS = re.compile(r"; |, ")
 
 
-def _taint(found: re.Match[str]) -> str:
-    key, value, effect = found.groups()
+def _taint(match: re.Match[str]) -> str:
+    key, value, effect = match.groups()
     return f"did not tolerate taint (taint={key}{f'={value}' if value else ''}:{effect})"
 
 
@@ -178,5 +178,5 @@ def is_same_karpenter_event(theirs: str, ours: str) -> bool:
 
 
 def _parts(text: str) -> list[str]:
-    settled = _LIST.sub(lambda found: f"[{' '.join(sorted(found[1].split()))}]", text)
+    settled = _LIST.sub(lambda match: f"[{' '.join(sorted(match[1].split()))}]", text)
     return sorted(_PARTS.split(_TYPO.sub("", _HOST.sub("", settled))))

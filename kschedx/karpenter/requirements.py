@@ -211,12 +211,12 @@ class LabelRequirement(Struct, frozen=True, kw_only=True):
         return text if self.min_values is None else f"{text} minValues {self.min_values}"
 
 
-def _larger(one: int | None, other: int | None) -> int | None:
-    return max((bound for bound in (one, other) if bound is not None), default=None)
+def _larger(item: int | None, other: int | None) -> int | None:
+    return max((bound for bound in (item, other) if bound is not None), default=None)
 
 
-def _smaller(one: int | None, other: int | None) -> int | None:
-    return min((bound for bound in (one, other) if bound is not None), default=None)
+def _smaller(item: int | None, other: int | None) -> int | None:
+    return min((bound for bound in (item, other) if bound is not None), default=None)
 
 
 class UnknownLabel(Struct, frozen=True, kw_only=True):
@@ -263,7 +263,9 @@ class Requirements(Mapping[str, LabelRequirement]):
 
     @classmethod
     def of_expressions(cls, expressions: Iterable[NodeSelectorRequirement]) -> Requirements:
-        return cls(LabelRequirement.of(one.key, one.operator, one.values) for one in expressions)
+        return cls(
+            LabelRequirement.of(expression.key, expression.operator, expression.values) for expression in expressions
+        )
 
     def __getitem__(self, key: str) -> LabelRequirement:
         return self._by_key[key]
@@ -279,40 +281,42 @@ class Requirements(Mapping[str, LabelRequirement]):
         return self._by_key.get(key) or LabelRequirement(key=key, is_complement=True)
 
     def together(self, more: Iterable[LabelRequirement]) -> Requirements:
-        made = Requirements()
-        made._by_key = dict(self._by_key)
-        for one in more:
-            known = made._by_key.get(one.key)
-            made._by_key[one.key] = one if known is None else one.intersection(known)
-        return made
+        requirements = Requirements()
+        requirements._by_key = dict(self._by_key)
+        for requirement in more:
+            known = requirements._by_key.get(requirement.key)
+            requirements._by_key[requirement.key] = requirement if known is None else requirement.intersection(known)
+        return requirements
 
     def replacing(self, label_requirement: LabelRequirement) -> Requirements:
         return Requirements((*(kept for kept in self.values() if kept.key != label_requirement.key), label_requirement))
 
     def with_min_values(self, counts: Mapping[str, int]) -> Requirements:
-        made = Requirements()
-        made._by_key = dict(self._by_key)
+        requirements = Requirements()
+        requirements._by_key = dict(self._by_key)
         for key, count in counts.items():
-            made._by_key[key] = replace(made._by_key[key], min_values=count)
-        return made
+            requirements._by_key[key] = replace(requirements._by_key[key], min_values=count)
+        return requirements
 
     @property
     def signature(self) -> frozenset[LabelRequirement]:
         """Equal for requirements that mean the same to an instance type, which has no host name."""
         if self._signature is None:
-            self._signature = frozenset(one for key, one in self._by_key.items() if key not in RESTRICTED)
+            self._signature = frozenset(
+                requirement for key, requirement in self._by_key.items() if key not in RESTRICTED
+            )
         return self._signature
 
     @property
     def has_min_values(self) -> bool:
-        return any(one.min_values is not None for one in self._by_key.values())
+        return any(requirement.min_values is not None for requirement in self._by_key.values())
 
     def overlaps(self, other: Requirements) -> bool:
         """Return whether `conflicts_with` finds nothing, faster."""
         few, many = (self, other) if len(self) <= len(other) else (other, self)
         return all(
-            one.intersects(many._by_key[key]) or (one.is_negative and many._by_key[key].is_negative)
-            for key, one in few._by_key.items()
+            requirement.intersects(many._by_key[key]) or (requirement.is_negative and many._by_key[key].is_negative)
+            for key, requirement in few._by_key.items()
             if key in many._by_key
         )
 
@@ -334,8 +338,8 @@ class Requirements(Mapping[str, LabelRequirement]):
         return self.conflicts_with(incoming)
 
     def is_compatible(self, incoming: Requirements, allowed: frozenset[str] = frozenset()) -> bool:
-        for key, one in incoming._by_key.items():
-            if key not in allowed and key not in self._by_key and not one.is_negative:
+        for key, requirement in incoming._by_key.items():
+            if key not in allowed and key not in self._by_key and not requirement.is_negative:
                 return False
         return self.overlaps(incoming)
 
@@ -346,4 +350,4 @@ class Requirements(Mapping[str, LabelRequirement]):
         return min(like, key=lambda one: not one.endswith(f"/{suffix}"), default="")
 
     def __str__(self) -> str:
-        return ", ".join(sorted(str(one) for key, one in self._by_key.items() if key not in RESTRICTED))
+        return ", ".join(sorted(str(requirement) for key, requirement in self._by_key.items() if key not in RESTRICTED))

@@ -91,9 +91,9 @@ def karpenter_version(snapshot: Snapshot) -> str:
     """Return the version in the image of the cluster's Deployment, or the nearest one in `VERSIONS`. If it is unknown,
     return the verified one, or the first version that supports the NodePools' fields."""
     for (kind, _, _), raw in snapshot.workloads.items():
-        found = _IMAGE.search(raw) if kind == "Deployment" and b"karpenter/controller:" in raw else None
-        if found is not None:
-            told = minor(found[1].decode())
+        match = _IMAGE.search(raw) if kind == "Deployment" and b"karpenter/controller:" in raw else None
+        if match is not None:
+            told = minor(match[1].decode())
             return next((one for one in reversed(VERSIONS) if minor(one) <= told), VERSIONS[0])
     is_balanced = any(pool.spec.disruption.consolidation_policy == BALANCED for pool in snapshot.of(NodePool))
     return FIRST_WITH_BALANCED if is_balanced else MEASURED[-1]
@@ -149,7 +149,7 @@ class RoundResult(Struct, frozen=True, kw_only=True):
     """Whether another domain was equally good somewhere."""
 
     def node_of(self, pod: str) -> NewNodeClaim | None:
-        return next((one for one in self.new if pod in one.pods), None)
+        return next((claim for claim in self.new if pod in claim.pods), None)
 
 
 class Round:
@@ -247,7 +247,7 @@ class Round:
             data = replace(data, devices=PodDevices(self._devices, claims, self._allowed))
         if self._existing.take(data, self._topologies) is not None:
             return None
-        sort_slice(self._new, lambda one, other: len(one.pods) < len(other.pods))
+        sort_slice(self._new, lambda claim, other: len(claim.pods) < len(other.pods))
         for node in self._new:
             accepted = node.accept(data, self._topologies)
             if isinstance(accepted, Accepted):
@@ -284,7 +284,9 @@ class Round:
         if NODES in left and not left[NODES].nano:
             return NodeLimitReached(pool=template.name, limit=template.limits[NODES].nano // 10**9)
         types = tuple(
-            one for one in template.types if all(one.capacity.get(name, ZERO).nano <= left[name].nano for name in left)
+            instance_type
+            for instance_type in template.types
+            if all(instance_type.capacity.get(name, ZERO).nano <= left[name].nano for name in left)
         )
         limit = self._limit_of(template)
         return types if types or not (template.types_are_known or limit.is_exhausted) else limit
@@ -313,8 +315,8 @@ def _in_order(pods: Sequence[Pod], data: Mapping[str, PodData]) -> list[Pod]:
 def _less_the_largest(left: Amounts, types: Sequence[InstanceType]) -> dict[str, Amount]:
     """Subtract the largest type, because any of the types may be launched."""
     largest: dict[str, Amount] = {}
-    for one in types:
-        for name, amount in one.capacity.items():
+    for instance_type in types:
+        for name, amount in instance_type.capacity.items():
             if name not in largest or amount.nano > largest[name].nano:
                 largest[name] = amount
     return subtracted(left, largest)

@@ -286,8 +286,8 @@ class Topologies:
 
     def _track_inverse(self, pod: Pod, labels: Labels, owner: str = "") -> None:
         for term in _required(_anti_affinity(pod.spec)):
-            fork, made = self._of_term(TopologyType.ANTI_AFFINITY, pod, term)
-            group = self._inverse.setdefault(fork, made)
+            fork, topology_group = self._of_term(TopologyType.ANTI_AFFINITY, pod, term)
+            group = self._inverse.setdefault(fork, topology_group)
             if group.key in labels:
                 group.record((labels[group.key],))
             group.owners.add(owner or pod.key)
@@ -313,7 +313,7 @@ class Topologies:
         self, pod: Pod, owner: str, taints: Sequence[Taint], of_pod: Requirements, of_node: Requirements
     ) -> Requirements | Unsatisfiable:
         """Return the node's requirements with the domains that the rules allow."""
-        made = of_node
+        requirements = of_node
         for group in self._matching(pod, owner, taints, of_node):
             allowed = group.next_domains(pod, of_pod.about(group.key), of_node.about(group.key))
             if not allowed.values:
@@ -325,8 +325,8 @@ class Topologies:
                     of_pod=of_pod.about(group.key),
                     of_node=of_node.about(group.key),
                 )
-            made = made.together((allowed,))
-        return made
+            requirements = requirements.together((allowed,))
+        return requirements
 
     def _matching(
         self, pod: Pod, owner: str, taints: Sequence[Taint], of_node: Requirements
@@ -379,7 +379,7 @@ class Topologies:
     ) -> tuple[Fork, TopologyGroup]:
         counted = node_filter or NodeFilter()
         domains = self._counted.domains.get(key) or TopologyDomains()
-        made = TopologyGroup(
+        topology_group = TopologyGroup(
             kind,
             key,
             namespaces=namespaces,
@@ -393,7 +393,7 @@ class Topologies:
             max_skew=max_skew,
             min_domains=min_domains,
         )
-        return (kind, key, namespaces, max_skew, _filter_key(node_filter), _selector_key(raw)), made
+        return (kind, key, namespaces, max_skew, _filter_key(node_filter), _selector_key(raw)), topology_group
 
     def _namespaces(self, own: str, term: PodAffinityTerm) -> frozenset[str]:
         if term.namespace_selector is None:
@@ -421,10 +421,10 @@ class Topologies:
                 group.empty.discard(domain)
 
     def _is_counted(self, group: TopologyGroup, node: Node) -> bool:
-        found = self._labels.get(node.name)
-        if found is None:
-            found = self._labels[node.name] = Requirements.of_labels(node.metadata.labels)
-        return group.node_filter.matches(node.spec.taints, found)
+        requirements = self._labels.get(node.name)
+        if requirements is None:
+            requirements = self._labels[node.name] = Requirements.of_labels(node.metadata.labels)
+        return group.node_filter.matches(node.spec.taints, requirements)
 
     def _per_node(self, rows: Iterable[int]) -> Mapping[int, int]:
         pods = self._counted.snapshot.pods
@@ -492,7 +492,9 @@ def _filter_key(node_filter: NodeFilter | None) -> Fork:
 def _selector_key(raw: LabelSelector | None) -> Fork:
     if raw is None:
         return ()
-    expressions = frozenset((one.key, one.operator, _odd(one.values)) for one in raw.match_expressions)
+    expressions = frozenset(
+        (expression.key, expression.operator, _odd(expression.values)) for expression in raw.match_expressions
+    )
     return expressions, frozenset(raw.match_labels.items())
 
 

@@ -83,16 +83,16 @@ ANNOTATION_MARKS = (
 
 def has_default_request(annotations: Mapping[str, str], container: str, resource: str) -> bool:
     """Return whether a LimitRange set the container's request."""
-    told = annotations.get(LIMIT_RANGER, "").partition("set: ")[2].split("; ")
-    mine = (one for one in told if one.endswith(f" request for container {container}"))
+    phrases = annotations.get(LIMIT_RANGER, "").partition("set: ")[2].split("; ")
+    mine = (one for one in phrases if one.endswith(f" request for container {container}"))
     return any(resource in re.split(r", | ", one) for one in mine)
 
 
 def vertical_autoscaler(annotations: Mapping[str, str], container: int, resource: str) -> str:
     """Return the VerticalPodAutoscaler that set the request of a container, given by its index, or an empty string."""
-    found = re.search(r"updated by (\S+): (.*)", annotations.get(VERTICAL_UPDATES, ""))
-    is_set = found and re.search(rf"container {container}: [^;]*\b{re.escape(resource)} request", found[2])
-    return found[1] if found and is_set else ""
+    match = re.search(r"updated by (\S+): (.*)", annotations.get(VERTICAL_UPDATES, ""))
+    is_set = match and re.search(rf"container {container}: [^;]*\b{re.escape(resource)} request", match[2])
+    return match[1] if match and is_set else ""
 
 
 def is_read(key: str) -> bool:
@@ -249,7 +249,7 @@ def command(flags: Mapping[str, Sequence[str]]) -> dict[str, object]:
 
 
 def _texts(value: object) -> list[str]:
-    return [str(one) for one in value] if isinstance(value, list) else []
+    return [str(item) for item in value] if isinstance(value, list) else []
 
 
 # The fields of Karpenter's objects that decide what it does (apis/v1 of kubernetes-sigs/karpenter, and v1beta1). Node

@@ -177,7 +177,7 @@ def _knative_added(manifest: Fields, _path: str) -> Iterator[Fields]:
     """The queue-proxy, with the default of ConfigMap config-deployment."""
     annotations = fields_at(manifest, "spec.template.metadata.annotations")
     found = {one: annotations.get(f"queue.sidecar.serving.knative.dev/{one}-resource-request") for one in _MEASURED}
-    yield _container("queue-proxy", {"requests": {"cpu": "25m"} | {key: one for key, one in found.items() if one}})
+    yield _container("queue-proxy", {"requests": {"cpu": "25m"} | {key: item for key, item in found.items() if item}})
 
 
 _MEASURED = ("cpu", "memory", "ephemeral-storage")
@@ -253,11 +253,11 @@ def _spark(manifest: Fields) -> Iterator[BuiltPods]:
 
 def _jvm_bytes(text: object) -> int | None:
     """Parse `512m` and `4g` as mebibytes and gibibytes, as the JVM and Flink do."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", str(text).strip().lower())
-    if found is None:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", str(text).strip().lower())
+    if match is None:
         return None
-    power = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}[found.group(2)]
-    return int(float(found.group(1)) * 1024**power)
+    power = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}[match.group(2)]
+    return int(float(match.group(1)) * 1024**power)
 
 
 def _flink(manifest: Fields) -> Iterator[BuiltPods]:
@@ -317,7 +317,7 @@ def _elastic(main: str, memory: str, label: str, groups: str = "") -> Callable[[
         for path, fields in _items(manifest, groups) if groups else [("spec", fields_at(manifest, "spec"))]:
             template = fields_at(fields, "podTemplate.spec")
             written = template.get("containers")
-            containers = [one for one in written if isinstance(one, Mapping)] if isinstance(written, list) else []
+            containers = [item for item in written if isinstance(item, Mapping)] if isinstance(written, list) else []
             own = next((container for container in containers if container.get("name") == main), {"name": main})
             resources = fields_at(own, "resources")
             own = {**own, "resources": {**resources, "requests": {"memory": memory, **_requests(resources)}}}
@@ -363,7 +363,7 @@ def _inference_service(manifest: Fields) -> Iterator[BuiltPods]:
 
 def _named(spec: Fields) -> Fields:
     containers = cast("Sequence[Fields]", spec["containers"])
-    named = [{"name": f"container-{index}", "image": "image", **one} for index, one in enumerate(containers)]
+    named = [{"name": f"container-{index}", "image": "image", **item} for index, item in enumerate(containers)]
     return {**spec, "containers": named}
 
 

@@ -116,7 +116,7 @@ def list_at(value: object, *path: str) -> Sequence[object]:
 
 def maps_at(value: object, *path: str) -> list[dict[str, object]]:
     """Return the maps in the list at a path of an unchecked manifest."""
-    return [one for one in list_at(value, *path) if isinstance(one, dict)]
+    return [item for item in list_at(value, *path) if isinstance(item, dict)]
 
 
 def mapping(given: object, what: str) -> dict[str, Any]:
@@ -137,9 +137,9 @@ def mappings(given: object, what: str) -> list[Mapping[str, object]]:
         hint = "pass it in a list" if isinstance(given, Mapping) else ""
         raise InputError(f"expected a list of mappings, found {_a(given)}", place=Place(object=what), hint=hint)
     found = list(given)
-    for index, one in enumerate(found):
-        if not isinstance(one, Mapping):
-            raise InputError(f"expected a mapping, found {_a(one)}", place=Place(object=f"{what}[{index}]"))
+    for index, item in enumerate(found):
+        if not isinstance(item, Mapping):
+            raise InputError(f"expected a mapping, found {_a(item)}", place=Place(object=f"{what}[{index}]"))
     return found
 
 
@@ -156,7 +156,7 @@ def text(given: object, what: str) -> str:
 def texts(given: object, what: str) -> list[str]:
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise InputError(f"expected a list of strings, found {_a(given)}", place=Place(object=what))
-    return [text(one, what) for one in given]
+    return [text(item, what) for item in given]
 
 
 def whole_number(given: object, what: str) -> int:
@@ -177,10 +177,10 @@ def boolean(given: object, what: str) -> bool:
 def flags(given: object, what: str) -> dict[str, str | int | float | bool | list[str | int]]:
     """Return a command line: flag names without dashes to a value, or to all values of a repeated flag."""
     for name, value in mapping(given, what).items():
-        for one in value if isinstance(value, list) else [value]:
-            if not isinstance(one, str | int | float | bool):
+        for item in value if isinstance(value, list) else [value]:
+            if not isinstance(item, str | int | float | bool):
                 place = Place(object=what, field=name)
-                raise InputError(f"expected a text, a number or a boolean, found {_a(one)}", place=place)
+                raise InputError(f"expected a text, a number or a boolean, found {_a(item)}", place=place)
     return mapping(given, what)
 
 

@@ -49,18 +49,18 @@ def yaml_escaped(text: str) -> str:
     return text if text.isascii() and "\x7f" not in text else _BEYOND_ASCII.sub(_yaml_escape, text)
 
 
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    if code <= 0xFFFF or not is_hidden(found[0]):
-        return _yaml_escape(found)
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code <= 0xFFFF or not is_hidden(match[0]):
+        return _yaml_escape(match)
     code -= 0x10000
     return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
 
 
-def _yaml_escape(found: re.Match[str]) -> str:
-    if not is_hidden(found[0]):
-        return found[0]
-    code = ord(found[0])
+def _yaml_escape(match: re.Match[str]) -> str:
+    if not is_hidden(match[0]):
+        return match[0]
+    code = ord(match[0])
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
@@ -70,9 +70,9 @@ def visible(text: str) -> str:
     if not text.isprintable():  # ASCII text has no hidden characters
         text = "".join(map(_visible, text))
     if "://" in text:
-        text = _SECRET_URL.sub(lambda found: str(Url(found[0])), text)
+        text = _SECRET_URL.sub(lambda match: str(Url(match[0])), text)
     if ":" in text or "##" in text:
-        return _WORKFLOW_COMMAND.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+        return _WORKFLOW_COMMAND.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
     return text
 
 
@@ -98,10 +98,10 @@ def shell_command(template: str, *data: str | Path | Mapping[str, object] | Sequ
     """Return a command to paste into a shell: each `{}` of the template stands for one of `data`, quoted. A text is a
     name from the cluster; a mapping or sequence is written as JSON. If Kubernetes would refuse a name, the result is a
     comment instead of a command."""
-    unusable = next((one for one in data if isinstance(one, str) and not _WORD.fullmatch(one)), None)
+    unusable = next((item for item in data if isinstance(item, str) and not _WORD.fullmatch(item)), None)
     if unusable is not None:
         return shell_comment(f'no command: "{unusable}" is not a name that Kubernetes accepts')
-    return template.format(*(quote(_written(one)) for one in data))
+    return template.format(*(quote(_written(item)) for item in data))
 
 
 def typed_command(words: Iterable[str]) -> str:

@@ -115,9 +115,9 @@ class LevelValues(Struct, frozen=True, kw_only=True):
     def of(self, domain: int) -> str:
         if self.individual is None:
             return self.universal or ""
-        one = self.individual
-        root = one.roots[domain] if domain < len(one.roots) else ""
-        return f"{one.prefix or ''}{root}{one.suffix or ''}"
+        values = self.individual
+        root = values.roots[domain] if domain < len(values.roots) else ""
+        return f"{values.prefix or ''}{root}{values.suffix or ''}"
 
 
 class PodCounts(Struct, frozen=True, kw_only=True):
@@ -159,16 +159,17 @@ class TopologyAssignment(Struct, frozen=True, kw_only=True):
         """Return the domains with their numbers of pods, from any API version."""
         from_slices = [
             TopologyDomain(
-                values=tuple(level.of(domain) for level in one.values_per_level), count=one.pod_counts.of(domain)
+                values=tuple(level.of(domain) for level in topology_slice.values_per_level),
+                count=topology_slice.pod_counts.of(domain),
             )
-            for one in self.slices
-            for domain in range(min(one.domain_count, MOST_DOMAINS))
+            for topology_slice in self.slices
+            for domain in range(min(topology_slice.domain_count, MOST_DOMAINS))
         ]
         return (*self.domains, *from_slices)
 
     def values(self) -> frozenset[tuple[str, ...]]:
         """Return the values of the levels for each domain."""
-        return frozenset(one.values for one in self.counted())
+        return frozenset(domain.values for domain in self.counted())
 
 
 class PodSetAssignment(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -246,8 +247,8 @@ class Workload(KubernetesObject, frozen=True, kw_only=True):
         return next((condition for condition in self.status.conditions if condition.type == kind), None)
 
     def has(self, kind: str) -> bool:
-        found = self.condition(kind)
-        return found is not None and found.status == "True"
+        condition = self.condition(kind)
+        return condition is not None and condition.status == "True"
 
     @property
     def queued_since(self) -> str:

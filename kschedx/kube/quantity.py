@@ -174,8 +174,8 @@ def _as_text(written: Written) -> str:
 
 
 def _written_exponent(suffix: str, text: str) -> int:
-    found = _DECIMAL_EXPONENT.fullmatch(suffix)
-    exponent = parse_int64(found[1]) if found else None
+    match = _DECIMAL_EXPONENT.fullmatch(suffix)
+    exponent = parse_int64(match[1]) if match else None
     if exponent is None:
         raise _refusal(_SUFFIX_WRONG, text)
     return wrap_int32(exponent)
@@ -224,12 +224,12 @@ def _refusal(message: str, text: str) -> InputError:
 
 def _likely_meant(text: str) -> str:
     """Suggest a quantity for a suffix in the wrong case, after a space, or with a "B" for bytes: "5Gi" for "5 gib"."""
-    found = re.fullmatch(r"([+-]?[0-9]{1,18}(?:\.[0-9]{1,9})?) ?([A-Za-z]{1,3})", text)
-    if found is None:
+    match = re.fullmatch(r"([+-]?[0-9]{1,18}(?:\.[0-9]{1,9})?) ?([A-Za-z]{1,3})", text)
+    if match is None:
         return ""
-    wanted = found[2].lower().removesuffix("b")
+    wanted = match[2].lower().removesuffix("b")
     known = {suffix.lower(): suffix for suffix in (*_DECIMAL_SUFFIXES, *_BINARY_SUFFIXES) if suffix != "m"}
-    return found[1] + known[wanted] if wanted in known else ""
+    return match[1] + known[wanted] if wanted in known else ""
 
 
 # --- formatting

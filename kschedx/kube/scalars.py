@@ -40,10 +40,10 @@ def truncated_quotient(dividend: int, divisor: int) -> int:
 def parse_int64(text: str) -> int | None:
     """Parse as `strconv.ParseInt(text, 10, 64)`, or return None for its errors. A sign and leading zeros are allowed;
     spaces, underscores, non-ASCII digits, and values out of range are not."""
-    found = _INTEGER.fullmatch(text)
-    if found is None or len(found[2]) > len(str(MAX_INT64)):
+    match = _INTEGER.fullmatch(text)
+    if match is None or len(match[2]) > len(str(MAX_INT64)):
         return None
-    number = int(found[1] + (found[2] or "0"))
+    number = int(match[1] + (match[2] or "0"))
     return number if MIN_INT64 <= number <= MAX_INT64 else None
 
 

@@ -407,10 +407,10 @@ def _parts(text: str) -> Iterator[str]:
 
 def _requirement(part: str) -> Requirement:
     for form, operator in _FORMS:
-        found = re.fullmatch(form, part)
-        if found is None:
+        match = re.fullmatch(form, part)
+        if match is None:
             continue
-        named = found.groupdict()
+        named = match.groupdict()
         listed = named.get("values")
         values = (
             tuple(value.strip() for value in listed.split(","))

@@ -272,10 +272,17 @@ class StorageClass(KubernetesObject, frozen=True, kw_only=True, rename="camel"):
 def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
     """GetDefaultClass: the newest of several; among equally new ones, the first by name."""
 
-    def created(one: StorageClass) -> int:
-        return nanoseconds(one.metadata.creation_timestamp) if one.metadata.creation_timestamp else MIN_INT64
+    def created(storage_class: StorageClass) -> int:
+        return (
+            nanoseconds(storage_class.metadata.creation_timestamp)
+            if storage_class.metadata.creation_timestamp
+            else MIN_INT64
+        )
 
-    defaults = sorted((one for one in classes if one.is_default), key=lambda one: one.name)
+    defaults = sorted(
+        (storage_class for storage_class in classes if storage_class.is_default),
+        key=lambda storage_class: storage_class.name,
+    )
     return max(defaults, key=created, default=None)
 
 
@@ -326,8 +333,11 @@ def _labels_for(selector: LabelSelector | None) -> dict[str, str]:
     """Return labels that a selector matches, without the labels that it excludes."""
     if selector is None:
         return {}
-    wanted = {one.key: one.values[0] if one.values else "true" for one in selector.match_expressions
-              if one.operator in ("In", "Exists")}  # fmt: skip
+    wanted = {
+        expression.key: expression.values[0] if expression.values else "true"
+        for expression in selector.match_expressions
+        if expression.operator in ("In", "Exists")
+    }
     return {**wanted, **(selector.match_labels or {})}
 
 

@@ -61,7 +61,9 @@ class Tolerations:
             for effect in (taint.effect, ""):
                 if (key, effect) in self._exist or (key, effect, taint.value) in self._equal:
                     return True
-            if any(tolerates(one, taint, comparison=self._comparison) for one in self._others.get(key, ())):
+            if any(
+                tolerates(toleration, taint, comparison=self._comparison) for toleration in self._others.get(key, ())
+            ):
                 return True
         return False
 
@@ -92,10 +94,10 @@ def merge_tolerations(first: Iterable[Toleration], second: Iterable[Toleration])
     (pkg/util/tolerations)."""
     every = (*first, *second)
     merged: list[Toleration] = []
-    for index, one in enumerate(every):
-        later = (other for other in every[index + 1 :] if other != one)
-        if not any(covers(other, one) for other in (*merged, *later)):
-            merged.append(one)
+    for index, toleration in enumerate(every):
+        later = (other for other in every[index + 1 :] if other != toleration)
+        if not any(covers(other, toleration) for other in (*merged, *later)):
+            merged.append(toleration)
     return tuple(merged)
 
 

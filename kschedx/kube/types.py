@@ -510,7 +510,10 @@ class Node(KubernetesObject, frozen=True, kw_only=True):
         """Whether the node is not ready, so that its pods are not ready and its kubelet may not respond."""
         if any(taint.key in LOST_TAINTS for taint in self.spec.taints):
             return True
-        return any(one.type == "Ready" and one.status in ("False", "Unknown") for one in self.status.conditions)
+        return any(
+            condition.type == "Ready" and condition.status in ("False", "Unknown")
+            for condition in self.status.conditions
+        )
 
 
 # --- other kinds of core/v1, apps/v1, policy/v1, and scheduling.k8s.io
@@ -639,7 +642,7 @@ class ControllerStatus(Struct, frozen=True, kw_only=True):
     conditions: tuple[ControllerCondition, ...] = ()
 
     def condition(self, kind: str, status: str) -> ControllerCondition | None:
-        return next((one for one in self.conditions if (one.type, one.status) == (kind, status)), None)
+        return next((item for item in self.conditions if (item.type, item.status) == (kind, status)), None)
 
 
 class ReplicasControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):

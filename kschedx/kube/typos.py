@@ -89,11 +89,11 @@ def _slips_of_word(written: str, known: str) -> int | None:
     if len(here) != len(there):
         here, there = [written], [known]
     total = 0
-    for one, other in zip(here, there, strict=True):
-        slips = _distance(one, other)
-        if slips > _most(max(one, other, key=len)):
+    for item, other in zip(here, there, strict=True):
+        slips = _distance(item, other)
+        if slips > _most(max(item, other, key=len)):
             return None
-        if one[:1] != other[:1] and sorted(one[:2]) != sorted(other[:2]):
+        if item[:1] != other[:1] and sorted(item[:2]) != sorted(other[:2]):
             return None  # the first letter is rarely wrong
         total += slips
     return total if total <= _most(max(written, known, key=len)) else None

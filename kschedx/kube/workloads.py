@@ -232,7 +232,7 @@ def _own_labels(template: Mapping[str, object]) -> dict[str, object]:
 def _host_ports(spec: Mapping[str, object]) -> set[object]:
     """Return the host ports of all containers; with hostNetwork, every port is one."""
     listed = spec.get("containers")
-    containers = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    containers = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
     ports = [port for container in containers for port in container.get("ports") or () if isinstance(port, dict)]
     is_on_node = spec.get("hostNetwork") is True
     return {port.get("hostPort") or (port.get("containerPort") if is_on_node else 0) or 0 for port in ports} - {0}
@@ -262,7 +262,7 @@ def _says(stored: object, written: object, key: str = "", *, is_cut: bool) -> bo
         if is_cut and not theirs:
             return True
         return len(theirs) == len(written) and all(
-            _says(one, other, is_cut=is_cut) for one, other in zip(theirs, written, strict=True)
+            _says(item, other, is_cut=is_cut) for item, other in zip(theirs, written, strict=True)
         )
     if stored is None:
         return is_cut or written in (None, "", 0, False)
@@ -327,7 +327,9 @@ def claims_for(workload: Mapping[str, object], pod_name: str) -> list[Manifest]:
 def _add_claims(spec: Manifest, claims: list[Manifest], workload: Mapping[str, object]) -> None:
     """Add a volume for each volumeClaimTemplate, replacing the template's own volume with that name."""
     templates = cast("list[Mapping[str, object]]", map_at(workload, "spec").get("volumeClaimTemplates") or [])
-    names = [str(map_at(one, "metadata").get("name") or "") for one in templates if isinstance(one, dict)]
+    names = [
+        str(map_at(template, "metadata").get("name") or "") for template in templates if isinstance(template, dict)
+    ]
     existing = spec.get("volumes")
     volumes = (
         [v for v in existing if not (isinstance(v, dict) and v.get("name") in names)]
@@ -436,16 +438,16 @@ def _templates_and_counts(
     if known is not None and known.build is not None and known.counts is None:
         more = f"the operator of {kind} may add containers and requests"
         found: list[tuple[Mapping[str, object], str, str]] = [
-            ({"metadata": {"labels": dict(one.labels)}, "spec": one.spec}, one.path, one.part) for one in built
+            ({"metadata": {"labels": dict(pods.labels)}, "spec": pods.spec}, pods.path, pods.part) for pods in built
         ]
-        return found, {one.path: PodCount(number=one.count, undecided=more) for one in built}
+        return found, {pods.path: PodCount(number=pods.count, undecided=more) for pods in built}
     spec = manifest.get("spec")
     found = list(_templates(spec, "spec", "", MAX_DEPTH)) if isinstance(spec, dict) else []
     numbers = {} if known is None or known.counts is None else dict(known.counts(manifest))
     unknown = PodCount(number=None, undecided=f"only the controller of {kind} knows how many pods it creates")
     counts = {path: unknown for _, path, _ in found}
-    found += [({"spec": one.spec}, one.path, one.part) for one in built]
-    counts |= {one.path: PodCount(number=one.count) for one in built}
+    found += [({"spec": pods.spec}, pods.path, pods.part) for pods in built]
+    counts |= {pods.path: PodCount(number=pods.count) for pods in built}
     return found, counts | {
         path: PodCount(number=number) for path, number in numbers.items() if path in counts and number is not None
     }
@@ -454,7 +456,9 @@ def _templates_and_counts(
 def _drop_mounts(spec: ForeignWorkloadsManifest) -> None:
     """Remove mounts of volumes that the controller adds: scheduling does not read mounts."""
     volumes = spec.get("volumes")
-    names = {one.get("name") for one in volumes if isinstance(one, dict)} if isinstance(volumes, list) else set()
+    names = (
+        {volume.get("name") for volume in volumes if isinstance(volume, dict)} if isinstance(volumes, list) else set()
+    )
     for key in ("containers", "initContainers"):
         containers = spec.get(key)
         for container in containers if isinstance(containers, list) else ():
@@ -488,7 +492,11 @@ def _templates(value: object, path: str, part: str, depth: int) -> Iterator[tupl
 
 def _has_containers(spec: Mapping[str, object]) -> bool:
     containers = spec.get("containers")
-    return isinstance(containers, list) and bool(containers) and all(isinstance(one, dict) for one in containers)
+    return (
+        isinstance(containers, list)
+        and bool(containers)
+        and all(isinstance(container, dict) for container in containers)
+    )
 
 
 def _pod(

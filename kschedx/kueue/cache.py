@@ -174,7 +174,7 @@ class Cache:
             for group in groups.values():
                 result = tree.place(group, assumed, is_empty=is_empty)
                 if isinstance(result, str):
-                    found.update({one.pod_set.name: Placement(flavor=flavor, failure=result) for one in group})
+                    found.update({request.pod_set.name: Placement(flavor=flavor, failure=result) for request in group})
                     break
                 for request in group:
                     assignment = result[request.pod_set.name]
@@ -186,7 +186,7 @@ class Cache:
 
 
 def failure(placements: Mapping[str, Placement]) -> tuple[str, Placement] | None:
-    return next(((name, one) for name, one in placements.items() if one.failure), None)
+    return next(((name, placement) for name, placement in placements.items() if placement.failure), None)
 
 
 def _add(node: QueueNode, usage: Usage) -> None:

@@ -64,9 +64,11 @@ def readiness(
     wanted = checks_of(queue)
     missing = [name for name in used if name not in flavors]
     known = {name: checks[name] for name in sorted(wanted) if name in checks}
-    inactive = [name for name, one in known.items() if not one.is_active]
-    multikueue = [name for name, one in known.items() if one.spec.controller_name == MULTIKUEUE]
-    provisioning = [name for name, one in known.items() if one.spec.controller_name == PROVISIONING]
+    inactive = [name for name, admission_check in known.items() if not admission_check.is_active]
+    multikueue = [name for name, admission_check in known.items() if admission_check.spec.controller_name == MULTIKUEUE]
+    provisioning = [
+        name for name, admission_check in known.items() if admission_check.spec.controller_name == PROVISIONING
+    ]
     per_flavor = [name for name in multikueue if wanted[name] != frozenset(used)]
     causes = []
     if is_stopped(queue.spec.stop_policy):
@@ -224,12 +226,12 @@ class Controllers:
 
     def _requeue(self, job: Job, now: int) -> bool:
         """Requeue an active Workload that was kept out of its queue."""
-        found = job.conditions.get("Requeued")
-        if found is None or found.status != "False":
+        stamped = job.conditions.get("Requeued")
+        if stamped is None or stamped.status != "False":
             return False
-        if found.reason == "Deactivated":
+        if stamped.reason == "Deactivated":
             return self._set_requeued(job, "Reactivated", "The workload was reactivated", now)
-        if found.reason in TIMED_EVICTIONS:
+        if stamped.reason in TIMED_EVICTIONS:
             if job.requeue_at is not None and job.requeue_at > now:
                 return False
             job.requeue_at = None
@@ -254,8 +256,8 @@ class Controllers:
     def _gate(self, job: Job, now: int) -> bool:
         if not self.settings.enabled("AdmissionGatedBy"):
             return False
-        found = job.conditions.get("QuotaReserved")
-        is_marked = found is not None and found.reason == ADMISSION_GATED
+        stamped = job.conditions.get("QuotaReserved")
+        is_marked = stamped is not None and stamped.reason == ADMISSION_GATED
         if job.gated_by and not is_marked:
             if self._blocker(job, self.around.local_queue(job), self.around.cluster_queue(job)) is not None:
                 return False  # Kueue writes both alternately, without end
@@ -272,9 +274,9 @@ class Controllers:
         known = {check.name for check in job.checks}
         if wanted == known:
             return False
-        kept = [one for one in job.checks if one.name in wanted]
+        kept = [check for check in job.checks if check.name in wanted]
         added = [AdmissionCheckState(name=name, state=PENDING) for name in wanted - known]
-        checks = tuple(sorted((*kept, *added), key=lambda one: one.name))
+        checks = tuple(sorted((*kept, *added), key=lambda check_state: check_state.name))
 
         def change() -> bool:
             job.checks = checks
@@ -368,7 +370,12 @@ class Controllers:
 
 
 def _checks_message(job: Job, state: str) -> str:
-    found = sorted((check for check in job.checks if check.state == state), key=lambda one: one.name)
-    parts = [f'"{one.name}" ({one.message})' if one.message else f'"{one.name}"' for one in found]
-    noun = "AdmissionCheck" if len(found) == 1 else "AdmissionChecks"
+    check_states = sorted(
+        (check for check in job.checks if check.state == state), key=lambda check_state: check_state.name
+    )
+    parts = [
+        f'"{check_state.name}" ({check_state.message})' if check_state.message else f'"{check_state.name}"'
+        for check_state in check_states
+    ]
+    noun = "AdmissionCheck" if len(check_states) == 1 else "AdmissionChecks"
     return f"{noun} in {state} state: {'; '.join(parts)}"

@@ -125,7 +125,7 @@ class Attempt:
     def __str__(self) -> str:
         head = f"preemptionMode={self.chance.preemption}" if self.chance is not None else str(self.mode)
         borrow = f";borrow={self.borrowing}" if self.borrowing else ""
-        return f"{self.flavor}({head}{borrow}{''.join(f';{one}' for one in self.reasons)})"
+        return f"{self.flavor}({head}{borrow}{''.join(f';{reason}' for reason in self.reasons)})"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -201,9 +201,9 @@ class Assignment:
         """The flavors that were skipped or need borrowing."""
         parts = []
         for pod_set in self.pod_sets:
-            told = [str(each) for each in pod_set.attempts if each.mode is not Mode.FIT or each.borrowing]
-            if told:
-                parts.append(f"{pod_set.name}: {', '.join(told)}")
+            phrases = [str(each) for each in pod_set.attempts if each.mode is not Mode.FIT or each.borrowing]
+            if phrases:
+                parts.append(f"{pod_set.name}: {', '.join(phrases)}")
         return " | ".join(parts)
 
     @property
@@ -219,32 +219,33 @@ class Assignment:
     def requested(self, job: Job) -> Usage:
         """Return the Workload's quota usage without the number of its pods."""
         found: Usage = {}
-        for counted, one in zip(job.counted, self.pod_sets, strict=False):
-            for name, amount in counted.scaled(one.count).requests.items():
-                if amount and name in one.flavors:
-                    fr = FlavorResource(one.flavors[name].flavor, name)
+        for counted, assignment in zip(job.counted, self.pod_sets, strict=False):
+            for name, amount in counted.scaled(assignment.count).requests.items():
+                if amount and name in assignment.flavors:
+                    fr = FlavorResource(assignment.flavors[name].flavor, name)
                     found[fr] = plus(found.get(fr, 0), amount)
         return found
 
     def topology_usage(self, job: Job, cache: Cache) -> TopologyUsage:
         found: TopologyUsage = {}
         specs = {pod_set.name: pod_set.template.spec for pod_set in job.workload.spec.pod_sets}
-        for one in self.pod_sets:
-            flavor = _topology_flavor(one.flavors, cache)
-            if one.topology is None or one.name not in specs or isinstance(flavor, list):
+        for assignment in self.pod_sets:
+            flavor = _topology_flavor(assignment.flavors, cache)
+            if assignment.topology is None or assignment.name not in specs or isinstance(flavor, list):
                 continue
-            single = pod_requests(specs[one.name])
+            single = pod_requests(specs[assignment.name])
             found.setdefault(flavor, []).extend(
-                DomainUsage(values=domain.values, single=single, count=domain.count) for domain in one.topology.domains
+                DomainUsage(values=domain.values, single=single, count=domain.count)
+                for domain in assignment.topology.domains
             )
         return found
 
     def take_places(self, placements: Mapping[str, Placement]) -> None:
         for name, placement in placements.items():
-            one = self.of(name)
-            one.topology = placement.assignment
-            if placement.assignment is not None and one.delayed_topology is not None:
-                one.delayed_topology = "Ready"
+            assignment = self.of(name)
+            assignment.topology = placement.assignment
+            if placement.assignment is not None and assignment.delayed_topology is not None:
+                assignment.delayed_topology = "Ready"
 
     def resolve_cause(self, queue: ClusterQueue) -> None:
         """Set the reason of the condition, for the gate UnadmittedWorkloadsObservability."""
@@ -343,13 +344,13 @@ class Assigner:
             found, reasons, attempts = self._flavors_of_group(indices, sets, assignment.usage)
             has_failed = False
             for index in indices:
-                one = sets[index]
-                flavors = self._own(index, one, found)
+                requests = sets[index]
+                flavors = self._own(index, requests, found)
                 assignment.pod_sets.append(
                     PodSetAssignment(
-                        name=one.name,
-                        count=one.count,
-                        requests=one.requests,
+                        name=requests.name,
+                        count=requests.count,
+                        requests=requests.requests,
                         flavors=flavors,
                         reasons=list(reasons),
                         attempts=attempts,
@@ -358,9 +359,9 @@ class Assigner:
                 for name, choice in flavors.items():
                     assignment.borrowing = max(assignment.borrowing, choice.borrowing)
                     fr = FlavorResource(choice.flavor, name)
-                    assignment.usage[fr] = plus(assignment.usage.get(fr, 0), one.requests.get(name, 0))
+                    assignment.usage[fr] = plus(assignment.usage.get(fr, 0), requests.requests.get(name, 0))
                 tried.append({name: choice.tried for name, choice in flavors.items()})
-                has_failed = has_failed or bool(one.requests and not flavors)
+                has_failed = has_failed or bool(requests.requests and not flavors)
             if has_failed:
                 break
         assignment.progress = ScanProgress(
@@ -374,8 +375,8 @@ class Assigner:
     def _grouped(self) -> list[list[int]]:
         """Group the pod sets that share flavors (`podSetGroupName`); most are alone."""
         groups: dict[str, list[int]] = {}
-        for index, one in enumerate(self._job.workload.spec.pod_sets):
-            request = one.topology_request
+        for index, pod_set in enumerate(self._job.workload.spec.pod_sets):
+            request = pod_set.topology_request
             name = request.pod_set_group_name if request is not None else None
             groups.setdefault(str(index) if name is None else f"group {name}", []).append(index)
         return list(groups.values())
@@ -405,9 +406,9 @@ class Assigner:
             reasons += result.reasons
         return found, reasons, _finished(attempts)
 
-    def _own(self, index: int, one: PodSetRequests, found: Mapping[str, Choice]) -> dict[str, Choice]:
-        if one.requests:
-            return {name: choice for name, choice in found.items() if name in one.requests}
+    def _own(self, index: int, requests: PodSetRequests, found: Mapping[str, Choice]) -> dict[str, Choice]:
+        if requests.requests:
+            return {name: choice for name, choice in found.items() if name in requests.requests}
         request = self._job.workload.spec.pod_sets[index].topology_request
         if request is None or request.pod_set_group_name is None:
             return {}
@@ -641,7 +642,7 @@ class Assigner:
             return
         failed = failure(self._cache.place(requests, is_empty=True))
         if failed is None:
-            assignment.set_mode(Mode.PREEMPT, [one.pod_set.name for each in requests.values() for one in each])
+            assignment.set_mode(Mode.PREEMPT, [request.pod_set.name for each in requests.values() for request in each])
             return
         if self._settings.enabled("UnadmittedWorkloadsObservability"):
             for attempt in assignment.of(failed[0]).attempts:
@@ -736,7 +737,9 @@ def _matches(spec: PodSpec, flavor: ResourceFlavor) -> bool:
 
 def _reduced(terms: Iterable[NodeSelectorTerm], keys: Mapping[str, str]) -> Iterator[NodeSelectorTerm]:
     for term in terms:
-        yield NodeSelectorTerm(match_expressions=tuple(one for one in term.match_expressions if one.key in keys))
+        yield NodeSelectorTerm(
+            match_expressions=tuple(expression for expression in term.match_expressions if expression.key in keys)
+        )
 
 
 def _printed(taint: Taint) -> str:
@@ -750,10 +753,12 @@ def _printed(taint: Taint) -> str:
 def partial_counts(pod_sets: Sequence[PodSet]) -> list[list[int]]:
     """Return the numbers of pods between all and `minCount`, largest first; only pod sets with `minCount` are
     reduced."""
-    given_up = [one.count - (one.count if one.min_count is None else one.min_count) for one in pod_sets]
+    given_up = [
+        pod_set.count - (pod_set.count if pod_set.min_count is None else pod_set.min_count) for pod_set in pod_sets
+    ]
     total = sum(given_up)
     return [
-        [one.count - most * step // total for one, most in zip(pod_sets, given_up, strict=True)]
+        [pod_set.count - most * step // total for pod_set, most in zip(pod_sets, given_up, strict=True)]
         for step in range(total + 1)
         if total
     ]

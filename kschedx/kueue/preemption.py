@@ -130,12 +130,12 @@ class Preemptor:
 
     def simulate(self, job: Job, node: QueueNode, fr: FlavorResource, amount: int) -> tuple[Chance, int]:
         """Return whether preemption frees one resource, and the borrowing height then."""
-        found = self._search(_Attempt(job=job, node=node, usage={fr: amount}, short=frozenset({fr})))
-        with self._cache.without(one.job for one in found):
+        targets = self._search(_Attempt(job=job, node=node, usage={fr: amount}, short=frozenset({fr})))
+        with self._cache.without(target.job for target in targets):
             borrowing, _ = node.lowest_fit(fr, amount)
-        if not found:
+        if not targets:
             return Chance.NO_CANDIDATES, borrowing
-        is_own = any(self._cache.queue_of(one.job) is node for one in found)
+        is_own = any(self._cache.queue_of(target.job) is node for target in targets)
         return (Chance.PREEMPT if is_own else Chance.RECLAIM), borrowing
 
     def _search(self, attempt: _Attempt) -> list[Target]:
@@ -166,12 +166,16 @@ class Preemptor:
 
     def _classical(self, attempt: _Attempt) -> list[Target]:
         groups = self._classical_candidates(attempt)
-        if not self._may_suffice(attempt, (one for group in groups for one in group)):
+        if not self._may_suffice(attempt, (candidate for group in groups for candidate in group)):
             return []
         hierarchy, by_priority, _ = groups
         in_order = [self._in_order(attempt.node, group) for group in groups]
         candidates = [
-            one for is_evicted in (True, False) for group in in_order for one in group if one.place[0] is not is_evicted
+            candidate
+            for is_evicted in (True, False)
+            for group in in_order
+            for candidate in group
+            if candidate.place[0] is not is_evicted
         ]
         is_forbidden = not self._may_borrow(attempt.node)
         is_under_nominal = all(attempt.node.quota(fr).nominal > attempt.node.used(fr) for fr in attempt.short)
@@ -182,9 +186,9 @@ class Preemptor:
         else:
             order = [True, False]
         for may_borrow in order:
-            found = self._remove_until_fit(attempt, candidates, may_borrow)
-            if found:
-                return found
+            targets = self._remove_until_fit(attempt, candidates, may_borrow)
+            if targets:
+                return targets
         return []
 
     def _may_suffice(self, attempt: _Attempt, candidates: Iterable[_Candidate]) -> bool:
@@ -226,8 +230,8 @@ class Preemptor:
 
     def _in_order(self, node: QueueNode, group: list[_Candidate]) -> list[_Candidate]:
         if self._is_usage_based:
-            return sorted(group, key=lambda one: self._order(node, one.job, by_usage=True))
-        return sorted(group, key=lambda one: one.place)
+            return sorted(group, key=lambda candidate: self._order(node, candidate.job, by_usage=True))
+        return sorted(group, key=lambda candidate: candidate.place)
 
     def _in_queue(self, name: str) -> list[tuple[_Place, Job, frozenset[FlavorResource]]]:
         known = self._held.get(name)
@@ -242,7 +246,7 @@ class Preemptor:
                     )
                     for job in jobs
                 ),
-                key=lambda one: one[0],
+                key=lambda item: item[0],
             )
         return known
 
@@ -273,13 +277,13 @@ class Preemptor:
         likeness = queue.name, id(common), policy, short, is_own, has_advantage, me.priority, since
         if likeness in self._alike:
             return self._alike[likeness]
-        found = []
+        candidates = []
         for place, job, used in self._in_queue(queue.name):
             if self._satisfies(allowed, attempt.job, job) and not short.isdisjoint(used):
                 variant = self._variant(attempt, job, is_own=is_own, has_advantage=has_advantage)
-                found.append(_Candidate(job, variant, common, place))
-        self._alike[likeness] = found
-        return found
+                candidates.append(_Candidate(job, variant, common, place))
+        self._alike[likeness] = candidates
+        return candidates
 
     def _variant(self, attempt: _Attempt, job: Job, *, is_own: bool, has_advantage: bool) -> _Variant:
         if is_own:

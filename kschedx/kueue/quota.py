@@ -31,14 +31,14 @@ def quotas_of(groups: Iterable[ResourceGroup]) -> dict[FlavorResource, Quota]:
         return None if written is None else quota_amount(resource, written)
 
     return {
-        FlavorResource(flavor.name, one.name): Quota(
-            nominal=quota_amount(one.name, one.nominal_quota),
-            borrowing_limit=limit(one.name, one.borrowing_limit),
-            lending_limit=limit(one.name, one.lending_limit),
+        FlavorResource(flavor.name, resource.name): Quota(
+            nominal=quota_amount(resource.name, resource.nominal_quota),
+            borrowing_limit=limit(resource.name, resource.borrowing_limit),
+            lending_limit=limit(resource.name, resource.lending_limit),
         )
         for group in groups
         for flavor in group.flavors
-        for one in flavor.resources
+        for resource in flavor.resources
     }
 
 
@@ -245,8 +245,8 @@ class Tree(Struct, frozen=True, kw_only=True):
         """Build the tree without usage. A cohort may lack an object; cohorts whose parents form a cycle are left
         out."""
         objects = {cohort.metadata.name: cohort for cohort in cohorts}
-        parents = {name: one.parent for name, one in objects.items()}
-        names = dict.fromkeys([*objects, *parents.values(), *(one.cohort for one in queues)])
+        parents = {name: cohort.parent for name, cohort in objects.items()}
+        names = dict.fromkeys([*objects, *parents.values(), *(queue.cohort for queue in queues)])
         nodes = {
             name: CohortNode(
                 name=name,
@@ -263,7 +263,7 @@ class Tree(Struct, frozen=True, kw_only=True):
                 nodes[above].cohorts.append(node)
         is_active = frozenset(active)
         leaves = {}
-        for queue in sorted(queues, key=lambda one: one.metadata.name):
+        for queue in sorted(queues, key=lambda cluster_queue: cluster_queue.metadata.name):
             leaf = QueueNode(
                 name=queue.metadata.name,
                 quotas=quotas_of(queue.spec.resource_groups),
@@ -283,7 +283,7 @@ class Tree(Struct, frozen=True, kw_only=True):
             node.subtree = {fr: plus(node.subtree_quota(fr), quota.nominal) for fr, quota in node.quotas.items()} | {
                 fr: amount for fr, amount in node.subtree.items() if fr not in node.quotas
             }
-        for node in sorted(nodes.values(), key=lambda one: -sum(1 for _ in one.ancestors())):
+        for node in sorted(nodes.values(), key=lambda node: -sum(1 for _ in node.ancestors())):
             _give(node)
         return cls(queues=leaves, cohorts=nodes)
 

@@ -40,8 +40,11 @@ def adjusted(
 ) -> Workload:
     """Return the Workload with overhead, LimitRange defaults, and limits in place of missing requests."""
     pod_sets = tuple(
-        replace(one, template=replace(one.template, spec=_adjusted(one.template.spec, limit_ranges, runtime_classes)))
-        for one in workload.spec.pod_sets
+        replace(
+            pod_set,
+            template=replace(pod_set.template, spec=_adjusted(pod_set.template.spec, limit_ranges, runtime_classes)),
+        )
+        for pod_set in workload.spec.pod_sets
     )
     return replace(workload, spec=replace(workload.spec, pod_sets=pod_sets))
 
@@ -63,7 +66,9 @@ def _adjusted(
         return replace(resources, limits=limits, requests={**limits, **requests})
 
     def completed(containers: Iterable[Container]) -> tuple[Container, ...]:
-        return tuple(replace(one, resources=complete(one.resources, container_limits)) for one in containers)
+        return tuple(
+            replace(container, resources=complete(container.resources, container_limits)) for container in containers
+        )
 
     return replace(
         spec,
@@ -150,10 +155,10 @@ def _path(index: int) -> str:
 
 
 def _resources(spec: PodSpec, path: str) -> Iterator[tuple[str, ResourceRequirements]]:
-    for index, one in enumerate(spec.init_containers):
-        yield f"{path}.initContainers[{index}]", one.resources
-    for index, one in enumerate(spec.containers):
-        yield f"{path}.containers[{index}]", one.resources
+    for index, container in enumerate(spec.init_containers):
+        yield f"{path}.initContainers[{index}]", container.resources
+    for index, container in enumerate(spec.containers):
+        yield f"{path}.containers[{index}]", container.resources
     if spec.resources is not None:
         yield f"{path}.resources", spec.resources
 
@@ -220,21 +225,21 @@ def shape(priority: int, pod_sets: Sequence[PodSet], counted: Sequence[tuple[int
     together."""
     sets = [
         (
-            one.name,
-            _spec_shape(one.template.spec),
+            pod_set.name,
+            _spec_shape(pod_set.template.spec),
             count,
             sorted(requests.items()),
-            one.min_count,
-            one.topology_request,
+            pod_set.min_count,
+            pod_set.topology_request,
         )
-        for one, (count, requests) in zip(pod_sets, counted, strict=True)
+        for pod_set, (count, requests) in zip(pod_sets, counted, strict=True)
     ]
     return msgspec.json.encode((priority, sets))
 
 
 def _spec_shape(spec: PodSpec) -> object:
     def containers(given: Iterable[Container]) -> list[object]:
-        return [(_canonical(one.resources.requests), one.ports) for one in given]
+        return [(_canonical(container.resources.requests), container.ports) for container in given]
 
     return (
         containers(spec.init_containers),

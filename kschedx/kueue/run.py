@@ -101,12 +101,16 @@ class Run:
         self._snapshot = snapshot
         self._memory = memory = memory or Memory()
         queues = {cluster_queue.metadata.name: cluster_queue for cluster_queue in snapshot.of(ClusterQueue)}
-        self._local_queues = {(one.metadata.namespace, one.metadata.name): one for one in snapshot.of(LocalQueue)}
+        self._local_queues = {
+            (local_queue.metadata.namespace, local_queue.metadata.name): local_queue
+            for local_queue in snapshot.of(LocalQueue)
+        }
         flavors = {resource_flavor.metadata.name: resource_flavor for resource_flavor in snapshot.of(ResourceFlavor)}
         checks = {admission_check.metadata.name: admission_check for admission_check in snapshot.of(AdmissionCheck)}
         topologies = self._topologies(flavors)
         self.readiness: dict[str, Readiness] = {
-            name: readiness(one, flavors, checks, topologies, settings) for name, one in queues.items()
+            name: readiness(cluster_queue, flavors, checks, topologies, settings)
+            for name, cluster_queue in queues.items()
         }
         active = [name for name, one in self.readiness.items() if one.is_active]
         tree = Tree.of(list(queues.values()), snapshot.of(Cohort), active)
@@ -114,13 +118,13 @@ class Run:
         deciding = (queues.values(), snapshot.of(Cohort), flavors.values(), checks.values(), snapshot.of(Topology))
         self._known = memory.nominations([one for objects in deciding for one in objects])
         self._selectors: dict[str, Selector] = {
-            name: compile_selector(one.spec.namespace_selector) for name, one in queues.items()
+            name: compile_selector(cluster_queue.spec.namespace_selector) for name, cluster_queue in queues.items()
         }
         usage_based = settings.usage_based
         self._ledger = None if usage_based is None else Ledger(usage_based, self._local_queues.values(), active, now)
         self.queues = {
-            name: Queue(queue=one, ledger=self._ledger if is_usage_based(one) else None)
-            for name, one in sorted(queues.items())
+            name: Queue(queue=cluster_queue, ledger=self._ledger if is_usage_based(cluster_queue) else None)
+            for name, cluster_queue in sorted(queues.items())
         }
         self.watched: Collection[str] = self.queues
         """The ClusterQueues whose heads are evaluated."""
@@ -165,8 +169,8 @@ class Run:
     def _topologies(self, flavors: Mapping[str, ResourceFlavor]) -> dict[str, FlavorTopology]:
         if not self.settings.enabled("TopologyAwareScheduling"):
             return {}
-        known = {one.metadata.name: one for one in self._snapshot.of(Topology)}
-        used = {name: known.get(one.spec.topology_name or "") for name, one in flavors.items()}
+        known = {topology.metadata.name: topology for topology in self._snapshot.of(Topology)}
+        used = {name: known.get(flavor.spec.topology_name or "") for name, flavor in flavors.items()}
         if not any(used.values()):
             return {}
         nodes = self._snapshot.cluster.nodes
@@ -435,8 +439,8 @@ class Run:
         if is_charged and self._ledger is not None:
             total: Requests = {}
             covered = {name for group in entry.node.queue.spec.resource_groups for name in group.covered_resources}
-            for one in job.counted:
-                total = added(total, one.requests)
+            for requests in job.counted:
+                total = added(total, requests.requests)
             if self.settings.ignores_undeclared:
                 total = {name: amount for name, amount in total.items() if name in covered}
             self._ledger.charge(job.local_queue, job.key, total, self.now)
@@ -526,14 +530,17 @@ class Run:
         """Return everything that affects the next cycles, except the time."""
         return (
             tuple(
-                (name, frozenset(one.waiting), frozenset(one.parked), one.preemptor, frozenset(one.bypassed))
-                for name, one in self.queues.items()
+                (name, frozenset(queue.waiting), frozenset(queue.parked), queue.preemptor, frozenset(queue.bypassed))
+                for name, queue in self.queues.items()
             ),
             tuple(
                 (
                     job.key,
                     job.is_active,
-                    tuple((kind, one.status, one.reason, one.message) for kind, one in job.conditions.items()),
+                    tuple(
+                        (kind, stamped.status, stamped.reason, stamped.message)
+                        for kind, stamped in job.conditions.items()
+                    ),
                     repr(job.admission),
                     repr(job.progress.tried) if job.progress is not None else "",
                 )
@@ -591,45 +598,48 @@ class Run:
         )
 
 
-def _assigned(one: Assigned) -> PodSetAssignment:
+def _assigned(assignment: Assigned) -> PodSetAssignment:
     topology = None
-    if one.topology is not None:
-        domains = tuple(TopologyDomain(values=each.values, count=each.count) for each in one.topology.domains)
-        topology = TopologyAssignment(levels=one.topology.levels, domains=domains)
+    if assignment.topology is not None:
+        domains = tuple(TopologyDomain(values=each.values, count=each.count) for each in assignment.topology.domains)
+        topology = TopologyAssignment(levels=assignment.topology.levels, domains=domains)
     return PodSetAssignment(
-        name=one.name,
-        count=one.count,
-        flavors={name: choice.flavor for name, choice in one.flavors.items()},
-        resource_usage={name: shown(name, one.requests.get(name, 0)) for name in one.flavors},
+        name=assignment.name,
+        count=assignment.count,
+        flavors={name: choice.flavor for name, choice in assignment.flavors.items()},
+        resource_usage={name: shown(name, assignment.requests.get(name, 0)) for name in assignment.flavors},
         topology_assignment=topology,
-        delayed_topology_request=one.delayed_topology,
+        delayed_topology_request=assignment.delayed_topology,
     )
 
 
-def _pod_set(one: Assigned) -> PodSetDocument:
-    return _document_of(_assigned(one), one.count)
+def _pod_set(assignment: Assigned) -> PodSetDocument:
+    return _document_of(_assigned(assignment), assignment.count)
 
 
 def _of_admission(job: Job) -> tuple[PodSetDocument, ...]:
     counts = {pod_set.name: pod_set.count for pod_set in job.workload.spec.pod_sets}
     assigned = job.admission.pod_set_assignments if job.admission is not None else ()
-    return tuple(_document_of(one, counts.get(one.name, 0) if one.count is None else one.count) for one in assigned)
+    return tuple(
+        _document_of(assignment, counts.get(assignment.name, 0) if assignment.count is None else assignment.count)
+        for assignment in assigned
+    )
 
 
-def _document_of(one: PodSetAssignment, count: int) -> PodSetDocument:
+def _document_of(assignment: PodSetAssignment, count: int) -> PodSetDocument:
     topology = None
-    if one.topology_assignment is not None:
+    if assignment.topology_assignment is not None:
         domains = tuple(
-            PlacedDomain(values=each.values, count=each.count) for each in one.topology_assignment.counted()
+            PlacedDomain(values=each.values, count=each.count) for each in assignment.topology_assignment.counted()
         )
-        topology = PlacedTopology(levels=one.topology_assignment.levels, domains=domains)
+        topology = PlacedTopology(levels=assignment.topology_assignment.levels, domains=domains)
     return PodSetDocument(
-        name=one.name,
+        name=assignment.name,
         count=count,
-        flavors=one.flavors,
-        usage={name: str(written) for name, written in one.resource_usage.items()},
+        flavors=assignment.flavors,
+        usage={name: str(written) for name, written in assignment.resource_usage.items()},
         topology=topology,
-        delayed_topology=one.delayed_topology_request,
+        delayed_topology=assignment.delayed_topology_request,
     )
 
 

@@ -98,7 +98,7 @@ class CycleScheduler:
         with self.cache.cycle():
             entries = [self._nominate(job, name, is_preemptor=is_preemptor) for job, name, is_preemptor in heads]
             victims: dict[str, Target] = {}
-            for entry in self._in_order([one for one in entries if one.is_nominated]):
+            for entry in self._in_order([entry for entry in entries if entry.is_nominated]):
                 if self.has_stopped:
                     entry.is_untouched, entry.message = True, ""
                 else:
@@ -142,7 +142,8 @@ class CycleScheduler:
         if not self.cache.topologies_of(node.queue):
             return ""
         if is_on("TASBalancedPlacement") and any(
-            one.topology_request is not None and one.topology_request.preferred for one in job.workload.spec.pod_sets
+            pod_set.topology_request is not None and pod_set.topology_request.preferred
+            for pod_set in job.workload.spec.pod_sets
         ):
             return "the feature gate TASBalancedPlacement"
         if is_on("TASRespectNodeAffinityPreferred") and any(map(_prefers_nodes, specs)):
@@ -162,7 +163,9 @@ class CycleScheduler:
         known = self._known.get(key)
         if known is None:
             self._assign(entry)
-            targets = tuple((self.cache.queue_of(one.job).name, one.job.key, one.reason) for one in entry.targets)
+            targets = tuple(
+                (self.cache.queue_of(target.job).name, target.job.key, target.reason) for target in entry.targets
+            )
             self._known[key] = Nomination(entry.assignment, targets)
             return
         entry.assignment = known.assignment
@@ -327,7 +330,7 @@ class CycleScheduler:
         elif not fits:
             self._skip(entry, NO_LONGER_FITS)
         else:
-            victims.update({one.job.key: one for one in entry.targets})
+            victims.update({target.job.key: target for target in entry.targets})
             self.cache.add_usage(entry.node, entry.usage, places)
             if mode is Mode.PREEMPT:
                 entry.issues_preemption = True
@@ -357,7 +360,8 @@ class CycleScheduler:
         if not is_deferred and not is_moved:
             return fits and fits_topology
         nominated = {
-            one.name: {name: choice.flavor for name, choice in one.flavors.items()} for one in entry.assignment.pod_sets
+            pod_set.name: {name: choice.flavor for name, choice in pod_set.flavors.items()}
+            for pod_set in entry.assignment.pod_sets
         }
         entry.progress = None
         if is_deferred:
@@ -372,7 +376,7 @@ class CycleScheduler:
     def _still_fits(self, entry: Entry, victims: Mapping[str, Target]) -> tuple[bool, bool]:
         """Return whether quota and topology suffice after all victims so far and its own."""
         gone = {**victims, **{target.job.key: target for target in entry.targets}}
-        with self.cache.without(one.job for one in gone.values()):
+        with self.cache.without(target.job for target in gone.values()):
             if not self.cache.fits(entry.node, entry.usage):
                 return False, False
             return True, self.cache.fits_topology(entry.assignment.topology_usage(entry.job, self.cache))

@@ -143,7 +143,7 @@ class FlavorTopology:
                 if is_known:
                     break
                 below = above
-        allocatable = {name: amount_of(name, exact(one)) for name, one in node.status.allocatable.items()}
+        allocatable = {name: amount_of(name, exact(item)) for name, item in node.status.allocatable.items()}
         leaf.free = added(leaf.free, added(allocatable, {name: -amount for name, amount in taken.items()}))
 
     @property
@@ -170,7 +170,9 @@ class FlavorTopology:
     def has_levels(self, request: PodSetTopologyRequest | None) -> bool:
         level = self._level_of(request)
         return (
-            level in self.levels and request is not None and all(one.topology in self.levels for one in request.slices)
+            level in self.levels
+            and request is not None
+            and all(constraint.topology in self.levels for constraint in request.slices)
         )
 
     def _level_of(self, request: PodSetTopologyRequest | None) -> str | None:
@@ -227,29 +229,32 @@ class FlavorTopology:
         found = search.assign(self.levels.index(level))
         if isinstance(found, str):
             return found
-        places = sorted(found, key=lambda one: one.values)
-        counts = {request.pod_set.name: [(one, one.pods) for one in places]}
+        places = sorted(found, key=lambda place: place.values)
+        counts = {request.pod_set.name: [(place, place.pods) for place in places]}
         if leader is not None:
-            counts[leader.pod_set.name] = [(one, one.leaders) for one in places]
+            counts[leader.pod_set.name] = [(place, place.leaders) for place in places]
         return {name: self._assignment(taken) for name, taken in counts.items()}
 
     def _assignment(self, taken: Iterable[tuple[_Place, int]]) -> Assignment:
         depth = len(self.levels) - 1 if self.is_by_host else 0
-        domains = tuple(Domain(values=one.values[depth:], count=count) for one, count in taken if count)
+        domains = tuple(Domain(values=place.values[depth:], count=count) for place, count in taken if count)
         return Assignment(levels=self.levels[depth:], domains=domains)
 
     def _inner_sizes(self, slices: Sequence[SliceConstraint]) -> dict[int, int] | str:
         """Level to the size of its groups, for nested slices."""
         found: dict[int, int] = {}
-        for outer, one in pairwise(slices):
-            if one.topology not in self.levels:
-                return f"no requested topology level for additional slice layer: {one.topology}"
-            above, level = self.levels.index(outer.topology), self.levels.index(one.topology)
+        for outer, constraint in pairwise(slices):
+            if constraint.topology not in self.levels:
+                return f"no requested topology level for additional slice layer: {constraint.topology}"
+            above, level = self.levels.index(outer.topology), self.levels.index(constraint.topology)
             if level <= above:
-                return f"additional slice layer topology {one.topology} must be at a lower level than {outer.topology}"
-            if outer.size % one.size:
-                return f"additional slice layer size {one.size} must evenly divide parent layer size {outer.size}"
-            found.update(dict.fromkeys(range(above + 1, level + 1), one.size))
+                named = f"additional slice layer topology {constraint.topology}"
+                return f"{named} must be at a lower level than {outer.topology}"
+            if outer.size % constraint.size:
+                return (
+                    f"additional slice layer size {constraint.size} must evenly divide parent layer size {outer.size}"
+                )
+            found.update(dict.fromkeys(range(above + 1, level + 1), constraint.size))
         return found
 
 
@@ -336,15 +341,17 @@ class _Search:
     def _sorted(self, places: Iterable[_Place], *, is_led: bool = False) -> list[_Place]:
         sign = 1 if self.takes_least_free else -1
         if is_led:
-            return sorted(places, key=lambda one: (-one.leaders, sign * one.led_slices, one.led_pods, one.values))
+            return sorted(
+                places, key=lambda place: (-place.leaders, sign * place.led_slices, place.led_pods, place.values)
+            )
         return sorted(places, key=lambda place: (sign * place.slices, place.pods, place.values))
 
     def _best(self, places: Sequence[_Place], needed: int, leaders: int, *, by_slices: bool = True) -> _Place:
         """Return the smallest domain that fits all pods; the first domain if none does."""
         fitting = [
             (number, index)
-            for index, one in enumerate(places)
-            if one.leaders >= leaders and (number := one.room(by_slices=by_slices, is_led=leaders > 0)) >= needed
+            for index, place in enumerate(places)
+            if place.leaders >= leaders and (number := place.room(by_slices=by_slices, is_led=leaders > 0)) >= needed
         ]
         return places[min(fitting)[1]] if fitting else places[0]
 
@@ -352,7 +359,7 @@ class _Search:
         """Move the first domain to the front that fits the leader and leaves enough capacity for the workers."""
         if not leaders:
             return places
-        room = sum(one.room(by_slices=by_slices, is_led=False) for one in places)
+        room = sum(place.room(by_slices=by_slices, is_led=False) for place in places)
         for place in places:
             cost = place.room(by_slices=by_slices, is_led=False) - place.room(by_slices=by_slices, is_led=True)
             if place.leaders >= leaders and room - cost >= count:
@@ -367,7 +374,7 @@ class _Search:
         places = self._spread(places, self.count, self.leaders, self.size, by_slices=True)
         last = len(self.tree.levels) - 1
         while depth < min(last, self.slice_level):
-            below = self._sorted(child for one in places for child in one.children)
+            below = self._sorted(child for place in places for child in place.children)
             places = self._spread(below, self.count, self.leaders, self.size, by_slices=True)
             depth += 1
         while depth < last:
@@ -389,7 +396,7 @@ class _Search:
         if not places:
             return f"no topology domains at level: {self.tree.levels[level]}"
         needed = self.count // self.size
-        fitting = [one for one in places if one.leaders >= self.leaders and one.led_slices >= needed]
+        fitting = [place for place in places if place.leaders >= self.leaders and place.led_slices >= needed]
         if fitting and self.takes_least_free:
             return level, fitting[:1]
         if fitting and fitting[0] is places[0]:
@@ -459,7 +466,7 @@ class _Search:
 
     def _layers_failure(self, level: int) -> str:
         text = f'topology "{self.tree.name}" doesn\'t allow to fit'
-        best = min(self.tree._by_level[level].values(), key=lambda one: (-one.slices, ",".join(one.values)))
+        best = min(self.tree._by_level[level].values(), key=lambda place: (-place.slices, ",".join(place.values)))
         for layer in self.layers:
             target = self.tree.levels.index(layer.topology)
             fitting = _slices_below(best, target - level, layer.size)

@@ -161,13 +161,13 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
 
 def workload_of(snapshot: Snapshot, namespace: str, kind: str, name: str) -> Workload | None:
     """Return the Workload of a Job, a pod, or another owner."""
-    found = [
+    workloads = [
         workload
         for workload in snapshot.of(Workload)
         if workload.metadata.namespace == namespace
         and any((owner.kind, owner.name) == (kind, name) for owner in workload.metadata.owner_references)
     ]
-    return min(found, key=lambda one: (one.has("Finished"), one.metadata.name), default=None)
+    return min(workloads, key=lambda workload: (workload.has("Finished"), workload.metadata.name), default=None)
 
 
 def judge(
@@ -189,7 +189,7 @@ def judge(
 def _verdict(run: Run, key: str) -> Verdict:
     job = run.jobs[key]
     queue = run.queue_of(job)
-    order = [one.key for one in queue.everyone] if queue is not None else []
+    order = [job.key for job in queue.everyone] if queue is not None else []
     position = order.index(key) if key in order else None
     verdict = Verdict(
         workload=key,
@@ -223,20 +223,22 @@ def decision_of(snapshot: Snapshot, key: str) -> Verdict | None:
     known = vars(snapshot).setdefault("_kueue_decisions", {})
     if key not in known:
         known[key] = judge(snapshot, key, now=timestamp(snapshot.source.taken), with_remedies=False)
-    found: Verdict | None = known[key]
-    return found
+    verdict: Verdict | None = known[key]
+    return verdict
 
 
 def _not_looked_at(verdict: Verdict, run: Run, job: Job) -> Verdict:
     """Explain why no cycle evaluates a Workload."""
     queue = run.queue_of(job)
     if queue is None or not run.is_active(verdict.cluster_queue):
-        told = job.pending_message
+        phrase = job.pending_message
         if queue is not None:
-            told = f"{told}: {run.readiness[verdict.cluster_queue].message}" if told else "ClusterQueue is inactive"
+            phrase = (
+                f"{phrase}: {run.readiness[verdict.cluster_queue].message}" if phrase else "ClusterQueue is inactive"
+            )
         elif (local := run.local_queue(job)) is not None and local.spec.cluster_queue not in run.queues:
             verdict = replace(verdict, lacking=local.spec.cluster_queue)
-        return replace(verdict, wait=Wait.QUEUE, blocked=told)
+        return replace(verdict, wait=Wait.QUEUE, blocked=phrase)
     first = next((one for one in queue.ordered if one.key != job.key), None)
     if queue.is_strict and first is not None and job.key in queue.waiting:
         return replace(verdict, wait=Wait.HEAD, behind=first.key, blocked=f"behind {first.key} (StrictFIFO)")
@@ -345,18 +347,19 @@ class _Trials:
         for shortage in self._verdict.shortages:
             by_flavor.setdefault((shortage.pod_set, shortage.flavor), []).append(shortage)
         for (name, _), shortages in by_flavor.items():
-            index = next((i for i, one in enumerate(pod_sets) if one.name == name), None)
+            index = next((i for i, pod_set in enumerate(pod_sets) if pod_set.name == name), None)
             if index is None or pod_sets[index].count < 1:
                 continue
             pod_set = pod_sets[index]
-            found = [*self._fewer_pods(index, pod_set, shortages), *self._smaller_pods(index, pod_set, shortages)]
-            if found:
-                yield from found
+            remedies = [*self._fewer_pods(index, pod_set, shortages), *self._smaller_pods(index, pod_set, shortages)]
+            if remedies:
+                yield from remedies
                 return
 
     def _fewer_pods(self, index: int, pod_set: PodSet, shortages: Sequence[Shortage]) -> Iterator[Remedy]:
         count = min(
-            divided(min(one.available, one.maximum), max(1, divided(one.requested, pod_set.count))) for one in shortages
+            divided(min(shortage.available, shortage.maximum), max(1, divided(shortage.requested, pod_set.count)))
+            for shortage in shortages
         )
         if not 0 < count < pod_set.count:
             return
@@ -369,14 +372,14 @@ class _Trials:
             return
         container = spec.containers[0]
         requests = dict(container.resources.requests)
-        told = []
+        phrases = []
         for shortage in shortages:
             each = divided(min(shortage.available, shortage.maximum), pod_set.count)
             if shortage.resource not in requests or each <= 0:
                 return
             before = quota_amount(shortage.resource, requests[shortage.resource])
             after = _shown(shortage.resource, each)
-            told.append(f"requests.{shortage.resource} from {_shown(shortage.resource, before)} to {after}")
+            phrases.append(f"requests.{shortage.resource} from {_shown(shortage.resource, before)} to {after}")
             requests[shortage.resource] = after
         limits = {
             name: min(written, requests.get(name, written), key=exact)
@@ -386,7 +389,7 @@ class _Trials:
             container, resources=replace(container.resources, requests=requests, limits=limits)
         )
         changed = replace(pod_set, template=replace(pod_set.template, spec=replace(spec, containers=(smaller,))))
-        title = f"lower {' and '.join(told)} per pod"
+        title = f"lower {' and '.join(phrases)} per pod"
         yield from self._tried(RemedyKind.LESS, title, self._with_pod_set(index, changed))
 
     def _with_pod_set(self, index: int, pod_set: PodSet) -> Snapshot:
@@ -404,7 +407,7 @@ class _Trials:
             for local_queue in self._snapshot.of(LocalQueue)
             if local_queue.metadata.namespace == namespace and local_queue.spec.cluster_queue != own
         }
-        fewest = sorted(others.items(), key=lambda one: len(self._pending_in(one[0])))
+        fewest = sorted(others.items(), key=lambda item: len(self._pending_in(item[0])))
         for _, one in fewest[:MOST_QUEUED]:
             title = f"use LocalQueue {one.metadata.name} (ClusterQueue {one.spec.cluster_queue})"
             spec = replace(self._workload.spec, queue_name=one.metadata.name)
@@ -416,7 +419,7 @@ class _Trials:
 
     def _other_flavors(self) -> Iterator[Remedy]:
         queue = self._run.queues[self._verdict.cluster_queue].queue
-        known = {one.metadata.name: one for one in self._snapshot.of(ResourceFlavor)}
+        known = {flavor.metadata.name: flavor for flavor in self._snapshot.of(ResourceFlavor)}
         for flavor in _flavors(queue):
             found = known.get(flavor.name)
             if found is None:
@@ -465,14 +468,14 @@ class _Trials:
         queue = self._run.queues[self._verdict.cluster_queue].queue
         node = self._run.cache.tree.queues[self._verdict.cluster_queue]
         for flavor, missing in by_flavor.items():
-            told, raised = [], {}
+            phrases, raised = [], {}
             for resource, amount in missing.items():
                 quota = node.quota(FlavorResource(flavor, resource))
                 before = quota.nominal if field == "nominalQuota" else quota.borrowing_limit or 0
                 raised[resource] = _shown(resource, plus(before, amount))
-                told.append(f"{resource} from {_shown(resource, before)} to {raised[resource]}")
+                phrases.append(f"{resource} from {_shown(resource, before)} to {raised[resource]}")
             what = "the nominal quota" if field == "nominalQuota" else field
-            title = f"raise {what} of flavor {flavor} in ClusterQueue {queue.metadata.name}: {', '.join(told)}"
+            title = f"raise {what} of flavor {flavor} in ClusterQueue {queue.metadata.name}: {', '.join(phrases)}"
             changed, patch = _with_quota(queue, flavor, field, raised)
             yield from self._tried(RemedyKind.QUOTA, title, self._with(queue, changed), _target(queue), patch)
 
@@ -592,7 +595,14 @@ class _Trials:
             title = f"set stopPolicy of LocalQueue {local.metadata.name} to None"
             yield from self._tried(RemedyKind.RESUME, title, self._with(local, started), _target(local), resumed)
         named = local.spec.cluster_queue if local is not None else ""
-        queue = next((one for one in self._snapshot.of(ClusterQueue) if one.metadata.name == named), None)
+        queue = next(
+            (
+                cluster_queue
+                for cluster_queue in self._snapshot.of(ClusterQueue)
+                if cluster_queue.metadata.name == named
+            ),
+            None,
+        )
         if queue is None:
             return
         if is_stopped(queue.spec.stop_policy):

@@ -76,7 +76,7 @@ class ScanProgress(Struct, frozen=True, kw_only=True):
 
     @property
     def is_pending(self) -> bool:
-        return any(index != -1 for one in self.tried for index in one.values())
+        return any(index != -1 for item in self.tried for index in item.values())
 
     def matches(self, shape: bytes | None) -> bool:
         return self.shape is None or shape is None or self.shape == shape
@@ -148,7 +148,7 @@ class Job:
     def copied(self) -> Job:
         """Copy the current state; cached counts are kept."""
         other = copy(self)
-        other.conditions = {kind: copy(one) for kind, one in self.conditions.items()}
+        other.conditions = {kind: copy(stamped) for kind, stamped in self.conditions.items()}
         return other
 
     @property
@@ -166,8 +166,8 @@ class Job:
     # --- conditions
 
     def has(self, kind: str) -> bool:
-        found = self.conditions.get(kind)
-        return found is not None and found.status == "True"
+        stamped = self.conditions.get(kind)
+        return stamped is not None and stamped.status == "True"
 
     def set(self, kind: str, status: bool, reason: str, message: str, now: int) -> bool:
         """Set a condition, and return whether it changed."""
@@ -204,8 +204,8 @@ class Job:
 
     @property
     def is_on_hold(self) -> bool:
-        found = self.conditions.get("QuotaReserved")
-        return found is not None and found.status == "False" and found.reason == "OnHold"
+        stamped = self.conditions.get("QuotaReserved")
+        return stamped is not None and stamped.status == "False" and stamped.reason == "OnHold"
 
     @property
     def is_admissible(self) -> bool:
@@ -227,20 +227,20 @@ class Job:
     @property
     def pending_message(self) -> str:
         """Kueue's message why it has no quota, or an empty string."""
-        found = self.conditions.get("QuotaReserved")
-        return found.message if found is not None and found.status == "False" else ""
+        stamped = self.conditions.get("QuotaReserved")
+        return stamped.message if stamped is not None and stamped.status == "False" else ""
 
     def record(self, workload: Workload) -> Workload:
         """Return the Workload object in the current state."""
         conditions = tuple(
             Condition(
                 type=kind,
-                status=one.status,
-                reason=one.reason,
-                message=one.message,
-                last_transition_time=datetime.fromtimestamp(one.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                status=stamped.status,
+                reason=stamped.reason,
+                message=stamped.message,
+                last_transition_time=datetime.fromtimestamp(stamped.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             )
-            for kind, one in self.conditions.items()
+            for kind, stamped in self.conditions.items()
         )
         status = replace(workload.status, conditions=conditions, admission=self.admission, admission_checks=self.checks)
         spec = replace(workload.spec, active=None if self.is_active else False)
@@ -276,8 +276,8 @@ class Job:
         return self.created
 
     def quota_since(self, now: int) -> int:
-        found = self.conditions.get("QuotaReserved")
-        return found.since if found is not None and found.status == "True" else now
+        stamped = self.conditions.get("QuotaReserved")
+        return stamped.since if stamped is not None and stamped.status == "True" else now
 
     # --- admission
 
@@ -323,7 +323,10 @@ class Job:
     @property
     def is_topology_pending(self) -> bool:
         assigned = self.admission.pod_set_assignments if self.admission is not None else ()
-        return any(one.topology_assignment is None and one.delayed_topology_request == "Pending" for one in assigned)
+        return any(
+            assignment.topology_assignment is None and assignment.delayed_topology_request == "Pending"
+            for assignment in assigned
+        )
 
     def sync_admitted(self, now: int) -> bool:
         """Update the condition Admitted from quota, checks, and topology. Return whether it changed."""
@@ -372,14 +375,17 @@ class Job:
         left = self._remaining()
         full = {pod_set.name: pod_set.count for pod_set in self.workload.spec.pod_sets}
         assigned = self.admission.pod_set_assignments if self.admission is not None else ()
-        return [self._assigned(one, full.get(one.name, 0), left.get(one.name, 0)) for one in assigned]
+        return [
+            self._assigned(assignment, full.get(assignment.name, 0), left.get(assignment.name, 0))
+            for assignment in assigned
+        ]
 
-    def _assigned(self, one: PodSetAssignment, full: int, left: int) -> PodSetRequests:
-        requests = {name: amount_of(name, exact(written)) for name, written in one.resource_usage.items()}
-        count = full if one.count is None else one.count
+    def _assigned(self, assignment: PodSetAssignment, full: int, left: int) -> PodSetRequests:
+        requests = {name: amount_of(name, exact(written)) for name, written in assignment.resource_usage.items()}
+        count = full if assignment.count is None else assignment.count
         domains = None
-        if one.topology_assignment is not None and self.settings.enabled("TopologyAwareScheduling"):
-            spec = next((ps.template.spec for ps in self.workload.spec.pod_sets if ps.name == one.name), None)
+        if assignment.topology_assignment is not None and self.settings.enabled("TopologyAwareScheduling"):
+            spec = next((ps.template.spec for ps in self.workload.spec.pod_sets if ps.name == assignment.name), None)
             single = (
                 {name: divided(amount, count) for name, amount in requests.items()}
                 if spec is None
@@ -387,27 +393,27 @@ class Job:
             )
             domains = tuple(
                 DomainUsage(values=domain.values, single=single, count=domain.count)
-                for domain in one.topology_assignment.counted()
+                for domain in assignment.topology_assignment.counted()
             )
         if left < count:
             requests = times({name: divided(amount, count) for name, amount in requests.items()}, left)
             count = left
         return PodSetRequests(
-            name=one.name,
+            name=assignment.name,
             count=count,
             requests=requests,
-            flavors=one.flavors,
+            flavors=assignment.flavors,
             domains=domains,
-            delayed_topology=one.delayed_topology_request,
+            delayed_topology=assignment.delayed_topology_request,
         )
 
     @property
     def usage(self) -> Usage:
         if self._usage is None:
             found: Usage = {}
-            for one in self.counted:
-                for name, amount in one.requests.items():
-                    fr = FlavorResource(one.flavors.get(name, ""), name)
+            for requests in self.counted:
+                for name, amount in requests.requests.items():
+                    fr = FlavorResource(requests.flavors.get(name, ""), name)
                     found[fr] = plus(found.get(fr, 0), amount)
             self._usage = found
         return self._usage
@@ -415,22 +421,26 @@ class Job:
     @property
     def topology_usage(self) -> TopologyUsage:
         found: TopologyUsage = {}
-        for one in self.counted:
-            if one.domains is not None:
-                for flavor in dict.fromkeys(one.flavors.values()):
-                    found.setdefault(flavor, []).extend(one.domains)
+        for requests in self.counted:
+            if requests.domains is not None:
+                for flavor in dict.fromkeys(requests.flavors.values()):
+                    found.setdefault(flavor, []).extend(requests.domains)
         return found
 
     @property
     def mark(self) -> int:
         """Equal for Workloads with quota that are equivalent as victims."""
-        stamps = [(kind, one.status, one.reason, one.since) for kind, one in sorted(self.conditions.items())]
+        stamps = [
+            (kind, stamped.status, stamped.reason, stamped.since) for kind, stamped in sorted(self.conditions.items())
+        ]
         return hash((self.key, self.priority, repr(self.admission), repr(self.counted), tuple(stamps)))
 
     @property
     def flavor_resources(self) -> frozenset[FlavorResource]:
         """The resources of its assigned flavors."""
-        return frozenset(FlavorResource(flavor, name) for one in self.counted for name, flavor in one.flavors.items())
+        return frozenset(
+            FlavorResource(flavor, name) for requests in self.counted for name, flavor in requests.flavors.items()
+        )
 
     def uses_any(self, frs: Iterable[FlavorResource]) -> bool:
         return not self.flavor_resources.isdisjoint(frs)
@@ -442,7 +452,8 @@ class Job:
             sets = self.workload.spec.pod_sets
             known = dict(enumerate(self.counted))
             counts = [
-                (known[i].count, known[i].requests) if i in known else (one.count, {}) for i, one in enumerate(sets)
+                (known[i].count, known[i].requests) if i in known else (pod_set.count, {})
+                for i, pod_set in enumerate(sets)
             ]
             self._shape = shape(self.priority, sets, counts)
         return self._shape
@@ -460,7 +471,7 @@ class Job:
     @property
     def may_be_partial(self) -> bool:
         sets = self.workload.spec.pod_sets
-        return any(one.min_count is not None and one.count > one.min_count for one in sets)
+        return any(pod_set.min_count is not None and pod_set.count > pod_set.min_count for pod_set in sets)
 
     @property
     def requests_topology(self) -> bool:
@@ -470,8 +481,13 @@ class Job:
 WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
 
 
-def _stamped(one: Condition) -> Stamped:
-    return Stamped(status=one.status, reason=one.reason, message=one.message, since=timestamp(one.last_transition_time))
+def _stamped(condition: Condition) -> Stamped:
+    return Stamped(
+        status=condition.status,
+        reason=condition.reason,
+        message=condition.message,
+        since=timestamp(condition.last_transition_time),
+    )
 
 
 # --- admission checks
@@ -497,5 +513,5 @@ def checks_for(job: Job, queue: ClusterQueue) -> set[str]:
 
 
 def checks_for_admission(checks: Mapping[str, frozenset[str]], admission: Admission) -> set[str]:
-    assigned = {flavor for one in admission.pod_set_assignments for flavor in one.flavors.values()}
+    assigned = {flavor for assignment in admission.pod_set_assignments for flavor in assignment.flavors.values()}
     return {name for name, flavors in checks.items() if flavors & assigned}

@@ -58,9 +58,11 @@ def controller_selectors(pod: Pod, snapshot: Snapshot, *, stateful_sets: bool) -
             selector = selector_from_set(controller.spec.selector)
             if selector.matches(labels):
                 yield selector
-    workloads = [(one.metadata.namespace, one.spec.selector) for one in snapshot.replica_sets]
+    workloads = [(replica_set.metadata.namespace, replica_set.spec.selector) for replica_set in snapshot.replica_sets]
     if stateful_sets:
-        workloads += [(one.metadata.namespace, one.spec.selector) for one in snapshot.stateful_sets]
+        workloads += [
+            (stateful_set.metadata.namespace, stateful_set.spec.selector) for stateful_set in snapshot.stateful_sets
+        ]
     for its_namespace, written in workloads:
         found = _compiled(written)
         if its_namespace == namespace and found is not None and found.matches(labels):

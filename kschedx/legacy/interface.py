@@ -153,10 +153,10 @@ class PluginPredicate(Predicate):
         own = state[self._state]
         if own is None:
             return Verdicts.success(len(nodes))
-        found = self._plugin.filter(own, pod, nodes)
+        verdicts = self._plugin.filter(own, pod, nodes)
         reason: str = getattr(self.context.era.texts, self.text)
         code = Code.UNSCHEDULABLE if self.resolvable else self.context.era.unresolvable
-        return Verdicts.first_of((found.rejected, code, reason), explain=found.explain)
+        return Verdicts.first_of((verdicts.rejected, code, reason), explain=verdicts.explain)
 
 
 def joined(parts: Sequence[Verdicts]) -> Verdicts:

@@ -128,7 +128,9 @@ class _Pressure(Predicate):
         return True
 
     def _is_true(self, node: Node) -> bool:
-        return any(one.type == self.condition and one.status == "True" for one in node.status.conditions)
+        return any(
+            condition.type == self.condition and condition.status == "True" for condition in node.status.conditions
+        )
 
 
 class CheckNodeMemoryPressure(_Pressure):
@@ -226,7 +228,9 @@ def _first(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint 
     for taint in taints:
         if not tolerations:
             return taint
-        if taint.effect != PREFER_NO_SCHEDULE and not any(tolerates_by_key(one, taint) for one in tolerations):
+        if taint.effect != PREFER_NO_SCHEDULE and not any(
+            tolerates_by_key(toleration, taint) for toleration in tolerations
+        ):
             return taint
     return None
 

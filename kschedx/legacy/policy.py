@@ -266,7 +266,7 @@ def _priority(written: PriorityPolicy, path: str, provider: Provider) -> tuple[t
     shape = argument.requested_to_capacity_ratio_arguments
     if shape is not None and not provider.has_ratio_argument:
         raise refuse(f"{path}.argument", 'unknown field "requestedToCapacityRatioArguments"')
-    given = [one for one in (argument.service_anti_affinity, argument.label_preference, shape) if one is not None]
+    given = [item for item in (argument.service_anti_affinity, argument.label_preference, shape) if item is not None]
     if len(given) != 1:
         known = "serviceAntiAffinity, labelPreference" + (
             ", requestedToCapacityRatioArguments" * provider.has_ratio_argument

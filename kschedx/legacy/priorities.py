@@ -129,7 +129,9 @@ class TaintTolerationPriority(Priority):
     """A higher score for fewer PreferNoSchedule taints that the pod does not tolerate."""
 
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
-        tolerations = [one for one in pod.spec.tolerations if one.effect in ("", PREFER_NO_SCHEDULE)]
+        tolerations = [
+            toleration for toleration in pod.spec.tolerations if toleration.effect in ("", PREFER_NO_SCHEDULE)
+        ]
 
         def intolerable(taints: Sequence[Taint]) -> int:
             soft = (taint for taint in taints if taint.effect == PREFER_NO_SCHEDULE)
@@ -216,10 +218,10 @@ class NodePreferAvoidPodsPriority(Priority):
 def _avoided(annotation: str) -> tuple[_Controller, ...]:
     """Return the controllers that an annotation names; empty if it is invalid."""
     try:
-        found = msgspec.json.decode(annotation, type=_AvoidPods)
+        pods = msgspec.json.decode(annotation, type=_AvoidPods)
     except (msgspec.DecodeError, UnicodeError):
         return ()
-    return tuple(pod.pod_signature.pod_controller for pod in found.prefer_avoid_pods)
+    return tuple(pod.pod_signature.pod_controller for pod in pods.prefer_avoid_pods)
 
 
 # Priorities by how full a node would be (least_requested.go, most_requested.go, balanced_resource_allocation.go,

@@ -89,7 +89,9 @@ class PredicateRunner(Framework):
     @cached_property
     def ignored_resources(self) -> frozenset[str]:
         managed = (resource for extender in self.policy.extenders for resource in extender.managed_resources)
-        return frozenset(one.name for one in managed if one.ignored_by_scheduler and self.era.reads_policy_settings)
+        return frozenset(
+            resource.name for resource in managed if resource.ignored_by_scheduler and self.era.reads_policy_settings
+        )
 
     @cached_property
     def nominated(self) -> Mapping[ClusterRow, tuple[int, ...]]:
@@ -255,7 +257,7 @@ def _dry_run(
     fits = rows_where(outcome.passed)
     evicted = trial.reprieve(world.take(fits), fits)
     candidates = [trial.candidate(row, evicted, by_rank=False) for row in each_row(fits)]
-    return candidates, statuses | {found.node: SUCCESS for found in candidates}
+    return candidates, statuses | {candidate.node: SUCCESS for candidate in candidates}
 
 
 def _protected(budgets: Sequence[PodDisruptionBudget], pods: PodTable, rows: IntArray, index: IntArray) -> BoolArray:

@@ -215,8 +215,8 @@ def _pod_affinity(affinity: PodAffinity) -> PodAffinity:
             map(_term, affinity.required_during_scheduling_ignored_during_execution)
         ),
         preferred_during_scheduling_ignored_during_execution=tuple(
-            WeightedPodAffinityTerm(weight=one.weight, pod_affinity_term=_term(one.pod_affinity_term))
-            for one in affinity.preferred_during_scheduling_ignored_during_execution
+            WeightedPodAffinityTerm(weight=term.weight, pod_affinity_term=_term(term.pod_affinity_term))
+            for term in affinity.preferred_during_scheduling_ignored_during_execution
         ),
     )
 

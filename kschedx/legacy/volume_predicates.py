@@ -155,19 +155,19 @@ EBS = Disk(
     title="awsElasticBlockStore",
     limit=39,
     limit_resource="attachable-volumes-aws-ebs",
-    name=lambda one: one.aws_elastic_block_store.volume_id if one.aws_elastic_block_store else None,
+    name=lambda sources: sources.aws_elastic_block_store.volume_id if sources.aws_elastic_block_store else None,
 )
 GCE_PD = Disk(
     title="gcePersistentDisk",
     limit=16,
     limit_resource="attachable-volumes-gce-pd",
-    name=lambda one: one.gce_persistent_disk.pd_name if one.gce_persistent_disk else None,
+    name=lambda sources: sources.gce_persistent_disk.pd_name if sources.gce_persistent_disk else None,
 )
 AZURE_DISK = Disk(
     title="azureDisk",
     limit=16,
     limit_resource="attachable-volumes-azure-disk",
-    name=lambda one: one.azure_disk.disk_name if one.azure_disk else None,
+    name=lambda sources: sources.azure_disk.disk_name if sources.azure_disk else None,
 )
 
 

@@ -84,7 +84,7 @@ Quotas = Mapping[str, QuotaUsage]
 def quotas_of(snapshot: Snapshot) -> Quotas:
     """Return the quotas with the requests of all pods assigned to a node, even to a node that the snapshot lacks."""
     # a namespace has one quota: the first one seen counts
-    written = {one.metadata.namespace: one.spec for one in reversed(snapshot.of(ElasticQuota))}
+    written = {quota.metadata.namespace: quota.spec for quota in reversed(snapshot.of(ElasticQuota))}
     used: dict[str, Amounts] = {namespace: {} for namespace in written}
     pods = snapshot.pods
     for row in (pods.namespaces.where(written.__contains__) & pods.node_names.where(bool)).nonzero()[0].tolist():
@@ -250,7 +250,7 @@ def _least_important_first(nodes: NodeTable, row: TableRow) -> list[int]:
     started, turn = pods.started[running], np.arange(len(running))
     turn = np.where(started == LATEST, turn, -turn)
     order = np.lexsort((turn, -started, pods.priorities[running]))
-    return [int(one) for one in running[order]]
+    return [int(item) for item in running[order]]
 
 
 # The plugin (capacity_scheduling.go).
@@ -277,19 +277,19 @@ class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
         self._quotas = quotas_of(handle.snapshot)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
-        asked = state[ASKED] = self._asked(pod)
+        request = state[ASKED] = self._asked(pod)
         quota = self._quotas.get(pod.metadata.namespace)
         if quota is None:
             return PreFilterResult()
         namespace = pod.metadata.namespace
-        exceeded = quota.exceeds_maximum(asked.with_nominated)
+        exceeded = quota.exceeds_maximum(request.with_nominated)
         if exceeded is not None:
             text = f"Pod {pod.key} is rejected in PreFilter because ElasticQuota {namespace} is more than Max"
-            return _rejected(text, _finding(namespace, exceeded, asked.with_nominated, quota.used, quota.maximum))
-        exceeded = exceeds_all(self._quotas, asked.of_all)
+            return _rejected(text, _finding(namespace, exceeded, request.with_nominated, quota.used, quota.maximum))
+        exceeded = exceeds_all(self._quotas, request.of_all)
         if exceeded is not None:
             text = f"Pod {pod.key} is rejected in PreFilter because total ElasticQuota used is more than min"
-            return _rejected(text, _of_all(namespace, exceeded, asked.of_all, self._quotas))
+            return _rejected(text, _of_all(namespace, exceeded, request.of_all, self._quotas))
         return PreFilterResult()
 
     def _asked(self, pod: Pod) -> PreemptionRequest:

@@ -127,8 +127,8 @@ class Preemptor(PostFilterPlugin):
             texts = list(dict.fromkeys(run.verdicts.reasons[int(node)][0] for node in failed))
             return error(self.prefix + (texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"))
         counts = run.verdicts.count_reasons(run.verdicts.rejected)
-        told = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
-        return self._unschedulable(f"0/{len(run.verdicts)} nodes are available: {told}.")
+        phrase = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
+        return self._unschedulable(f"0/{len(run.verdicts)} nodes are available: {phrase}.")
 
 
 # DefaultPreemption (pkg/scheduler/framework/plugins/defaultpreemption, pkg/scheduler/framework/preemption).
@@ -196,9 +196,11 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
             priorities = [None if group is None else group_priority(group, classes) for group in groups]
             return np.array([own is not None and own >= pod.priority for own in priorities], dtype=np.bool_)
 
-        found = dry_run(self.handle, state, pod, nodes, budgets, exempt=exempt)
-        candidates = tuple(replace(one, victims=self._with_groups(one.victims)) for one in found.candidates)
-        return replace(found, candidates=candidates, ranks=None)
+        run = dry_run(self.handle, state, pod, nodes, budgets, exempt=exempt)
+        candidates = tuple(
+            replace(candidate, victims=self._with_groups(candidate.victims)) for candidate in run.candidates
+        )
+        return replace(run, candidates=candidates, ranks=None)
 
     def _with_groups(self, victims: tuple[int, ...]) -> tuple[int, ...]:
         """Add all other pods of groups that are preempted as a whole."""

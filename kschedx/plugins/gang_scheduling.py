@@ -94,7 +94,8 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
     def _has_workload(self, pod: Pod, name: str) -> bool:
         key = pod.metadata.namespace, name
         return any(
-            key == (one.metadata.namespace, one.metadata.name) for one in self.handle.snapshot.of(GroupedWorkload)
+            key == (workload.metadata.namespace, workload.metadata.name)
+            for workload in self.handle.snapshot.of(GroupedWorkload)
         )
 
     def _missing_group(self, pod: Pod, name: str) -> str:

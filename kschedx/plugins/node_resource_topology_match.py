@@ -315,7 +315,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
             )
         self._strategy = strategy.type
         self._weights = {resource.name: max(resource.weight, 1) for resource in strategy.resources}
-        self._topologies = {one.metadata.name: one for one in handle.snapshot.of(NodeResourceTopology)}
+        self._topologies = {topology.metadata.name: topology for topology in handle.snapshot.of(NodeResourceTopology)}
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.NOTHING
@@ -360,7 +360,9 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
         if qos_of(pod, self.handle.release) is not QOS.GUARANTEED:
             return np.full(len(nodes), MAX_NODE_SCORE, dtype=np.int64)
         topologies = (self._topologies.get(name) for name in nodes.names)
-        return np.array([0 if one is None else self._score(pod, one) for one in topologies], dtype=np.int64)
+        return np.array(
+            [0 if topology is None else self._score(pod, topology) for topology in topologies], dtype=np.int64
+        )
 
     def _score(self, pod: Pod, topology: NodeResourceTopology) -> int:
         manager, numas = topology_manager(topology), numas_of(topology)
@@ -371,7 +373,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
             return least_numa(asked, numas, manager.max_numa_nodes)
         if manager.policy != SINGLE_NUMA_NODE:
             return 0
-        return mean([over_zones(self._strategy, one, numas, self._weights, topology.metadata.name) for one in asked])
+        return mean([over_zones(self._strategy, item, numas, self._weights, topology.metadata.name) for item in asked])
 
     def reserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         return SUCCESS

@@ -30,7 +30,7 @@ class NodeResourcesAllocatable(ScorePlugin):
         found = args_of_another_project(args, NodeResourcesAllocatableArgs, self.name)
         if found.mode not in (LEAST, MOST):
             raise ConfigError(f'{self.name}: mode "{found.mode}" is none', hint=f"allowed: {LEAST}, {MOST}")
-        wrong = next((one.name for one in found.resources if one.weight <= 0), None)
+        wrong = next((resource.name for resource in found.resources if resource.weight <= 0), None)
         if wrong is not None:
             raise ConfigError(f"{self.name}: the weight of {wrong} should be a positive value")
         self._sign = 1 if found.mode == MOST else -1

@@ -87,7 +87,11 @@ def _owner(pod: Pod, candidates: Iterable[Controller]) -> Controller | None:
     """Find the object with the name of the pod's controller, in the pod's namespace."""
     name = pod.metadata.controller.name if pod.metadata.controller else ""
     return next(
-        (one for one in candidates if (one.metadata.namespace, one.metadata.name) == (pod.metadata.namespace, name)),
+        (
+            candidate
+            for candidate in candidates
+            if (candidate.metadata.namespace, candidate.metadata.name) == (pod.metadata.namespace, name)
+        ),
         None,
     )
 
@@ -220,9 +224,9 @@ class ConstraintRules:
 
     def _compiled(self, written: Iterable[TopologySpreadConstraint], pod: Pod, action: str) -> tuple[Constraint, ...]:
         return tuple(
-            Constraint.of(index, one, pod, self._handle.release)
-            for index, one in enumerate(written)
-            if one.when_unsatisfiable == action
+            Constraint.of(index, constraint, pod, self._handle.release)
+            for index, constraint in enumerate(written)
+            if constraint.when_unsatisfiable == action
         )
 
     def requires_all_topologies(self, pod: Pod) -> bool:
@@ -437,7 +441,10 @@ def spreads_of(
     """How the pods are spread for each constraint; `nodes` are all nodes of the cluster."""
     pods = rules.matching_pods(pod, nodes)
     labelled = where_labelled(constraints, nodes)
-    return tuple(Spread.of(one, pod, pods, labelled & rules.counted(one, pod, nodes), nodes) for one in constraints)
+    return tuple(
+        Spread.of(constraint, pod, pods, labelled & rules.counted(constraint, pod, nodes), nodes)
+        for constraint in constraints
+    )
 
 
 def verdicts(spreads: tuple[Spread, ...], nodes: NodeTable) -> Verdicts:
@@ -445,15 +452,15 @@ def verdicts(spreads: tuple[Spread, ...], nodes: NodeTable) -> Verdicts:
     judged = tuple(spread.on(nodes.rows) for spread in spreads)
 
     def explain(row: TableRow) -> tuple[Finding, ...]:
-        findings = (one.finding(row) for one in judged)
+        findings = (nodes.finding(row) for nodes in judged)
         return tuple(finding for finding in findings if finding is not None)
 
     cases = (
         case
-        for one in judged
+        for nodes in judged
         for case in (
-            (one.missing, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_LABEL),
-            (one.skewed, Code.UNSCHEDULABLE, REASON_SKEW),
+            (nodes.missing, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_LABEL),
+            (nodes.skewed, Code.UNSCHEDULABLE, REASON_SKEW),
         )
     )
     return Verdicts.first_of(*cases, count=len(nodes), explain=explain)
@@ -585,8 +592,8 @@ class FollowedSpreads(Following):
     ) -> None:
         """Each constraint comes with whether it counts the pods. `all_topologies`: nodes need the labels of all soft
         constraints."""
-        self._hard = [(replace(one, matching=one.matching.copy()), counts) for one, counts in hard]
-        self._soft = [(replace(one, matching=one.matching.copy()), counts) for one, counts in soft]
+        self._hard = [(replace(spread, matching=spread.matching.copy()), counts) for spread, counts in hard]
+        self._soft = [(replace(spread, matching=spread.matching.copy()), counts) for spread, counts in soft]
         self._all_topologies = all_topologies
         self._costs: list[FloatArray] = []
         if self._hard:
@@ -600,12 +607,12 @@ class FollowedSpreads(Following):
 
     def fit(self, feasible: ClusterRows) -> bool:
         spreads: list[tuple[SoftSpread, bool]] = []
-        for one, counts in self._soft:
-            if self._all_topologies and not one.labelled[feasible].all():
+        for spread, counts in self._soft:
+            if self._all_topologies and not spread.labelled[feasible].all():
                 return False
-            in_domains = None if one.domain is None else np.bincount(one.domain[feasible])
+            in_domains = None if spread.domain is None else np.bincount(spread.domain[feasible])
             size = len(feasible) if in_domains is None else int(np.count_nonzero(in_domains))
-            spreads.append((replace(one, weight=_weight(size)), counts))
+            spreads.append((replace(spread, weight=_weight(size)), counts))
         self._soft = spreads
         if spreads:
             self._costs = [one.cost(np.arange(len(one.labelled))) for one, _ in spreads]
@@ -676,8 +683,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         except NotPreparedError:
             return None
         return FollowedSpreads(
-            [(one, pods.counts(one.constraint.selector, row)) for one in hard],
-            [(one, pods.counts(one.constraint.selector, row)) for one in soft],
+            [(spread, pods.counts(spread.constraint.selector, row)) for spread in hard],
+            [(spread, pods.counts(spread.constraint.selector, row)) for spread in soft],
             all_topologies=self._rules.requires_all_topologies(pod),
         )
 

@@ -57,10 +57,10 @@ class PreemptionToleration(DefaultPreemption):
         name = victim.spec.priority_class_name
         if not name:
             return False
-        found = self.handle.snapshot.priority_classes.get(name)
-        if found is None:
+        priority_class = self.handle.snapshot.priority_classes.get(name)
+        if priority_class is None:
             raise UndecidableError(f"pod {victim.key}: its PriorityClass {name}, which may exempt it, is not here")
-        policy = _policy(found)
+        policy = _policy(priority_class)
         if policy is None or priority >= policy[0]:
             return False
         if policy[1] > 0:
@@ -71,11 +71,11 @@ class PreemptionToleration(DefaultPreemption):
         return policy[1] < 0
 
 
-def _policy(found: PriorityClass) -> tuple[int, int] | None:
+def _policy(priority_class: PriorityClass) -> tuple[int, int] | None:
     """Return the lowest priority that may preempt and the tolerated seconds, or None if an annotation is not a
     number."""
-    minimum = found.metadata.annotations.get(MINIMUM_PREEMPTABLE_PRIORITY, str(found.value + 1))
-    seconds = found.metadata.annotations.get(TOLERATION_SECONDS, "0")
+    minimum = priority_class.metadata.annotations.get(MINIMUM_PREEMPTABLE_PRIORITY, str(priority_class.value + 1))
+    seconds = priority_class.metadata.annotations.get(TOLERATION_SECONDS, "0")
     if not all(re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII) for text in (minimum, seconds)):
         return None
     return int(minimum), int(seconds)

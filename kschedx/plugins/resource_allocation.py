@@ -68,8 +68,11 @@ def read_requests(handle: Handle, pod: Pod) -> Hashable:
     waiting = replace(options, use_status_resources=False, node_allocatable_claims=False)
     scored = scored_options(options, handle.release)
     without_gates = replace(scored, use_status_resources=False, pod_level_resources=False, pod_level_in_place=False)
-    found = (pod_request(pod.spec, pod.status, one) for one in dict.fromkeys((options, waiting, scored, without_gates)))
-    return tuple((frozenset(one.amounts.items()), one.nonzero_cpu, one.nonzero_memory) for one in found)
+    found = (
+        pod_request(pod.spec, pod.status, request_options)
+        for request_options in dict.fromkeys((options, waiting, scored, without_gates))
+    )
+    return tuple((frozenset(request.amounts.items()), request.nonzero_cpu, request.nonzero_memory) for request in found)
 
 
 class Allocation(Struct, frozen=True, kw_only=True):

@@ -109,5 +109,5 @@ def untolerated_taint(taint: Taint, tolerations: Sequence[Toleration], node: Nod
         nearest_toleration=nearest[0] if nearest else None,
         nearest_text=toleration_text(tolerations[nearest[0]]) if nearest else "",
         nearest_differs=tuple(nearest[1]) if nearest else (),
-        condition=next((one.message or one.reason for one in said), ""),
+        condition=next((condition.message or condition.reason for condition in said), ""),
     )

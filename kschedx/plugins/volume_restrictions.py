@@ -226,7 +226,7 @@ def _conflict(volume: Volume, spec: PodSpec) -> Volume | None:
 
 
 def _disk_conflicts(pod: Pod, nodes: NodeTable, row: TableRow, same_disk: BoolArray) -> tuple[Finding, ...]:
-    found: list[Finding] = []
+    findings: list[Finding] = []
     pods = nodes.pods_on(row)
     for volume in pod.spec.volumes:
         mine = _disk(volume)
@@ -236,7 +236,7 @@ def _disk_conflicts(pod: Pod, nodes: NodeTable, row: TableRow, same_disk: BoolAr
             other = _conflict(volume, nodes.pods.specs[int(holder)])
             theirs = _disk(other) if other is not None else None
             if theirs is not None:
-                found.append(
+                findings.append(
                     DiskConflict(
                         volume=volume.name,
                         kind=mine[0],
@@ -247,4 +247,4 @@ def _disk_conflicts(pod: Pod, nodes: NodeTable, row: TableRow, same_disk: BoolAr
                     )
                 )
                 break
-    return tuple(found)
+    return tuple(findings)

@@ -81,7 +81,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
 
     def tells_apart(self, pod: Pod) -> Hashable:
         found = self._topologies(pod)
-        return pod.key if isinstance(found, Status) else tuple((one.key, one.zones) for one in found)
+        return pod.key if isinstance(found, Status) else tuple((topology.key, topology.zones) for topology in found)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         topologies = self._topologies(pod)
@@ -161,13 +161,13 @@ def _rejected(reason: str, finding: Finding) -> Status:
 
 def _labels(claim: PersistentVolumeClaim, volume: PersistentVolume) -> list[_Topology]:
     """A label with an empty zone between two delimiters is ignored."""
-    found: list[_Topology] = []
+    topologies: list[_Topology] = []
     for key in _LABELS:
         if key in volume.metadata.labels:
             zones = frozenset(zone.strip() for zone in volume.metadata.labels[key].split(ZONE_DELIMITER))
             if "" not in zones:
-                found.append(_Topology(claim=claim.key, volume=volume.name, key=key, zones=zones))
-    return found
+                topologies.append(_Topology(claim=claim.key, volume=volume.name, key=key, zones=zones))
+    return topologies
 
 
 def _where_in_zone(topology: _Topology, nodes: NodeTable, newer_label: Mapping[str, str]) -> BoolArray:

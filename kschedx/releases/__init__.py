@@ -66,7 +66,7 @@ def resolve(version: str | None = None, feature_gates: Mapping[str, bool] | None
             sorted(row.name for row in rows if row.refused_in_v1 is not None and within(release, row.refused_in_v1))
         ),
         config_versions=versions,
-        missing_fields={one: tuple(configuration.missing_fields(one, release)) for one in versions},
+        missing_fields={version: tuple(configuration.missing_fields(version, release)) for version in versions},
         arguments=Arguments(release),
         messages=Messages(release),
         behaviour=Behaviour(release),

@@ -30,10 +30,10 @@ def resolve(version: str, feature_gates: Mapping[str, bool]) -> Release:
     known = GATES[version]
     for gate in feature_gates:
         if gate not in known:
-            told = ", ".join(known) or "none"
+            phrase = ", ".join(known) or "none"
             raise ConfigError(
                 f"feature gate {json.dumps(gate)} has no effect in the scheduler of Kubernetes {version}",
-                hint=nearest(gate, known) or f"gates that do: {told}",
+                hint=nearest(gate, known) or f"gates that do: {phrase}",
             )
     return Release(
         version=version,

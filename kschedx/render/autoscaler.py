@@ -103,7 +103,7 @@ def decider_lines(decider: Decider, width: int, limit: int | None = MOST_ROWS) -
     for number, fix in enumerate(decider.fixes):
         lines += labelled("" if number else "fix", fix.text, width, further=2)
     basis = decider.basis if limit is None else decider.basis[:1]
-    return [*lines, *(line for told in basis for line in labelled("by", told, width))]
+    return [*lines, *(line for phrase in basis for line in labelled("by", phrase, width))]
 
 
 class _Row(Struct, frozen=True, kw_only=True):
@@ -119,7 +119,7 @@ def _rows(groups: Sequence[GroupVerdict]) -> list[_Row]:
     together: dict[str, list[GroupVerdict]] = {}
     for group in groups:
         together.setdefault(group_headline(group), []).append(group)
-    rows = [_Row(groups=tuple(some), told=told, nearness=_nearness(some[0])) for told, some in together.items()]
+    rows = [_Row(groups=tuple(some), told=phrase, nearness=_nearness(some[0])) for phrase, some in together.items()]
     return sorted(rows, key=lambda row: row.nearness)
 
 
@@ -164,4 +164,4 @@ def growth_texts(growth: AutoscalerGrowth | None, provisioned: Provisioned | Non
 
 
 def growth_lines(growth: AutoscalerGrowth | None, provisioned: Provisioned | None, width: int) -> list[Text]:
-    return [one for told in growth_texts(growth, provisioned) for one in (*paragraph(told, width), BLANK)]
+    return [line for phrase in growth_texts(growth, provisioned) for line in (*paragraph(phrase, width), BLANK)]

@@ -63,7 +63,7 @@ def _row(cycle: Cycle, candidate: Candidate, width: int, *, is_best: bool, every
     rest = tuple(f"{len(pods) - shown:,} more" for shown in range(len(pods)))
     limit = None if everything else LINES_OF_BEST if is_best else 1
     evicts = Fact(label="evicts", items=pods, rest=rest)
-    return [first, *(line("  ", one) for one in fact_lines(evicts, width - 2, limit))]
+    return [first, *(line("  ", fact_line) for fact_line in fact_lines(evicts, width - 2, limit))]
 
 
 # What rejects the pod: a block for each group of nodes, and one for what rejects the pod as a whole.
@@ -100,7 +100,7 @@ def group_block(
     helped = _helped(diagnosis, group)
     lines = detail_block(detail, width, level, where=_where(group), aside=nodes, eviction=eviction, helped=helped)
     if group.count > 1 and level >= Level.BRIEF:
-        lines += [made for fact in _in_sum(diagnosis, group) for made in fact_lines(fact, width)]
+        lines += [fact_line for fact in _in_sum(diagnosis, group) for fact_line in fact_lines(fact, width)]
         others = _others(diagnosis, group, level)
         lines += fact_lines(others, width, None if level is Level.ALL else 1) if others else []
     return lines
@@ -260,32 +260,36 @@ def eviction_facts(detail: NodeDetail, helped: int = 0) -> list[Fact]:
 
 def _worth_saying(detail: NodeDetail, helped: int) -> list[Fact]:
     """Return the facts about eviction that neither kube-scheduler's own text nor the fixes show."""
-    found = detail.eviction.answer
-    if found in (EvictionVerdict.UNRESOLVABLE, EvictionVerdict.NO_LOWER_PRIORITY) and not helped:
+    verdict = detail.eviction.answer
+    if verdict in (EvictionVerdict.UNRESOLVABLE, EvictionVerdict.NO_LOWER_PRIORITY) and not helped:
         return []
     return eviction_facts(detail, helped)[:1]
 
 
-def _eviction(found: Eviction, detail: NodeDetail) -> str:
-    match found.answer:
+def _eviction(eviction: Eviction, detail: NodeDetail) -> str:
+    match eviction.answer:
         case EvictionVerdict.HELPS:
-            broken = f", violating {count(found.pdb_violations, 'PodDisruptionBudget')}" if found.pdb_violations else ""
-            return f"helps: evicts {pods_text(found.victims, SHOWN_PODS)}{broken}"
+            broken = (
+                f", violating {count(eviction.pdb_violations, 'PodDisruptionBudget')}"
+                if eviction.pdb_violations
+                else ""
+            )
+            return f"helps: evicts {pods_text(eviction.victims, SHOWN_PODS)}{broken}"
         case EvictionVerdict.UNRESOLVABLE:
             only = sum(not all(map(only_repeats_cordon, blocker.findings)) for blocker in detail.account.blockers) == 1
-            return "cannot help" if only else f"cannot help: {found.plugin} rejects the node even without pods"
+            return "cannot help" if only else f"cannot help: {eviction.plugin} rejects the node even without pods"
         case EvictionVerdict.NOT_ALLOWED:
-            lower = count(found.lower, "pod here has", "pods here have")
+            lower = count(eviction.lower, "pod here has", "pods here have")
             return f"not allowed: preemptionPolicy is Never ({lower} a lower priority)"
         case EvictionVerdict.NO_LOWER_PRIORITY:
             return "cannot help: no pod here has a lower priority"
         case EvictionVerdict.NOT_ENOUGH:
-            lower = "the only pod" if found.lower == 1 else f"all {found.lower:,} pods"
+            lower = "the only pod" if eviction.lower == 1 else f"all {eviction.lower:,} pods"
             return f"cannot help: the pod does not fit even without {lower} of lower priority"
         case EvictionVerdict.NOT_TRIED:
-            return f"not tried: {count(found.lower, 'pod here has', 'pods here have')} a lower priority"
+            return f"not tried: {count(eviction.lower, 'pod here has', 'pods here have')} a lower priority"
         case _:
-            assert_never(found.answer)
+            assert_never(eviction.answer)
 
 
 def pods_text(pods: tuple[Holder, ...], limit: int) -> str:

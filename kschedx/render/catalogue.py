@@ -29,7 +29,7 @@ def list_lines(title: str, rows: Sequence[tuple[str, str]], width: int) -> list[
     """Return a list of names, each with its description."""
     size = max((len(name) for name, _ in rows), default=0) + 2
     lines = [*title_lines(title, Tone.GOOD, width), BLANK]
-    return [*lines, *(one for name, told in rows for one in paragraph(told, width, first=name.ljust(size)))]
+    return [*lines, *(line for name, phrase in rows for line in paragraph(phrase, width, first=name.ljust(size)))]
 
 
 def policy_lines(name: str, version: str, profile: Profile, width: int) -> list[Text]:
@@ -62,8 +62,8 @@ def profile_lines(name: str, version: str, scheduler: SchedulerConfig, expanded:
         lines += [BLANK, *_wrapped(rows, width, 2)]
         unknown = [f"{name} ({', '.join(where)})" for name, where in profile.unknown.items()]
         if unknown:
-            told = f"not available to kschedx, skipped: {', '.join(unknown)}"
-            lines += [BLANK, *paragraph(told, width, first="  ", indent=2)]
+            phrase = f"not available to kschedx, skipped: {', '.join(unknown)}"
+            lines += [BLANK, *paragraph(phrase, width, first="  ", indent=2)]
         arguments = [["arguments", "", "from"]]
         for number, (plugin, plain) in enumerate(expanded.arguments[index].items()):
             arguments += [[plugin, "", ""]]
@@ -106,19 +106,19 @@ def _sources(origins: Mapping[str, str], where: str) -> str:
     return weight if weight.startswith(plugin) else f"{plugin}, weight: {weight}"
 
 
-def advice_lines(name: str, version: str, advices: Sequence[Advice], width: int) -> list[Text]:
+def advice_lines(name: str, version: str, warnings: Sequence[Advice], width: int) -> list[Text]:
     """Return the warnings about a valid configuration."""
-    told = count(len(advices), "warning") if advices else "no warnings"
-    needed = dict.fromkeys(advice.needs for advice in advices if advice.needs)
+    phrase = count(len(warnings), "warning") if warnings else "no warnings"
+    needed = dict.fromkeys(advice.needs for advice in warnings if advice.needs)
     if needed:
         lacks = listed(needed, len(needed), conjunction="and")
         verdict = f"the released kube-scheduler {version} does not start with it, because it lacks {lacks}"
     else:
         verdict = f"kube-scheduler {version} accepts it"
-    lines = title_lines(f"{name}: {verdict}, {told}", Tone.BAD if advices else Tone.GOOD, width)
-    for advice in advices:
+    lines = title_lines(f"{name}: {verdict}, {phrase}", Tone.BAD if warnings else Tone.GOOD, width)
+    for advice in warnings:
         lines += paragraph(f"{advice.path}: {advice.text}", width, first="  ", indent=4)
-    if any(not advice.needs for advice in advices):
+    if any(not advice.needs for advice in warnings):
         lines.append(text("  kube-scheduler does not report these", DIM))
     return lines
 
@@ -134,8 +134,8 @@ def plugins_lines(plugins: Sequence[Known], width: int) -> list[Text]:
         for plugin in group:
             name = f"{'  ' if plugin.by_default else '- '}{plugin.name}".ljust(size)
             lines += paragraph(plugin.defect or ", ".join(plugin.points), width, first=name, indent=size)
-    told = "- is not in the default profile; a configuration can enable it"
-    return [*lines, BLANK, *paragraph(told, width)]
+    phrase = "- is not in the default profile; a configuration can enable it"
+    return [*lines, BLANK, *paragraph(phrase, width)]
 
 
 # The screens of `kschedx reason`: an id, a plugin's reasons, or the parts of an event's text.
@@ -230,7 +230,7 @@ def event_lines(event: Event, width: int) -> list[Text]:
     for stage, title in ((Stage.FILTER, "reasons"), (Stage.PREEMPTION, "preemption")):
         parts = [part for part in event.parts if part.stage is stage]
         if parts:
-            lines += [text(title, BOLD), *(made for part in parts for made in _part_lines(part, width)), BLANK]
+            lines += [text(title, BOLD), *(line for part in parts for line in _part_lines(part, width)), BLANK]
     lines += _sum(event, width)
     for name in dict.fromkeys(part.reason for part in event.parts if part.reason):
         lines += [*id_lines(name, width), BLANK]
@@ -248,8 +248,8 @@ def _sum(event: Event, width: int) -> list[Text]:
     if event.nodes is None or event.counted == event.nodes or not event.counted:
         return []
     if event.counted > event.nodes:
-        told = "The counts exceed the number of nodes: a node counts for each reason of the plugin that rejects it."
+        phrase = "The counts exceed the number of nodes: a node counts for each reason of the plugin that rejects it."
     else:
-        told = f"{count(event.nodes - event.counted, 'node is', 'nodes are')} not counted: older versions omit "
-        told += "the nodes that PreFilter excludes."
-    return [*paragraph(told, width), BLANK]
+        phrase = f"{count(event.nodes - event.counted, 'node is', 'nodes are')} not counted: older versions omit "
+        phrase += "the nodes that PreFilter excludes."
+    return [*paragraph(phrase, width), BLANK]

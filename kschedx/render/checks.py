@@ -69,7 +69,7 @@ def junit(checks: Sequence[Check], suite: str) -> str:
     """Return a test suite with a case for each check. A check that cannot be decided is an error, not a failure."""
     known = sum(check.since is Since.UNCHANGED for check in checks)
     new = [check for check in checks if check.since is not Since.UNCHANGED]
-    count = {result: sum(one.result is result for one in new) for result in Result}
+    count = {result: sum(check.result is result for check in new) for result in Result}
     root = ElementTree.Element(
         "testsuite",
         name=suite,
@@ -101,7 +101,7 @@ def junit(checks: Sequence[Check], suite: str) -> str:
 def sarif(checks: Sequence[Check], version: str) -> str:
     """Return a run of this version of kschedx, with a result for each check that did not pass."""
     amiss = [check for check in checks if check.result is not Result.PASSED]
-    rules = sorted({one.rule for one in amiss})
+    rules = sorted({check.rule for check in amiss})
     driver = {
         "name": "kschedx",
         "version": version,
@@ -113,7 +113,7 @@ def sarif(checks: Sequence[Check], version: str) -> str:
     document = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "results": [_result(one) for one in amiss]}],
+        "runs": [{"tool": {"driver": driver}, "results": [_result(check) for check in amiss]}],
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 

@@ -83,8 +83,8 @@ def comparison_lines(comparison: SetupComparison, *, width: int, wide: bool = Fa
         return lines
     lines += [BLANK, text(compared(summary), BOLD)]
     lines += [text(f"  {told}") for told in joined(effect_counts(summary), width - 2)]
-    for told in left_out(summary):
-        lines += paragraph(told, width, first="  ", style=DIM)
+    for phrase in left_out(summary):
+        lines += paragraph(phrase, width, first="  ", style=DIM)
     if summary.not_repacked:
         lines += paragraph(not_repacked(summary), width, first="  ", style=DIM)
     if summary.repacking is not None:
@@ -136,12 +136,12 @@ def _changes(rows: Sequence[tuple[str, str, str]], width: int, everything: bool)
     shown = rows if everything or len(rows) <= MOST_CHANGES + 1 else rows[:MOST_CHANGES]
     size = [max(len(row[column]) for row in shown) for column in (0, 1)]
     lines, left = [text("configuration", BOLD)], len(rows)
-    for place, subject, told in shown:
+    for place, subject, phrase in shown:
         lead = f"  {place.ljust(size[0])}  {subject.ljust(size[1])}"
         is_long = width - len(lead) < LEAST_ROOM
         block = [text(lead)] if is_long else []
         first = "    " if is_long else f"{lead}  "
-        block += paragraph(told if everything else _in_two_lines(told, width - len(first)), width, first=first)
+        block += paragraph(phrase if everything else _in_two_lines(phrase, width - len(first)), width, first=first)
         if not everything and len(lines) + len(block) > MOST_CHANGE_LINES:
             break
         lines += block
@@ -149,11 +149,11 @@ def _changes(rows: Sequence[tuple[str, str, str]], width: int, everything: bool)
     return lines + more(left, "change")
 
 
-def _in_two_lines(told: str, room: int) -> str:
+def _in_two_lines(phrase: str, room: int) -> str:
     """Return as many items of a list as fit in two lines, and the number of the others. Any other text is unchanged."""
-    items = told.split(", ")
+    items = phrase.split(", ")
     shorter = (listed(items, most) for most in range(len(items), 0, -1))
-    return next((one for one in shorter if len(wrapped(one, room)) <= MOST_LINES), told)
+    return next((one for one in shorter if len(wrapped(one, room)) <= MOST_LINES), phrase)
 
 
 def _nodes(repacking: Repacking, names: tuple[str, str], width: int) -> list[Text]:
@@ -161,8 +161,8 @@ def _nodes(repacking: Repacking, names: tuple[str, str], width: int) -> list[Tex
         return paragraph(repacking_title(repacking), width, first="  ", style=DIM)
     lines = [BLANK, *paragraph(repacking_title(repacking), width, indent=2, style=BOLD)]
     lines += columns(node_rows(repacking, names), indent=2)
-    for told in node_notes(repacking, names):
-        lines += paragraph(told, width, first="  ", indent=4)
+    for phrase in node_notes(repacking, names):
+        lines += paragraph(phrase, width, first="  ", indent=4)
     return lines
 
 
@@ -170,12 +170,12 @@ def _group(group: DifferenceGroup, width: int, everything: bool) -> list[Text]:
     shown = group.differences if everything else group.differences[:SHOWN]
     lines = paragraph(difference_title(group), width, indent=2, style=BOLD)
     for difference in shown:
-        told, facts = pod_lines(difference)
-        whole = f"{difference.pod}  {told}".rstrip()
+        phrase, facts = pod_lines(difference)
+        whole = f"{difference.pod}  {phrase}".rstrip()
         if fits(whole, width - 2):
             lines.append(text(f"  {whole}"))
         else:
-            lines += [text(f"  {difference.pod}"), *paragraph(told, width, first="    ", indent=6)]
+            lines += [text(f"  {difference.pod}"), *paragraph(phrase, width, first="    ", indent=6)]
         for fact in facts if everything else facts[:MOST_LINES]:
             lines += paragraph(fact, width, first="    ", indent=6, style=DIM)
     if len(group.differences) > len(shown):
@@ -240,11 +240,11 @@ def _without_empty_sections(rows: Iterable[Row]) -> Iterator[Row]:
 
 def _beside(row: Row, size: int, room: int, style: str, mark: str = "  ") -> list[Text]:
     sides = (wrapped(visible(side) or NOTHING, room) for side in (row.before, row.after))
-    made: list[Text] = []
+    lines: list[Text] = []
     for label, first, second in zip_longest(wrapped(visible(row.label), size), *sides, fillvalue=""):
         content = f"{_padded(label, size)}  {_padded(first, room)}  {second}".rstrip()
-        made.append(line(("  " if made else mark, "yellow"), (content, style)))
-    return made
+        lines.append(line(("  " if lines else mark, "yellow"), (content, style)))
+    return lines
 
 
 def _padded(content: str, size: int) -> str:
@@ -344,8 +344,8 @@ def change_text_lines(
     difference: Difference, before: Story, after: Story, times: tuple[str, str], *, width: int
 ) -> list[Text]:
     """Return the headline and the differences. `times` are those of the two observations."""
-    told, _ = pod_lines(difference)
-    title = f"{times[1]} {difference.pod} {effect_words(difference.effect, 1)}" + (f": {told}" if told else "")
+    phrase, _ = pod_lines(difference)
+    title = f"{times[1]} {difference.pod} {effect_words(difference.effect, 1)}" + (f": {phrase}" if phrase else "")
     if before.total is None or after.total is None:
         before, after = _without_scores(before), _without_scores(after)  # there are no scores to compare with
     beside = story_lines(before, after, times, width=width, only_differences=True)

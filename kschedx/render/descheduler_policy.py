@@ -26,15 +26,15 @@ def advice_lines(advice: Advice, width: int, *, wide: bool = False) -> list[Text
     lines = head_lines(advice_view(advice), width)
     lines += [BLANK, line("each plugin by itself")]
     shown = [plugin for plugin in advice.plugins if wide or plugin.evictions or plugin.error]
-    rows = [(_title(one), *map(_number, _numbers(one))) for one in shown]
+    rows = [(_title(trial), *map(_number, _numbers(trial))) for trial in shown]
     lines += _table(("plugin", *_HEADS), rows, width)
     idle = len(advice.plugins) - len(shown)
     if idle:
         lines.append(line((f"  {count(idle, 'other')} evict no pod" if rows else "  none evicts a pod", DIM)))
-    tried = sorted(advice.tried, key=lambda one: (one is not advice.chosen, not one.evictions, one.measure))
+    tried = sorted(advice.tried, key=lambda trial: (trial is not advice.chosen, not trial.evictions, trial.measure))
     shown = tried if wide else tried[:MOST_TRIED]
     lines += [BLANK, line(f"policies tried for {advice.goal}")]
-    rows = [(_title(one), _limit(one), *_tried(one)) for one in shown]
+    rows = [(_title(trial), _limit(trial), *_tried(trial)) for trial in shown]
     lines += _table(("policy", "limit", *_TRIED_HEADS, _measure_name(advice.goal)), rows, width)
     return lines + more(len(tried) - len(shown))
 
@@ -115,10 +115,10 @@ def _facts(advice: Advice) -> Iterator[Fact]:
         limits = () if limit is None else (f"at most {count(limit, 'eviction')} a round",)
         yield Fact(label="policy", items=(_title(advice.chosen), *limits, "-o yaml prints it"))
         return
-    harmful = [one for one in advice.tried if one.evictions and not one.is_harmless]
+    harmful = [trial for trial in advice.tried if trial.evictions and not trial.is_harmless]
     if harmful:
-        back = sum(bool(one.bounces) for one in harmful)
-        stay = sum(bool(one.pending) for one in harmful)
+        back = sum(bool(trial.bounces) for trial in harmful)
+        stay = sum(bool(trial.pending) for trial in harmful)
         yield Fact(
             label="because", items=(f"{count(back, 'policy', 'policies')} bounce pods", f"{stay} leave pods pending")
         )
@@ -149,9 +149,13 @@ def _args_text(args: Mapping[str, object]) -> str:
     return " ".join(f"{name} {json.dumps(value)}" for name, value in args.items())
 
 
-def _numbers(one: Trial) -> tuple[int | str, ...]:
+def _numbers(trial: Trial) -> tuple[int | str, ...]:
     """Return the cells for `_HEADS`."""
-    return (one.evictions, one.bounces, one.returned, one.pending) if one.placed else (one.evictions, "?", "?", "?")
+    return (
+        (trial.evictions, trial.bounces, trial.returned, trial.pending)
+        if trial.placed
+        else (trial.evictions, "?", "?", "?")
+    )
 
 
 def _item(trial: Trial) -> Item:
@@ -168,7 +172,7 @@ def advice_page(advice: Advice, snapshot: Snapshot) -> Page:
     tried = Table(
         title=f"Tried for {advice.goal}",
         columns=tuple(Column(label=label, is_number=number > 0) for number, label in enumerate(heads)),
-        rows=tuple((_title(one), _limit(one), *_tried(one)) for one in advice.tried),
+        rows=tuple((_title(trial), _limit(trial), *_tried(trial)) for trial in advice.tried),
     )
     lines = advice_lines(advice, SCREEN_WIDTH)
     return page_of(advice_view(advice), lines, (tried,), snapshot)

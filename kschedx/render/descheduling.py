@@ -96,14 +96,14 @@ def _lines_of(descheduling: Descheduling, view: View, width: int, most: _Most) -
 def descheduling_view(descheduling: Descheduling) -> View:
     """Return a view with a row for each eviction that was carried out, in order."""
     loop = descheduling.loop
-    fates = Counter(one.fate for one in (descheduling.landings[0] if descheduling.landings else ()))
+    fates = Counter(landing.fate for landing in (descheduling.landings[0] if descheduling.landings else ()))
     because = () if descheduling.error else _because(loop)
     if descheduling.error:
         headline, tone = f"the descheduler refuses the policy: {descheduling.error}", Tone.BAD
     elif not loop.evicted:
         headline, tone = "the descheduler evicts no pod", Tone.GOOD
     else:
-        nodes = len({one.pod.node for one in loop.evicted})
+        nodes = len({eviction.pod.node for eviction in loop.evicted})
         fate = _fates_text(fates)
         headline = f"the descheduler evicts {count(len(loop.evicted), 'pod')} from {count(nodes, 'node')}"
         headline += f": {fate}" if fate else ""
@@ -152,11 +152,11 @@ def _notes(descheduling: Descheduling) -> Iterator[str]:
 
 def _items(descheduling: Descheduling) -> Iterator[Item]:
     for number, landed in enumerate(_rounds(descheduling), start=1):
-        for eviction, one in landed:
-            fate, message = ("", "") if one is None else (_fate_of(one), one.message)
+        for eviction, landing in landed:
+            fate, message = ("", "") if landing is None else (_fate_of(landing), landing.message)
             yield Item(
                 title=eviction.pod.key,
-                tone=Tone.BAD if one is not None and one.is_pending else Tone.PLAIN,
+                tone=Tone.BAD if landing is not None and landing.is_pending else Tone.PLAIN,
                 kind=eviction.plugin,
                 values=(number, eviction.profile, eviction.plugin, eviction.pod.node, fate),
                 facts=(Fact(label="because", items=(eviction.because,)),),
@@ -168,8 +168,8 @@ def _rounds(descheduling: Descheduling) -> list[list[tuple[Eviction, Landing | N
     """Return the evictions of every loop that was carried out, with the pods' outcomes. If no pod was rescheduled,
     return the evictions of the only loop."""
     if not descheduling.landings:
-        return [[(one, None) for one in descheduling.loop.evicted]]
-    return [[(one.eviction, one) for one in landed] for landed in descheduling.landings]
+        return [[(eviction, None) for eviction in descheduling.loop.evicted]]
+    return [[(landing.eviction, landing) for landing in landed] for landed in descheduling.landings]
 
 
 def _finds(number: int) -> str:
@@ -199,14 +199,19 @@ def _fate_text(fate: Fate, number: int) -> str:
 
 def _because(loop: Loop) -> tuple[str, ...]:
     if loop.evicted:
-        plugins = Counter(one.plugin for one in loop.evicted)
+        plugins = Counter(eviction.plugin for eviction in loop.evicted)
         return tuple(f"{plugin} {count(number, 'pod')}" for plugin, number in plugins.most_common())
     if loop.skipped:
         return (loop.skipped,)
     refused = Counter(
-        one.error if one.outcome is not Outcome.REFUSED else "the API server refuses" for one in loop.refused
+        eviction.error if eviction.outcome is not Outcome.REFUSED else "the API server refuses"
+        for eviction in loop.refused
     )
-    reasons = [f"{one.plugin}: {one.verdict}" for one in loop.classifications if one.verdict]
+    reasons = [
+        f"{classification.plugin}: {classification.verdict}"
+        for classification in loop.classifications
+        if classification.verdict
+    ]
     reasons += [f"{count(number, 'eviction')} refused: {error}" for error, number in refused.items()]
     return tuple(reasons) or ("no plugin finds a pod that it may evict",)
 
@@ -312,15 +317,17 @@ def _resources(classification: Classification) -> list[str]:
     return list(dict.fromkeys(name for node in classification.nodes for name in sorted(node.percent)))
 
 
-def _classified(one: Classification, descheduling: Descheduling) -> list[list[str]]:
+def _classified(classification: Classification, descheduling: Descheduling) -> list[list[str]]:
     """Return node, category, and percentages before and after; overutilized nodes come first."""
     order = [Category.OVERUTILIZED, Category.UNDERUTILIZED, Category.APPROPRIATE]
-    nodes = sorted(one.nodes, key=lambda node: (order.index(node.category), -max(node.percent.values(), default=0.0)))
-    resources = _resources(one)
+    nodes = sorted(
+        classification.nodes, key=lambda node: (order.index(node.category), -max(node.percent.values(), default=0.0))
+    )
+    resources = _resources(classification)
     return [
         [
             node.node.name,
-            _category(node.category, one.plugin),
+            _category(node.category, classification.plugin),
             *(_percent(node.percent.get(key), node.node.name, key, descheduling.shares) for key in resources),
         ]
         for node in nodes
@@ -350,8 +357,8 @@ def _eviction_lines(descheduling: Descheduling, width: int, short: Mapping[str, 
     groups: list[tuple[str, list[tuple[Eviction, Landing | None]]]] = []
     for number, landed in enumerate(_rounds(descheduling), start=1):
         by_plugin: dict[tuple[str, str], list[tuple[Eviction, Landing | None]]] = {}
-        for eviction, one in landed:
-            by_plugin.setdefault((eviction.profile, eviction.plugin), []).append((eviction, one))
+        for eviction, landing in landed:
+            by_plugin.setdefault((eviction.profile, eviction.plugin), []).append((eviction, landing))
         which = f"round {number}: " if len(descheduling.landings) > 1 else ""
         for (profile, plugin), its in by_plugin.items():
             groups.append((f"{which}{plugin} ({profile}) evicts {count(len(its), 'pod')}", its))
@@ -359,11 +366,11 @@ def _eviction_lines(descheduling: Descheduling, width: int, short: Mapping[str, 
     for title, its in groups[: most.plugins]:
         lines += [BLANK, *paragraph(title, width)]
         before = ""
-        for eviction, one in its[: most.pods]:
+        for eviction, landing in its[: most.pods]:
             if eviction.because != before:
                 before = eviction.because
                 lines += paragraph(before, width, first="  ", style=DIM)
-            lines += paragraph(_landing_text(eviction, one, short), width, first="  ", indent=4)
+            lines += paragraph(_landing_text(eviction, landing, short), width, first="  ", indent=4)
         lines += more(len(its) - most.pods, "pod")
     left = groups[most.plugins :]
     if left:
@@ -399,9 +406,9 @@ def _fate_of(landing: Landing, short: Mapping[str, str] = {}) -> str:
 def _refused(loop: Loop) -> dict[str, list[str]]:
     """Return errors to the pods and plugins that they refuse."""
     found: dict[str, list[str]] = {}
-    for one in loop.refused:
-        error = one.error.replace(f' "{one.pod.name}"', "")
-        found.setdefault(error, []).append(f"{one.pod.key} ({one.plugin})")
+    for eviction in loop.refused:
+        error = eviction.error.replace(f' "{eviction.pod.name}"', "")
+        found.setdefault(error, []).append(f"{eviction.pod.key} ({eviction.plugin})")
     return found
 
 
@@ -429,9 +436,9 @@ def _passed_over(loop: Loop, alone: _Reasons) -> _Reasons:
     pods."""
     blocked = {pod for _, pods in alone for pod in pods}
     reasons: dict[str, dict[str, None]] = {}
-    for one in loop.said:
-        if one.pod not in blocked:
-            reasons.setdefault(f"{one.plugin}: {one.message}", {})[one.pod] = None
+    for over in loop.said:
+        if over.pod not in blocked:
+            reasons.setdefault(f"{over.plugin}: {over.message}", {})[over.pod] = None
     return sorted(((why, list(pods)) for why, pods in reasons.items()), key=lambda item: -len(item[1]))
 
 
@@ -489,7 +496,7 @@ def _reasons_table(title: str, reasons: Sequence[tuple[str, Sequence[str]]]) -> 
 
 def usage_section(before: Shares, after: Shares) -> Usage:
     """Return the requested share of every node's resources; nodes that change most come first."""
-    resources = tuple(dict.fromkeys(name for one in before.values() for name in one))
+    resources = tuple(dict.fromkeys(name for item in before.values() for name in item))
     ordered = sorted(before, key=lambda node: -sum(abs(after[node][name] - one) for name, one in before[node].items()))
 
     def side(shares: Shares) -> tuple[tuple[int | None, ...], ...]:
@@ -501,7 +508,7 @@ def usage_section(before: Shares, after: Shares) -> Usage:
     def told(node: str, name: str) -> str:
         if name not in before[node]:
             return ""
-        sides = (f"{rounded(one[node][name])}%" for one in (before, after))
+        sides = (f"{rounded(item[node][name])}%" for item in (before, after))
         return " → ".join(dict.fromkeys(sides))
 
     return Usage(

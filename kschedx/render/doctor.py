@@ -74,7 +74,10 @@ def reaction_fact(how: gaps.Reaction) -> Fact:
 
 
 def _weakens(finding: gaps.Finding) -> tuple[Fact, ...]:
-    lines = [f"{', '.join(one.plugins)}: {one.effect}" if one.plugins else one.effect for one in finding.weakens]
+    lines = [
+        f"{', '.join(weaken.plugins)}: {weaken.effect}" if weaken.plugins else weaken.effect
+        for weaken in finding.weakens
+    ]
     facts = (Fact(label="" if position else "affects", items=(text,)) for position, text in enumerate(lines))
     return (*facts, reaction_fact(finding.reaction), *_mend(finding)) if finding.counts else ()
 
@@ -204,10 +207,10 @@ def _absent(found: gaps.Absence) -> tuple[str, tuple[Fact, ...]]:
             return f"{number} no status", (Fact(label="pods", items=(listed(found.examples, NAMES, found.pods),)),)
         case gaps.NoAutoscalerStatus():
             namespace, _, name = found.config_map.partition("/")
-            told = shell_command("kubectl get configmap {} -n {} -o yaml", name, namespace)
+            phrase = shell_command("kubectl get configmap {} -n {} -o yaml", name, namespace)
             return "cluster-autoscaler's status is missing", (
                 Fact(label="runs as", items=(found.pod,)),
-                Fact(label="add", items=(told,), whole=True),
+                Fact(label="add", items=(phrase,), whole=True),
             )
         case gaps.NoNodePools():
             made = count(found.nodes, "node was", "nodes were")
@@ -221,11 +224,11 @@ def _absent(found: gaps.Absence) -> tuple[str, tuple[Fact, ...]]:
             assert_never(found)
 
 
-def _lacking(found: gaps.Lacking) -> tuple[str, tuple[Fact, ...]]:
-    first = found.what[0] if found.what else f"anything of {count(len(found.kinds), 'kind')}"
-    every = tuple(f"every {kind}" if number == 0 else kind for number, kind in enumerate(found.kinds))
-    lacks = (Fact(label="lacks", items=(*found.what[1:], *every)),) if found.what[1:] or every else ()
-    return f"{with_article(found.format)} does not hold {first}", (*lacks, Fact(label="in", items=(found.place,)))
+def _lacking(lacking: gaps.Lacking) -> tuple[str, tuple[Fact, ...]]:
+    first = lacking.what[0] if lacking.what else f"anything of {count(len(lacking.kinds), 'kind')}"
+    every = tuple(f"every {kind}" if number == 0 else kind for number, kind in enumerate(lacking.kinds))
+    lacks = (Fact(label="lacks", items=(*lacking.what[1:], *every)),) if lacking.what[1:] or every else ()
+    return f"{with_article(lacking.format)} does not hold {first}", (*lacks, Fact(label="in", items=(lacking.place,)))
 
 
 def missing_kind_text(kind: gaps.MissingKind) -> str:
@@ -241,7 +244,9 @@ def missing_kind_text(kind: gaps.MissingKind) -> str:
 
 def missing_kind_effect(kind: gaps.MissingKind) -> str:
     """Return what is unknown without the kind, and which plugins' verdicts depend on it."""
-    return "; ".join(f"{one.effect} ({', '.join(one.plugins)})" if one.plugins else one.effect for one in kind.weakens)
+    return "; ".join(
+        f"{weaken.effect} ({', '.join(weaken.plugins)})" if weaken.plugins else weaken.effect for weaken in kind.weakens
+    )
 
 
 def _copies(copies: gaps.Copies) -> tuple[str, tuple[Fact, ...]]:
@@ -286,14 +291,14 @@ def _unknown_node(node: gaps.UnknownNode) -> tuple[str, ...]:
     return (text, f"near: {node.nearest}") if node.nearest else (text,)
 
 
-def _pods_of_namespaces(found: gaps.PodsOfNamespaces) -> tuple[str, tuple[Fact, ...]]:
-    here = Fact(label="present", items=(f"pods of {listed(found.present, NAMES, found.namespaces)}",))
-    if not found.namespaces_absent:
+def _pods_of_namespaces(namespaces: gaps.PodsOfNamespaces) -> tuple[str, tuple[Fact, ...]]:
+    here = Fact(label="present", items=(f"pods of {listed(namespaces.present, NAMES, namespaces.namespaces)}",))
+    if not namespaces.namespaces_absent:
         return "only pods of system namespaces are present", (here,)
-    absent = listed(found.absent, NAMES, found.namespaces_absent)
-    number = f"at least {found.pods:,} pods" if found.pods else "pods"
+    absent = listed(namespaces.absent, NAMES, namespaces.namespaces_absent)
+    number = f"at least {namespaces.pods:,} pods" if namespaces.pods else "pods"
     headline = f"{number} are missing: none of namespace {absent}"
-    return headline, (here, *((Fact(label="shown by", items=(found.evidence,)),) if found.evidence else ()))
+    return headline, (here, *((Fact(label="shown by", items=(namespaces.evidence,)),) if namespaces.evidence else ()))
 
 
 def _file(place: Place) -> str:
@@ -365,30 +370,34 @@ def diagnosis_headline(diagnosis: Diagnosis) -> str:
     return f"{source}: {gaps_text if number else 'complete, no gaps found'}"
 
 
-def _inventory(found: Inventory, width: int, *, wide: bool) -> list[Text]:
+def _inventory(inventory: Inventory, width: int, *, wide: bool) -> list[Text]:
     pods = [
         f"{number:,} {what}"
-        for what, number in (("running", found.running), ("pending", found.pending), ("finished", found.finished))
+        for what, number in (
+            ("running", inventory.running),
+            ("pending", inventory.pending),
+            ("finished", inventory.finished),
+        )
         if number
     ]
-    text = f"{count(found.kinds.get('Pod', 0), 'pod')}" + (f" ({', '.join(pods)})" if pods else "")
-    spaces = f" in {count(found.namespaces, 'namespace')}" if found.namespaces else ""
-    others = tuple(f"{number:,} {kind}" for kind, number in found.kinds.items() if kind not in ("Node", "Pod"))
-    facts = [Fact(label="holds", items=(count(found.kinds.get("Node", 0), "node"), text + spaces, *others))]
-    kubelets = dict.fromkeys((found.oldest_kubelet, found.newest_kubelet))
-    versions = [f"API server {found.server_version}"] if found.server_version else []
-    versions += [f"kubelets {' to '.join(kubelets)}"] if found.oldest_kubelet else []
+    text = f"{count(inventory.kinds.get('Pod', 0), 'pod')}" + (f" ({', '.join(pods)})" if pods else "")
+    spaces = f" in {count(inventory.namespaces, 'namespace')}" if inventory.namespaces else ""
+    others = tuple(f"{number:,} {kind}" for kind, number in inventory.kinds.items() if kind not in ("Node", "Pod"))
+    facts = [Fact(label="holds", items=(count(inventory.kinds.get("Node", 0), "node"), text + spaces, *others))]
+    kubelets = dict.fromkeys((inventory.oldest_kubelet, inventory.newest_kubelet))
+    versions = [f"API server {inventory.server_version}"] if inventory.server_version else []
+    versions += [f"kubelets {' to '.join(kubelets)}"] if inventory.oldest_kubelet else []
     if versions:
         facts.append(Fact(label="versions", items=tuple(versions)))
-    if found.taken or found.newest:
-        facts.append(Fact(label="taken", items=(found.taken or f"{found.newest} or later",)))
-    origin = (found.origin,) if found.origin and found.origin != found.source else ()
-    files = (count(found.files, "file"),) if found.files > 1 else ()
-    names = ("names are replaced",) if found.is_anonymized else ()
-    known = (*found.formats, *origin, *files, *names)
+    if inventory.taken or inventory.newest:
+        facts.append(Fact(label="taken", items=(inventory.taken or f"{inventory.newest} or later",)))
+    origin = (inventory.origin,) if inventory.origin and inventory.origin != inventory.source else ()
+    files = (count(inventory.files, "file"),) if inventory.files > 1 else ()
+    names = ("names are replaced",) if inventory.is_anonymized else ()
+    known = (*inventory.formats, *origin, *files, *names)
     if known:
         facts.append(Fact(label="from", items=known))
-    not_read = (*found.not_applied, *(f"{number:,} {kind}" for kind, number in found.not_read.items()))
+    not_read = (*inventory.not_applied, *(f"{number:,} {kind}" for kind, number in inventory.not_read.items()))
     if not_read:
         facts.append(Fact(label="not read", items=not_read))
     return [row for fact in facts for row in fact_lines(fact, width, None if wide else FACT_LINES)]
@@ -434,12 +443,12 @@ def _headline(headline: str, finding: gaps.Finding, width: int) -> list[Text]:
 
 
 def _missing(kinds: Sequence[gaps.MissingKind], width: int, *, wide: bool) -> _Block:
-    told = count(len(kinds), "kind is", "kinds are")
+    phrase = count(len(kinds), "kind is", "kinds are")
     names = ", ".join(missing_kind.kind for missing_kind in kinds)
-    head = paragraph(f"{told} missing or incomplete: {names}", width, first="✗ ", style=BOLD)
+    head = paragraph(f"{phrase} missing or incomplete: {names}", width, first="✗ ", style=BOLD)
     lines: list[Text] = []
     shown = kinds if wide or len(kinds) <= KINDS + 1 else kinds[:KINDS]
-    label = max(len(found.kind) for found in shown)
+    label = max(len(missing_kind.kind) for missing_kind in shown)
     for found in shown:
         text = f"{missing_kind_text(found)}{certainty_text(found.certainty)} · {missing_kind_effect(found)}"
         if found.reaction is not gaps.Reaction.SILENT:

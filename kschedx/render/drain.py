@@ -41,7 +41,7 @@ def drain_remedy_title(fix: DrainFix) -> str:
 
 
 def drain_remedy_commands(fix: DrainFix) -> tuple[str, ...]:
-    return tuple(_remedy_command(one) for one in fix.steps if not (isinstance(one, SmallerBudget) and one.manager))
+    return tuple(_remedy_command(step) for step in fix.steps if not (isinstance(step, SmallerBudget) and step.manager))
 
 
 class BudgetFixDocument(Document, frozen=True):
@@ -113,7 +113,7 @@ MOST_CAUSES = 8
 def stranded_story(simulation: Simulation, drained: DrainResult) -> PendingStory | None:
     """Return why evicted pods fit no other node, and what fixes it; None if there are no such pods."""
     scene = simulation.scenes.get(drained.node)
-    pods = tuple(one.pod for one in drained.pending)
+    pods = tuple(pod.pod for pod in drained.pending)
     return SharedFixes(simulation, scene).story(pods) if scene is not None and pods else None
 
 
@@ -151,12 +151,12 @@ def several_lines(
     lines = [*title_lines(drains_headline(drained), Tone.BAD if bad else Tone.GOOD, width), *fixes]
     if wide:
         return [*lines, *(line for one in drained for line in [BLANK, *story(one)])]
-    for one in bad[:nodes]:
-        lines += [BLANK, *story(one)]
+    for drain_result in bad[:nodes]:
+        lines += [BLANK, *story(drain_result)]
     lines += more(len(bad) - nodes, "node", " that cannot")
     lines += [BLANK] if good else []
-    for one in good[:nodes]:
-        lines += paragraph(f"{one.node}: {verdict(one)}", width, first="✓ ")
+    for drain_result in good[:nodes]:
+        lines += paragraph(f"{drain_result.node}: {verdict(drain_result)}", width, first="✓ ")
     return lines + more(len(good) - nodes, "node", " that can")
 
 
@@ -176,23 +176,23 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None) -> Iter
     """Yield why kubectl or a budget blocks the drain, and which pods fit no other node."""
     if drained.is_refused:
         refused: dict[str, list[str]] = {}
-        for one in drained.of(*REFUSES):
-            refused.setdefault(one.message, []).append(one.pod)
-        for told, pods in refused.items():
-            yield Fact(label="refused", items=(f"{told}: {listed(pods, 3)}",))
+        for pod in drained.of(*REFUSES):
+            refused.setdefault(pod.message, []).append(pod.pod)
+        for phrase, pods in refused.items():
+            yield Fact(label="refused", items=(f"{phrase}: {listed(pods, 3)}",))
         return
     if drained.is_unconfirmed:
         its = [one.pod for one in drained.of(*LEAVES)]
-        told = f"{listed(its, 3)}: the kubelet of {drained.node} does not answer, so no deletion is confirmed"
-        yield Fact(label="blocked", items=(told,))
+        phrase = f"{listed(its, 3)}: the kubelet of {drained.node} does not answer, so no deletion is confirmed"
+        yield Fact(label="blocked", items=(phrase,))
         if kept := [one.pod for one in drained.of(DrainOutcome.TERMINATING)]:
             yield Fact(label="", items=(f"{listed(kept, 3)}: recreated only once it is gone",))
     stopped: dict[tuple[DrainOutcome, str], list[str]] = {}
-    for one in drained.of(*STAYS):
-        stopped.setdefault((one.fate, one.budget), []).append(one.pod)
+    for pod in drained.of(*STAYS):
+        stopped.setdefault((pod.fate, pod.budget), []).append(pod.pod)
     for (fate, budget), pods in stopped.items():
-        told = _several(budget) if fate is DrainOutcome.BUDGETS else _stopped(budget, drained)
-        yield Fact(label="blocked", items=(f"{listed(pods, 3)}: {told}",))
+        phrase = _several(budget) if fate is DrainOutcome.BUDGETS else _stopped(budget, drained)
+        yield Fact(label="blocked", items=(f"{listed(pods, 3)}: {phrase}",))
         if fate is DrainOutcome.BUDGET and (pending := drained.held[budget].pending):
             namespace, _, name = pending[0].partition("/")
             ask = shell_command("kschedx why pod/{} -n {}", name, namespace)
@@ -228,7 +228,7 @@ def drain_lines(
     lines += lets_go
     if drained.is_refused:
         return lines
-    moved = [one for one in drained.of(DrainOutcome.EVICTED) if one.node]
+    moved = [pod for pod in drained.of(DrainOutcome.EVICTED) if pod.node]
     lines += _moved(moved, width, most)
     if drained.waves > 1:
         lines += paragraph(f"PDBs allow it in {drained.waves:,} rounds: {_budgets(drained)}", width, first="  ")
@@ -257,17 +257,21 @@ def each_lines(
         text = f"with {' '.join(sorted(flags, reverse=True))}: {could:,} of {count(len(drained), 'node')}"
         lines += paragraph(text, width, first="  ")
     if wide or len(bad) <= MOST_NODES:
-        for one in bad:
-            lines += paragraph(f"{one.node}: {verdict(one)}{'' if wide else _first_cause(one)}", width, first="✗ ")
-            for fact in drain_facts(one) if wide else ():
+        for drain_result in bad:
+            lines += paragraph(
+                f"{drain_result.node}: {verdict(drain_result)}{'' if wide else _first_cause(drain_result)}",
+                width,
+                first="✗ ",
+            )
+            for fact in drain_facts(drain_result) if wide else ():
                 lines += paragraph(fact.items[0], width, first="  ")
-            if wide and one.node in forced:
-                text = f"with {_flags(one, forced[one.node])}: {verdict(forced[one.node])}"
+            if wide and drain_result.node in forced:
+                text = f"with {_flags(drain_result, forced[drain_result.node])}: {verdict(forced[drain_result.node])}"
                 lines += paragraph(text, width, first="  ", indent=4)
     else:
         lines += _by_cause(bad, width)
-    for one in good if wide else ():
-        lines += paragraph(f"{one.node}: {verdict(one)}", width, first="✓ ")
+    for drain_result in good if wide else ():
+        lines += paragraph(f"{drain_result.node}: {verdict(drain_result)}", width, first="✓ ")
     if good and not wide:
         lines += paragraph(listed((one.node for one in good), 12), width, first="✓ ")
     return lines
@@ -350,16 +354,16 @@ def _stays(pods: Sequence[DrainedPod]) -> str:
 
 def _stopped(budget: str, drained: DrainResult) -> str:
     """Return why a budget blocks it, with the numbers of the API server's error."""
-    found, first = drained.held[budget], drained.budgets[budget]
+    budget_status, first = drained.held[budget], drained.budgets[budget]
     now = "allows no disruption"
-    if found.failure:
-        return f"PDB {budget} allows no disruption (SyncFailed): {found.failure}"
-    if found.needed >= found.healthy:
-        is_pending = found.pending == found.unready
-        missing = listed(found.unready, 2)
-        state = f"{'is' if len(found.unready) == 1 else 'are'} {'pending' if is_pending else 'not ready'}"
+    if budget_status.failure:
+        return f"PDB {budget} allows no disruption (SyncFailed): {budget_status.failure}"
+    if budget_status.needed >= budget_status.healthy:
+        is_pending = budget_status.pending == budget_status.unready
+        missing = listed(budget_status.unready, 2)
+        state = f"{'is' if len(budget_status.unready) == 1 else 'are'} {'pending' if is_pending else 'not ready'}"
         not_ready = f": {missing} {state}" if missing else ""
-        now = f"needs {count(found.needed, 'healthy pod')} and has {found.healthy:,}{not_ready}"
+        now = f"needs {count(budget_status.needed, 'healthy pod')} and has {budget_status.healthy:,}{not_ready}"
     if first:
         return f"PDB {budget} allows {count(first, 'disruption')} at a time; evicted pods are still pending: it {now}"
     return f"PDB {budget} {now}"
@@ -376,8 +380,8 @@ def _budgets(drained: DrainResult) -> str:
 def _moved(moved: list[DrainedPod], width: int, most: int | None) -> list[Text]:
     lines = []
     shown = moved if most is None else moved[:most]
-    for one in shown:
-        lines += paragraph(f"{one.pod} → {one.node}", width, first="  ")
+    for pod in shown:
+        lines += paragraph(f"{pod.pod} → {pod.node}", width, first="  ")
     if len(moved) > len(shown):
         lines.append(line((f"  {count(len(moved) - len(shown), 'more pod')} on other nodes", DIM)))
     return lines

@@ -40,13 +40,13 @@ def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
     are_several = len({fix.group for fix in explanation.fixes}) > 1
     replicas = explanation.replicas
     for_one = "for one of them" if replicas is not None and len(replicas.pending) > 1 else ""
-    made = []
+    fixes = []
     for fix in explanation.fixes:
         covered = explanation.covered(fix)
         title, for_whom = fix.title, for_one if fix.steps else ""
         if covered is not None:
             title, for_whom = covered.title, _for(covered)
-        made.append(
+        fixes.append(
             FixView(
                 title=title,
                 seen=_seen(fix, [name for name in fix.feasible_nodes if name in known], for_whom),
@@ -56,7 +56,7 @@ def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
                 changes=_changes(fix),
             )
         )
-    return tuple(made)
+    return tuple(fixes)
 
 
 def _changes(fix: Fix) -> str:
@@ -109,8 +109,8 @@ def fix_lines(
 def _hints(shown: Sequence[FixView], fixes: Sequence[FixView], how: str, about: str, width: int) -> list[Text]:
     """Return the groups of the shown fixes, how to apply fixes, and, if it fits, the command about the cause: on one
     line if they fit."""
-    told = [one for one in (_grouped(shown, fixes), how) if one]
-    rows = [SEPARATOR.join(told)] if cell_len(SEPARATOR.join(told)) <= width - _INDENT else told
+    phrases = [one for one in (_grouped(shown, fixes), how) if one]
+    rows = [SEPARATOR.join(phrases)] if cell_len(SEPARATOR.join(phrases)) <= width - _INDENT else phrases
     longer = f"{rows[-1]}{SEPARATOR}about the cause: {about}" if how and about else ""
     if longer and cell_len(longer) <= width - _INDENT:
         rows[-1] = longer
@@ -134,11 +134,11 @@ def _for(covered: Covered | SharedFix) -> str:
 def _seen(fix: Fix, known: list[str], for_whom: str) -> str:
     """Return `fits node-1 and 2 more`, without nodes that the title names or the fix adds."""
     nodes = [name for name in known if name not in fix.title]
-    told = [f"fits {listed(nodes, SHOWN_NODES)}"] if nodes else []
-    told += ["not enough alone"] if fix.certainty == _PARTIAL and not fix.feasible_nodes else []
-    told += ["not tried"] if fix.certainty == _UNTRIED and fix.of_group is None else []
-    told += [for_whom] if for_whom else []
-    return SEPARATOR.join(filter(None, (", ".join(told), *fix.costs)))
+    phrases = [f"fits {listed(nodes, SHOWN_NODES)}"] if nodes else []
+    phrases += ["not enough alone"] if fix.certainty == _PARTIAL and not fix.feasible_nodes else []
+    phrases += ["not tried"] if fix.certainty == _UNTRIED and fix.of_group is None else []
+    phrases += [for_whom] if for_whom else []
+    return SEPARATOR.join(filter(None, (", ".join(phrases), *fix.costs)))
 
 
 def story_reason(story: PendingStory) -> str:

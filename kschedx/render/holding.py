@@ -208,12 +208,12 @@ def _taking(kueue: Kueue) -> tuple[str, ...]:
         "LowerOrNewerEqualPriority": "lower or newer",
         "Any": "any",
     }
-    told = []
+    phrases = []
     if kueue.within_queue in whose:
-        told.append(f"{whose[kueue.within_queue]} in its queue")
+        phrases.append(f"{whose[kueue.within_queue]} in its queue")
     if kueue.within_cohort in whose:
-        told.append(f"{whose[kueue.within_cohort]} in the cohort that borrows")
-    return tuple(told)
+        phrases.append(f"{whose[kueue.within_cohort]} in the cohort that borrows")
+    return tuple(phrases)
 
 
 _STANDS = {
@@ -297,8 +297,8 @@ def group_standing(holding: Holding) -> str:
     scheduler = holding.scheduler
     if scheduler is None or not scheduler.phase:
         return ""
-    told = [one.message for one in scheduler.said if one.message and one.type != "PodScheduled"]
-    return f"{_phase(scheduler)}: {told[-1]}" if told else _phase(scheduler)
+    phrases = [said.message for said in scheduler.said if said.message and said.type != "PodScheduled"]
+    return f"{_phase(scheduler)}: {phrases[-1]}" if phrases else _phase(scheduler)
 
 
 def _scheduler(scheduler: OtherScheduler, cycle: Cycle) -> Iterator[Fact]:

@@ -32,17 +32,17 @@ from kschedx.render.words.karpenter import (
 
 def karpenter_decider(explanation: Explanation) -> Decider | None:
     """Return what Karpenter does; None if there is none, or if the pod fits a node."""
-    karpenter, found = explanation.karpenter, explanation.provisioning
-    if karpenter is None or found is None:
+    karpenter, provisioning = explanation.karpenter, explanation.provisioning
+    if karpenter is None or provisioning is None:
         return None
     said = explanation.cycle.snapshot.karpenter_events.get(explanation.cycle.pod.key)
     told = tuple(fix.title for fix in explanation.fixes)
     return Decider(
         name="karpenter",
-        sentence=as_it_runs(explanation, karpenter_sentence(karpenter, found)),
-        rows=tuple(_pools(explanation, karpenter, found)),
-        event=found.event,
-        recorded="" if said is None else _recorded(said.message, found.event),
+        sentence=as_it_runs(explanation, karpenter_sentence(karpenter, provisioning)),
+        rows=tuple(_pools(explanation, karpenter, provisioning)),
+        event=provisioning.event,
+        recorded="" if said is None else _recorded(said.message, provisioning.event),
         fixes=tuple(
             Fix(
                 title=remedy.step.title,
@@ -68,11 +68,15 @@ class _Row(Struct, frozen=True, kw_only=True):
     told: str
 
 
-def _pools(explanation: Explanation, karpenter: Karpenter, found: PodProvisioning) -> Iterator[Row]:
-    if found.looked.outcome not in (PodEligibility.CONSIDERED, PodEligibility.NO_POOLS) or found.pool or found.existing:
+def _pools(explanation: Explanation, karpenter: Karpenter, provisioning: PodProvisioning) -> Iterator[Row]:
+    if (
+        provisioning.looked.outcome not in (PodEligibility.CONSIDERED, PodEligibility.NO_POOLS)
+        or provisioning.pool
+        or provisioning.existing
+    ):
         return
     helped = {remedy.pool for remedy in explanation.provisioning_remedies}
-    for number, row in enumerate(_rows(found.pools, helped)):
+    for number, row in enumerate(_rows(provisioning.pools, helped)):
         names = listed([pool.name for pool in row.pools], MOST_NAMES)
         many = f" ({count(len(row.pools), 'NodePool')})" if len(row.pools) > 1 else ""
         mark = "?" if row.pools[0].certainty is LaunchCertainty.UNKNOWN else "✗"
@@ -91,7 +95,7 @@ def _rows(pools: Sequence[PoolVerdict], helped: Container[str]) -> list[_Row]:
     together: dict[str, list[PoolVerdict]] = {}
     for pool in pools:
         together.setdefault(pool_headline(pool), []).append(pool)
-    rows = [_Row(pools=tuple(some), told=told) for told, some in together.items()]
+    rows = [_Row(pools=tuple(some), told=phrase) for phrase, some in together.items()]
     return sorted(rows, key=lambda row: (row.pools[0].name not in helped, row.pools[0].distance))
 
 
@@ -109,9 +113,9 @@ def catalogue_lines(catalogue: InstanceTypes) -> list[Text]:
     return [text(line.rstrip()) for line in lines]
 
 
-def _row(one: WrittenType) -> tuple[str, str, str, str]:
-    capacity = amounts_of(one.capacity)
-    left = subtracted(capacity, amounts_of(one.overhead))
-    zones = sorted({offering.zone for offering in one.offerings if offering.available})
-    where = count(len(zones), "zone") if one.offerings else "every zone of its NodePool"
-    return one.name, resources_text(capacity), resources_text(left), where
+def _row(written_type: WrittenType) -> tuple[str, str, str, str]:
+    capacity = amounts_of(written_type.capacity)
+    left = subtracted(capacity, amounts_of(written_type.overhead))
+    zones = sorted({offering.zone for offering in written_type.offerings if offering.available})
+    where = count(len(zones), "zone") if written_type.offerings else "every zone of its NodePool"
+    return written_type.name, resources_text(capacity), resources_text(left), where

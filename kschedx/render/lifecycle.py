@@ -206,11 +206,11 @@ def _of_job(lifecycle: StillActive | ManagedElsewhere | KeptBySidecar) -> Iterat
         yield f"its pod {lifecycle.pod} {lifecycle.state or 'is pending'}{message}"
 
 
-def _down(found: ComponentDown) -> Iterator[str]:
-    pods = found.pods
-    yield f"{listed(pods, 3)} {'is' if len(pods) == 1 else 'are'} not ready, and no other {found.component} is there"
-    if found.state:
-        yield f"{pods[0]} {found.state}"
+def _down(state: ComponentDown) -> Iterator[str]:
+    pods = state.pods
+    yield f"{listed(pods, 3)} {'is' if len(pods) == 1 else 'are'} not ready, and no other {state.component} is there"
+    if state.state:
+        yield f"{pods[0]} {state.state}"
 
 
 def _difference(finished: Sequence[str]) -> str:

@@ -205,16 +205,16 @@ def _follows(change: Change) -> str:
             return shell_comment(f"{change.by} makes {named} available by itself")
         if target.kind == "PersistentVolume":
             return shell_comment(f"{change.by} creates the volume; if it does not, the events of the claim show why")
-        if any(one["path"] == "/spec/storageClassName" for one in change.patch):
+        if any(item["path"] == "/spec/storageClassName" for item in change.patch):
             return shell_comment(f"{change.by} gives {named} the class by itself")
         if target.kind == "PersistentVolumeClaim" and change.create is None:
             return shell_comment(f"{change.by} binds {named} to its volume by itself")
         return shell_comment(f"{change.by} {_does(change)} {named} by itself")
     if change.create is not None:
         return shell_comment(f"{change.by} adds the node by itself")
-    if any(one["path"] == "/spec/taints" for one in change.patch):
+    if any(item["path"] == "/spec/taints" for item in change.patch):
         return shell_comment(f"{change.by} removes the taints of node {target.name} once it is healthy")
-    amounts = ", ".join(f"{str(one['path']).rpartition('/')[2]} {one.get('value')}" for one in change.patch)
+    amounts = ", ".join(f"{str(item['path']).rpartition('/')[2]} {item.get('value')}" for item in change.patch)
     return shell_comment(f"{target.name} needs {amounts}".replace("~1", "/"))
 
 
@@ -241,7 +241,7 @@ def _command(change: Change) -> str:
     if change.create is not None:
         return f"kubectl apply --server-side {_here(sendable_manifest(change.create))}"
     patch = list(change.patch)
-    if target.kind == "Node" and [one["path"] for one in patch] == ["/spec/unschedulable"]:
+    if target.kind == "Node" and [item["path"] for item in patch] == ["/spec/unschedulable"]:
         return shell_command(f"kubectl {'cordon' if patch[0].get('value') else 'uncordon'} {{}}", target.name)
     if target.kind in _MADE_AGAIN and not change.subresource:
         local = "kubectl patch --local -f - --type=json --patch={} -o json"
@@ -257,15 +257,15 @@ def _command(change: Change) -> str:
 def _merged(patch: Iterable[Mapping[str, object]]) -> Manifest | None:
     """Return the merge patch (RFC 7386) of operations that add to maps; None if one adds to a list."""
     made: dict[str, object] = {}
-    for one in patch:
-        *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in str(one["path"]).split("/")[1:]]
+    for item in patch:
+        *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in str(item["path"]).split("/")[1:]]
         if last == "-":
             return None
         at = made
         for part in parents:
             below = at[part] = {**map_at(at, part)}
             at = below
-        at[last] = one["value"]
+        at[last] = item["value"]
     return made
 
 
@@ -295,10 +295,12 @@ def sendable_manifest(manifest: Manifest) -> Manifest:
 def patched_manifests(changes: Sequence[Change], find: Find) -> str:
     """Return the patched objects as YAML. Raises `InputError` for an object whose manifest is not known."""
     documents: list[str] = []
-    for one in joined_changes(changes):
-        if one.delete:
+    for change in joined_changes(changes):
+        if change.delete:
             continue
-        documents.append(to_yaml(sendable_manifest(one.create) if one.create is not None else _as_patched(one, find)))
+        documents.append(
+            to_yaml(sendable_manifest(change.create) if change.create is not None else _as_patched(change, find))
+        )
     return "---\n".join(documents)
 
 

@@ -66,8 +66,8 @@ def _columns(rows: Sequence[NodeRow], sort: str = "") -> list[_Column]:
         _Column(label="taints", cell=lambda row: listed(row.taints, 1), rank=7),
     ]
     sort = {"free": "largest pod", "price": "bought as"}.get(sort, _label(sort, extended))
-    made = [replace(one, rank=0) if one.label == sort else one for one in made]
-    return [one for one in made if not one.rank or any(one.cell(row) for row in rows)]
+    made = [replace(column, rank=0) if column.label == sort else column for column in made]
+    return [column for column in made if not column.rank or any(column.cell(row) for row in rows)]
 
 
 def _status(row: NodeRow) -> str:
@@ -132,15 +132,17 @@ def nodes_lines(rows: Sequence[NodeRow], width: int, *, wide: bool = False, sort
 def _table(shown: Sequence[NodeRow], rows: Sequence[NodeRow], width: int | None, sort: str) -> list[Text]:
     """Return the table; all columns if `width` is None."""
     kept = _columns(rows, sort)
-    cells = {one.label: [terminal.shown(text) for text in (one.label, *map(one.cell, shown))] for one in kept}
+    cells = {
+        column.label: [terminal.shown(text) for text in (column.label, *map(column.cell, shown))] for column in kept
+    }
 
     def needed() -> int:
-        return _GAP + sum(max(map(cell_len, cells[one.label])) + _GAP for one in kept) - _GAP
+        return _GAP + sum(max(map(cell_len, cells[column.label])) + _GAP for column in kept) - _GAP
 
-    while width is not None and needed() > width and any(one.rank for one in kept):
-        kept.remove(max(kept, key=lambda one: one.rank))
-    numbers = frozenset(at for at, one in enumerate(kept) if one.is_number)
-    made = zip(*(cells[one.label] for one in kept), strict=True)
+    while width is not None and needed() > width and any(column.rank for column in kept):
+        kept.remove(max(kept, key=lambda column: column.rank))
+    numbers = frozenset(at for at, column in enumerate(kept) if column.is_number)
+    made = zip(*(cells[column.label] for column in kept), strict=True)
     return columns(made, right=numbers, indent=_GAP, header=True, width=width)
 
 
@@ -159,14 +161,14 @@ def nodes_view(rows: Sequence[NodeRow]) -> View:
                 title=row.name,
                 tone=Tone.GOOD if row.is_open else Tone.BAD,
                 kind=row.status,
-                values=tuple(one.cell(row) for one in kept),
+                values=tuple(column.cell(row) for column in kept),
                 facts=tuple(_row_facts(row)),
             )
             for row in rows
         ),
         list_title="Nodes",
         list_noun="node",
-        list_columns=tuple((one.label, one.is_number) for one in kept),
+        list_columns=tuple((column.label, column.is_number) for column in kept),
     )
 
 

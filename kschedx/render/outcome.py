@@ -40,12 +40,12 @@ def replicas_block(explanation: Explanation, width: int) -> list[Text]:
     nodes = Counter(replicas.placed.values()).most_common()
     if len(nodes) > 2:
         nodes = [(name, number) for name, number in nodes]
-    told = [name if number == 1 else f"{name} ×{number:,}" for name, number in nodes]
+    phrases = [name if number == 1 else f"{name} ×{number:,}" for name, number in nodes]
     if replicas.refusal:
         lines += fact_lines(Fact(label="refused", items=(replicas.refusal,)), width)
-    if told:
-        more = (f"{count(len(told) - SHOWN_REASONS, 'more node')}",) if len(told) > SHOWN_REASONS else ()
-        lines += fact_lines(Fact(label="nodes", items=(*told[:SHOWN_REASONS], *more)), width)
+    if phrases:
+        more = (f"{count(len(phrases) - SHOWN_REASONS, 'more node')}",) if len(phrases) > SHOWN_REASONS else ()
+        lines += fact_lines(Fact(label="nodes", items=(*phrases[:SHOWN_REASONS], *more)), width)
     if replicas.kubelet and replicas.pending:
         lines += fact_lines(Fact(label="then", items=(_again(replicas),)), width)
     if replicas.evicted:
@@ -70,27 +70,27 @@ def replicas_sentence(replicas: Replicas, overall: Outcome) -> str:
     which = f"{asked:,} missing {noun}" if replicas.running else f"{asked:,} {noun}"
     if replicas.fits:
         every = {1: "its only pod", 2: "both"}.get(asked, f"all {asked:,}")
-        told = f"{every}{which.partition(f'{asked:,}')[2] if asked > 1 else ''} can be scheduled"
-        told += " after preemption" if replicas.evicted else ""
-        told += f"; {replicas.undecided}" if replicas.undecided else ""
+        phrase = f"{every}{which.partition(f'{asked:,}')[2] if asked > 1 else ''} can be scheduled"
+        phrase += " after preemption" if replicas.evicted else ""
+        phrase += f"; {replicas.undecided}" if replicas.undecided else ""
     elif overall is Outcome.UNDECIDED:
-        told = (
+        phrase = (
             f"{placed:,} of {which} can be scheduled, the others are undecided" if placed else f"{which} are undecided"
         )
     elif not placed:
-        told = f"none of {which} can be scheduled"
+        phrase = f"none of {which} can be scheduled"
     elif replicas.pending:
         left = len(replicas.pending)
-        told = f"{placed:,} of {which} can be scheduled, {left:,} {'stays' if left == 1 else 'stay'} pending"
+        phrase = f"{placed:,} of {which} can be scheduled, {left:,} {'stays' if left == 1 else 'stay'} pending"
     else:
-        told = f"{placed:,} of {which} can be scheduled"
+        phrase = f"{placed:,} of {which} can be scheduled"
     if replicas.refused:
-        told += f"; the API server refuses {len(replicas.refused):,}"
+        phrase += f"; the API server refuses {len(replicas.refused):,}"
     if replicas.replaced and replicas.fits:
-        told += f", replacing {count(replicas.replaced, 'pod')} of the previous template"
+        phrase += f", replacing {count(replicas.replaced, 'pod')} of the previous template"
     elif replicas.outdated:
-        told += f"; the rollout stalls with {count(replicas.outdated, 'pod')} of the previous template left"
-    return f"{replicas.workload}: {told}"
+        phrase += f"; the rollout stalls with {count(replicas.outdated, 'pod')} of the previous template left"
+    return f"{replicas.workload}: {phrase}"
 
 
 def _of_kubelet(replicas: Replicas) -> str:
@@ -154,7 +154,7 @@ def outcome_details(cycle: Cycle, ranking: Ranking | None, holding: Holding | No
 
 def lacking_notes(cycle: Cycle) -> Iterator[str]:
     """Yield what the dump lacks, if it would only add reasons."""
-    lacking = [one for one in cycle.unheard if one.kind is UnevaluatedKind.OBJECTS]
+    lacking = [unevaluated for unevaluated in cycle.unheard if unevaluated.kind is UnevaluatedKind.OBJECTS]
     if lacking and cycle.outcome is not Outcome.UNDECIDED:
         yield f"{'; '.join(map(not_in_the_dump, lacking))}; no node fits either way"
         yield from (f"to see all reasons: {command}" for command in how_to_complete(cycle.unheard)[:1])
@@ -211,10 +211,12 @@ def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Hol
     """Return `shop/web-0 is unschedulable: 0 of 5 nodes fit`."""
     cycle = diagnosis.cycle
     key = cycle.pod.key
-    taken = cycle.outcome is Outcome.GATED or any(one.kind is UnevaluatedKind.SCHEDULER for one in cycle.unheard)
-    if holding is not None and taken and (told := holder_text(holding, key)):
+    taken = cycle.outcome is Outcome.GATED or any(
+        unevaluated.kind is UnevaluatedKind.SCHEDULER for unevaluated in cycle.unheard
+    )
+    if holding is not None and taken and (phrase := holder_text(holding, key)):
         is_open = cycle.outcome is Outcome.GATED and holding.kueue is not None and not holding.kueue.fits
-        return f"{told}; once admitted {then_text(diagnosis, ranking)}" if is_open else told
+        return f"{phrase}; once admitted {then_text(diagnosis, ranking)}" if is_open else phrase
     if holding is not None and holding.scheduler is not None:
         key = f"if kube-scheduler decided instead of {holding.scheduler.title}, {key}"
     if (bound := bound_by_hand(cycle)) is not None:
@@ -234,8 +236,8 @@ def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Hol
             held = f"scheduling {noun} {listed(gates, SHOWN_NODES)}"
             return f"{key} is gated by {held}; without the {noun} {then_text(diagnosis, ranking)}"
         case Outcome.UNDECIDED:
-            told = f"{key} is undecided: {could_reject(cycle.unheard)}"
-            return f"{told}; otherwise it {_goes(cycle, ranking)}" if cycle.choice else told
+            phrase = f"{key} is undecided: {could_reject(cycle.unheard)}"
+            return f"{phrase}; otherwise it {_goes(cycle, ranking)}" if cycle.choice else phrase
         case Outcome.ERROR:
             return f"{key}: kube-scheduler fails with an internal error and makes no decision"
         case _:

@@ -89,9 +89,9 @@ def pending_sentence(answers: Sequence[PodAnswer]) -> str:
         parts[row_named(state or decision_name(outcome)).counted] += number
     pods = count(len(answers), "pod")
     if len(parts) == 1:
-        [told] = parts
-        verb = "" if told.startswith(("can", "fail")) else "is " if len(answers) == 1 else "are "
-        return f"{pods} {verb}{told}"
+        [phrase] = parts
+        verb = "" if phrase.startswith(("can", "fail")) else "is " if len(answers) == 1 else "are "
+        return f"{pods} {verb}{phrase}"
     return f"{pods}: {', '.join(f'{number:,} {told}' for told, number in parts.items())}"
 
 
@@ -114,12 +114,17 @@ def _taken(taken: Taken) -> str:
 
 
 def _blocks(
-    found: Sequence[CauseGroup], fix_of: Callable[[CauseGroup], FixView | None], width: int, *, wide: bool, events: int
+    cause_groups: Sequence[CauseGroup],
+    fix_of: Callable[[CauseGroup], FixView | None],
+    width: int,
+    *,
+    wide: bool,
+    events: int,
 ) -> Iterator[list[Text]]:
     """Yield the blocks for which the screen has room, and one more; all with `wide`. Each begins with a blank line. The
     first `events` of them have kube-scheduler's text."""
     lines = 0
-    for number, group in enumerate(found):
+    for number, group in enumerate(cause_groups):
         block = [BLANK, *_block(group, fix_of, width, wide=wide, event=number < events)]
         yield block
         lines += len(block)
@@ -213,8 +218,8 @@ def _places(group: CauseGroup) -> list[str]:
             names += map(_named, answers)
             continue
         nodes = Counter(name for answer in answers for name in answer.nodes[:1]).most_common()
-        told = [f"{name} × {number:,}" if number > 1 else name for name, number in nodes]
-        names.append(f"{owner} × {len(answers):,} → {listed(told, 3)}")
+        phrases = [f"{name} × {number:,}" if number > 1 else name for name, number in nodes]
+        names.append(f"{owner} × {len(answers):,} → {listed(phrases, 3)}")
     return names
 
 

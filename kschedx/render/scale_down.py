@@ -89,8 +89,8 @@ def unremovable_text(found: Removal, reason: Unremovable) -> str:
             return f"{blocking[0].pod} cannot be evicted: {blocker_text(blocking[0])}"
         case Unremovable.NO_PLACE_TO_MOVE_PODS:
             assert found.stranded is not None
-            told = ", ".join(f"{number} {why}" for why, number in sorted(found.stranded.refusals.items()))
-            return f"{found.stranded.pod} fits no other node: {told or 'there is none'}"
+            phrase = ", ".join(f"{number} {why}" for why, number in sorted(found.stranded.refusals.items()))
+            return f"{found.stranded.pod} fits no other node: {phrase or 'there is none'}"
         case Unremovable.NOT_UNNEEDED_LONG_ENOUGH | Unremovable.NOT_UNREADY_LONG_ENOUGH:
             state = "not needed" if reason is Unremovable.NOT_UNNEEDED_LONG_ENOUGH else "not ready"
             return f"it has been {state} for {found.unneeded_for} of {found.needed}"
@@ -99,7 +99,7 @@ def unremovable_text(found: Removal, reason: Unremovable) -> str:
             resource, left, least = found.minimum
             return f"the cluster keeps at least {least:,} {resource}; {left:,} would be left"
         case Unremovable.BLOCKED_BY_ON_COMPLETION_POD:
-            return f"it waits for {listed([one.pod for one in found.of(RemovalFate.COMPLETES)], NAMES)} to complete"
+            return f"it waits for {listed([fate.pod for fate in found.of(RemovalFate.COMPLETES)], NAMES)} to complete"
         case _:
             assert_never(reason)
 
@@ -181,15 +181,17 @@ def scale_down_screen(
     """Return the answer about one node, or a row for each of cluster-autoscaler's nodes and a block for each of
     Karpenter's. `scale_down` is None if cluster-autoscaler has no node; `kept` are Karpenter's nodes."""
     view = scale_down_view(scale_down, removals, kept, consolidation, together, wide=wide)
-    nodes = [one.node for one in kept] if scale_down is None else scale_down.autoscaler.snapshot.cluster.names
+    nodes = (
+        [disruption.node for disruption in kept] if scale_down is None else scale_down.autoscaler.snapshot.cluster.names
+    )
     with short_node_names(nodes):
         lines = title_lines(view.headline, view.tone, width)
         for number, cause in enumerate(view.because):
             lines += fact_lines(Fact(label="" if number else "others", items=(cause,)), width)
         if view.details:
             lines.append(BLANK)
-        for told in view.details:
-            lines += paragraph(told, width, first="✓ ", style=GOOD)
+        for phrase in view.details:
+            lines += paragraph(phrase, width, first="✓ ", style=GOOD)
         blocks = view.items if wide else view.items[len(removals) :] if len(kept) <= MOST_BLOCKS else ()
         listed = view.items[: len(removals)] if wide or blocks else view.items
         if len(view.items) == 1:
@@ -227,7 +229,7 @@ def _table(items: Sequence[Item], width: int, *, wide: bool) -> list[Text]:
     rows = [heads]
     for *row, why in cells:
         first, *more = wrapped(as_shown(why), room)
-        rows += [[*row, first], *([*("" for _ in row), told] for told in more)]
+        rows += [[*row, first], *([*("" for _ in row), phrase] for phrase in more)]
     lines = columns(rows, indent=2, header=True)
     if len(items) > len(shown):
         lines.append(text(f"  {count(len(items) - len(shown), 'more node')}: -o wide", DIM))
@@ -239,8 +241,8 @@ def together_facts(found: EmptiedTogether, most: int) -> Iterator[Fact]:
     `most`."""
     price = f", {found.price:.2f} an hour" if found.price is not None else ""
     names = listed(found.nodes, most)
-    told = f"{count(len(found.nodes), 'node')}{price}: {names}, {count(len(found.moves), 'pod')} moved"
-    yield Fact(label="together", items=(told,))
+    phrase = f"{count(len(found.nodes), 'node')}{price}: {names}, {count(len(found.moves), 'pod')} moved"
+    yield Fact(label="together", items=(phrase,))
     blocked = list(found.blocked.items())
     for number, (name, why) in enumerate(blocked[:most]):
         yield Fact(label="" if number else "blocked", items=(f"{name}: {why}",))
@@ -293,56 +295,60 @@ def karpenter_basis(consolidation: Consolidation | None) -> str:
 
 
 def _balanced(balance: Balance) -> tuple[str, ...]:
-    told = f"{balance.disruption:.0%} of the pool's disruption; the node has to save {balance.needed:.0%} of its cost"
+    phrase = f"{balance.disruption:.0%} of the pool's disruption; the node has to save {balance.needed:.0%} of its cost"
     if balance.savings is None:
-        return (told, "prices are not known")
+        return (phrase, "prices are not known")
     verdict = "not worth it alone" if balance.rejects else "worth it if no new node is needed"
-    return told, f"it is {balance.savings:.0%}: {verdict}"
+    return phrase, f"it is {balance.savings:.0%}: {verdict}"
 
 
-def _karpenter_facts(found: NodeDisruption, consolidation: Consolidation | None) -> tuple[Tone, tuple[Fact, ...]]:
+def _karpenter_facts(disruption: NodeDisruption, consolidation: Consolidation | None) -> tuple[Tone, tuple[Fact, ...]]:
     """Return the tone and facts of a node: whether Karpenter removes it, as far as that is decided, and why or why
     not."""
-    obstacles = [obstacle.text for obstacle in found.obstacles]
-    goes = consolidation is not None and any(found.node in command.nodes for command in consolidation.commands)
-    why = "" if consolidation is None else consolidation.kept.get(found.node, "")
+    obstacles = [obstacle.text for obstacle in disruption.obstacles]
+    goes = consolidation is not None and any(disruption.node in command.nodes for command in consolidation.commands)
+    why = "" if consolidation is None else consolidation.kept.get(disruption.node, "")
     if not obstacles and not goes:
-        if not found.may_go:
+        if not disruption.may_go:
             obstacles.append("its NodeClaim is not Consolidatable: pods changed there recently")
         elif why:
             obstacles.append(why)
-    balanced = found.balance is not None and not found.is_empty and (found.may_go or not obstacles)
-    facts = [Fact(label="balanced", items=_balanced(found.balance))] if balanced and found.balance is not None else []
+    balanced = disruption.balance is not None and not disruption.is_empty and (disruption.may_go or not obstacles)
+    facts = (
+        [Fact(label="balanced", items=_balanced(disruption.balance))]
+        if balanced and disruption.balance is not None
+        else []
+    )
     is_open = obstacles in ([PRICES_UNKNOWN], [NOT_TRIED])
     if obstacles == [NOT_TRIED]:
-        told = "Karpenter may consolidate it; not tried with so many nodes: name the node"
+        phrase = "Karpenter may consolidate it; not tried with so many nodes: name the node"
     elif is_open:
-        told = "Karpenter may replace it with a cheaper node; not decided without prices (--instance-types FILE)"
+        phrase = "Karpenter may replace it with a cheaper node; not decided without prices (--instance-types FILE)"
     elif obstacles:
-        told = f"Karpenter keeps it, {obstacles[0]}"
+        phrase = f"Karpenter keeps it, {obstacles[0]}"
         facts = [
             *(Fact(label="also" if not number else "", items=(one,)) for number, one in enumerate(obstacles[1:])),
             *facts,
         ]
     elif goes:
-        told = f"Karpenter {'removes' if found.is_empty else 'consolidates'} it"
+        phrase = f"Karpenter {'removes' if disruption.is_empty else 'consolidates'} it"
     else:
-        how = "removes it, it is empty" if found.is_empty else "may consolidate it if its pods fit cheaper nodes"
-        told = f"Karpenter {how}"
+        how = "removes it, it is empty" if disruption.is_empty else "may consolidate it if its pods fit cheaper nodes"
+        phrase = f"Karpenter {how}"
     tone = Tone.OPEN if is_open else Tone.BAD if obstacles else Tone.GOOD
-    return tone, (Fact(label="because", items=(told,)), *facts)
+    return tone, (Fact(label="because", items=(phrase,)), *facts)
 
 
 def removal_facts(found: Removal, *, wide: bool = True) -> Iterator[Fact]:
     blocking = found.of(RemovalFate.BLOCKS)
     is_told = len(blocking) == 1 and found.reasons[0] is Unremovable.BLOCKED_BY_POD
-    for number, one in enumerate(() if is_told else blocking if wide else blocking[:MOST_BLOCKERS]):
-        yield Fact(label="kept by" if number == 0 else "", items=(f"{one.pod}: {blocker_text(one)}",))
+    for number, fate in enumerate(() if is_told else blocking if wide else blocking[:MOST_BLOCKERS]):
+        yield Fact(label="kept by" if number == 0 else "", items=(f"{fate.pod}: {blocker_text(fate)}",))
     if not wide and len(blocking) > MOST_BLOCKERS:
         yield Fact(label="", items=(f"{count(len(blocking) - MOST_BLOCKERS, 'more pod')}: -o wide",))
     also = [unremovable_text(found, reason) for reason in found.reasons[1:] if reason is not Unremovable.BLOCKED_BY_POD]
-    for number, told in enumerate(also):
-        yield Fact(label="also" if number == 0 else "", items=(told,))
+    for number, phrase in enumerate(also):
+        yield Fact(label="also" if number == 0 else "", items=(phrase,))
     if found.utilization is not None and Unremovable.NOT_UNDERUTILIZED not in found.reasons:
         yield Fact(label="requested", items=(utilization_text(found.utilization),))
     if found.group is not None:
@@ -362,8 +368,8 @@ def removal_fixes(scale_down: ScaleDown, removal: Removal) -> tuple[Fix, ...]:
     after = scale_down.safe_to_evict(removal)
     if after is None:
         return ()
-    left = {one.pod for one in after.of(RemovalFate.BLOCKS)}
-    pods = [one.pod for one in removal.of(RemovalFate.BLOCKS) if one.pod not in left]
+    left = {fate.pod for fate in after.of(RemovalFate.BLOCKS)}
+    pods = [fate.pod for fate in removal.of(RemovalFate.BLOCKS) if fate.pod not in left]
     does = "the node is removed" if after.is_removable else f"then {unremovable_text(after, after.reasons[0])}"
     return (Fix(title=f"annotate {listed(pods, NAMES)} with {SAFE_TO_EVICT}=true", seen=does),)
 
@@ -396,14 +402,16 @@ def scale_down_view(
     removed together."""
     ordered = sorted(removals, key=lambda removal: (len(removal.reasons), removal.node))
     mended = scale_down if wide or len(removals) + len(kept) == 1 else None
-    items = [_removal(mended, one, wide=wide) for one in ordered]
+    items = [_removal(mended, removal, wide=wide) for removal in ordered]
     disrupted = [_disruption(disruption, consolidation) for disruption in kept]
     items += sorted(disrupted, key=lambda item: (Tone.GOOD, Tone.OPEN, Tone.BAD).index(item.tone))
     going = sum(item.tone is Tone.GOOD for item in items)
     headline = f"{going:,} of {count(len(items), 'node')} can be removed{', each by itself' if removals else ''}"
     if len(items) == 1:
         headline = f"{items[0].title}: {items[0].facts[0].items[0]}"
-    commands = () if consolidation is None else consolidation_texts(consolidation, [one.node for one in kept])
+    commands = (
+        () if consolidation is None else consolidation_texts(consolidation, [disruption.node for disruption in kept])
+    )
     basis = [*([] if scale_down is None else [_basis(scale_down)]), *([karpenter_basis(consolidation)] if kept else [])]
     return View(
         command="kschedx scale-down",
@@ -433,19 +441,23 @@ def _causes(items: Sequence[Item]) -> tuple[str, ...]:
     return (*causes, *([f"other causes: {count(left, 'node')}"] if left else []))
 
 
-def _removal(scale_down: ScaleDown | None, found: Removal, *, wide: bool) -> Item:
-    used = "" if found.utilization is None else f"{round(100 * found.utilization.share)}% {found.utilization.resource}"
-    told = removal_text(found)
-    if not found.is_removable:
-        told = f"cluster-autoscaler keeps it, {unremovable_text(found, found.reasons[0])}"
+def _removal(scale_down: ScaleDown | None, removal: Removal, *, wide: bool) -> Item:
+    used = (
+        ""
+        if removal.utilization is None
+        else f"{round(100 * removal.utilization.share)}% {removal.utilization.resource}"
+    )
+    phrase = removal_text(removal)
+    if not removal.is_removable:
+        phrase = f"cluster-autoscaler keeps it, {unremovable_text(removal, removal.reasons[0])}"
     return Item(
-        title=found.node,
-        tone=Tone.GOOD if found.is_removable else Tone.BAD,
-        kind="removed" if found.is_removable else found.reasons[0].value,
-        values=(used, "" if found.group is None else found.group.name, removal_label(found)),
-        facts=(Fact(label="because", items=(told,)), *removal_facts(found, wide=wide)),
-        fixes=() if scale_down is None else removal_fixes(scale_down, found),
-        members=tuple(f"{pod} → {node}" for pod, node in found.places.items()),
+        title=removal.node,
+        tone=Tone.GOOD if removal.is_removable else Tone.BAD,
+        kind="removed" if removal.is_removable else removal.reasons[0].value,
+        values=(used, "" if removal.group is None else removal.group.name, removal_label(removal)),
+        facts=(Fact(label="because", items=(phrase,)), *removal_facts(removal, wide=wide)),
+        fixes=() if scale_down is None else removal_fixes(scale_down, removal),
+        members=tuple(f"{pod} → {node}" for pod, node in removal.places.items()),
     )
 
 

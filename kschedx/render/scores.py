@@ -63,8 +63,8 @@ def _by_plugin(nodes: tuple[ScoredNode, ...], ranking: Ranking, width: int) -> l
         table = columns(rows, right=frozenset(range(1, len(rows[0]))), indent=2, header=True)
         if all(row.cell_len <= width for row in table):
             break
-    told = f"0 for all of these nodes: {', '.join(zero)}"
-    return [*table, *(paragraph(told, width, first="  ", indent=4, style=DIM) if zero else [])]
+    phrase = f"0 for all of these nodes: {', '.join(zero)}"
+    return [*table, *(paragraph(phrase, width, first="  ", indent=4, style=DIM) if zero else [])]
 
 
 def _contributions(nodes: tuple[ScoredNode, ...], ranking: Ranking, without: frozenset[str]) -> list[list[str]]:
@@ -110,7 +110,9 @@ def matrices(ranking: Ranking, width: int) -> list[Text]:
     for title, value in _MATRICES:
         lines += [BLANK, text(title, BOLD)]
         header = ["node", *titles.values()]
-        rows = [[node.name, *(f"{value(one):,}" for one in node.contributions)] for node in ranking.nodes]
+        rows = [
+            [node.name, *(f"{value(contribution):,}" for contribution in node.contributions)] for node in ranking.nodes
+        ]
         if title == "weighted":
             header += ["total", "behind"]
             rows = [
@@ -122,9 +124,9 @@ def matrices(ranking: Ranking, width: int) -> list[Text]:
 
 
 _MATRICES: tuple[tuple[str, Callable[[Contribution], int]], ...] = (
-    ("raw", lambda one: one.raw),
-    ("normalized", lambda one: one.normalized),
-    ("weighted", lambda one: one.weighted),
+    ("raw", lambda contribution: contribution.raw),
+    ("normalized", lambda contribution: contribution.normalized),
+    ("weighted", lambda contribution: contribution.weighted),
 )
 
 
@@ -158,8 +160,8 @@ def skipped_line(cycle: Cycle, width: int) -> list[Text]:
     """Return the plugins that PreFilter skips because they have nothing to check for this pod."""
     assert cycle.filter is not None
     skipped = [plugin for plugin in cycle.profile.points.get("filter", ()) if plugin not in cycle.filter.plugins]
-    told = f"skipped for this pod: {', '.join(skipped)}"
-    return paragraph(told, width, indent=2, first=f"{SKIPPED} ", style=DIM) if skipped else []
+    phrase = f"skipped for this pod: {', '.join(skipped)}"
+    return paragraph(phrase, width, indent=2, first=f"{SKIPPED} ", style=DIM) if skipped else []
 
 
 def node_rows(diagnosis: Diagnosis, width: int) -> list[Text]:
@@ -273,10 +275,10 @@ def _verdicts(diagnosis: Diagnosis, row: TableRow, width: int) -> list[Text]:
             words = describe(finding, detail)
             lines += paragraph(f"✗ {blocker.plugin}{aside}: {words.headline}", width, first="  ", indent=4)
             for fact in words.facts:
-                lines += [line("  ", one) for one in fact_lines(fact, width - 2)]
+                lines += [line("  ", fact_line) for fact_line in fact_lines(fact, width - 2)]
     if blockers:
         for fact in eviction_facts(detail):
-            lines += [line("  ", one) for one in fact_lines(fact, width - 2)]
+            lines += [line("  ", fact_line) for fact_line in fact_lines(fact, width - 2)]
     return [*lines, *(line("  ", one) for one in skipped_line(cycle, width - 2))]
 
 

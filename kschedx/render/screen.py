@@ -78,7 +78,11 @@ def _nodes_of(explanation: Explanation) -> Sequence[str]:
     because the two would look the same."""
     spec, names = explanation.cycle.pod.spec, explanation.cycle.all_nodes.names
     required = spec.required_node_affinity
-    expressions = (one for term in required.node_selector_terms for one in term.match_expressions) if required else ()
+    expressions = (
+        (expression for term in required.node_selector_terms for expression in term.match_expressions)
+        if required
+        else ()
+    )
     selected = {*spec.node_selector.values(), *(value for expression in expressions for value in expression.values)}
     return () if selected.intersection(short_names(names).values()) else names
 
@@ -121,7 +125,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
     diagnosis = Diagnosis(cycle)
     ranked = ranking(cycle, SHOWN + 1)
     headline, tone = _headline(explanation, diagnosis, ranked), outcome_tone(explanation.alone)
-    unready = next((one for one in explanation.first_notes if isinstance(one, RunsAlready) and one.not_ready), None)
+    unready = next((note for note in explanation.first_notes if isinstance(note, RunsAlready) and note.not_ready), None)
     now = ""
     if unready is not None:
         now = f"scheduled now, it {headline.removeprefix(f'{cycle.pod.key} ')}"
@@ -158,8 +162,8 @@ def _of_running(explanation: Explanation) -> Iterator[str]:
             continue
         if not note.not_ready:
             yield note.text
-        if told := _since(note):
-            yield told
+        if phrase := _since(note):
+            yield phrase
         if note.recreated_by:
             yield f"to move it, delete it; {note.recreated_by} creates it again:"
             yield COMMAND + shell_command("kubectl delete pod {} -n {}", pod.metadata.name, pod.metadata.namespace)
@@ -168,8 +172,8 @@ def _of_running(explanation: Explanation) -> Iterator[str]:
 def _since(note: RunsAlready) -> str:
     """Return why a pod is on a node that it would not be assigned to now; empty if it would."""
     if note.rejected_by:
-        told = f"{note.node} would reject it now: {describe(note.rejected_by[0]).headline}"
-        return f"{told}; the cluster has changed since, or spec.nodeName was written by hand"
+        phrase = f"{note.node} would reject it now: {describe(note.rejected_by[0]).headline}"
+        return f"{phrase}; the cluster has changed since, or spec.nodeName was written by hand"
     if note.behind is None:
         return ""
     if note.joined_later:
@@ -191,16 +195,16 @@ def _own_event(explanation: Explanation) -> str:
 
 def _headline(explanation: Explanation, diagnosis: Diagnosis, ranked: Ranking | None) -> str:
     """Return kube-scheduler's decision, and what is in progress for the pod."""
-    told = outcome_sentence(diagnosis, ranked, explanation.holding)
+    phrase = outcome_sentence(diagnosis, ranked, explanation.holding)
     match explanation.state.name:
         case "Nominated":
             return f"{explanation.cycle.pod.key} {nominated_text(explanation)}"
         case "ScaleUp":
-            return f"{told}; {_scale_up(explanation)}"
+            return f"{phrase}; {_scale_up(explanation)}"
         case "Unschedulable" if (down := explanation.autoscaler_down) is not None:
-            return f"{told}; {down.component} does not run"
+            return f"{phrase}; {down.component} does not run"
         case _:
-            return told
+            return phrase
 
 
 def nominated_text(explanation: Explanation) -> str:
@@ -223,14 +227,14 @@ def _scale_up(explanation: Explanation) -> str:
 
 def _victims(explanation: Explanation) -> tuple[str, ...]:
     """Return the terminating victims that block a nominated pod."""
-    pods, told = explanation.cycle.snapshot.pods, []
+    pods, phrases = explanation.cycle.snapshot.pods, []
     for key in explanation.victims:
         since = pods.deletion_timestamps[pods.rows[key]]
         held = pods.finalizers.get(key, ())
-        told.append(
+        phrases.append(
             f"{key} is being deleted (since {since})" + (f", waiting for finalizer {listed(held, 3)}" if held else "")
         )
-    return tuple(told[:MOST_VICTIMS])
+    return tuple(phrases[:MOST_VICTIMS])
 
 
 _AUTOSCALERS = {"autoscaler": "cluster-autoscaler", "karpenter": "Karpenter"}
@@ -241,15 +245,15 @@ def _refusals(explanation: Explanation, deciders: Iterable[Decider]) -> Iterator
     if explanation.state.name != "Unschedulable" or explanation.autoscaler_down is not None:
         return
     event = explanation.cycle.snapshot.autoscaler_events.get(explanation.cycle.pod.key)
-    for one in deciders:
-        name = _AUTOSCALERS[one.name]
-        if one.rows and one.sentence.startswith(("adds no node", "has no")):
-            why = one.rows[0].text.replace(" ✗ ", ": ", 1).replace(" ? ", ": ", 1)
+    for decider in deciders:
+        name = _AUTOSCALERS[decider.name]
+        if decider.rows and decider.sentence.startswith(("adds no node", "has no")):
+            why = decider.rows[0].text.replace(" ✗ ", ": ", 1).replace(" ? ", ": ", 1)
             yield f"{name} adds no node: {why.removesuffix('; the pod would fit')}"
-        elif event is not None and one.sentence.startswith("is undecided"):
+        elif event is not None and decider.sentence.startswith("is undecided"):
             yield f"{name} reports: {event.message}"
         else:
-            yield f"{name} {one.sentence}"
+            yield f"{name} {decider.sentence}"
 
 
 def _deciders(explanation: Explanation) -> Iterator[Decider]:
@@ -257,13 +261,13 @@ def _deciders(explanation: Explanation) -> Iterator[Decider]:
     if explanation.autoscaler is not None:
         from kschedx.render.autoscaler import autoscaler_decider
 
-        if (found := autoscaler_decider(explanation)) is not None:
-            yield found
+        if (decider := autoscaler_decider(explanation)) is not None:
+            yield decider
     if explanation.karpenter is not None:
         from kschedx.render.karpenter import karpenter_decider
 
-        if (found := karpenter_decider(explanation)) is not None:
-            yield found
+        if (decider := karpenter_decider(explanation)) is not None:
+            yield decider
 
 
 def _head(
@@ -405,8 +409,8 @@ def _rest(diagnosis: Diagnosis, hidden: int) -> list[Text]:
     groups = diagnosis.groups[-hidden:]
     nodes = sum(group.count for group in groups)
     plugins = list(dict.fromkeys(group.exemplar.blockers[0].plugin for group in groups))
-    told = f"{count(hidden, 'more group')} of {count(nodes, 'node')}: {listed(plugins, 4)}"
-    return [text(told, DIM)]
+    phrase = f"{count(hidden, 'more group')} of {count(nodes, 'node')}: {listed(plugins, 4)}"
+    return [text(phrase, DIM)]
 
 
 def _steps(explanation: Explanation, width: int) -> list[Text]:
@@ -420,9 +424,9 @@ def _steps(explanation: Explanation, width: int) -> list[Text]:
         for headline in headlines:
             points.setdefault(f"{status.plugin} · {headline}", []).append(point)
     lines: list[Text] = []
-    for told, at in points.items():
+    for phrase, at in points.items():
         first = "  " + ("then" if not lines else "").ljust(10)
-        lines += paragraph(f"{' and '.join(at)} {told}", width, first=first, indent=14)
+        lines += paragraph(f"{' and '.join(at)} {phrase}", width, first=first, indent=14)
     return lines
 
 
@@ -444,7 +448,7 @@ def _notes(view: View, width: int, limit: int | None) -> list[Text]:
 
 def _hint(explanation: Explanation, diagnosis: Diagnosis, about: str, width: int) -> tuple[str, ...]:
     cycle = explanation.cycle
-    if any(one.kind is UnevaluatedKind.SCHEDULER for one in cycle.unheard):
+    if any(unevaluated.kind is UnevaluatedKind.SCHEDULER for unevaluated in cycle.unheard):
         return (count(diagnosis.total, "node"),)
     seen = f"kube-scheduler {cycle.release.version}, profile {cycle.profile.scheduler_name}"
     more = [*(["more: --node NAME, --nodes all, -o wide"] if diagnosis.total else []), *([about] if about else [])]

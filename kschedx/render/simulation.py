@@ -64,12 +64,12 @@ _BY_NAME = frozenset({ChangeVerb.DELETE, ChangeVerb.SCALE})
 def change_lines(simulation: Simulation, width: int, most: int) -> list[Text]:
     """Return a line for each change that evicts or deletes pods or that is undone, and for each rollout."""
     lines: list[Text] = []
-    told = [*_effects(simulation)]
-    for text in told[:most]:
+    phrases = [*_effects(simulation)]
+    for text in phrases[:most]:
         lines += paragraph(text, width, first="  ", indent=4, style=DIM)
-    for one in sorted(simulation.rolled_out, key=lambda one: one.is_done)[:most]:
-        lines += paragraph(rollout_text(one), width, first="  ", indent=4, style=BAD if one.stalls else DIM)
-    left = max(len(told) - most, 0) + max(len(simulation.rolled_out) - most, 0)
+    for rollout in sorted(simulation.rolled_out, key=lambda one: one.is_done)[:most]:
+        lines += paragraph(rollout_text(rollout), width, first="  ", indent=4, style=BAD if rollout.stalls else DIM)
+    left = max(len(phrases) - most, 0) + max(len(simulation.rolled_out) - most, 0)
     return lines + (paragraph(f"{count(left, 'more effect')}: -o json has all", width, first="  ") if left else [])
 
 
@@ -179,7 +179,7 @@ def drains_lines(
     `forced` are the drains that kubectl refuses, with the flags that it requires. At most 30 lines, unless `wide` or
     blocked drains need more.
     """
-    with_flags = {one.node: one for one in forced}
+    with_flags = {drain_result.node: drain_result for drain_result in forced}
     drained = simulation.drained
     if each:
         return each_lines(drained, width, with_flags, wide=wide)
@@ -206,10 +206,10 @@ def simulation_lines(
     mending = SharedFixes(simulation)
     first = title_lines(simulation_headline(simulation), simulation_tone(simulation), width)
     if simulation.changes:
-        told = list(map(str, simulation.changes))
-        if len(told) > SHOWN_CHANGES and not wide:
-            told = [*told[:SHOWN_CHANGES], f"{len(told) - SHOWN_CHANGES:,} more"]
-        first += paragraph("; ".join(told), width, first="  after ", style=DIM)
+        phrases = list(map(str, simulation.changes))
+        if len(phrases) > SHOWN_CHANGES and not wide:
+            phrases = [*phrases[:SHOWN_CHANGES], f"{len(phrases) - SHOWN_CHANGES:,} more"]
+        first += paragraph("; ".join(phrases), width, first="  after ", style=DIM)
         first += change_lines(simulation, width, 1_000 if wide else SHOWN_CHANGES)
     for move in _moves(simulation):
         first += paragraph(move, width, first="  ", indent=4)
@@ -224,7 +224,11 @@ def simulation_lines(
         lines = first + _states(simulation, width, shown.workloads)
         lines += _workloads(simulation, mending, width, shown.workloads)
         lines += _nodes(simulation, width, shown.nodes)
-        above = {key: one.workload for one in shown_workloads(simulation)[: shown.workloads] for key in one.pending}
+        above = {
+            key: workload.workload
+            for workload in shown_workloads(simulation)[: shown.workloads]
+            for key in workload.pending
+        }
         lines += _pending(simulation, mending, width, shown.causes, named=10_000 if wide else 2, above=above)
         if len(lines) <= MOST_LINES:
             break
@@ -272,8 +276,8 @@ def simulation_headline(simulation: Simulation) -> str:
         pass  # its pods never enter the queue
     elif not placed and not pending:
         drained = simulation.drained
-        if not all(one.is_done for one in drained):
-            done = sum(one.is_done for one in drained)
+        if not all(drain_result.is_done for drain_result in drained):
+            done = sum(drain_result.is_done for drain_result in drained)
             parts.append(f"{done:,} of {count(len(drained), 'node')} can be drained")
         waits = simulation.gated or simulation.of_others or (simulation.kueue is not None and simulation.kueue.pending)
         parts.append("no pod is scheduled" if waits else "no pod is pending")
@@ -300,12 +304,12 @@ def simulation_headline(simulation: Simulation) -> str:
     if simulation.of_others:
         parts.append(f"{count(len(simulation.of_others), 'pod')} for another scheduler")
     states = Counter(
-        (_noun(one.lifecycle), one.state.counted)
-        for one in simulation.states
-        if one.lifecycle is not None and not isinstance(one.lifecycle, NoScheduler)
+        (_noun(state.lifecycle), state.state.counted)
+        for state in simulation.states
+        if state.lifecycle is not None and not isinstance(state.lifecycle, NoScheduler)
     )
     parts += [f"{count(number, noun)} {counted}" for (noun, counted), number in states.items()]
-    if refused := sum(one.number for one in simulation.refused.values()):
+    if refused := sum(replicas.number for replicas in simulation.refused.values()):
         parts.append(f"{count(refused, 'replica')} refused by the API server")
     if undecided and not is_open:
         parts.append(f"{undecided:,} undecided")
@@ -331,9 +335,9 @@ def _kueue_facts(kueue: KueueResult, most: int) -> Iterator[Fact]:
 def simulation_facts(simulation: Simulation) -> Iterator[Fact]:
     """Yield the effects of the changes on pods and nodes, before the workloads: those of the screen, with every
     entry."""
-    for told in _effects(simulation):
-        yield Fact(label="effect", items=(told,))
-    for rollout in sorted(simulation.rolled_out, key=lambda one: one.is_done):
+    for phrase in _effects(simulation):
+        yield Fact(label="effect", items=(phrase,))
+    for rollout in sorted(simulation.rolled_out, key=lambda rollout: rollout.is_done):
         yield Fact(label="rollout", items=(rollout_text(rollout),))
     if moves := _moves(simulation):
         yield Fact(label="moves", items=(*moves,))
@@ -420,8 +424,8 @@ def _spread(nodes: Mapping[str, int]) -> str:
     if len(nodes) == 1:
         return f"on {next(iter(nodes))}"
     ordered = sorted(nodes.items(), key=lambda item: (-item[1], item[0]))
-    told = [name if number == 1 else f"{name} ×{number:,}" for name, number in ordered]
-    return f"on {', '.join(told)}"
+    phrases = [name if number == 1 else f"{name} ×{number:,}" for name, number in ordered]
+    return f"on {', '.join(phrases)}"
 
 
 # --- nodes before and after
@@ -459,9 +463,9 @@ def shown_resources(simulation: Simulation) -> tuple[str, ...]:
     """Return cpu, memory, pods, and one more resource that the pods of the queue request."""
     pods = simulation.run.cluster.pods
     nodes = simulation.run.scheduler.nodes
-    asked = pods.requests(nodes.options)
-    codes = {*asked.codes[simulation.queue.rows].tolist()}
-    others = sorted({name for code in codes for name, number in asked.values[code].amounts.items() if number})
+    column = pods.requests(nodes.options)
+    codes = {*column.codes[simulation.queue.rows].tolist()}
+    others = sorted({name for code in codes for name, number in column.values[code].amounts.items() if number})
     more = [name for name in others if name not in ("cpu", "memory") and name in nodes.resources.index]
     return ("cpu", "memory", PODS, *more[:1])
 
@@ -532,8 +536,8 @@ def decision_text(step: QueueStep) -> str:
 def ties_text(outcomes: OtherOutcomes, choices: Sequence[str] = ()) -> str:
     """Return whether random choices among tied nodes change the result, and which `choices` controllers make besides
     the scheduler."""
-    told = _scheduler_ties(outcomes)
-    return f"{told}; controllers choose {', '.join(choices)}" if choices else told
+    phrase = _scheduler_ties(outcomes)
+    return f"{phrase}; controllers choose {', '.join(choices)}" if choices else phrase
 
 
 def _scheduler_ties(other_outcomes: OtherOutcomes) -> str:
@@ -562,8 +566,8 @@ def _nodes_of(fit: Fit) -> Sequence[str]:
 def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[Text]:
     """Return the number, what would be enough, where the pods go, and what rejects the next one."""
     lines = title_lines(fit_headline(fit), fit_tone(fit), width)
-    for told in fit_details(fit):
-        lines += paragraph(told, width, first="  ")
+    for phrase in fit_details(fit):
+        lines += paragraph(phrase, width, first="  ")
     if fit.nodes:
         lines += [BLANK, *_places(fit, width, wide=wide)]
     if fit.stopped is not None:
@@ -625,7 +629,7 @@ def _enough(fit: Fit) -> str:
     """Return `2 more nodes like node-3, or 4 like node-1`."""
     first, *others = fit.missing
     every = [f"{count(first.nodes, 'more node')} like {first.like}"]
-    every += [f"{one.nodes:,} like {one.like}" for one in others]
+    every += [f"{nodes.nodes:,} like {nodes.like}" for nodes in others]
     return ", or ".join(every)
 
 

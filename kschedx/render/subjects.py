@@ -89,7 +89,7 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
             lines += _group_fix(answer, group, width, is_left_out=True)
         if wide or not meant:
             facts = (fact for finding in group.exemplar.findings for fact in describe(finding).facts)
-            lines += [made for fact in facts for made in fact_lines(fact, width)]
+            lines += [fact_line for fact in facts for fact_line in fact_lines(fact, width)]
     hidden = max(len(answer.waits) - MOST_GROUPS, 0) + max(len(answer.left_out) - MOST_GROUPS, 0)
     if hidden and not wide:
         lines += [BLANK, line((f"{count(hidden, 'more group')} of nodes: -o wide shows all", DIM))]
@@ -102,15 +102,21 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
 
 def daemon_set_node_lines(answer: DaemonSetAnswer, node: str, *, width: int, wide: bool = False) -> list[Text]:
     """Return the result for the pod of a DaemonSet on one node: not created, pending, or assigned."""
-    found = answer.on(node)
-    group = next((one for one in (*answer.left_out, *answer.waits) if node in answer.names(one)), None)
+    explanation = answer.on(node)
+    group = next(
+        (node_group for node_group in (*answer.left_out, *answer.waits) if node in answer.names(node_group)), None
+    )
     text = " · ".join(dict.fromkeys(headline(finding) for finding in group.exemplar.findings)) if group else ""
-    said = f"its pod fits {node}" if found.outcome is Outcome.SCHEDULED else f"its pod stays pending on {node}: {text}"
+    said = (
+        f"its pod fits {node}"
+        if explanation.outcome is Outcome.SCHEDULED
+        else f"its pod stays pending on {node}: {text}"
+    )
     if group in answer.left_out:
         said = f"its controller creates no pod for {node}: {text}"
-    tone = Tone.GOOD if found.outcome is Outcome.SCHEDULED else Tone.BAD
+    tone = Tone.GOOD if explanation.outcome is Outcome.SCHEDULED else Tone.BAD
     lines = title_lines(f"DaemonSet {answer.name}: {said}", tone, width)
-    lines += fixes_block(found, width, _FIX_LINES)
+    lines += fixes_block(explanation, width, _FIX_LINES)
     return [*lines, BLANK, *why_lines(answer.explanation, width=width, nodes=(node,), wide=wide)]
 
 
@@ -134,10 +140,12 @@ def _group_fix(answer: DaemonSetAnswer, group: NodeGroup, width: int, *, is_left
     """Return the first fix that was tried for the pod of the nearest of these nodes. If the DaemonSet skips the node,
     fixes of the workload come first."""
     node = answer.names(group)[0]
-    found = answer.on(node)
-    fixes = sorted(found.fixes, key=lambda fix: fix.group is not Group.WORKLOAD) if is_left_out else found.fixes
+    explanation = answer.on(node)
+    fixes = (
+        sorted(explanation.fixes, key=lambda fix: fix.group is not Group.WORKLOAD) if is_left_out else explanation.fixes
+    )
     lines = []
-    after = found.cycle.post_filter
+    after = explanation.cycle.post_filter
     if after is not None and after.candidates:
         lines += paragraph(f"preemption makes room on {node}", width, first="  ", style=DIM)
     if fixes:
@@ -166,8 +174,8 @@ def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, w
     unwell = unwell_node_text(answer.node)
     tone = Tone.GOOD if (fitting or not verdicts) and not unwell else Tone.BAD
     stuck = f"{len(answer.states):,} not running, " if answer.states else ""
-    told = f"node {answer.name}: {unwell}{answer.pods:,} of {answer.most_pods:,} pods, {stuck}{would}"
-    lines = title_lines(told, tone, width)
+    phrase = f"node {answer.name}: {unwell}{answer.pods:,} of {answer.most_pods:,} pods, {stuck}{would}"
+    lines = title_lines(phrase, tone, width)
     keeps = _keeps_out(answer)
     if keeps:
         lines += paragraph(" · ".join(keeps), width, first="  ")
@@ -185,10 +193,10 @@ def _states(answer: NodeAnswer, width: int, *, wide: bool) -> list[Text]:
     """Return the pods on the node that are not simply running, each with its first cause."""
     shown = answer.states if wide else answer.states[:SHOWN_PODS]
     lines = [BLANK] if shown else []
-    for one in shown:
-        because = next(causes(one), "")
-        told = f"{state_headline(one)} · {because}" if because else state_headline(one)
-        lines += paragraph(told, width, first=state_tone(one).mark)
+    for state in shown:
+        because = next(causes(state), "")
+        phrase = f"{state_headline(state)} · {because}" if because else state_headline(state)
+        lines += paragraph(phrase, width, first=state_tone(state).mark)
     return lines + more(len(answer.states) - len(shown), "pod", " not running")
 
 
@@ -220,9 +228,9 @@ def _verdicts(verdicts: Sequence[Verdict], width: int, *, wide: bool) -> list[Te
     shown = verdicts if wide else sorted(verdicts, key=lambda verdict: not verdict.fits)[:SHOWN_PODS]
     for one in shown:
         priority = f" (priority {one.priority:,})" if one.priority else ""
-        told = one.undecided or one.standing or " · ".join(map(headline, one.findings)) or ", ".join(one.plugins)
-        told = "fits" if one.fits else told
+        phrase = one.undecided or one.standing or " · ".join(map(headline, one.findings)) or ", ".join(one.plugins)
+        phrase = "fits" if one.fits else phrase
         mark, style = ("✓ ", GOOD) if one.fits else ("? ", "") if one.undecided else ("✗ ", BAD)
-        lines += paragraph(f"{one.pod}{priority} {told}", width, first=mark, style=style)
+        lines += paragraph(f"{one.pod}{priority} {phrase}", width, first=mark, style=style)
     lines += more(len(verdicts) - len(shown), "pending pod")
     return [*lines, BLANK, *paragraph("each pod is evaluated alone", width, style=DIM)]

@@ -63,8 +63,8 @@ def _node_names(survival: Survival) -> Sequence[str]:
 def survival_lines(survival: Survival, *, width: int, wide: bool = False) -> list[Text]:
     """Return the headline, a row for each failure, and the details of the worst."""
     lines = title_lines(headline(survival), _tone(survival), width)
-    for told in details(survival):
-        lines += paragraph(told, width, first="  ", style=DIM)
+    for phrase in details(survival):
+        lines += paragraph(phrase, width, first="  ", style=DIM)
     ordered = worst_first(survival.results)
     if len(ordered) > 1:
         shown = ordered if wide else ordered[:MOST_FAILURES]
@@ -73,8 +73,8 @@ def survival_lines(survival: Survival, *, width: int, wide: bool = False) -> lis
         lines += [BLANK, *columns(rows, indent=2, right=frozenset(range(1, len(heads))), header=True, width=width)]
         lines += more(len(ordered) - len(shown), "failure")
     detailed = [result for result in ordered if wide or not result.survives or len(ordered) == 1]
-    for one in detailed if wide else detailed[:MOST_DETAILS]:
-        lines += [BLANK, *_failure_lines(survival, one, width, wide=wide)]
+    for failure_result in detailed if wide else detailed[:MOST_DETAILS]:
+        lines += [BLANK, *_failure_lines(survival, failure_result, width, wide=wide)]
     if not wide and len(detailed) > MOST_DETAILS:
         lines += [BLANK, line((f"  details of {len(detailed) - MOST_DETAILS:,} more: -o wide", DIM))]
     return lines
@@ -95,8 +95,8 @@ def headline(survival: Survival) -> str:
     """Return how many of the failures workloads do not survive."""
     what = "outage" if survival.mode is Mode.OUTAGE else "drain"
     if len(survival.results) == 1:
-        one = survival.results[0]
-        return f"{what} of {one.failure.name}: {effect(one)}"
+        failure_result = survival.results[0]
+        return f"{what} of {failure_result.failure.name}: {effect(failure_result)}"
     good = sum(result.survives for result in survival.results)
     if good == len(survival.results):
         return f"every workload survives each of {count(good, what)}"
@@ -120,7 +120,7 @@ def details(survival: Survival) -> Iterator[str]:
 def effect(result: FailureResult) -> str:
     """Return what a failure does to workloads, worst first."""
     parts: list[str] = []
-    for state, told in (
+    for state, phrase in (
         (WorkloadState.DOWN, "down"),
         (WorkloadState.PENDING, "short of replicas"),
         (WorkloadState.BLOCKED, "blocked by PodDisruptionBudgets"),
@@ -130,7 +130,7 @@ def effect(result: FailureResult) -> str:
         number = len(result.of(state))
         if number:
             verb = "is" if number == 1 else "are"
-            parts.append(f"{count(number, 'workload')} {verb} {told}" if not parts else f"{number:,} {told}")
+            parts.append(f"{count(number, 'workload')} {verb} {phrase}" if not parts else f"{number:,} {phrase}")
     if parts:
         return ", ".join(parts)
     return "every pod is rescheduled" if result.lost else "no pod is lost"
@@ -310,16 +310,24 @@ def survival_view(survival: Survival) -> View:
     )
 
 
-def _item(found: Survival, one: FailureResult) -> Item:
+def _item(survival: Survival, failure_result: FailureResult) -> Item:
     return Item(
-        title=one.failure.name,
-        tone=Tone.GOOD if one.survives else Tone.BAD,
-        kind="survived" if one.survives else "down" if one.of(WorkloadState.DOWN) else "short of replicas",
-        values=cells(one, found.mode),
-        facts=(Fact(label="effect", items=(effect(one),)), *loss_facts(found, one, MOST_LISTED), *_eviction_facts(one)),
-        fixes=tuple(fixes(one)),
-        no_fix=no_fix_text(one),
-        members=tuple(_member(pod) for loss in one.workloads for pod in loss.pods),
+        title=failure_result.failure.name,
+        tone=Tone.GOOD if failure_result.survives else Tone.BAD,
+        kind="survived"
+        if failure_result.survives
+        else "down"
+        if failure_result.of(WorkloadState.DOWN)
+        else "short of replicas",
+        values=cells(failure_result, survival.mode),
+        facts=(
+            Fact(label="effect", items=(effect(failure_result),)),
+            *loss_facts(survival, failure_result, MOST_LISTED),
+            *_eviction_facts(failure_result),
+        ),
+        fixes=tuple(fixes(failure_result)),
+        no_fix=no_fix_text(failure_result),
+        members=tuple(_member(pod) for loss in failure_result.workloads for pod in loss.pods),
     )
 
 
@@ -373,8 +381,8 @@ def _times(times: Sequence[int | None]) -> str:
 def heat_map(survival: Survival) -> HeatMap:
     """Return the workloads that lose pods by failure, worst first."""
     at: dict[str, dict[int, WorkloadLoss]] = {}
-    for place, one in enumerate(survival.results):
-        for loss in one.workloads:
+    for place, failure_result in enumerate(survival.results):
+        for loss in failure_result.workloads:
             at.setdefault(loss.workload.reference, {})[place] = loss
     states = list(WorkloadState)
     worst = {name: min(states.index(loss.state) for loss in its.values()) for name, its in at.items()}

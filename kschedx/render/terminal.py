@@ -243,15 +243,15 @@ def columns(
     if width is not None:
         others = indent + sum(size + 2 for size in sizes) - sizes[name] - 2
         sizes[name] = min(sizes[name], max(width - others, cell_len(cells[0][name])))
-    made = []
+    lines = []
     for number, row in enumerate(cells):
         style = DIM if header and number == 0 else ""
         if cell_len(row[name]) > sizes[name]:
             lead = " " * indent + "".join(f"{cell}  " for cell in _padded(row[:name], sizes, right))
-            made += paragraph(row[name], width or len(row[name]), first=lead, style=style)
+            lines += paragraph(row[name], width or len(row[name]), first=lead, style=style)
             row = [*[""] * (name + 1), *row[name + 1 :]]
-        made.append(text((" " * indent + "  ".join(_padded(row, sizes, right))).rstrip(), style))
-    return made
+        lines.append(text((" " * indent + "  ".join(_padded(row, sizes, right))).rstrip(), style))
+    return lines
 
 
 def _padded(row: Sequence[str], sizes: Sequence[int], right: frozenset[int]) -> list[str]:
@@ -261,8 +261,8 @@ def _padded(row: Sequence[str], sizes: Sequence[int], right: frozenset[int]) -> 
 
 def more(left: int, noun: str = "", rest: str = "") -> list[Text]:
     """Return `  3 more nodes: -o wide shows all`; empty if none are left."""
-    told = count(left, f"more {noun}") if noun else f"{left:,} more"
-    return [text(f"  {told}{rest}: -o wide shows all", DIM)] if left > 0 else []
+    phrase = count(left, f"more {noun}") if noun else f"{left:,} more"
+    return [text(f"  {phrase}{rest}: -o wide shows all", DIM)] if left > 0 else []
 
 
 def fits(content: str, width: int) -> bool:

@@ -30,14 +30,14 @@ def tuning_lines(found: Tuning, width: int, *, wide: bool = False) -> list[Text]
     named = (("now", found.now), ("today's profile", found.today), *((str(at), one) for at, one in enumerate(shown, 1)))
     rows = [(name, *_values(one)[: len(heads)]) for name, one in named]
     lines += columns([("", *heads), *rows], indent=2, header=True, right=frozenset(range(1, len(heads) + 1)))
-    for at, one in enumerate(shown, 1):
-        lines += paragraph(one.candidate.title, width, first=f"  {at}  ", indent=5)
+    for at, trial in enumerate(shown, 1):
+        lines += paragraph(trial.candidate.title, width, first=f"  {at}  ", indent=5)
     lines += more(len(others) - len(shown))
     if not found.is_better:
         return lines
     lines += [BLANK, text("what the best changes", BOLD)]
-    for place, subject, told in _changes(found):
-        lines += paragraph(f"{place}  {subject}  {told}", width, first="  ", indent=4)
+    for place, subject, phrase in _changes(found):
+        lines += paragraph(f"{place}  {subject}  {phrase}", width, first="  ", indent=4)
     lines += [BLANK, text("its configuration (-o yaml prints it alone)", BOLD)]
     return lines + [text(f"  {splitline}") for splitline in to_yaml(found.configuration).splitlines()]
 
@@ -71,13 +71,15 @@ def tuning_view(tuning: Tuning) -> View:
     )
 
 
-def _headline(found: Tuning) -> str:
-    today, best = found.today, found.best
-    if not found.is_better:
-        return f"no profile that was tried is better than today's: {_measure(found.goal, today, found)}"
+def _headline(tuning: Tuning) -> str:
+    today, best = tuning.today, tuning.best
+    if not tuning.is_better:
+        return f"no profile that was tried is better than today's: {_measure(tuning.goal, today, tuning)}"
     unplaced = f", and {count(best.unplaced, 'pod')} without a node" if best.unplaced else ""
     title = best.candidate.title
-    return f"{title}: {_measure(found.goal, best, found)}, with today's profile {_short(found.goal, today)}{unplaced}"
+    return (
+        f"{title}: {_measure(tuning.goal, best, tuning)}, with today's profile {_short(tuning.goal, today)}{unplaced}"
+    )
 
 
 def _measure(goal: Goal, trial: Trial, tuning: Tuning) -> str:

@@ -58,9 +58,9 @@ def nodes_for(
             place = cluster.snapshot.cluster.index[name]
             node = cluster.snapshot.cluster.nodes[place]
             cluster.replace_node(place, replace(node, metadata=replace(node.metadata, labels={})))
-    found = _Addition(simulator, gone).place(rows)
+    nodes = _Addition(simulator, gone).place(rows)
     cluster.revert(mark)
-    return found
+    return nodes
 
 
 def kind_of(pods: PodTable, row: int) -> tuple[int, ...]:
@@ -173,11 +173,11 @@ class _Addition:
 def _elsewhere(gone: Iterable[Node | None], alive: Sequence[Node]) -> list[Node]:
     """Return nodes like the lost ones, in a zone that still has nodes."""
     zones = sorted({first_label(node.metadata.labels, ZONE_LABELS) for node in alive})
-    found = []
+    nodes = []
     for node in filter(None, gone):
         labels = dict(node.metadata.labels)
         zone = first_label(labels, ZONE_LABELS)
         if zones and zone not in zones:
             labels |= {key: zones[0] for key in ZONE_LABELS if key in labels}
-        found.append(replace(node, metadata=replace(node.metadata, labels=labels)))
-    return found
+        nodes.append(replace(node, metadata=replace(node.metadata, labels=labels)))
+    return nodes

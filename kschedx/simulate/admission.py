@@ -44,7 +44,7 @@ class _Admission:
         self._simulator = simulator
         self._run = Run(snapshot, settings_of(snapshot), timestamp(start_of(snapshot, None)))
         self._workloads = {workload.key: workload for workload in snapshot.of(Workload)}
-        self._flavors = {one.metadata.name: one for one in snapshot.of(ResourceFlavor)}
+        self._flavors = {flavor.metadata.name: flavor for flavor in snapshot.of(ResourceFlavor)}
         self._rows: dict[str, list[int]] = {}
         for row, key in self._pods_of_workloads():
             self._rows.setdefault(key, []).append(row)
@@ -57,9 +57,9 @@ class _Admission:
     def _pods_of_workloads(self) -> Iterator[tuple[int, str]]:
         """Yield the rows of pods with the Workloads that hold quota for them."""
         by_owner = {
-            (one.metadata.namespace, owner.kind, owner.name): key
-            for key, one in self._workloads.items()
-            for owner in one.metadata.owner_references
+            (workload.metadata.namespace, owner.kind, owner.name): key
+            for key, workload in self._workloads.items()
+            for owner in workload.metadata.owner_references
         }
         pods, gone = self._simulator.pods, self._simulator.deleted
         for row in range(len(pods)):
@@ -135,7 +135,7 @@ class _Admission:
     def _ungated(self, job: Job, rows: Sequence[int]) -> list[int]:
         simulator = self._simulator
         assigned = {assignment.name: assignment for assignment in _assignments(job)}
-        places = {name: chain(_places(one), repeat({})) for name, one in assigned.items()}
+        places = {name: chain(_places(assignment), repeat({})) for name, assignment in assigned.items()}
         made: list[int] = []
         for row in rows:
             pod = simulator.pods[row]
@@ -175,7 +175,11 @@ class _Admission:
         """Return the pod with the labels and tolerations of its flavors, its admission checks, and its topology
         domain."""
         updates = [
-            up for one in job.checks if one.state == READY for up in one.pod_set_updates if up.name == assigned.name
+            up
+            for check in job.checks
+            if check.state == READY
+            for up in check.pod_set_updates
+            if up.name == assigned.name
         ]
         for name in dict.fromkeys(assigned.flavors.values()):
             if name in self._flavors:

@@ -123,8 +123,9 @@ def _has_to_go(pods: PodTable, row: int, node: Node, *, comparison: bool) -> boo
     if untolerated(taints, tolerations, effects=(NO_EXECUTE,), comparison=comparison) is not None:
         return True
     return any(
-        one.toleration_seconds is not None and any(tolerates(one, taint, comparison=comparison) for taint in taints)
-        for one in tolerations
+        toleration.toleration_seconds is not None
+        and any(tolerates(toleration, taint, comparison=comparison) for taint in taints)
+        for toleration in tolerations
     )
 
 
@@ -274,9 +275,9 @@ class ClusterChanges:
         owners = self.snapshot.pods.owners
         self._recreate([row for row in leaving if is_controlled(owners[row])])
         self._lose([row for row in leaving if not is_controlled(owners[row])])
-        found = react_to_nodes(self.snapshot, self._setup, changed)
-        self._add_daemons(found.snapshot, found.made)
-        self._lose(found.gone)
+        reaction = react_to_nodes(self.snapshot, self._setup, changed)
+        self._add_daemons(reaction.snapshot, reaction.made)
+        self._lose(reaction.gone)
 
     def _add_nodes(self, change: Change) -> None:
         number, like = divided(change.text, "=", "NUMBER=NODE, or NUMBER=FILE with a Node")
@@ -362,7 +363,7 @@ class ClusterChanges:
         found = [*replica_sets_of(self.snapshot, workload)]
         if not found:
             return None
-        _, raw = max(found, key=lambda one: (one[0].creation_timestamp or "", one[0].name))
+        _, raw = max(found, key=lambda item: (item[0].creation_timestamp or "", item[0].name))
         manifest: dict[str, object] = msgspec.json.decode(raw)
         metadata = {"name": workload.name, "namespace": workload.namespace}
         return {**manifest, "kind": workload.kind, "metadata": metadata, "status": {}}
@@ -503,8 +504,8 @@ class ClusterChanges:
     def _apply_objects(self, objects: Sequence[tuple[Manifest, Place]]) -> None:
         """Apply the objects that pods depend on first, whatever the order of the documents."""
         placed = [(self._in_namespace(manifest), place) for manifest, place in objects]
-        makers = [one for one in placed if is_foreign(one[0]) or workloads.makes_pods(str(one[0].get("kind")))]
-        others = [one for one in placed if one not in makers]
+        makers = [item for item in placed if is_foreign(item[0]) or workloads.makes_pods(str(item[0].get("kind")))]
+        others = [item for item in placed if item not in makers]
         self._merge([manifest for manifest, place in others if self._is_updatable(manifest, place)])
         for manifest, place in makers:
             try:
@@ -532,16 +533,16 @@ class ClusterChanges:
         pods = foreign_pods(manifest)
         if not pods and custom_kind(*kind_and_group(manifest)) is not None:
             self._manager.open_counts[workload] = "its manifest does not say which pods it creates"
-        for one in pods:
+        for pod in pods:
             try:
-                subject = admitted(self.snapshot, one.manifest, self._setup, title=workloads.title(manifest))
+                subject = admitted(self.snapshot, pod.manifest, self._setup, title=workloads.title(manifest))
             except NotReadError as error:
                 self._manager.unread[workload] = error
                 return
-            count = 1 if one.count.number is None else one.count.number
+            count = 1 if pod.count.number is None else pod.count.number
             self._manager.add(workload, *workloads.one_or_copies(subject.snapshot, subject.pod, count))
-            if one.count.undecided:
-                self._manager.open_counts[workload] = one.count.undecided
+            if pod.count.undecided:
+                self._manager.open_counts[workload] = pod.count.undecided
 
     def _merge(self, others: Sequence[Manifest]) -> None:
         if not others:
@@ -550,7 +551,7 @@ class ClusterChanges:
         self.snapshot = merge_objects(self.snapshot, others)
         self._count_what_is_there()
         cluster = self.snapshot.cluster
-        written = {workloads.name_of(one) for one in others if one.get("kind") == "Node"}
+        written = {workloads.name_of(item) for item in others if item.get("kind") == "Node"}
         nodes = [cluster.nodes[cluster.index[name]] for name in sorted(written)]
         added = [node for node in nodes if node.name not in before.index]
         if added:
@@ -562,7 +563,7 @@ class ClusterChanges:
         """Recreate a deleted claim of a pending pod, as a StatefulSet's controller does."""
         pods = self.snapshot.pods
         for row in pods.claiming(key):
-            owner = next((one for one in pods.owners[row] if one.controller), None)
+            owner = next((owner for owner in pods.owners[row] if owner.controller), None)
             if owner is None or owner.kind != "StatefulSet" or pods.node[row] >= 0:
                 continue
             workload = Workload(owner.kind, pods.namespaces[row], owner.name)

@@ -75,17 +75,17 @@ def parse_change(verb: str, value: object, read: Read) -> Change:
 
 def parse_changes(written: Iterable[object], read: Read) -> tuple[Change, ...]:
     """Return the changes in a list of maps with one key each: `- scale: deploy/web=10`. Raises `InputError`."""
-    found: list[Change] = []
+    changes: list[Change] = []
     for number, entry in enumerate(written):
         if not isinstance(entry, Mapping) or len(entry) != 1:
             raise InputError("expected a map with one key, such as `scale: deploy/web=10`", place=_entry(number))
         ((verb, value),) = entry.items()
         try:
             values = value if isinstance(value, list) and verb != ChangeVerb.APPLY else [value]
-            found += [parse_change(str(verb), one, read) for one in values]
+            changes += [parse_change(str(verb), item, read) for item in values]
         except InputError as error:
             raise error.at(_entry(number)) from None
-    return tuple(found)
+    return tuple(changes)
 
 
 def _entry(number: int) -> Place:
@@ -117,7 +117,7 @@ FROM_FILE = "changes"
 def typed_changes(typed: Iterable[tuple[str, str]], read: Read) -> tuple[Change, ...]:
     """Return the changes of command-line options, in their order; each pair is an option's name and value. `read` reads
     manifests. Raises `InputError`."""
-    return tuple(one for name, value in typed for one in _typed(name.replace("_", "-"), value, read))
+    return tuple(change for name, value in typed for change in _typed(name.replace("_", "-"), value, read))
 
 
 def _typed(verb: str, value: str, read: Read) -> Iterator[Change]:

@@ -182,29 +182,31 @@ class Evictor:
         self._cordon(name)
         rows = cluster.pods.on_node(node).tolist()
         fates = {row: self._fate(row) for row in rows}
-        of_pod = {row: [one for one in self._budgets if one.covers(cluster.pods, row)] for row in rows}
-        standing = {one: self._standing(one) for ones in of_pod.values() for one in ones}
+        of_pod = {row: [budget for budget in self._budgets if budget.covers(cluster.pods, row)] for row in rows}
+        standing = {budget: self._standing(budget) for ones in of_pod.values() for budget in ones}
         waves = 0
         stopped: dict[int, tuple[DisruptionBudget, ...]] = {}
         if not any(fate in REFUSES for fate in fates.values()):
             for row, fate in fates.items() if is_silent else ():
-                if fate is DrainOutcome.EVICTED and any(one.kind == "StatefulSet" for one in cluster.pods.owners[row]):
+                if fate is DrainOutcome.EVICTED and any(
+                    owner.kind == "StatefulSet" for owner in cluster.pods.owners[row]
+                ):
                     fates[row] = DrainOutcome.TERMINATING  # it is recreated once the deletion is confirmed
             remains = {DrainOutcome.TERMINATING} if is_silent else set()
             going = [row for row, fate in fates.items() if fate in LEAVES - remains]
             waves, stopped = self._evict({row: of_pod[row] for row in going})
         leaves = tuple(self._leaves(row, fate, stopped.get(row, ())) for row, fate in fates.items())
-        if len(self._scenes) < MOST_SCENES and any(one.is_stranded for one in leaves):
+        if len(self._scenes) < MOST_SCENES and any(leave.is_stranded for leave in leaves):
             self._scenes[name] = cluster.frozen()
         if comes_back:
             cluster.replace_node(node, before)
-        held = {one for ones in stopped.values() for one in ones}
+        held = {budget for ones in stopped.values() for budget in ones}
         return DrainResult(
             node=name,
             pods=leaves,
             waves=waves,
-            budgets={one.name: max(found.allowed, 0) for one, found in standing.items()},
-            held={one.name: self._standing(one) for one in standing if one in held},
+            budgets={budget.name: max(budget_status.allowed, 0) for budget, budget_status in standing.items()},
+            held={budget.name: self._standing(budget) for budget in standing if budget in held},
             is_silent=is_silent,
         )
 
@@ -262,8 +264,8 @@ class Evictor:
     def _wave(self, left: dict[int, list[DisruptionBudget]]) -> set[int]:
         """Return the rows of the pods that the API server evicts now (EvictionREST.Create)."""
         pods = self._run.cluster.pods
-        standing = {one: self._standing(one) for budgets in left.values() for one in budgets}
-        allowed = {one: found.allowed for one, found in standing.items()}
+        standing = {budget: self._standing(budget) for budgets in left.values() for budget in budgets}
+        allowed = {budget: found.allowed for budget, found in standing.items()}
         wave: set[int] = set()
         for row, budgets in left.items():
             is_made = row in self._queue.made
@@ -271,10 +273,10 @@ class Evictor:
                 wave.add(row)
                 continue
             budget = budgets[0]
-            found = standing[budget]
+            budget_status = standing[budget]
             if len(budgets) > 1:
                 continue
-            is_enough = found.healthy >= found.needed > 0
+            is_enough = budget_status.healthy >= budget_status.needed > 0
             if not (is_made or is_ready(pods, row)) and (budget.frees_unhealthy or is_enough):
                 wave.add(row)
             elif allowed[budget] > 0:
@@ -296,11 +298,15 @@ class Evictor:
         elif fate is DrainOutcome.EVICTED:
             last = next((step for step in reversed(self._queue.steps) if step.pod == now), None)
             message = "" if last is None else last.message
-        return DrainedPod(pod=key, fate=fate, budget=", ".join(one.name for one in stopped), node=node, message=message)
+        return DrainedPod(
+            pod=key, fate=fate, budget=", ".join(budget.name for budget in stopped), node=node, message=message
+        )
 
 
 def _confirms_deletions(node: Node) -> bool:
     """Whether pods of the node are gone once they are deleted: the kubelet responds, or the node is out of service."""
     taints = {taint.key for taint in node.spec.taints}
-    is_unknown = any(one.type == "Ready" and one.status == "Unknown" for one in node.status.conditions)
+    is_unknown = any(
+        condition.type == "Ready" and condition.status == "Unknown" for condition in node.status.conditions
+    )
     return OUT_OF_SERVICE in taints or not (UNREACHABLE in taints or is_unknown)

@@ -84,13 +84,13 @@ def _carried_out(simulator: Simulator, row: int) -> list[GoalMove] | None:
         return None
     priority = int(run.cluster.pods.priorities[row])
     search = MoveSearch(run, simulator.base, priority, trials=MOST_TRIALS, pick=simulator.pick)
-    found = next(search.find(places, goal=row), None)
-    if found is None:
+    moves = next(search.find(places, goal=row), None)
+    if moves is None:
         return None
     cluster, names = run.cluster, run.cluster.node_names
     pods, room_for = cluster.pods, cluster.pods.key(row)
-    keys = {one: pods.key(one) for one in found.rows}
-    simulator.move([(clearing.node, [one.row for one in clearing.pods]) for clearing in found.clearings])
+    keys = {row: pods.key(row) for row in moves.rows}
+    simulator.move([(clearing.node, [pod.row for pod in clearing.pods]) for clearing in moves.clearings])
     return [
         GoalMove(
             pod=keys[pod.row],
@@ -98,6 +98,6 @@ def _carried_out(simulator: Simulator, row: int) -> list[GoalMove] | None:
             to=pods.node_names[pods.rows[keys[pod.row]]] or names[pod.to],
             room_for=room_for,
         )
-        for clearing in found.clearings
+        for clearing in moves.clearings
         for pod in clearing.pods
     ]

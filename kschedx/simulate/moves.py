@@ -112,9 +112,9 @@ class MoveSearch:
                 for budget in self._budgets:
                     self._allows(budget)  # before pods of other nodes are evicted in the middle of a trial
             for place in places:
-                if place.node not in done and (found := self._room(place, number, goal)) is not None:
+                if place.node not in done and (moves := self._room(place, number, goal)) is not None:
                     done.add(place.node)
-                    yield found
+                    yield moves
 
     def _room(self, place: Place, number: int, goal: int | None) -> Moves | None:
         """Return moves with so many evictions, as many of them as possible on the node itself; None if there are
@@ -220,13 +220,13 @@ class MoveSearch:
         pods of one controller, only one choice is tried."""
         nodes, pods = self._run.scheduler.nodes, self._run.cluster.pods
         short = [finding for finding in place.findings if isinstance(finding, InsufficientResource)]
-        if any(one.never_fits or one.resource not in nodes.resources.index for one in short):
+        if any(finding.never_fits or finding.resource not in nodes.resources.index for finding in short):
             return
         rows = [row for row in pods.on_node(place.node).tolist() if self._is_movable(row)]
         if len(rows) < number:
             return
-        columns = [nodes.resources.index[one.resource] for one in short]
-        missing = np.array([one.short_by for one in short], dtype=np.int64)
+        columns = [nodes.resources.index[finding.resource] for finding in short]
+        missing = np.array([finding.short_by for finding in short], dtype=np.int64)
         freed = nodes.requests.matrix[np.array(rows)][:, columns]
         if columns and (np.sort(freed, axis=0)[-number:].sum(axis=0) < missing).any():
             return
@@ -234,7 +234,7 @@ class MoveSearch:
         alike: dict[tuple[str, bytes], list[int]] = {}
         for index in np.argsort(-share, kind="stable").tolist():
             if not columns or freed[index].any():
-                owner = next((one.uid or one.name for one in pods.owners[rows[index]] if one.controller), "")
+                owner = next((owner.uid or owner.name for owner in pods.owners[rows[index]] if owner.controller), "")
                 alike.setdefault((owner, freed[index].tobytes()), []).append(index)
         kinds = list(alike.values())
         found: list[list[int]] = []
@@ -263,7 +263,7 @@ class MoveSearch:
         """Whether every budget allows all of these evictions in addition to those of the trial."""
         needed = Counter[DisruptionBudget]()
         for row in (*self._evicted, *rows):
-            its = [one for one in self._budgets if one.covers(self._run.cluster.pods, row)]
+            its = [budget for budget in self._budgets if budget.covers(self._run.cluster.pods, row)]
             if len(its) > 1:
                 return False  # the API server evicts no such pod
             needed.update(its)

@@ -84,7 +84,7 @@ def with_taint(node: Node, text: str) -> Node:
         key, _, value = rest.partition("=")
         effects = (effect, "NoSchedule") if key in LOST_TAINTS and effect == "NoExecute" else (effect,)
         others = tuple(taint for taint in taints if taint.key != key or taint.effect not in effects)
-        left = (*others, *(Taint(key=key, value=value, effect=one) for one in effects))
+        left = (*others, *(Taint(key=key, value=value, effect=effect) for effect in effects))
     return replace(node, spec=replace(node.spec, taints=left))
 
 

@@ -51,8 +51,8 @@ def with_value(manifest: Mapping[str, object], path: str, value: object) -> dict
 
 
 def _parts(path: str) -> list[str]:
-    parts = [found.group(1) or found.group(2) or "" for found in _PART.finditer(path)]
-    if not parts or "".join(found.group(0) for found in _PART.finditer(path)) != path:
+    parts = [match.group(1) or match.group(2) or "" for match in _PART.finditer(path)]
+    if not parts or "".join(match.group(0) for match in _PART.finditer(path)) != path:
         raise InputError(
             f'"{path}" is not a path', hint="such as spec.replicas or spec.template.spec.containers[0].image"
         )
@@ -134,7 +134,7 @@ def require_workload(before: Manifest, after: Manifest) -> None:
     for name in ("apiVersion", "kind"):
         if before.get(name) != after.get(name):
             raise InputError(f"{name} cannot be changed")
-    named = [one.get("metadata") for one in (before, after)]
+    named = [item.get("metadata") for item in (before, after)]
     if not isinstance(named[1], dict) or not isinstance(named[0], dict):
         raise InputError("metadata is a map")
     for name in ("name", "namespace"):
@@ -243,7 +243,7 @@ def require_updatable(snapshot: Snapshot, written: AppliedManifest) -> None:
 def _require_expandable(snapshot: Snapshot, before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> None:
     """Apply the rule of the admission plugin PersistentVolumeClaimResize; if the dump lacks the class, nothing is
     known."""
-    sizes = [one.spec.resources.requests.get(STORAGE) for one in (before, after)]
+    sizes = [claim.spec.resources.requests.get(STORAGE) for claim in (before, after)]
     storage_class = snapshot.storage.classes.get(before.storage_class)
     if sizes[0] is None or sizes[1] is None or value(sizes[1]) <= value(sizes[0]):
         return

@@ -496,8 +496,8 @@ class Queue:
                 return
             waiting = sorted(behind)
         restless = ", ".join(self._run.cluster.pods.key(row) for _, row in waiting[:3])
-        told = f"the queue does not end: pods are still created and deleted after {MOST_ROUNDS:,} rounds"
-        raise InputError(told, hint=f"waiting: {restless}" if restless else "")
+        phrase = f"the queue does not end: pods are still created and deleted after {MOST_ROUNDS:,} rounds"
+        raise InputError(phrase, hint=f"waiting: {restless}" if restless else "")
 
     def _identical(self, places: Sequence[QueuePlace]) -> Mapping[int, int]:
         """Return a number for each of these pods, equal for identical ones; pods that are identical to no other may be
@@ -619,7 +619,9 @@ class Queue:
             return chosen.shown
         # a node identifies its placement
         by_node = {
-            ClusterRow(int(one.placement.nodes[0])): one for one in chosen.best if one.placement.nodes is not None
+            ClusterRow(int(trial.placement.nodes[0])): trial
+            for trial in chosen.best
+            if trial.placement.nodes is not None
         }
         return by_node[self._pick(cluster_rows(sorted(by_node)))]
 
@@ -629,20 +631,20 @@ class Queue:
         if group is None:
             return None
         run, missing = self._run, gang.missing(self._run)
-        found = preempt_for_group(run, group, members, missing, run.profile_of(members[0]), self._pick)
-        if not found.victims:
+        preemption = preempt_for_group(run, group, members, missing, run.profile_of(members[0]), self._pick)
+        if not preemption.victims:
             return None
-        keys = tuple(map(self._key, found.victims))
-        again = self._evict(found.victims)
-        told = Decision(outcome=Outcome.UNSCHEDULABLE, message=found.message)
+        keys = tuple(map(self._key, preemption.victims))
+        again = self._evict(preemption.victims)
+        decision = Decision(outcome=Outcome.UNSCHEDULABLE, message=preemption.message)
         for number, step in enumerate(steps):
             self.steps.append(
                 replace(
                     step,
-                    decision=told if step.node is not None else step.decision,
+                    decision=decision if step.node is not None else step.decision,
                     node=None,
                     nominated=step.node,
-                    victims=() if number else found.victims,
+                    victims=() if number else preemption.victims,
                     victim_keys=() if number else keys,
                 )
             )
@@ -679,11 +681,11 @@ class Queue:
                     QueueStep(run=self._run, pod=row, key=self._key(row), decision=self._short(decision), node=node)
                 )
                 return True, again
-            found = decision.post_filter if preempts else None
-            released = found.released if found is not None else {}
+            filter_result = decision.post_filter if preempts else None
+            released = filter_result.released if filter_result is not None else {}
             if self._run.release(released):
                 again = again or []
-            if found is None or not found.status.is_success or not found.best:
+            if filter_result is None or not filter_result.status.is_success or not filter_result.best:
                 self._run.cluster.nominate(row, None)
                 self.steps.append(
                     QueueStep(
@@ -691,7 +693,7 @@ class Queue:
                     )
                 )
                 return False, again
-            again = [*(again or ()), *self._preempt(row, decision, found)]
+            again = [*(again or ()), *self._preempt(row, decision, filter_result)]
 
     def _key(self, row: int) -> str:
         return self._run.cluster.pods.key(row)
@@ -725,11 +727,11 @@ class Queue:
                 self._open[alike] = found
         return found
 
-    def _preempt(self, row: int, decision: Decision, found: PostFilterResult) -> list[int]:
+    def _preempt(self, row: int, decision: Decision, filter_result: PostFilterResult) -> list[int]:
         """Delete the victims at once; pods of lower priority lose their nomination for the node. Returns the recreated
         victims."""
-        node = self._pick(cluster_rows(found.best))
-        victims = _candidate(found, node).victims
+        node = self._pick(cluster_rows(filter_result.best))
+        victims = _candidate(filter_result, node).victims
         cluster = self._run.cluster
         keys = tuple(map(self._key, victims))
         again = self._evict(victims)
@@ -747,10 +749,10 @@ class Queue:
                 key=self._key(row),
                 decision=short,
                 nominated=node,
-                tied=found.best,
+                tied=filter_result.best,
                 victims=victims,
                 victim_keys=keys,
-                released=found.released,
+                released=filter_result.released,
             )
         )
         return again
@@ -780,5 +782,5 @@ class Queue:
         return self._latest[1]
 
 
-def _candidate(found: PostFilterResult, node: ClusterRow) -> Candidate:
-    return found.candidates[bisect_left(found.candidates, node, key=attrgetter("node"))]
+def _candidate(filter_result: PostFilterResult, node: ClusterRow) -> Candidate:
+    return filter_result.candidates[bisect_left(filter_result.candidates, node, key=attrgetter("node"))]

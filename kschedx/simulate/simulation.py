@@ -331,7 +331,7 @@ class Simulation(Shown):
     def states(self) -> tuple[Explanation, ...]:
         """The reports of `why` that are not based on a decision: about workloads that changes name, pods that the API
         server refuses, a pod of each unknown scheduler, and a pod for which the cluster contradicts the simulation."""
-        return tuple(one for one in self._states() if one.lifecycle is not None)
+        return tuple(explanation for explanation in self._states() if explanation.lifecycle is not None)
 
     def _states(self) -> Iterator[Explanation]:
         after, unread = self.after, self.simulator.manager.unread
@@ -340,20 +340,22 @@ class Simulation(Shown):
             manifest = written or manifest_of(after, workload)
             if manifest is None or (workload not in unread and workload_lifecycle(after, manifest) is None):
                 continue
-            found = Written(manifest=dict(manifest)) if workload.kind == "Pod" else written_from(after, dict(manifest))
-            asked = WithoutDecision(found=found, before=after, snapshot=after, setup=self.setup)
+            written_pod = (
+                Written(manifest=dict(manifest)) if workload.kind == "Pod" else written_from(after, dict(manifest))
+            )
+            decision = WithoutDecision(found=written_pod, before=after, snapshot=after, setup=self.setup)
             if workload in unread:
-                yield asked.refused(unread[workload])
+                yield decision.refused(unread[workload])
                 continue
-            stopped = asked.stopped(partial(found.admitted, setup=self.setup))
+            stopped = decision.stopped(partial(written_pod.admitted, setup=self.setup))
             if stopped is not None:
                 yield stopped
         for manifest, error in self._refused_pods:
-            found = Written(manifest=dict(manifest))
+            written_pod = Written(manifest=dict(manifest))
             if isinstance(error, NotChangedError):
                 is_maker = manifest.get("kind") in MAKING_PODS
-                found = written_from(after, dict(manifest)) if is_maker else unknown_pods(dict(manifest))
-            yield WithoutDecision(found=found, before=after, snapshot=after, setup=self.setup).refused(error)
+                written_pod = written_from(after, dict(manifest)) if is_maker else unknown_pods(dict(manifest))
+            yield WithoutDecision(found=written_pod, before=after, snapshot=after, setup=self.setup).refused(error)
         unknown: dict[str, Pod] = {}
         for key in self.of_others:
             pod = after.pods[after.pods.rows[key]]
@@ -368,22 +370,22 @@ class Simulation(Shown):
         predecessors. Contradictions that changes explain are left out."""
         before = self.before
         waiting = (before.pods[row] for row in before.pods.pending)
-        untold = next((one for one in waiting if not one.status.conditions), None)
+        untold = next((pod for pod in waiting if not pod.status.conditions), None)
         if untold is not None and (down := scheduler_down(before, untold)) is not None:
             yield unscheduled(stored(before, untold), self.setup, down)
         if self.changes or self.evictions:
             return
         rows = (before.pods.rows.get(key) for key in self.placed)
         stored_pods = (before.pods[row] for row in rows if row is not None)
-        placed = ((one, self.placed[one.key]) for one in stored_pods)
-        disputed = next((one for one, node in placed if objection(before, one, self.setup, node)), None)
+        placed = ((pod, self.placed[pod.key]) for pod in stored_pods)
+        disputed = next((pod for pod, node in placed if objection(before, pod, self.setup, node)), None)
         if disputed is not None:
             yield explain(stored(before, disputed), self.setup)
 
     @property
     def overall(self) -> Outcome:
         """The outcome over all pods and `states`."""
-        outcomes = {one.overall for one in self.states}
+        outcomes = {state.overall for state in self.states}
         if self.undecided or self.of_others or (self.open_counts and self.is_done) or Outcome.UNDECIDED in outcomes:
             return Outcome.UNDECIDED
         is_done = self.is_done and not self.gated and outcomes <= {Outcome.SCHEDULED}
@@ -396,7 +398,12 @@ class Simulation(Shown):
         if self.kueue is not None and (self.kueue.pending or self.kueue.refused):
             return False
         is_reached = self.goal is None or self.goal.is_reached
-        return is_reached and not self.pending and not is_refused and all(one.is_done for one in self.drained)
+        return (
+            is_reached
+            and not self.pending
+            and not is_refused
+            and all(drain_result.is_done for drain_result in self.drained)
+        )
 
     @cached_property
     def _last_steps(self) -> IntArray:
@@ -432,7 +439,7 @@ class Simulation(Shown):
     @property
     def displaced(self) -> Displaced:
         """The pods that lost their nodes to the changes."""
-        drained = (one.pod for drain in self.drained for one in drain.of(DrainOutcome.EVICTED))
+        drained = (pod.pod for drain in self.drained for pod in drain.of(DrainOutcome.EVICTED))
         lost = dict.fromkeys((*(key for effect in self.effects for key in effect.evicted), *self.evictions, *drained))
         gone = dict.fromkeys((*(key for effect in self.effects for key in effect.gone), *sorted(self.evicted)))
         return Displaced(
@@ -576,9 +583,15 @@ class Simulation(Shown):
         """Return a row per decision of the queue; for drains, a row per pod on the drained nodes."""
         if self.drained:
             return [
-                {"drained": one.node, "pod": pod.pod, "fate": pod.fate.value, "node": pod.node, "message": pod.message}
-                for one in self.drained
-                for pod in one.pods
+                {
+                    "drained": drain_result.node,
+                    "pod": pod.pod,
+                    "fate": pod.fate.value,
+                    "node": pod.node,
+                    "message": pod.message,
+                }
+                for drain_result in self.drained
+                for pod in drain_result.pods
             ]
         return [
             {
@@ -605,11 +618,16 @@ class Simulation(Shown):
             placed={key: self.placed[key] for key in self._single(self.placed.pods)},
             pending=self._single(self.pending),
             workloads=tuple(
-                part_of(WorkloadResultDocument, one, placed=self._single(one.placed), pending=self._single(one.pending))
-                for one in self.workloads
+                part_of(
+                    WorkloadResultDocument,
+                    workload,
+                    placed=self._single(workload.placed),
+                    pending=self._single(workload.pending),
+                )
+                for workload in self.workloads
             ),
             of_other_schedulers=self.of_others,
-            states=tuple(one.state_document for one in self.states),
+            states=tuple(state.state_document for state in self.states),
             evicted=self.evictions,
             nodes={name: NodeChange(before.get(name), after.get(name)) for name in names},
         )

@@ -306,7 +306,9 @@ class FailureResult(Struct, frozen=True, kw_only=True):
     @property
     def counts(self) -> Mapping[str, int]:
         """The number of pods with each outcome."""
-        return {camel(one.name.lower()): sum(loss.numbers[one] for loss in self.workloads) for one in PodOutcome}
+        return {
+            camel(outcome.name.lower()): sum(loss.numbers[outcome] for loss in self.workloads) for outcome in PodOutcome
+        }
 
     @property
     def lost(self) -> int:
@@ -337,16 +339,16 @@ class Survival(Shown, Struct, frozen=True, kw_only=True):
     results: tuple[FailureResult, ...]
 
     def __repr__(self) -> str:
-        failing = sum(not one.survives for one in self.results)
+        failing = sum(not result.survives for result in self.results)
         return f"<Survival: {failing:,} of {len(self.results):,} failures leave workloads short>"
 
     @property
     def survives(self) -> bool:
-        return all(one.survives for one in self.results)
+        return all(result.survives for result in self.results)
 
     @property
     def is_undecided(self) -> bool:
-        return self.survives and any(one.is_undecided for one in self.results)
+        return self.survives and any(result.is_undecided for result in self.results)
 
     def records(self) -> list[dict[str, object]]:
         """Return a row per failure and workload that loses pods."""
@@ -428,17 +430,17 @@ class _Trial:
         rows = {row: name for name, its in nodes.items() for row in its}
         specs = pods.specs.take(np.array([*rows], dtype=np.int64))
         keys = dict(zip(rows, pods.keys([*rows]), strict=True))
-        found = self._moved(failure, places, rows, keys)
+        failure_result = self._moved(failure, places, rows, keys)
         if self._mode is Mode.OUTAGE:
             stays = {
                 code: toleration_seconds(specs.values[code].tolerations, comparison=self._comparison)
                 for code in {*specs.codes.tolist()}
             }
             seconds = {row: stays[code] for row, code in zip(rows, specs.codes.tolist(), strict=True)}
-            found = replace(found, **self._lifecycle(failure, nodes, keys, seconds))
+            failure_result = replace(failure_result, **self._lifecycle(failure, nodes, keys, seconds))
         self._simulator.revert(self._mark)
         self._simulator.queue.rewind(self._start)
-        return found
+        return failure_result
 
     # --- the failure itself
 
@@ -455,11 +457,14 @@ class _Trial:
             drained = tuple(simulator.drained[before:])
             del simulator.drained[before:]
         account = _Account(simulator, failure, first_row, self._start.steps)
-        ready, fates = self._is_available, {pod.pod: (pod.fate, pod.budget) for one in drained for pod in one.pods}
+        ready, fates = (
+            self._is_available,
+            {pod.pod: (pod.fate, pod.budget) for drain_result in drained for pod in drain_result.pods},
+        )
         lost = [(row, account.lost(row, keys[row], rows[row], bool(ready[row]), fates)) for row in sorted(rows)]
         workloads = self._by_workload([*lost, *account.preempted({*rows})])
-        found = FailureResult(failure=failure, workloads=workloads, drained=drained)
-        return found if found.survives else self._with_remedies(found, account)
+        failure_result = FailureResult(failure=failure, workloads=workloads, drained=drained)
+        return failure_result if failure_result.survives else self._with_remedies(failure_result, account)
 
     def _fail(self, places: Iterable[ClusterRow], rows: Iterable[int]) -> None:
         """Delete all pods and make the nodes unreachable: controllers' new pods are placed on other nodes."""
@@ -476,9 +481,9 @@ class _Trial:
         owners, pods = self._simulator.manager.owners, self._simulator.run.cluster.pods
         by_workload: dict[Workload, list[LostPod]] = {}
         some = list(lost)
-        for workload, (_, one) in zip(owners.of_each(pods, [row for row, _ in some]), some, strict=True):
-            by_workload.setdefault(workload, []).append(one)
-        found = [
+        for workload, (_, pod) in zip(owners.of_each(pods, [row for row, _ in some]), some, strict=True):
+            by_workload.setdefault(workload, []).append(pod)
+        losses = [
             WorkloadLoss(
                 workload=workload,
                 replicas=self._replicas[workload],
@@ -489,25 +494,27 @@ class _Trial:
             for workload, its in by_workload.items()
         ]
         order = list(WorkloadState)
-        return tuple(sorted(found, key=lambda one: (order.index(one.state), -one.lost, one.workload.reference)))
+        return tuple(sorted(losses, key=lambda loss: (order.index(loss.state), -loss.lost, loss.workload.reference)))
 
     # --- remedies
 
-    def _with_remedies(self, found: FailureResult, account: _Account) -> FailureResult:
+    def _with_remedies(self, failure_result: FailureResult, account: _Account) -> FailureResult:
         simulator = self._simulator
         scene = None
         if self._scenes < MOST_SCENES:
             self._scenes += 1
             scene = simulator.run.cluster.frozen()
-        waiting = account.waiting([*found.pods(PodOutcome.PENDING)])
+        waiting = account.waiting([*failure_result.pods(PodOutcome.PENDING)])
         if not waiting or self._advised >= MOST_ADVISED:
-            return replace(found, scene=scene)
+            return replace(failure_result, scene=scene)
         self._advised += 1
-        volumes = tuple(dict.fromkeys(name for row in waiting for name in self._lost_volumes(row, found.failure)))
+        volumes = tuple(
+            dict.fromkeys(name for row in waiting for name in self._lost_volumes(row, failure_result.failure))
+        )
         spread = [row for row in waiting if SPREAD in account.message(row)]
-        freed = self._without_node_objects(spread, found.failure) if spread else 0
-        needed = nodes_for(simulator, waiting, found.failure.nodes, keeps_labels=not freed)
-        return replace(found, scene=scene, volumes=volumes, freed_by_deletion=freed, needed=needed)
+        freed = self._without_node_objects(spread, failure_result.failure) if spread else 0
+        needed = nodes_for(simulator, waiting, failure_result.failure.nodes, keeps_labels=not freed)
+        return replace(failure_result, scene=scene, volumes=volumes, freed_by_deletion=freed, needed=needed)
 
     def _lost_volumes(self, row: int, failure: Failure) -> Iterator[str]:
         """Yield the volumes of a pod that only lost nodes reach."""
@@ -520,7 +527,7 @@ class _Trial:
             if known is None or known.required_node_affinity is None:
                 continue
             reaches = required_node_affinity({}, known.required_node_affinity)
-            nodes = [one for one in snapshot.cluster.nodes if reaches.matches(one.metadata.labels, one.name)]
+            nodes = [node for node in snapshot.cluster.nodes if reaches.matches(node.metadata.labels, node.name)]
             if nodes and all(node.name in gone for node in nodes):
                 yield known.name
 
@@ -551,7 +558,7 @@ class _Trial:
         pod tolerates the taint."""
         is_longer = self._simulator.setup.release.behaviour.nodes_may_be_silent_longer
         zones = self._zones.evictions(failure.nodes, GRACE if is_longer else GRACE_BEFORE)
-        found = []
+        evictions = []
         for zone in zones:
             for place, name in enumerate(zone.lost):
                 taint = zone.tainted_after(place)
@@ -559,9 +566,9 @@ class _Trial:
                     keys[row]: None if taint is None or (stays := seconds[row]) is None else taint + stays
                     for row in nodes[name]
                 }
-                found.append(NodeEviction(node=name, taint_after=taint, pods=times))
-        found.sort(key=lambda one: (one.taint_after is None, one.taint_after or 0, one.node))
-        return {"zones": zones, "evictions": tuple(found)}
+                evictions.append(NodeEviction(node=name, taint_after=taint, pods=times))
+        evictions.sort(key=lambda eviction: (eviction.taint_after is None, eviction.taint_after or 0, eviction.node))
+        return {"zones": zones, "evictions": tuple(evictions)}
 
 
 def _without_labels(node: Node) -> Node:
@@ -664,5 +671,5 @@ class _Account:
 
     def waiting(self, lost: Iterable[LostPod]) -> list[int]:
         """Return the rows of the pending replacements of these pods, in queue order."""
-        rows = [row for one in lost if (row := self._row_of.get(one.pod)) is not None]
+        rows = [row for pod in lost if (row := self._row_of.get(pod.pod)) is not None]
         return self._simulator.queue.order(rows)

@@ -92,7 +92,7 @@ class Candidate(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
             shape = [{"utilization": 0, "score": 0}, {"utilization": FILLS_TO, "score": 10}]
             written["requestedToCapacityRatio"] = {"shape": [*shape, {"utilization": 100, "score": 0}]}
         if self.resources is not None:
-            others = [one for one in maps_at(written.get("resources")) if one.get("name") not in (CPU, MEMORY)]
+            others = [item for item in maps_at(written.get("resources")) if item.get("name") not in (CPU, MEMORY)]
             own = [{"name": name, "weight": weight} for name, weight in zip((CPU, MEMORY), self.resources, strict=True)]
             written["resources"] = [*own, *others]
         if self.strategy or self.resources:
@@ -104,7 +104,7 @@ class Candidate(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
             enabled = [{"name": name, "weight": to} for name, to in self.weights if to]
             disabled = [{"name": name} for name, to in self.weights if not to]
             for key, more in (("enabled", enabled), ("disabled", disabled)):
-                entries = [one for one in maps_at(score.pop(key, None)) if one.get("name") not in changed]
+                entries = [item for item in maps_at(score.pop(key, None)) if item.get("name") not in changed]
                 if entries or more:
                     score[key] = [*entries, *more]
         return document
@@ -204,7 +204,7 @@ class Tuning(Shown, Struct, frozen=True, kw_only=True):
 
     def records(self) -> list[dict[str, object]]:
         """Return a row per profile of the front, after the current one."""
-        trials = (self.today, *(one for one in self.front if one is not self.today))
+        trials = (self.today, *(trial for trial in self.front if trial is not self.today))
         return [
             {
                 "profile": trial.candidate.title,
@@ -271,19 +271,19 @@ def tune(
         trials = _tried(place, candidates, run, ends - (1 - share) * seconds, noun)
         tried = max(tried, len(trials))
         today, *others = trials
-        trials = [today, *sorted(others, key=lambda one: one.rank(goal))]
+        trials = [today, *sorted(others, key=lambda trial: trial.rank(goal))]
         candidates = [trial.candidate for trial in trials[: max(len(trials) // kept, 2)]]
     place = search.on(1, random.Random(seed))
     while True:  # drop changes that the best does not need
-        best = min(trials, key=lambda one: one.rank(goal))
-        simpler = [one for one in best.candidate.parts.values() if all(one != known.candidate for known in trials)]
+        best = min(trials, key=lambda trial: trial.rank(goal))
+        simpler = [part for part in best.candidate.parts.values() if all(part != known.candidate for known in trials)]
         if not simpler or time.monotonic() > ends:
             break
         fewer = _tried(place, simpler, run, ends, "simpler candidates")
         trials += fewer
-        if min(one.rank(goal)[:2] for one in fewer) > best.rank(goal)[:2]:
+        if min(trial.rank(goal)[:2] for trial in fewer) > best.rank(goal)[:2]:
             break
-    front = _front(sorted(trials, key=lambda one: one.rank(goal)), goal)
+    front = _front(sorted(trials, key=lambda trial: trial.rank(goal)), goal)
     configuration = front[0].candidate.applied(base, profile.scheduler_name)
     return Tuning(
         snapshot=snapshot,
@@ -369,26 +369,26 @@ class _Search:
 
         return tried
 
-    def _measured(self, snapshot: Snapshot, rows: Sequence[int], candidate: Candidate, found: Repacked) -> Trial:
+    def _measured(self, snapshot: Snapshot, rows: Sequence[int], candidate: Candidate, repacked: Repacked) -> Trial:
         names = snapshot.pods.node_names
         makers = [_made_by(snapshot, row) for row in rows]
         before = Counter(zip(makers, (names[row] for row in rows), strict=True))
-        after = Counter(zip(makers, found.nodes, strict=True))
-        unused = set(found.filling.unused)
+        after = Counter(zip(makers, repacked.nodes, strict=True))
+        unused = set(repacked.filling.unused)
         prices = [self._prices[name] for name in snapshot.cluster.names if name not in unused]
         return Trial(
             candidate=candidate,
-            nodes=found.filling.in_use,
-            fragmentation=found.fragmentation,
-            spread=found.spread,
+            nodes=repacked.filling.in_use,
+            fragmentation=repacked.fragmentation,
+            spread=repacked.spread,
             moves=(before - after).total(),
-            unplaced=len(found.filling.pending),
+            unplaced=len(repacked.filling.pending),
             cost=None if None in prices else sum(price for price in prices if price is not None),
         )
 
 
 def _made_by(snapshot: Snapshot, row: int) -> str:
-    owner = next((one for one in snapshot.pods.owners[row] if one.controller), None)
+    owner = next((owner for owner in snapshot.pods.owners[row] if owner.controller), None)
     return snapshot.pods.key(row) if owner is None else f"{snapshot.pods.namespaces[row]}/{owner.kind}/{owner.name}"
 
 
@@ -397,7 +397,7 @@ def _candidates(profile: Profile, dice: random.Random, most: int) -> list[Candid
     tunable = [name for name in profile.points["score"] if name in profile.weights and _is_tunable(name)]
     strategies: tuple[Strategy | None, ...] = (None, *Strategy) if FIT in tunable else (None,)
     is_spread = SPREAD in profile.args and profile.args_of(PodTopologySpreadArgs).defaulting_type == "System"
-    found = dict.fromkeys([Candidate(), *(Candidate(strategy=one) for one in strategies)])
+    found = dict.fromkeys([Candidate(), *(Candidate(strategy=strategy) for strategy in strategies)])
     if is_spread:
         found |= dict.fromkeys(Candidate(strategy=strategy, spreads_by_default=False) for strategy in strategies)
     for _ in range(20 * most):
@@ -417,7 +417,9 @@ def _candidates(profile: Profile, dice: random.Random, most: int) -> list[Candid
 def _front(trials: Sequence[Trial], goal: Goal) -> list[Trial]:
     """Return the trials for which no other is at least as good in everything and better in something; of equal ones the
     first."""
-    values = np.array([[one.measure(goal), one.nodes, one.fragmentation, one.moves, one.unplaced] for one in trials])
+    values = np.array(
+        [[trial.measure(goal), trial.nodes, trial.fragmentation, trial.moves, trial.unplaced] for trial in trials]
+    )
     values = values.round(1)
     front: list[Trial] = []
     for row, trial in enumerate(trials):
@@ -441,7 +443,7 @@ def _is_tunable(name: str) -> bool:
 def _profile_in(document: dict[str, object], scheduler_name: str) -> dict[str, object]:
     """Return the profile of that name, which may be modified. A configuration without profiles gets the default one."""
     profiles = document.setdefault("profiles", [{"schedulerName": scheduler_name}])
-    its = (one for one in maps_at(profiles) if one.get("schedulerName", DEFAULT_SCHEDULER_NAME) == scheduler_name)
+    its = (item for item in maps_at(profiles) if item.get("schedulerName", DEFAULT_SCHEDULER_NAME) == scheduler_name)
     return next(its)
 
 
@@ -449,7 +451,7 @@ def _args_in(profile: dict[str, object], plugin: str) -> dict[str, object]:
     """Return the arguments of a plugin in `pluginConfig`, which may be modified."""
     entries = profile.setdefault("pluginConfig", [])
     assert isinstance(entries, list)
-    entry = next((one for one in maps_at(entries) if one.get("name") == plugin), None)
+    entry = next((item for item in maps_at(entries) if item.get("name") == plugin), None)
     if entry is None:
         entry = {"name": plugin}
         entries.append(entry)

@@ -145,8 +145,8 @@ def simulate(
         first_row = len(simulator.pods)
         changed.by_hand.apply(goal.change)
         changed = replace(changed, changes=(*changed.changes, goal.change))
-        found = reach(simulator, goal.text, [row for row in simulator.waiting() if row >= first_row])
-        return changed.simulation(goal=found)
+        goal_result = reach(simulator, goal.text, [row for row in simulator.waiting() if row >= first_row])
+        return changed.simulation(goal=goal_result)
     changed = change_cluster(snapshot, setup, wanted, options or SimulationOptions(), namespace)
     simulator = changed.simulator
     if only is not None:

@@ -42,7 +42,7 @@ def daemon_pods(snapshot: Snapshot, options: RequestOptions, *, but: Pod | None 
     if but is not None and own is not None:
         found.pop((but.metadata.namespace, own.name), None)
     return tuple(
-        DaemonPod(pod=one, amounts=pod_request(one.spec, one.status, options).amounts) for one in found.values()
+        DaemonPod(pod=pod, amounts=pod_request(pod.spec, pod.status, options).amounts) for pod in found.values()
     )
 
 

@@ -49,8 +49,8 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
         """Build from records by kind."""
         return cls(
             claims={claim.key: claim for claim in of_record(objects, ResourceClaim)},
-            classes={one.name: one for one in of_record(objects, DeviceClass)},
-            templates={one.key: one.spec.spec for one in of_record(objects, ResourceClaimTemplate)},
+            classes={device_class.name: device_class for device_class in of_record(objects, DeviceClass)},
+            templates={template.key: template.spec.spec for template in of_record(objects, ResourceClaimTemplate)},
             slices=of_record(objects, ResourceSlice),
             taint_rules=tuple(sorted(of_record(objects, DeviceTaintRule), key=lambda rule: str(rule.metadata.name))),
         )
@@ -81,7 +81,7 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
         classes = self.class_of_resource
         if not classes:
             return False
-        requests = [one.resources.requests for one in (*spec.init_containers, *spec.containers)]
+        requests = [container.resources.requests for container in (*spec.init_containers, *spec.containers)]
         requests += [spec.resources.requests] if spec.resources is not None else []
         return any(name in classes for some in (*requests, spec.overhead) for name in some)
 
@@ -89,8 +89,8 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
     def node_by_pool(self) -> Mapping[str, str] | None:
         """Name of a pool to the only node that reaches its devices; None if a pool is not node-local."""
         found: dict[str, str] = {}
-        for one in self.slices:
-            name, spec = one.spec.node_name or "", one.spec
+        for resource_slice in self.slices:
+            name, spec = resource_slice.spec.node_name or "", resource_slice.spec
             if spec.devices and (not name or found.setdefault(spec.pool.name, name) != name):
                 return None
         return found
@@ -116,7 +116,11 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
         changed: dict[str, ResourceClaim | None] = {}
         for claim in self._claims_of(pods):
             before, namespace = claim.status.reserved_for, claim.metadata.namespace
-            left = tuple(one for one in before if not _is_among(one, namespace, pods))
+            left = tuple(
+                consumer_reference
+                for consumer_reference in before
+                if not _is_among(consumer_reference, namespace, pods)
+            )
             if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true" and _is_made_for(claim, pods):
                 changed[claim.key] = None
             elif before and not left:

@@ -221,7 +221,7 @@ def with_applied(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) 
     workloads = {**snapshot.workloads, **given.workloads}
     applied = replace(snapshot, workloads=workloads, **of_objects(objects), _tables=dict(snapshot._tables))
     bound = _with_bound(applied, snapshot)
-    claims = {key: one for key, one in bound.storage.claims.items() if key not in snapshot.storage.claims}
+    claims = {key: claim for key, claim in bound.storage.claims.items() if key not in snapshot.storage.claims}
     return bound.with_new_claims(claims) if claims else bound
 
 

@@ -180,8 +180,10 @@ class FailedSchedulingEvents:
         age = _age(event)
         if key not in self._newest or self._newest[key][0] <= age:
             message = event.message or event.note or ""
-            found = FailedScheduling(message=message, count=event.times, last_seen=event.last_seen, uid=about.uid or "")
-            self._newest[key] = age, found
+            scheduling = FailedScheduling(
+                message=message, count=event.times, last_seen=event.last_seen, uid=about.uid or ""
+            )
+            self._newest[key] = age, scheduling
 
     def _add_scaling(self, event: EventItem, key: str) -> None:
         age = _age(event)
@@ -196,8 +198,8 @@ class FailedSchedulingEvents:
         if key not in self._warnings or self._warnings[key][0] <= age:
             message = f"{event.reason}: {event.message or event.note or ''}"
             uid = event.about.uid or ""
-            found = FailedScheduling(message=message, count=event.times, last_seen=event.last_seen, uid=uid)
-            self._warnings[key] = age, found
+            scheduling = FailedScheduling(message=message, count=event.times, last_seen=event.last_seen, uid=uid)
+            self._warnings[key] = age, scheduling
 
     def _add_unmade(self, event: EventItem, key: tuple[str, str, str]) -> None:
         age = _age(event)
@@ -205,8 +207,8 @@ class FailedSchedulingEvents:
             message = event.message or event.note or ""
             message = message if event.reason == FAILED_CREATE else f"{event.reason}: {message}"
             uid = event.about.uid or ""
-            found = FailedCreate(message=message, count=event.times, last_seen=event.last_seen, uid=uid)
-            self._unmade[key] = age, found
+            create = FailedCreate(message=message, count=event.times, last_seen=event.last_seen, uid=uid)
+            self._unmade[key] = age, create
 
     def of_makers(self) -> dict[tuple[str, str, str], FailedCreate]:
         """Return the last FailedCreate by kind, namespace, and name of the owner."""

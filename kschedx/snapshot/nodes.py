@@ -153,19 +153,19 @@ class ClusterNodes:
         return ClusterNodes(nodes, self.images, frozenset(self.resources.names))
 
     def with_added(self, node: Node) -> ClusterNodes:
-        made = ClusterNodes([node], self.images, frozenset(self.resources.names))
-        if made.resources.names != self.resources.names:
-            return ClusterNodes([*self.nodes, node], self.images, frozenset(made.resources.names))
+        nodes = ClusterNodes([node], self.images, frozenset(self.resources.names))
+        if nodes.resources.names != self.resources.names:
+            return ClusterNodes([*self.nodes, node], self.images, frozenset(nodes.resources.names))
         both = ClusterNodes.__new__(ClusterNodes)
         both.nodes, both.images, both.resources = [*self.nodes, node], self.images, self.resources
-        both.names = (*self.names, *made.names)
+        both.names = (*self.names, *nodes.names)
         both.index = {**self.index, node.metadata.name: ClusterRow(len(self.nodes))}
         both.taints = self.taints.with_row(node.spec.taints)
-        both.unschedulable = np.concatenate([self.unschedulable, made.unschedulable])
+        both.unschedulable = np.concatenate([self.unschedulable, nodes.unschedulable])
         both.declared_features = self.declared_features.with_row(node.status.declared_features)
-        both.allocatable = np.concatenate([self.allocatable, made.allocatable])
-        both.offers = np.concatenate([self.offers, made.offers])
-        both.allowed_pods = np.concatenate([self.allowed_pods, made.allowed_pods])
+        both.allocatable = np.concatenate([self.allocatable, nodes.allocatable])
+        both.offers = np.concatenate([self.offers, nodes.offers])
+        both.allowed_pods = np.concatenate([self.allowed_pods, nodes.allowed_pods])
         both.derived = {}
         both._labels = {key: column.with_row(node.metadata.labels.get(key)) for key, column in self._labels.items()}
         return both
@@ -199,15 +199,15 @@ class ClusterNodes:
 
     def put(self, row: ClusterRow, node: Node) -> bool:
         """Replace a node in place; its name stays. Returns False without a change if it offers a new resource."""
-        made = ClusterNodes([node], self.images, frozenset(self.resources.names))
-        if made.resources.names != self.resources.names:
+        nodes = ClusterNodes([node], self.images, frozenset(self.resources.names))
+        if nodes.resources.names != self.resources.names:
             return False
         assert isinstance(self.nodes, list), "only columns of their own are written to"
         self.nodes[row] = node
         self.taints.put(row, node.spec.taints)
         self.declared_features.put(row, node.status.declared_features)
-        self.unschedulable[row], self.allocatable[row] = made.unschedulable[0], made.allocatable[0]
-        self.offers[row], self.allowed_pods[row] = made.offers[0], made.allowed_pods[0]
+        self.unschedulable[row], self.allocatable[row] = nodes.unschedulable[0], nodes.allocatable[0]
+        self.offers[row], self.allowed_pods[row] = nodes.offers[0], nodes.allowed_pods[0]
         for key, column in self._labels.items():
             column.put(row, node.metadata.labels.get(key))
         self.derived.clear()

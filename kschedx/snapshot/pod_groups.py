@@ -72,5 +72,9 @@ def group_priority(group: PodGroup, classes: Mapping[str, PriorityClass]) -> int
     if group.spec.priority is not None:
         return group.spec.priority
     name = group.spec.priority_class_name
-    of_class = classes.get(name) if name else next((one for one in classes.values() if one.global_default), None)
+    of_class = (
+        classes.get(name)
+        if name
+        else next((priority_class for priority_class in classes.values() if priority_class.global_default), None)
+    )
     return 0 if of_class is None else of_class.value

@@ -394,7 +394,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     @_wherever_they_run
     def of_control_plane(self) -> Sequence[int]:
         """Rows of the pods in the namespaces of the control plane's components, OpenShift's included."""
-        names = ("kube-system", *(f"openshift-kube-{one}" for one in ("scheduler", "controller-manager")))
+        names = ("kube-system", *(f"openshift-kube-{item}" for item in ("scheduler", "controller-manager")))
         return np.flatnonzero(self.namespaces.where(names.__contains__)).tolist()
 
     @property
@@ -474,8 +474,8 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
 
     def with_pod_copies(self, copies: PodCopies) -> Self:
         """Append copies of a pod; their names must be new."""
-        count, like, numbers = len(copies), copies.like, copies.numbers
-        metadata, nothing = like.metadata, [None] * count
+        count, pod, numbers = len(copies), copies.like, copies.numbers
+        metadata, nothing = pod.metadata, [None] * count
         return replace(
             self,
             rows=_RowsOfCopies(self.rows, copies, len(self)),
@@ -485,9 +485,9 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
             labels=self.labels.with_copies(dict(metadata.labels), count),
             annotations=self.annotations.with_copies(dict(metadata.annotations), count),
             owners=self.owners.with_copies(metadata.owner_references, count),
-            specs=self.specs.with_copies(like.spec, count),
-            statuses=self.statuses.with_copies(_kept(like.status), count),
-            phases=self.phases.with_copies(like.status.phase, count),
+            specs=self.specs.with_copies(pod.spec, count),
+            statuses=self.statuses.with_copies(_kept(pod.status), count),
+            phases=self.phases.with_copies(pod.status.phase, count),
             start_times=[*self.start_times, *nothing],
             creation_timestamps=[*self.creation_timestamps, *nothing],
             deletion_timestamps=[*self.deletion_timestamps, *nothing],

@@ -264,10 +264,14 @@ def of_objects(objects: Objects) -> dict[str, object]:
     """Return a snapshot's fields for objects other than nodes and pods."""
     namespaces = of_record(objects, Namespace)
     return {
-        "namespaces": {one.metadata.name: default_namespace(one).metadata.labels for one in namespaces},
+        "namespaces": {
+            namespace.metadata.name: default_namespace(namespace).metadata.labels for namespace in namespaces
+        },
         "namespace_annotations": {namespace.metadata.name: _read_by_admission(namespace) for namespace in namespaces},
         "limit_ranges": _by_namespace(of_record(objects, LimitRange)),
-        "runtime_classes": {one.metadata.name: one for one in of_record(objects, RuntimeClass)},
+        "runtime_classes": {
+            runtime_class.metadata.name: runtime_class for runtime_class in of_record(objects, RuntimeClass)
+        },
         "services": of_record(objects, Service),
         "replication_controllers": of_record(objects, ReplicationController),
         "replica_sets": of_record(objects, ReplicaSet),
@@ -282,7 +286,10 @@ def of_objects(objects: Objects) -> dict[str, object]:
 
 
 def priority_classes(objects: Objects) -> dict[str, PriorityClass]:
-    return {one.metadata.name: default_priority_class(one) for one in of_record(objects, PriorityClass)}
+    return {
+        priority_class.metadata.name: default_priority_class(priority_class)
+        for priority_class in of_record(objects, PriorityClass)
+    }
 
 
 def _read_by_admission(namespace: Namespace) -> Labels:
@@ -309,14 +316,21 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
     @cached_property
     def config_maps(self) -> Mapping[str, ConfigMap]:
         """ConfigMaps about cluster-autoscaler, by `namespace/name`."""
-        return {f"{one.metadata.namespace}/{one.metadata.name}": one for one in self.of(ConfigMap)}
+        return {
+            f"{config_map.metadata.namespace}/{config_map.metadata.name}": config_map
+            for config_map in self.of(ConfigMap)
+        }
 
     @cached_property
     def terminating_namespaces(self) -> frozenset[str]:
         """Namespaces that are being deleted."""
-        found = self.of(Namespace)
-        terminating = (one for one in found if one.metadata.deletion_timestamp or one.status.phase == "Terminating")
-        return frozenset(one.metadata.name for one in terminating)
+        namespaces = self.of(Namespace)
+        terminating = (
+            namespace
+            for namespace in namespaces
+            if namespace.metadata.deletion_timestamp or namespace.status.phase == "Terminating"
+        )
+        return frozenset(namespace.metadata.name for namespace in terminating)
 
     def of(self, record: type[R]) -> tuple[R, ...]:
         """Return the objects of the kind with this record."""
@@ -325,7 +339,7 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
     @property
     def default_node_selector(self) -> str:
         """The node selector that OpenShift adds to pods in projects without their own."""
-        return next((one.spec.default_node_selector for one in self.of(SchedulerConfig)), "")
+        return next((config.spec.default_node_selector for config in self.of(SchedulerConfig)), "")
 
     def with_records(self, record: type[R], objects: Iterable[R]) -> Snapshot:
         """Replace the objects of the kind with this record, which has no field of its own."""

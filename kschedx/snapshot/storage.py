@@ -45,16 +45,16 @@ class Storage(Struct, frozen=True, kw_only=True, dict=True):
     @classmethod
     def of(cls, objects: Objects) -> Storage:
         """Build from records by kind."""
-        classes = {one.metadata.name: one for one in of_record(objects, StorageClass)}
+        classes = {storage_class.metadata.name: storage_class for storage_class in of_record(objects, StorageClass)}
         default = default_class(classes.values())
         return cls(
-            volumes={one.metadata.name: one for one in of_record(objects, PersistentVolume)},
+            volumes={volume.metadata.name: volume for volume in of_record(objects, PersistentVolume)},
             claims={
                 claim.key: with_default_class(claim, default) for claim in of_record(objects, PersistentVolumeClaim)
             },
             classes=classes,
-            csi_nodes={one.metadata.name: one for one in of_record(objects, CSINode)},
-            csi_drivers={one.metadata.name: one for one in of_record(objects, CSIDriver)},
+            csi_nodes={node.metadata.name: node for node in of_record(objects, CSINode)},
+            csi_drivers={driver.metadata.name: driver for driver in of_record(objects, CSIDriver)},
             capacities=of_record(objects, CSIStorageCapacity),
             attachments=of_record(objects, VolumeAttachment),
         )

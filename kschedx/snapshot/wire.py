@@ -396,7 +396,7 @@ _CONDITIONS = msgspec.json.Decoder(tuple[types.PodCondition, ...])
 
 def _is_unready(text: bytes) -> bool:
     try:
-        return any((one.type, one.status) == ("Ready", "False") for one in _CONDITIONS.decode(text))
+        return any((condition.type, condition.status) == ("Ready", "False") for condition in _CONDITIONS.decode(text))
     except msgspec.ValidationError:
         return False  # invalid conditions are refused later
 
@@ -424,10 +424,17 @@ def _slim_statuses(statuses: Sequence[SlimPodStatus]) -> list[bytes]:
     distinct = set(texts)
     telling = _occurring(_TELLING, distinct)
     kept = {text for text in distinct if b'"False"' in text or any(word in text for word in telling)}
-    running = [one for status in statuses if status.phase == "Running" for one in status.container_statuses or ()]
-    has_ended = bool(_occurring((_ENDED,), _texts([one.state for one in running])))
-    containers = [one for status in statuses for one in status.container_statuses or ()]
-    containers += [one for status in statuses for one in status.init_container_statuses or ()]
+    running = [
+        container_status
+        for status in statuses
+        if status.phase == "Running"
+        for container_status in status.container_statuses or ()
+    ]
+    has_ended = bool(_occurring((_ENDED,), _texts([item.state for item in running])))
+    containers = [container_status for status in statuses for container_status in status.container_statuses or ()]
+    containers += [
+        init_container_status for status in statuses for init_container_status in status.init_container_statuses or ()
+    ]
     has_kept = (
         has_ended
         or any(container.resources is not UNSET for container in containers)
@@ -465,8 +472,8 @@ def slim_status(status: SlimPodStatus, telling: Sequence[bytes] = _TELLING) -> b
         ("initContainerStatuses", status.init_container_statuses),
     ):
         kept = [] if statuses is UNSET else [s for s in statuses or () if is_told or isinstance(s.resources, Raw)]
-        for one in kept if not is_told else ():
-            one.last_state = UNSET
+        for item in kept if not is_told else ():
+            item.last_state = UNSET
         if kept:
             part[name] = kept
     if status.phase == "Failed":

@@ -122,9 +122,9 @@ def _endless_number(whole: object) -> str:
             case float() if math.isinf(value):
                 return field
             case dict():
-                left += [(join_fields(field, key), one) for key, one in reversed(value.items())]
+                left += [(join_fields(field, key), item) for key, item in reversed(value.items())]
             case list():
-                left += [(f"{field}[{number}]", one) for number, one in reversed([*enumerate(value)])]
+                left += [(f"{field}[{number}]", item) for number, item in reversed([*enumerate(value)])]
             case _:
                 pass
     return ""

@@ -38,16 +38,16 @@ class Written(Struct, frozen=True, kw_only=True):
 
 def read_configuration(path: str) -> dict[str, object]:
     """Return the only configuration in a file, a folder, or standard input. Raises `InputError`."""
-    found = find_configuration(path)
+    written_pod = find_configuration(path)
     # kube-scheduler silently treats an explicit 0 as 1, which the author hardly intends
     hint = "omit it for 1; to ignore a plugin's score, disable the plugin"
     wrong = [
-        _with_line(ConfigError("a weight of zero does not exist", place=Place(field=field), hint=hint), found)
-        for field in zero_weights(found.document)
+        _with_line(ConfigError("a weight of zero does not exist", place=Place(field=field), hint=hint), written_pod)
+        for field in zero_weights(written_pod.document)
     ]
     if wrong:
         raise wrong[0] if len(wrong) == 1 else SeveralConfigError(wrong)
-    return dict(found.document)
+    return dict(written_pod.document)
 
 
 def find_configuration(path: str) -> Written:
@@ -63,20 +63,26 @@ def find_configuration(path: str) -> Written:
             True for document, place in documents for _ in (*_configurations(document, place), *_named(document))
         ):
             raise
-    found = [configuration for document, place in documents for configuration in _configurations(document, place)]
-    if len(found) > 1:
+    written_pods = [
+        configuration for document, place in documents for configuration in _configurations(document, place)
+    ]
+    if len(written_pods) > 1:
         named = set(_mounted(document for document, _ in documents))
-        found = [one for one in found if (one.config_map, one.key) in named] or found
-    if not found:
+        written_pods = [
+            written_pod for written_pod in written_pods if (written_pod.config_map, written_pod.key) in named
+        ] or written_pods
+    if not written_pods:
         kinds = ", ".join(sorted({str(document.get("kind") or "nothing") for document, _ in documents})) or "nothing"
         elsewhere = next((file for document, _ in documents for file in _named(document)), "")
         hint = f"kube-scheduler is started with --config={elsewhere} there: pass that file" if elsewhere else ""
         raise ConfigError(f"expected one {KIND}, found {kinds}", place=Place(source=path), hint=hint)
-    if len(found) > 1:
-        where = "; ".join(str(one.place) for one in found)
+    if len(written_pods) > 1:
+        where = "; ".join(str(written_pod.place) for written_pod in written_pods)
         hint = "put the intended one in its own file"
-        raise ConfigError(f"expected one {KIND}, found {len(found)}: {where}", place=Place(source=path), hint=hint)
-    return found[0]
+        raise ConfigError(
+            f"expected one {KIND}, found {len(written_pods)}: {where}", place=Place(source=path), hint=hint
+        )
+    return written_pods[0]
 
 
 def placed_error(error: ConfigError, path: str) -> ConfigError:
@@ -86,7 +92,7 @@ def placed_error(error: ConfigError, path: str) -> ConfigError:
         with suppress(InputError):  # the file was read before, but may have been deleted since
             written = find_configuration(path)
     if isinstance(error, SeveralConfigError):
-        return SeveralConfigError([_with_line(one, written) for one in error.errors])
+        return SeveralConfigError([_with_line(config_error, written) for config_error in error.errors])
     return _with_line(error, written)
 
 
@@ -146,8 +152,8 @@ def _nested(value: object, path: str, place: Place) -> Iterator[Written]:
         for index, item in enumerate(value):
             yield from _nested(item, f"{path}[{index}]", place)
     elif isinstance(value, str) and f"kind: {KIND}" in value:
-        held = (one for one in _parsed(value, inside) if _is_configuration(one))
-        yield from (Written(document=one, place=inside, below=path) for one in held)
+        held = (item for item in _parsed(value, inside) if _is_configuration(item))
+        yield from (Written(document=item, place=inside, below=path) for item in held)
 
 
 def _without_kinds(path: str) -> list[tuple[dict[str, object], Place]]:
@@ -155,10 +161,10 @@ def _without_kinds(path: str) -> list[tuple[dict[str, object], Place]]:
     found: list[tuple[dict[str, object], Place]] = []
     with suppress(InputError, OSError):
         if path != STDIN and Path(path).is_file() and Path(path).stat().st_size <= MOST_BYTES:
-            for one in yaml_text.split(Path(path).read_bytes(), source=path):
-                document = yaml_text.load(one, source=path)
+            for line in yaml_text.split(Path(path).read_bytes(), source=path):
+                document = yaml_text.load(line, source=path)
                 if document is not None and isinstance(document.value, dict):
-                    found.append((dict(document.value), Place(source=path, document=one.number)))
+                    found.append((dict(document.value), Place(source=path, document=line.number)))
     return found
 
 
@@ -178,7 +184,7 @@ def _named(value: object) -> Iterator[str]:
     if any("kube-scheduler" in str(word) for word in words) and (file := _flag(words, "--config")):
         yield file
     extra = map_at(value, "scheduler").get("extraArgs")
-    named = {str(map_at(one).get("name")): map_at(one).get("value") for one in list_at(extra)}
+    named = {str(map_at(item).get("name")): map_at(item).get("value") for item in list_at(extra)}
     named.update(map_at(extra))
     of_k3s = [str(word) for word in list_at(value, "kube-scheduler-arg")]
     of_k3s = [word.removeprefix("config=") for word in of_k3s if word.startswith("config=")]
@@ -189,9 +195,9 @@ def _named(value: object) -> Iterator[str]:
 
 def _parsed(text: str, place: Place) -> Iterator[Json]:
     """Yield the documents in a ConfigMap's value. Lines are those of the value."""
-    for one in yaml_text.split(text.encode(), source=""):
+    for line in yaml_text.split(text.encode(), source=""):
         try:
-            document = yaml_text.load(one, source="")
+            document = yaml_text.load(line, source="")
         except InputError as error:
             raise ConfigError(error.message, place=error.place, hint=error.hint).at(place) from None
         if document is not None and isinstance(document.value, dict):

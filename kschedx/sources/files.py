@@ -198,7 +198,7 @@ def _objects(path: Path) -> list[bytes]:
     if path.stat().st_size > _MOST_COMPARED:
         return [str(path).encode()]
     decoder = msgspec.json.Decoder(list[object])
-    objects = (one for batch in read(str(path)) for one in batch.decode(decoder))
+    objects = (item for batch in read(str(path)) for item in batch.decode(decoder))
     return sorted(msgspec.json.encode(one, order="sorted") for one in objects)
 
 

@@ -72,7 +72,7 @@ def line_of(
         return None
     try:
         whole = _text(place.source) if text is None else text
-        document = next((one for one in split(whole, source=place.source) if one.number == place.document), None)
+        document = next((line for line in split(whole, source=place.source) if line.number == place.document), None)
         if document is None:
             return None
         root = _composed(document.text.decode())
@@ -185,14 +185,14 @@ def _documents(path: str, see: See) -> list[ManifestDocument]:
         if any((Path(path) / name).is_file() for name in names):
             raise InputError(f"is {what}", place=Place(source=path), hint=command.format(path=path))
     text = files.standard_input().read() if path == files.STDIN else None
-    found = []
+    documents = []
     for batch in files.read(path, see) if text is None else files.read_stream(io.BytesIO(text), path):
         try:
             objects = batch.decode(_DECODER)
         except msgspec.ValidationError as error:
             raise batch.invalid(error) from None
-        found += [
+        documents += [
             ManifestDocument(value=value, place=batch.origin.place(index), text=text)
             for index, value in enumerate(objects)
         ]
-    return found
+    return documents

@@ -231,9 +231,9 @@ def _peek(text: Raw | bytes | memoryview, *, index: int | None) -> Peek:
     except msgspec.ValidationError as error:
         problem = str(error).partition(" - at ")
         what = "kind and apiVersion are strings" if problem[1] else "not an object"
-        found = ItemError(f"{what}, so this is not a Kubernetes object")
-        found.index = index
-        raise found from None
+        item_error = ItemError(f"{what}, so this is not a Kubernetes object")
+        item_error.index = index
+        raise item_error from None
 
 
 class _JsonPatch(Struct):

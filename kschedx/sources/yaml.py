@@ -195,9 +195,9 @@ def split(text: bytes, *, source: str, first_line: int = 1) -> Iterator[Text]:
         end = separator.start() if separator else len(text)
         begins = [start]
         objects = _OBJECT.finditer(text, start + 1, end) if text.find(b"\napiVersion: ", start, end) >= 0 else ()
-        for found in objects:
-            if _WHOLE.search(text, begins[-1], found.start()) and _WHOLE.match(text, found.start(), end):
-                begins.append(found.start())
+        for match in objects:
+            if _WHOLE.search(text, begins[-1], match.start()) and _WHOLE.match(text, match.start(), end):
+                begins.append(match.start())
         for begin, until in zip(begins, [*begins[1:], end], strict=True):
             if not _NOTHING.fullmatch(text, begin, until):
                 number += 1
@@ -241,10 +241,10 @@ def load(document: Text, *, source: str) -> YamlDocument | None:
 def value_in(text: str) -> Value:
     """Return the YAML value in a field of an object, such as a ConfigMap's data; None if it is empty. Raises InputError
     with the line, also for several documents."""
-    found = [load(document, source="") for document in split(text.encode(), source="")]
-    if len(found) > 1:
-        raise InputError(f"one YAML document is expected, not {len(found)}")
-    return found[0].value if found and found[0] is not None else None
+    documents = [load(document, source="") for document in split(text.encode(), source="")]
+    if len(documents) > 1:
+        raise InputError(f"one YAML document is expected, not {len(documents)}")
+    return documents[0].value if documents and documents[0] is not None else None
 
 
 def _is_tab(text: bytes, mark: Mark) -> bool:

@@ -156,19 +156,19 @@ def _is_canonical(_: Budget, text: str) -> Value:
 
 
 def _of_address(read: Callable[[Ip], Value]) -> Run:
-    return lambda _, one: read(one)
+    return lambda _, item: read(item)
 
 
-def _is_global(one: Ip) -> bool:
-    address = one.address
+def _is_global(ip: Ip) -> bool:
+    address = ip.address
     is_broadcast = address.version == 4 and int(address) == 2**32 - 1
     return not (
         is_broadcast or address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
     )
 
 
-def _is_link_local_multicast(one: Ip) -> bool:
-    address = one.address
+def _is_link_local_multicast(ip: Ip) -> bool:
+    address = ip.address
     if address.version == 4:
         return int(address) >> 8 == 0xE00000
     return int(address) >> 112 & 0xFF0F == 0xFF02
@@ -178,16 +178,16 @@ def _is_link_local_multicast(one: Ip) -> bool:
 
 
 def _prefix(text: str) -> Cidr | Fault:
-    told = f"network address {_LEADING}"
+    phrase = f"network address {_LEADING}"
     wrong = _fault_of_prefix(text)
     if wrong:
-        return Fault(f"{told}{told}netip.ParsePrefix({quoted(text)}): {wrong}")
+        return Fault(f"{phrase}{phrase}netip.ParsePrefix({quoted(text)}): {wrong}")
     try:
         prefix = ip_interface(text)
     except ValueError:
         raise UndecidedError(f"how Go parses the network {text!r} is not known") from None
     if isinstance(prefix, IPv6Interface) and prefix.ip.ipv4_mapped is not None:
-        return Fault(f"{told}IPv4-mapped IPv6 address {quoted(text)} is not allowed")
+        return Fault(f"{phrase}IPv4-mapped IPv6 address {quoted(text)} is not allowed")
     return Cidr(prefix)
 
 
@@ -223,21 +223,21 @@ def _masked(_: Budget, cidr: Cidr) -> Value:
 
 ADDRESS_FUNCTIONS = (
     single("ip", "string_to_ip", (STRING,), IP, _ip, is_member=False),
-    single("family", "ip_family", (IP,), INT, lambda _, one: one.address.version),
+    single("family", "ip_family", (IP,), INT, lambda _, item: item.address.version),
     single("ip.isCanonical", "ip_is_canonical", (STRING,), BOOL, _is_canonical, is_member=False),
-    single("isUnspecified", "ip_is_unspecified", (IP,), BOOL, _of_address(lambda one: one.address.is_unspecified)),
-    single("isLoopback", "ip_is_loopback", (IP,), BOOL, _of_address(lambda one: one.address.is_loopback)),
+    single("isUnspecified", "ip_is_unspecified", (IP,), BOOL, _of_address(lambda ip: ip.address.is_unspecified)),
+    single("isLoopback", "ip_is_loopback", (IP,), BOOL, _of_address(lambda ip: ip.address.is_loopback)),
     single("isLinkLocalMulticast", "ip_is_link_local_multicast", (IP,), BOOL, _of_address(_is_link_local_multicast)),
     single(
         "isLinkLocalUnicast",
         "ip_is_link_local_unicast",
         (IP,),
         BOOL,
-        _of_address(lambda one: one.address.is_link_local),
+        _of_address(lambda ip: ip.address.is_link_local),
     ),
     single("isGlobalUnicast", "ip_is_global_unicast", (IP,), BOOL, _of_address(_is_global)),
     single("isIP", "is_ip", (STRING,), BOOL, _is_ip, is_member=False),
-    single("string", "ip_to_string", (IP,), STRING, lambda _, one: str(one.address), is_member=False),
+    single("string", "ip_to_string", (IP,), STRING, lambda _, item: str(item.address), is_member=False),
     single("cidr", "string_to_cidr", (STRING,), CIDR, _cidr, is_member=False),
     several(
         "containsIP",
@@ -249,9 +249,9 @@ ADDRESS_FUNCTIONS = (
         overload("cidr_contains_cidr_string", (CIDR, STRING), BOOL, _contains_cidr),
         overload("cidr_contains_cidr", (CIDR, CIDR), BOOL, _contains_cidr),
     ),
-    single("ip", "cidr_ip", (CIDR,), IP, lambda _, one: Ip(one.prefix.ip)),
-    single("prefixLength", "cidr_prefix_length", (CIDR,), INT, lambda _, one: one.prefix.network.prefixlen),
+    single("ip", "cidr_ip", (CIDR,), IP, lambda _, item: Ip(item.prefix.ip)),
+    single("prefixLength", "cidr_prefix_length", (CIDR,), INT, lambda _, item: item.prefix.network.prefixlen),
     single("masked", "cidr_masked", (CIDR,), CIDR, _masked),
     single("isCIDR", "is_cidr", (STRING,), BOOL, _is_cidr, is_member=False),
-    single("string", "cidr_to_string", (CIDR,), STRING, lambda _, one: str(one.prefix), is_member=False),
+    single("string", "cidr_to_string", (CIDR,), STRING, lambda _, item: str(item.prefix), is_member=False),
 )

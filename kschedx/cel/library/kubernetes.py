@@ -54,14 +54,14 @@ def _error(text: str) -> str | None:
         return None
     if text.startswith(":"):
         return "missing protocol scheme"
-    found = _SCHEME.fullmatch(text)
-    if found is None and re.match(r"[^A-Za-z/?#][^/?#]*:", text):
+    match = _SCHEME.fullmatch(text)
+    if match is None and re.match(r"[^A-Za-z/?#][^/?#]*:", text):
         return "first path segment in URL cannot contain colon"
-    rest = found[2] if found else text
+    rest = match[2] if match else text
     rest = rest.partition("?")[0]
     if not rest.startswith("/"):
-        return None if found else "invalid URI for request"
-    authority, path = _authority(rest) if found else ("", rest)
+        return None if match else "invalid URI for request"
+    authority, path = _authority(rest) if match else ("", rest)
     bad = _ESCAPE.search(path) or _ESCAPE.search(authority)
     if bad:
         return f'invalid URL escape "{bad[0]}"'
@@ -88,10 +88,10 @@ def _authority(rest: str) -> tuple[str, str]:
 def parsed_url(text: str) -> Url:
     """Parse a URL without `request_uri_error`."""
     whole = text.partition("#")[0]
-    found = _SCHEME.fullmatch(whole)
-    scheme, rest = (found[1].lower(), found[2]) if found else ("", whole)
+    match = _SCHEME.fullmatch(whole)
+    scheme, rest = (match[1].lower(), match[2]) if match else ("", whole)
     rest, _, query = rest.partition("?")
-    is_opaque = bool(found) and not rest.startswith("/")
+    is_opaque = bool(match) and not rest.startswith("/")
     authority, path = _authority(rest) if rest.startswith("//") else ("", rest)
     host = unquote(authority.rpartition("@")[2])
     port = ""
@@ -227,8 +227,8 @@ def _constant(name: str) -> Run:
 
 
 def _validate(_: Budget, one: Format, text: str) -> Value:
-    told = one.validate(text)
-    return Optional(list(told)) if told else NONE
+    phrases = one.validate(text)
+    return Optional(list(phrases)) if phrases else NONE
 
 
 FORMAT_FUNCTIONS = (
@@ -429,11 +429,11 @@ _QQ, _VV = (QUANTITY, QUANTITY), (SEMVER, SEMVER)
 
 KUBERNETES_FUNCTIONS = (
     single("url", "string_to_url", (STRING,), URL, _url, is_member=False),
-    single("getScheme", "url_get_scheme", (URL,), STRING, lambda _, one: one.scheme),
-    single("getHost", "url_get_host", (URL,), STRING, lambda _, one: one.host),
-    single("getHostname", "url_get_hostname", (URL,), STRING, lambda _, one: one.hostname),
-    single("getPort", "url_get_port", (URL,), STRING, lambda _, one: one.port),
-    single("getEscapedPath", "url_get_escaped_path", (URL,), STRING, lambda _, one: one.escaped_path),
+    single("getScheme", "url_get_scheme", (URL,), STRING, lambda _, item: item.scheme),
+    single("getHost", "url_get_host", (URL,), STRING, lambda _, item: item.host),
+    single("getHostname", "url_get_hostname", (URL,), STRING, lambda _, item: item.hostname),
+    single("getPort", "url_get_port", (URL,), STRING, lambda _, item: item.port),
+    single("getEscapedPath", "url_get_escaped_path", (URL,), STRING, lambda _, item: item.escaped_path),
     single("getQuery", "url_get_query", (URL,), map_of(STRING, list_of(STRING)), _query),
     single("isURL", "is_url_string", (STRING,), BOOL, _is_url, is_member=False),
     single("find", "string_find_string", (STRING, STRING), STRING, _find),
@@ -444,7 +444,7 @@ KUBERNETES_FUNCTIONS = (
     ),
     single("quantity", "string_to_quantity", (STRING,), QUANTITY, _quantity, is_member=False),
     single("isQuantity", "is_quantity_string", (STRING,), BOOL, _is_quantity, is_member=False),
-    single("sign", "quantity_sign", (QUANTITY,), INT, lambda _, one: _sign(one.nano), is_member=False),
+    single("sign", "quantity_sign", (QUANTITY,), INT, lambda _, item: _sign(item.nano), is_member=False),
     several(
         "isGreaterThan",
         overload("quantity_is_greater_than", _QQ, BOOL, _of_quantities(lambda one, other: one > other)),
@@ -460,7 +460,7 @@ KUBERNETES_FUNCTIONS = (
         overload("quantity_compare_to", _QQ, INT, _of_quantities(lambda one, other: _sign(one - other))),
         overload("semver_compare_to", _VV, INT, _of_versions(lambda order: order)),
     ),
-    single("asApproximateFloat", "quantity_get_float", (QUANTITY,), DOUBLE, lambda _, one: one.nano / _NANO),
+    single("asApproximateFloat", "quantity_get_float", (QUANTITY,), DOUBLE, lambda _, item: item.nano / _NANO),
     single("asInteger", "quantity_get_int", (QUANTITY,), INT, _as_integer),
     single("isInteger", "quantity_is_integer", (QUANTITY,), BOOL, _is_integer),
     several(

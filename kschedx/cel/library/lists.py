@@ -152,15 +152,15 @@ def _flatten(budget: Budget, items: ListValue, depth: int = 1) -> Value:
     waiting = [(iter(items), depth)]
     while waiting:
         rest, deeper = waiting[-1]
-        one = next(rest, None)
-        if one is None:
+        item = next(rest, None)
+        if item is None:
             waiting.pop()
             continue
         budget.spend(1)
-        if is_list(one) and deeper:
-            waiting.append((iter(one), deeper - 1))
+        if is_list(item) and deeper:
+            waiting.append((iter(item), deeper - 1))
         else:
-            found.append(one)
+            found.append(item)
     return found
 
 
@@ -212,7 +212,7 @@ def _distinct(budget: Budget, items: ListValue) -> Value:
 
 
 def _set_contains(budget: Budget, items: ListValue, within: ListValue) -> Value:
-    return all(contains(budget, one, items) for one in within)
+    return all(contains(budget, item, items) for item in within)
 
 
 def _set_equivalent(budget: Budget, items: ListValue, others: ListValue) -> Value:
@@ -327,11 +327,11 @@ def _value(_: Budget, optional: Optional) -> Value:
 
 def _unwrapped(budget: Budget, items: ListValue) -> Value:
     found: list[Value] = []
-    for one in copied(budget, items):
-        if not isinstance(one, Optional):
-            return Fault(f"value {printed_key(one)} is not optional")
-        if one.value is not None:
-            found.append(one.value)
+    for item in copied(budget, items):
+        if not isinstance(item, Optional):
+            return Fault(f"value {printed_key(item)} is not optional")
+        if item.value is not None:
+            found.append(item.value)
     return found
 
 
@@ -356,13 +356,13 @@ _OPTIONALS_A, _B, _K, _OPTIONALS_V = parameter("A"), parameter("B"), parameter("
 _OPTIONAL = optional_of(_OPTIONALS_V)
 
 OPTIONAL_FUNCTIONS = (
-    single("optional.of", "optional_of", (_OPTIONALS_V,), _OPTIONAL, lambda _, one: Optional(one), is_member=False),
+    single("optional.of", "optional_of", (_OPTIONALS_V,), _OPTIONAL, lambda _, item: Optional(item), is_member=False),
     single(
         "optional.ofNonZeroValue", "optional_ofNonZeroValue", (_OPTIONALS_V,), _OPTIONAL, _of_non_zero, is_member=False
     ),
     single("optional.none", "optional_none", (), _OPTIONAL, lambda _: NONE, is_member=False),
     single("value", "optional_value", (_OPTIONAL,), _OPTIONALS_V, _value),
-    single("hasValue", "optional_hasValue", (_OPTIONAL,), BOOL, lambda _, one: one.value is not None),
+    single("hasValue", "optional_hasValue", (_OPTIONAL,), BOOL, lambda _, item: item.value is not None),
     single("or", "optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL),
     single("orValue", "optional_orValue_value", (_OPTIONAL, _OPTIONALS_V), _OPTIONALS_V),
     single("_?._", "select_optional_field", (DYN, STRING), _OPTIONAL, is_member=False),

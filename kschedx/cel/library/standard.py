@@ -187,14 +187,14 @@ def duration_text(duration: Duration) -> str:
 
 def timestamp_from_text(text: str) -> Timestamp | None:
     """Parse a timestamp, or return None if Go does not accept it."""
-    found = _RFC_3339.fullmatch(text)
-    if found is None:
+    match = _RFC_3339.fullmatch(text)
+    if match is None:
         return None
     try:
-        whole = datetime.fromisoformat(f"{found[1]}T{found[2]}{found[4]}")
+        whole = datetime.fromisoformat(f"{match[1]}T{match[2]}{match[4]}")
     except ValueError:
         return None
-    nanoseconds = int((found[3] or "0")[:9].ljust(9, "0"))
+    nanoseconds = int((match[3] or "0")[:9].ljust(9, "0"))
     seconds = (whole - _EPOCH) // timedelta(seconds=1)
     return Timestamp(seconds * 10**9 + nanoseconds)
 
@@ -211,11 +211,11 @@ def timestamp_text(timestamp: Timestamp) -> str:
 
 def _zone(name: str) -> tzinfo | Fault:
     if ":" in name:
-        found = re.fullmatch(r"([+-]?)(\d+):(\d+)", name, re.ASCII)
-        if found is None:
+        match = re.fullmatch(r"([+-]?)(\d+):(\d+)", name, re.ASCII)
+        if match is None:
             return Fault(f'strconv.Atoi: parsing "{name}": invalid syntax')
-        offset = timedelta(hours=int(found[2][:4]), minutes=int(found[3][:4]))
-        return timezone(-offset if found[1] == "-" else offset)
+        offset = timedelta(hours=int(match[2][:4]), minutes=int(match[3][:4]))
+        return timezone(-offset if match[1] == "-" else offset)
     from zoneinfo import ZoneInfo
 
     try:
@@ -352,16 +352,16 @@ def to_string(budget: Budget, value: Value) -> Value:
 
 def to_duration(_: Budget, value: Value) -> Value:
     if isinstance(value, str):
-        found = duration_from_text(value)
-        return _not_converted(value, DURATION) if found is None else found
+        duration = duration_from_text(value)
+        return _not_converted(value, DURATION) if duration is None else duration
     # cel-go declares duration(int) but does not implement it
     return _not_converted(value, DURATION)
 
 
 def to_timestamp(_: Budget, value: Value) -> Value:
     if isinstance(value, str):
-        found = timestamp_from_text(value)
-        return _not_converted(value, TIMESTAMP) if found is None else found
+        timestamp = timestamp_from_text(value)
+        return _not_converted(value, TIMESTAMP) if timestamp is None else timestamp
     assert isinstance(value, int)
     return in_timestamp_range(value * 10**9)
 
@@ -440,7 +440,11 @@ def _matches(_: Budget, text: Value, pattern: Value) -> Value:
 
 def _of(overload: str, arguments: str, result: Type, run: Run | None = None, *, is_member: bool = False) -> Overload:
     return Overload(
-        id=overload, arguments=tuple(_LETTERS[one] for one in arguments), result=result, run=run, is_member=is_member
+        id=overload,
+        arguments=tuple(_LETTERS[argument] for argument in arguments),
+        result=result,
+        run=run,
+        is_member=is_member,
     )
 
 

@@ -87,19 +87,19 @@ _End = Fault("unexpected end of string")
 def _pieces(text: str) -> Iterator[str | _Clause | Fault]:
     """Yield plain text, clauses, and the errors of clauses."""
     end = 0
-    for found in _CLAUSE.finditer(text):
-        yield text[end : found.start()]
-        end = found.end()
-        yield "%" if found[1] else _clause(found)
+    for match in _CLAUSE.finditer(text):
+        yield text[end : match.start()]
+        end = match.end()
+        yield "%" if match[1] else _clause(match)
     yield text[end:]
 
 
-def _clause(found: re.Match[str]) -> _Clause | Fault:
-    verb, digits = found[4], found[3]
+def _clause(match: re.Match[str]) -> _Clause | Fault:
+    verb, digits = match[4], match[3]
     text = "could not parse formatting clause: "
     if verb is None:
         missing = Fault(f"{text}error while parsing precision: could not find end of precision specifier")
-        return _End if found[2] is None else missing
+        return _End if match[2] is None else missing
     if digits is not None and (not digits or int(digits) >= 2**63):
         why = "invalid syntax" if not digits else "value out of range"
         wrong = f'error while converting precision to integer: strconv.Atoi: parsing "{digits}": {why}'
@@ -115,11 +115,11 @@ def _clause(found: re.Match[str]) -> _Clause | Fault:
 
 def formatted(budget: Budget, text: str, arguments: Value) -> Value:
     assert is_list(arguments)
-    told: list[str] = []
+    phrases: list[str] = []
     used = 0
     for piece in _pieces(text):
         if isinstance(piece, str):
-            told.append(piece)
+            phrases.append(piece)
             continue
         if used >= len(arguments):
             return Fault(f"index {used} out of range")
@@ -129,9 +129,9 @@ def formatted(budget: Budget, text: str, arguments: Value) -> Value:
         if isinstance(written, Fault):
             return Fault(f"error during formatting: {written.message}")
         used += 1
-        told.append(written)
-    text_built(budget, sum(map(len, told)))
-    return "".join(told)
+        phrases.append(written)
+    text_built(budget, sum(map(len, phrases)))
+    return "".join(phrases)
 
 
 def _written(clause: _Clause, value: Value) -> str | Fault:
@@ -168,12 +168,12 @@ def _scientific(number: float, precision: int) -> str:
     width = _DIGITS if precision < 0 else precision
     if width > _MOST_DIGITS:
         raise UndecidedError(f"how format() writes {width} digits is not known")
-    told = _signed(number)
-    if not told:
+    phrase = _signed(number)
+    if not phrase:
         mantissa, _, exponent = f"{abs(number):.{_DIGITS}e}".partition("e")
         power = f"{'-' if int(exponent) < 0 else ''}{abs(int(exponent)):02}"
-        told = ("-" if number < 0 else "") + f"{mantissa}×10{power.translate(_RAISED)}"
-    return told.rjust(width)
+        phrase = ("-" if number < 0 else "") + f"{mantissa}×10{power.translate(_RAISED)}"
+    return phrase.rjust(width)
 
 
 def _signed(number: float) -> str:
@@ -219,7 +219,7 @@ def _plain(value: Value) -> str | Fault | None:
 def _inside(value: Value) -> str | Fault:
     """Format a value as CEL."""
     if is_list(value):
-        items = [_inside(one) for one in value]
+        items = [_inside(item) for item in value]
         wrong = next((item for item in items if isinstance(item, Fault)), None)
         return wrong or f"[{', '.join(map(str, items))}]"
     if isinstance(value, MapValue):
@@ -250,7 +250,7 @@ def _map(value: MapValue) -> str | Fault:
             return told if isinstance(told, Fault) else held
         pairs.append((told, held))
     pairs.sort(key=lambda pair: pair[0].encode())
-    return f"{{{', '.join(f'{told}:{held}' for told, held in pairs)}}}"
+    return f"{{{', '.join(f'{phrase}:{held}' for phrase, held in pairs)}}}"
 
 
 # --- in the checker, if text and arguments are literals

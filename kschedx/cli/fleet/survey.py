@@ -50,7 +50,7 @@ def members(
     found = {member.name: member for path in snapshots for member in _of_path(path, kubeconfig)}
     found |= {member.name: member for folder in folders for member in _in_folder(folder)}
     named = _every_context(kubeconfig) if all_contexts else _known(contexts, kubeconfig)
-    found |= {one.name: one for one in (_of_context(name, kubeconfig) for name in named)}
+    found |= {member.name: member for member in (_of_context(name, kubeconfig) for name in named)}
     if not found and all_contexts:
         raise InputError("--all-contexts: the kubeconfig has no context")
     if not found:
@@ -80,10 +80,10 @@ def _of_path(path: str, kubeconfig: str | None) -> Iterator[Member]:
 def _in_folder(folder: str) -> Iterator[Member]:
     if not Path(folder).is_dir():
         raise InputError("no such folder", place=Place(source=folder))
-    inside = sorted(one for one in Path(folder).iterdir() if not one.name.startswith("."))
+    inside = sorted(path for path in Path(folder).iterdir() if not path.name.startswith("."))
     if not inside:
         raise InputError("the folder is empty", place=Place(source=folder))
-    yield from (_of_snapshot(str(one)) for one in inside)
+    yield from (_of_snapshot(str(path)) for path in inside)
 
 
 def _of_snapshot(path: str) -> Member:
@@ -205,8 +205,8 @@ def _row(workers: _Workers, member: Member, question: Sequence[str], limit: floa
 
 
 def _summary(answer: Captured) -> str:
-    told = answer.screen if answer.document is not None else answer.errors
-    return next((line.strip() for line in told.splitlines() if line.strip()), "")
+    phrase = answer.screen if answer.document is not None else answer.errors
+    return next((line.strip() for line in phrase.splitlines() if line.strip()), "")
 
 
 def resumed(path: str | None, question: Sequence[str]) -> dict[str, Row]:

@@ -96,7 +96,7 @@ def _files_in(folder: Path) -> list[str]:
     """Return the first files of a folder by name; empty if the path is a file."""
     if not folder.is_dir():
         return []
-    return sorted(one.name for one in folder.iterdir() if not one.name.startswith("."))[:MOST_FILES]
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))[:MOST_FILES]
 
 
 MOST_FILES = 100
@@ -133,7 +133,7 @@ FRAME = 500
 """Bytes of an answer besides the screen and the document."""
 DETAIL: dict[str, object] = {
     "type": "string",
-    "enum": [one.value for one in Detail],
+    "enum": [detail.value for detail in Detail],
     "default": Detail.SUMMARY.value,
     "description": "summary: about 3 kB; nodes: with the first nodes or pods; full: up to 60 kB",
 }
@@ -168,10 +168,10 @@ class Answers:
         try:
             wanted = tool(params.name)
             self._check(wanted, arguments)
-            found = await self._answer(context, wanted, arguments)
+            captured = await self._answer(context, wanted, arguments)
         except InputError as error:
             return _failed(f"error: {visible(str(error))}")
-        return _result(wanted, found, Detail(arguments.get("detail", Detail.SUMMARY)))
+        return _result(wanted, captured, Detail(arguments.get("detail", Detail.SUMMARY)))
 
     async def _answer(self, context: Context, wanted: Tool, arguments: Mapping[str, Any]) -> Captured:
         if wanted.answer is None:
@@ -188,12 +188,12 @@ class Answers:
 
                 await context.session.report_progress(0, None, Phase.STARTING)
                 try:
-                    found = await anyio.to_thread.run_sync(partial(self._asked, asked, see), abandon_on_cancel=True)
+                    captured = await anyio.to_thread.run_sync(partial(self._asked, asked, see), abandon_on_cancel=True)
                 except anyio.get_cancelled_exc_class():
                     self._stop()
                     raise
                 await context.session.report_progress(next(told), None, "done")
-                return found
+                return captured
 
     def _asked(self, asked: Asked, see: Callable[[Step], None]) -> Captured:
         if self._worker is None or not self._worker.is_alive:

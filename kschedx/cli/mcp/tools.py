@@ -56,7 +56,7 @@ def bounded(
 
     The largest map or list is halved first, so that short ones stay complete.
     """
-    whole = {one.path: one.of for one in before}
+    whole = {out.path: out.of for out in before}
     made: dict[str, Any] = _copied(document, "", limit // LEAST if size(document) > limit else sys.maxsize, whole)
     while size(made) > limit:
         _, path, largest = _largest(made, "", (0, "", {}))
@@ -106,7 +106,7 @@ _Found = tuple[int, str, dict[str, Any] | list[Any]]
 def _largest(value: dict[str, Any] | list[Any], path: str, found: _Found) -> _Found:
     """Return the map or list for which halving saves most, among these and `found`."""
     if len(value) > FEWEST and (isinstance(value, list) or _is_map(value)):
-        found = max(found, (_spare(value), path, value), key=lambda one: one[:2])
+        found = max(found, (_spare(value), path, value), key=lambda item: item[:2])
     entries = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in entries:
         if isinstance(item, dict | list) and size(item) > found[0]:

@@ -162,7 +162,7 @@ class Book:
         words |= {word for text in seen.messages for chunk in _names_in(text) for word in WORD.findall(chunk)}
         kept = words & (VOCABULARY | seen.ordinals | seen.kept)
         self._tokens = tokens(words - kept, kept)
-        inside = {_dotted(found) for text in (*names, *seen.messages) for found in _ADDRESS.finditer(text)}
+        inside = {_dotted(match) for text in (*names, *seen.messages) for match in _ADDRESS.finditer(text)}
         self._ips = dict(_addresses(sorted(seen.ips | inside)))
         self._names = {text: self._by_words(text) for text in _counted(names)}
         self._long = self._shortened(names)
@@ -177,15 +177,15 @@ class Book:
         """Replace every word. An address, with dots or dashes, is replaced as a whole."""
         parts: list[str] = []
         end = 0
-        for found in _ADDRESS.finditer(text):
-            parts.append(WORD.sub(self._token, text[end : found.start()]))
-            dotted = _dotted(found)
-            parts.append(self._ips.get(dotted, dotted).replace(".", found[1]))
-            end = found.end()
+        for match in _ADDRESS.finditer(text):
+            parts.append(WORD.sub(self._token, text[end : match.start()]))
+            dotted = _dotted(match)
+            parts.append(self._ips.get(dotted, dotted).replace(".", match[1]))
+            end = match.end()
         return "".join((*parts, WORD.sub(self._token, text[end:])))
 
-    def _token(self, found: re.Match[str]) -> str:
-        return self._tokens.get(found[0], found[0])
+    def _token(self, match: re.Match[str]) -> str:
+        return self._tokens.get(match[0], match[0])
 
     def _shortened(self, names: dict[str, int]) -> dict[str, str]:
         """Return replacements for names that became too long: one word, after the domain if the name has one."""

@@ -125,8 +125,8 @@ _VERSION = re.compile(r"v?[0-9]+\.[0-9]+(?:\.[0-9]+)?(?![0-9])", re.ASCII)
 
 def version(written: str, _: Names) -> str | None:
     """Return `v1.36.2` for `v1.36.2-gke.1282001`: the version without its vendor."""
-    found = _VERSION.match(written)
-    return found[0] if found else None
+    match = _VERSION.match(written)
+    return match[0] if match else None
 
 
 _CORE = re.compile(r"[0-9]{1,20}\.[0-9]{1,20}\.[0-9]{1,20}(?![0-9.])", re.ASCII)
@@ -166,8 +166,8 @@ def taint_list(written: str, names: Names) -> str:
         named, colon, effect = text.partition(":")
         key, equals, value = named.partition("=")
         known = label_key(key, names)
-        told = f"{known}={names.value(key, value)}" if equals else known
-        return f"{told}:{effect}" if colon and effect in _EFFECTS else told
+        phrase = f"{known}={names.value(key, value)}" if equals else known
+        return f"{phrase}:{effect}" if colon and effect in _EFFECTS else phrase
 
     return ",".join(map(one, written.split(",")))
 
@@ -226,7 +226,7 @@ class ListOf:
     def __call__(self, value: object, names: Names) -> object:
         if not isinstance(value, list):
             return None
-        return [new for one in value if (new := self.item(one, names)) is not None]
+        return [new for item in value if (new := self.item(item, names)) is not None]
 
 
 def labels(value: object, names: Names) -> object:
@@ -409,7 +409,7 @@ def attributes(value: object, names: Names) -> object:
         changes = _KEPT_ATTRIBUTES if names.is_kept(key.rpartition("/")[2]) else _VALUES
         if is_map(item):
             changed = {kind: changes[kind](one, names) for kind, one in item.items() if kind in changes}
-            found[label_key(key, names)] = {kind: one for kind, one in changed.items() if one is not None}
+            found[label_key(key, names)] = {kind: item for kind, item in changed.items() if item is not None}
     return found
 
 

@@ -32,7 +32,7 @@ class VictimStep(Step, frozen=True, kw_only=True):
     victims: tuple[Victim, ...]
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
-        return replace(proposal, deleted=proposal.deleted | {one.pod for one in self.victims})
+        return replace(proposal, deleted=proposal.deleted | {victim.pod for victim in self.victims})
 
 
 class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        old = " and ".join(one.pod for one in self.victims)
+        old = " and ".join(victim.pod for victim in self.victims)
         if self.is_single:
             return f"set strategy Recreate on {self.kind} {self.owner}, so that {old} goes first"
         return f"set maxSurge: 0 on {self.kind} {self.owner}, so that an old pod such as {old} goes first"
@@ -65,7 +65,7 @@ class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
         yield Change(target=target, patch=(add_operation(f"/spec/{field}", strategy),))
 
     def deletions(self) -> Iterator[tuple[str, str]]:
-        yield from ((one.pod, CONTROLLER_MANAGER) for one in self.victims)
+        yield from ((victim.pod, CONTROLLER_MANAGER) for victim in self.victims)
 
 
 class DeletePods(VictimStep, frozen=True, kw_only=True):
@@ -90,9 +90,12 @@ class DeletePods(VictimStep, frozen=True, kw_only=True):
     def title(self) -> str:
         """The title: `delete ml/train-5d7b9 (priority 0) on node-4`, with at most three names."""
         if not self.node:
-            pods = [f"{one.pod} (priority {one.priority})" if one.priority else one.pod for one in self.victims]
+            pods = [
+                f"{victim.pod} (priority {victim.priority})" if victim.priority else victim.pod
+                for victim in self.victims
+            ]
             return f"delete {' and '.join(pods)}"
-        named = [f"{one.pod} (priority {one.priority})" for one in self.victims]
+        named = [f"{victim.pod} (priority {victim.priority})" for victim in self.victims]
         joined = listed(named, SHOWN_VICTIMS)
         if not self.by_preemption:
             return f"delete {joined} on {self.node}"
@@ -103,7 +106,7 @@ class DeletePods(VictimStep, frozen=True, kw_only=True):
     def costs(self) -> tuple[str, ...]:
         if self.by_preemption:
             return ()
-        lost = [one.pod.partition("/")[2] for one in self.victims if not one.controller]
+        lost = [victim.pod.partition("/")[2] for victim in self.victims if not victim.controller]
         return (f"no controller recreates {joined(lost)}",) if lost else ()
 
     @property
@@ -115,10 +118,10 @@ class DeletePods(VictimStep, frozen=True, kw_only=True):
         return f" despite PodDisruptionBudgets of {self.protected} of them"
 
     def commands(self) -> tuple[str, ...]:
-        return () if self.by_preemption else tuple(delete_pod(one.pod) for one in self.victims)
+        return () if self.by_preemption else tuple(delete_pod(victim.pod) for victim in self.victims)
 
     def deletions(self) -> Iterator[tuple[str, str]]:
-        yield from ((one.pod, SCHEDULER if self.by_preemption else "") for one in self.victims)
+        yield from ((victim.pod, SCHEDULER if self.by_preemption else "") for victim in self.victims)
 
 
 class Move(Struct, frozen=True, kw_only=True):
@@ -139,8 +142,8 @@ class MovePods(Step, frozen=True, kw_only=True):
 
     def by_node(self) -> dict[str, list[Move]]:
         found: dict[str, list[Move]] = {}
-        for one in self.moves:
-            found.setdefault(one.source, []).append(one)
+        for move in self.moves:
+            found.setdefault(move.source, []).append(move)
         return found
 
     @property
@@ -149,19 +152,19 @@ class MovePods(Step, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        moves = [f"{one.victim.pod} from {one.source} to {one.to}" for one in self.moves]
+        moves = [f"{move.victim.pod} from {move.source} to {move.to}" for move in self.moves]
         return "move " + listed(moves, SHOWN_VICTIMS)
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
-        return replace(proposal, moved={**proposal.moved, **{one.victim.pod: one.to for one in self.moves}})
+        return replace(proposal, moved={**proposal.moved, **{move.victim.pod: move.to for move in self.moves}})
 
     def commands(self) -> tuple[str, ...]:
         return (*(shell_command("kubectl cordon {}", node) for node in self.by_node()), *self._evictions())
 
     def _evictions(self) -> Iterator[str]:
         for node, moves in self.by_node().items():
-            yield from (delete_pod(one.victim.pod) for one in moves)
-            yield from (self._wait(one.victim) for one in moves if one.victim.controller.startswith("StatefulSet "))
+            yield from (delete_pod(move.victim.pod) for move in moves)
+            yield from (self._wait(move.victim) for move in moves if move.victim.controller.startswith("StatefulSet "))
             yield shell_command("kubectl uncordon {}", node)
 
     @staticmethod
@@ -177,8 +180,8 @@ class MovePods(Step, frozen=True, kw_only=True):
             Change(target=target, patch=(add_operation("/spec/unschedulable", True),)) for target in nodes.values()
         )
         for node, moves in self.by_node().items():
-            for one in moves:
-                its, _, name = one.victim.pod.partition("/")
+            for move in moves:
+                its, _, name = move.victim.pod.partition("/")
                 yield Change(target=Target(api_version="v1", kind="Pod", namespace=its, name=name), delete=True)
             yield Change(target=nodes[node], patch=(add_operation("/spec/unschedulable", False),))
 
@@ -203,7 +206,7 @@ class AwaitTermination(VictimStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        pods = listed([one.pod for one in self.victims], SHOWN_VICTIMS)
+        pods = listed([victim.pod for victim in self.victims], SHOWN_VICTIMS)
         if self.lost_node:
             return (
                 f"force-delete {pods}: the kubelet of {self.lost_node} does not answer "
@@ -218,10 +221,10 @@ class AwaitTermination(VictimStep, frozen=True, kw_only=True):
     def commands(self) -> tuple[str, ...]:
         if not self.lost_node:
             return ()
-        return tuple(f"{delete_pod(one.pod)} --force --grace-period=0" for one in self.victims)
+        return tuple(f"{delete_pod(victim.pod)} --force --grace-period=0" for victim in self.victims)
 
     def deletions(self) -> Iterator[tuple[str, str]]:
-        yield from ((one.pod, "" if self.lost_node else KUBELET) for one in self.victims)
+        yield from ((victim.pod, "" if self.lost_node else KUBELET) for victim in self.victims)
 
 
 class StopWorkload(VictimStep, frozen=True, kw_only=True):
@@ -239,7 +242,7 @@ class StopWorkload(VictimStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        named, pods = f"{self.kind} {self.namespace}/{self.name}", " and ".join(one.pod for one in self.victims)
+        named, pods = f"{self.kind} {self.namespace}/{self.name}", " and ".join(victim.pod for victim in self.victims)
         return f"delete {named} with its pod {pods}" if self.is_deleted else f"scale {named} to 0, which removes {pods}"
 
     def commands(self) -> tuple[str, ...]:
@@ -256,7 +259,7 @@ class StopWorkload(VictimStep, frozen=True, kw_only=True):
             yield Change(target=target, patch=(add_operation("/spec/replicas", 0),))
 
     def deletions(self) -> Iterator[tuple[str, str]]:
-        yield from ((one.pod, CONTROLLER_MANAGER) for one in self.victims)
+        yield from ((victim.pod, CONTROLLER_MANAGER) for victim in self.victims)
 
 
 class WithdrawResize(Step, frozen=True, kw_only=True):
@@ -275,7 +278,9 @@ class WithdrawResize(Step, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        amounts = (f"{one.container} to {amount_text(one.resource, one.after)}" for one in self.requests)
+        amounts = (
+            f"{request.container} to {amount_text(request.resource, request.after)}" for request in self.requests
+        )
         return f"withdraw the resize of {self.pod}: set {joined(amounts)} again"
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
@@ -286,9 +291,9 @@ class WithdrawResize(Step, frozen=True, kw_only=True):
     def commands(self) -> tuple[str, ...]:
         namespace, _, name = self.pod.partition("/")
         containers: dict[str, dict[str, str]] = {}
-        for one in self.requests:
-            text = format_quantity(one.after, Unit.of(one.resource))
-            containers.setdefault(one.container, {})[one.resource] = text
+        for request in self.requests:
+            text = format_quantity(request.after, Unit.of(request.resource))
+            containers.setdefault(request.container, {})[request.resource] = text
         told = [{"name": its, "resources": {"requests": amounts}} for its, amounts in containers.items()]
         patch: Json = {"spec": {"containers": told}}
         return (shell_command("kubectl patch pod {} -n {} --subresource resize -p {}", name, namespace, patch),)

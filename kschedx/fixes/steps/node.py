@@ -81,8 +81,8 @@ class RemoveTaints(NodeStep, frozen=True, kw_only=True):
         return _without_taints(node, lambda taint: taint in self.taints)
 
     def commands(self) -> tuple[str, ...]:
-        taints = [" {}={}:{}-" if one.value else " {}:{}-" for one in self.taints]
-        parts = [part for one in self.taints for part in (one.key, one.value, one.effect) if part]
+        taints = [" {}={}:{}-" if taint.value else " {}:{}-" for taint in self.taints]
+        parts = [part for taint in self.taints for part in (taint.key, taint.value, taint.effect) if part]
         return (shell_command(f"kubectl taint node {{}}{''.join(taints)}", self.node, *parts),)
 
 
@@ -170,18 +170,18 @@ class RepairNode(NodeStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        is_down = any(one.taint.key == SHUT_DOWN for one in self.faults)
-        told = (one.title(self.node) for one in self.faults if not (is_down and one.taint.key in LOST_TAINTS))
+        is_down = any(fault.taint.key == SHUT_DOWN for fault in self.faults)
+        told = (fault.title(self.node) for fault in self.faults if not (is_down and fault.taint.key in LOST_TAINTS))
         return " and ".join(dict.fromkeys(told))
 
     def edit(self, node: Node) -> Node:
-        gone = {one.taint for one in self.faults}
-        if any(one.key == CORDON_TAINT for one in gone):
+        gone = {fault.taint for fault in self.faults}
+        if any(taint.key == CORDON_TAINT for taint in gone):
             node = replace(node, spec=replace(node.spec, unschedulable=False))
         return _without_taints(node, lambda taint: taint in gone)
 
     def repairs(self) -> Iterator[tuple[ClusterRow, Taint, str]]:
-        yield from ((self.row, one.taint, one.by) for one in self.faults)
+        yield from ((self.row, fault.taint, fault.by) for fault in self.faults)
 
 
 class NodeAmount(Struct, frozen=True, kw_only=True):
@@ -266,14 +266,14 @@ class OfferDevices(Step, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        drivers = listed(sorted({one.spec.driver for one in self.slices}), SHOWN_LABELS)
+        drivers = listed(sorted({resource_slice.spec.driver for resource_slice in self.slices}), SHOWN_LABELS)
         return f"run the DRA driver {drivers} on {self.node} ({self.label}), so that it publishes devices"
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
         return proposal.having(*self.slices)
 
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
-        yield from ((one, one.spec.driver) for one in self.slices)
+        yield from ((resource_slice, resource_slice.spec.driver) for resource_slice in self.slices)
 
 
 DOMAIN_OF_ITS_OWN = "new"
@@ -314,10 +314,10 @@ class AddNode(Step, frozen=True, kw_only=True):
             added = f"restore node {host}, or add a node with that host name"
         if self.like and not self.slices:
             return f"{added} like {self.like}"
-        told = [added, *self._where()]
+        phrases = [added, *self._where()]
         if offers := [*self._offers(), *self._devices()]:
-            told.append(f"{'with' if number == 1 else 'each with'} {joined(offers)}")
-        return " ".join(told) + self._daemons()
+            phrases.append(f"{'with' if number == 1 else 'each with'} {joined(offers)}")
+        return " ".join(phrases) + self._daemons()
 
     def _where(self) -> Iterator[str]:
         """Yield the location: `in zone eu-1c`, `in a new zone`."""
@@ -334,7 +334,7 @@ class AddNode(Step, frozen=True, kw_only=True):
             yield f"label {listed(named, SHOWN_LABELS)}"
         if new := [key for key, value in labels.items() if value == DOMAIN_OF_ITS_OWN]:
             yield f"{'a new value' if len(new) == 1 else 'new values'} of label {listed(new, SHOWN_LABELS)}"
-        taken = {one.resource: one.amount for one in self.taken}
+        taken = {resource_amount.resource: resource_amount.amount for resource_amount in self.taken}
         free = []
         for name, written in self.node.status.allocatable.items():
             left = edit.amount_of(name, written) - taken.get(name, 0)
@@ -348,15 +348,17 @@ class AddNode(Step, frozen=True, kw_only=True):
             yield "room for one pod"
 
     def _devices(self) -> Iterator[str]:
-        if number := sum(len(one.spec.devices) for one in self.slices):
-            drivers = listed(sorted({one.spec.driver for one in self.slices}), SHOWN_LABELS)
+        if number := sum(len(resource_slice.spec.devices) for resource_slice in self.slices):
+            drivers = listed(sorted({resource_slice.spec.driver for resource_slice in self.slices}), SHOWN_LABELS)
             selected = f" ({listed(list(self.attributes), SHOWN_LABELS)})" if self.attributes else ""
             yield f"{count(number, 'device')} of {drivers}{selected}"
 
     def _daemons(self) -> str:
         """Return what DaemonSets request: `; 3 DaemonSets take another 150m CPU and 200Mi memory`."""
-        amounts = [str(one) for one in self.taken if one.resource != "pods"]
-        number = next((one.amount for one in self.taken if one.resource == "pods"), 0)
+        amounts = [str(resource_amount) for resource_amount in self.taken if resource_amount.resource != "pods"]
+        number = next(
+            (resource_amount.amount for resource_amount in self.taken if resource_amount.resource == "pods"), 0
+        )
         if self.more_pods_than and number:
             return f": {count(number, 'DaemonSet')} {'runs' if number == 1 else 'run'} a pod on each node"
         take = "takes" if number == 1 else "take"
@@ -374,5 +376,5 @@ def _without_taints(node: Node, is_removed: Callable[[Taint], bool]) -> Node:
 
 
 def _with_allocatable(node: Node, amounts: Iterable[NodeAmount]) -> Node:
-    more = {one.resource: format_quantity(one.after, Unit.of(one.resource)) for one in amounts}
+    more = {amount.resource: format_quantity(amount.after, Unit.of(amount.resource)) for amount in amounts}
     return replace(node, status=replace(node.status, allocatable={**node.status.allocatable, **more}))

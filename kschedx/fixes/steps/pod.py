@@ -81,7 +81,7 @@ class TolerateInstead(PodStep, frozen=True, kw_only=True):
         taint, wrong = self.taint, self.wrong
         value = "" if wrong.operator == "Exists" else taint.value
         meant = replace(wrong, key=taint.key, value=value, effect=wrong.effect and taint.effect)
-        tolerations = tuple(meant if one == wrong else one for one in pod.spec.tolerations)
+        tolerations = tuple(meant if toleration == wrong else toleration for toleration in pod.spec.tolerations)
         return edit.with_spec(pod, replace(pod.spec, tolerations=tolerations))
 
 
@@ -104,10 +104,10 @@ class SelectInstead(PodStep, frozen=True, kw_only=True):
             selector = {key: value for key, value in pod.spec.node_selector.items() if key != wrong.key}
             return edit.selecting(pod, selector | {meant.key: meant.values[0]})
         changed = tuple(
-            NodeSelectorRequirement(key=meant.key, operator=one.operator, values=meant.values)
-            if _is_same(one, wrong)
-            else one
-            for one in edit.expressions(pod, self.term)
+            NodeSelectorRequirement(key=meant.key, operator=requirement.operator, values=meant.values)
+            if _is_same(requirement, wrong)
+            else requirement
+            for requirement in edit.expressions(pod, self.term)
         )
         return edit.with_term(pod, self.term, changed)
 
@@ -130,9 +130,13 @@ class DropRequirements(PodStep, frozen=True, kw_only=True):
 
     def edit(self, pod: Pod, ground: Ground) -> Pod:
         if self.source == "nodeSelector":
-            gone = {one.key for one in self.requirements}
+            gone = {requirement.key for requirement in self.requirements}
             return edit.selecting(pod, {key: value for key, value in pod.spec.node_selector.items() if key not in gone})
-        kept = (one for one in edit.expressions(pod, self.term) if not any(_is_same(one, r) for r in self.requirements))
+        kept = (
+            requirement
+            for requirement in edit.expressions(pod, self.term)
+            if not any(_is_same(requirement, r) for r in self.requirements)
+        )
         return edit.with_term(pod, self.term, tuple(kept))
 
 
@@ -235,7 +239,7 @@ class ChangeRule(PodStep, frozen=True, kw_only=True):
         names = (info.name for info in fields(self.before))
         changed = {name: new for name in names if (new := getattr(self.after, name)) != getattr(self.before, name)}
         if self.kind is RuleKind.SPREAD:
-            return edit.with_constraint(pod, self.index, lambda one: replace(one, **changed))
+            return edit.with_constraint(pod, self.index, lambda constraint: replace(constraint, **changed))
         if isinstance(self.before, PodAffinityTerm):
             return edit.with_affinity_term(pod, self.before, changed, anti=self.kind is RuleKind.ANTI_AFFINITY)
         return pod
@@ -256,9 +260,9 @@ def _spread_title(before: TopologySpreadConstraint, after: TopologySpreadConstra
     return f"set {policy}: Honor in the spread constraint over {key}"
 
 
-def _labels_beside(one: Rule, other: Rule) -> str:
+def _labels_beside(item: Rule, other: Rule) -> str:
     """Return the labels that one rule selects and the other does not."""
-    mine, its = (it.label_selector.match_labels if it.label_selector is not None else {} for it in (one, other))
+    mine, its = (it.label_selector.match_labels if it.label_selector is not None else {} for it in (item, other))
     return ",".join(f"{key}={value}" for key, value in mine.items() if its.get(key) != value)
 
 
@@ -314,15 +318,15 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
     @classmethod
     def of(cls, pod: Pod, amounts: tuple[ResourceAmount, ...], options: RequestOptions) -> LowerRequests | None:
         """Return the step; None if no single container requests enough to be lowered."""
-        found: list[edit.ContainerRequest] = []
+        requests: list[edit.ContainerRequest] = []
         is_most = True
-        for one in amounts:
-            lowered = edit.lowered_requests(pod, one.resource, one.amount, options)
+        for amount in amounts:
+            lowered = edit.lowered_requests(pod, amount.resource, amount.amount, options)
             if lowered is None:
                 return None
-            found += lowered
+            requests += lowered
             is_most = is_most and all(each.after * 2 >= each.before for each in lowered)
-        return cls(requests=tuple(found), amounts=amounts, is_most=is_most) if found else None
+        return cls(requests=tuple(requests), amounts=amounts, is_most=is_most) if requests else None
 
     @property
     def cost(self) -> Cost:
@@ -330,39 +334,42 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        explicit = [self._request(one) for one in self.requests if not one.source]
-        defaulted = [self._request(one) for one in self.requests if one.source]
+        explicit = [self._request(request) for request in self.requests if not request.source]
+        defaulted = [self._request(request) for request in self.requests if request.source]
         told = (("lower", explicit), ("set", defaulted))
         title = " and ".join(f"{verb} {' and '.join(requests)}" for verb, requests in told if requests)
         return f"{title}, then delete the pod" if self.made_by.startswith(edit.VERTICAL) else title
 
     @property
     def made_by(self) -> str:
-        return next((one.source for one in self.requests if one.source.startswith((edit.VERTICAL, edit.INJECTED))), "")
+        return next(
+            (request.source for request in self.requests if request.source.startswith((edit.VERTICAL, edit.INJECTED))),
+            "",
+        )
 
     @staticmethod
-    def _request(one: edit.ContainerRequest) -> str:
-        before, after = format_quantities((one.before, one.after), Unit.of(one.resource))
-        if one.source.startswith(edit.VERTICAL):
-            return (
-                f"maxAllowed.{one.resource} of container {one.container} to {after} in {one.source} (it sets {before})"
-            )
-        if one.source.startswith(edit.INJECTED):
-            key = edit.INJECTED_BY.get(one.container, {}).get(one.resource, "")
+    def _request(request: edit.ContainerRequest) -> str:
+        before, after = format_quantities((request.before, request.after), Unit.of(request.resource))
+        if request.source.startswith(edit.VERTICAL):
+            of = f"of container {request.container}"
+            return f"maxAllowed.{request.resource} {of} to {after} in {request.source} (it sets {before})"
+        if request.source.startswith(edit.INJECTED):
+            key = edit.INJECTED_BY.get(request.container, {}).get(request.resource, "")
             where = f"by annotation {key} of the pod template" if key else "in the configuration of its injector"
-            return f"requests.{one.resource} of injected container {one.container} to {after} {where}"
-        if one.source:
-            return f"requests.{one.resource} of container {one.container} to {after} ({one.source} sets {before})"
-        whose = f"container {one.container}" if one.container else "the pod as a whole"
-        return f"requests.{one.resource} of {whose} from {before} to {after}"
+            return f"requests.{request.resource} of injected container {request.container} to {after} {where}"
+        if request.source:
+            of = f"of container {request.container}"
+            return f"requests.{request.resource} {of} to {after} ({request.source} sets {before})"
+        whose = f"container {request.container}" if request.container else "the pod as a whole"
+        return f"requests.{request.resource} of {whose} from {before} to {after}"
 
     def edit(self, pod: Pod, ground: Ground) -> Pod:
         return edit.with_requests(pod, self.requests)
 
     def covers(self, other: LowerRequests) -> bool:
         """Whether this one lowers at least what `other` lowers, and at least as far."""
-        allowed = {one.resource: one.amount for one in self.amounts}
-        return all(one.resource in allowed and allowed[one.resource] <= one.amount for one in other.amounts)
+        allowed = {amount.resource: amount.amount for amount in self.amounts}
+        return all(amount.resource in allowed and allowed[amount.resource] <= amount.amount for amount in other.amounts)
 
 
 class RequestAsMeant(PodStep, frozen=True, kw_only=True):
@@ -374,7 +381,8 @@ class RequestAsMeant(PodStep, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         told = (
-            f"{one.resource} of container {one.container} to {one.meant}, not {one.written}" for one in self.amounts
+            f"{amount.resource} of container {amount.container} to {amount.meant}, not {amount.written}"
+            for amount in self.amounts
         )
         return f"set {' and '.join(told)}"
 

@@ -140,14 +140,14 @@ class SetDefaultClass(Step, frozen=True, kw_only=True):
         return f"make storage class {self.storage_class.name} the default"
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
-        for one in self.claims:
-            proposal = one.apply(proposal, ground)
+        for claim in self.claims:
+            proposal = claim.apply(proposal, ground)
         return proposal.having(self.storage_class)
 
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
-        for one in self.claims:
-            yield one.claim, CONTROLLER_MANAGER
-            yield from one.makers()
+        for claim in self.claims:
+            yield claim.claim, CONTROLLER_MANAGER
+            yield from claim.makers()
 
 
 class ReleaseVolume(Step, frozen=True, kw_only=True):

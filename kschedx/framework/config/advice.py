@@ -51,7 +51,7 @@ def advice(config: Mapping[str, object] | None, release: Release) -> tuple[Advic
     refuse the configuration."""
     scheduler = load_profiles(config, release)
     document = decode_document(config, release)
-    found: list[Advice] = []
+    warnings: list[Advice] = []
     for index, profile in enumerate(scheduler.profiles):
         written = document.profiles[index]
         path = f"profiles[{index}]"
@@ -64,8 +64,8 @@ def advice(config: Mapping[str, object] | None, release: Release) -> tuple[Advic
             implements=plugin_points(document, release),
         )
         for rule in _RULES:
-            found += rule(subject)
-    return tuple(found)
+            warnings += rule(subject)
+    return tuple(warnings)
 
 
 def _unknown_names(subject: Subject) -> Iterator[Advice]:
@@ -116,7 +116,9 @@ def _of_another_project(subject: Subject) -> Iterator[Advice]:
 
 
 def _unknown(name: str, then: str, subject: Subject) -> str:
-    hint = next((f' (did you mean "{one}"?)' for one in subject.implements if is_a_letter_away(name, one)), "")
+    hint = next(
+        (f' (did you mean "{implement}"?)' for implement in subject.implements if is_a_letter_away(name, implement)), ""
+    )
     return f'there is no plugin "{name}", {then}{hint}'
 
 
@@ -251,9 +253,9 @@ def _half_disabled(subject: Subject) -> Iterator[Advice]:
             names.setdefault((off, on, then), []).append(name)
     for (off, on, then), those in names.items():
         is_one = len(those) == 1
-        told = then.format(it="it" if is_one else "they", s="s" if is_one else "", off=off)
+        phrase = then.format(it="it" if is_one else "they", s="s" if is_one else "", off=off)
         listed = those[0] if is_one else f"{', '.join(those[:-1])} and {those[-1]}"
-        text = f"{listed} {'is' if is_one else 'are'} disabled at {off} but not at {on}{told}"
+        text = f"{listed} {'is' if is_one else 'are'} disabled at {off} but not at {on}{phrase}"
         yield Advice(id="half-disabled", path=f"{subject.path}.plugins.{off}", text=text)
 
 

@@ -250,8 +250,8 @@ def decode_document(
         raise refuse("kind", f"expected {KIND}, found {shown(kind)}", hint)
     if version not in release.config_versions:
         allowed = " or ".join(release.config_versions)
-        told = f"Kubernetes {release.version} expects {allowed}, found {shown(version)}"
-        raise refuse("apiVersion", told, _who_reads(version))
+        phrase = f"Kubernetes {release.version} expects {allowed}, found {shown(version)}"
+        raise refuse("apiVersion", phrase, _who_reads(version))
     hint = f"Kubernetes {release.version} does not have it in {version}"
     found = faults or Faults()
     found.extend(missing_field_errors(config, release.missing_fields[str(version)], hint))
@@ -376,7 +376,9 @@ def _different_queues(profiles: Sequence[Profile], expansions: Sequence[Expansio
     """Yield errors for profiles with another queue sort plugin than the first. This is checked after expansion, since
     MultiPoint may enable that plugin."""
     first, expected = profiles[0], expansions[0].queue_sort
-    for i, (profile, found) in enumerate(zip(profiles, (one.queue_sort for one in expansions), strict=True)):
+    for i, (profile, found) in enumerate(
+        zip(profiles, (expansion.queue_sort for expansion in expansions), strict=True)
+    ):
         of_profile = f"for profile {shown(profile.scheduler_name)}"
         if not (found and expected):
             continue

@@ -169,7 +169,7 @@ class _Source:
     def unseen(self, profile: Profile) -> dict[str, list[dict[str, object]]]:
         """Return the plugins in multiPoint that kschedx does not have; their points are unknown."""
         unseen = [entry for entry in self._merged["multiPoint"].enabled if entry.name in profile.unknown]
-        entries = [{"name": one.name, **({"weight": one.weight} if one.weight else {})} for one in unseen]
+        entries = [{"name": entry.name, **({"weight": entry.weight} if entry.weight else {})} for entry in unseen]
         return {"enabled": entries} if entries else {}
 
     def plugin(self, point: str, name: str) -> str:

@@ -152,7 +152,8 @@ def _without_names(spec: PodSpec) -> PodSpec:
         for volume in spec.volumes
     )
     claims = tuple(
-        one if one.resource_claim_name is None else replace(one, resource_claim_name="") for one in spec.resource_claims
+        claim if claim.resource_claim_name is None else replace(claim, resource_claim_name="")
+        for claim in spec.resource_claims
     )
     return replace(spec, volumes=volumes, resource_claims=claims)
 
@@ -163,5 +164,5 @@ def _named(snapshot: Snapshot) -> Iterator[str]:
     concerned = [spec for spec in pods.specs.values if spec.affinity is not None or spec.topology_spread_constraints]
     written = [_ENCODER.encode((spec.affinity, spec.topology_spread_constraints)) for spec in concerned]
     controllers = (snapshot.services, snapshot.replication_controllers, snapshot.replica_sets, snapshot.stateful_sets)
-    written += [_ENCODER.encode([one.spec.selector for one in some]) for some in controllers]
+    written += [_ENCODER.encode([item.spec.selector for item in some]) for some in controllers]
     yield from (key for key in NUMBERING if any(key.encode() in text for text in written))

@@ -485,10 +485,13 @@ class LeaveOneOut:
             for one in scoring:
                 if one not in raw:
                     raw[one] = RawScores(one, pod, nodes)
-            used.append(([verdicts[one] for one in filtering], [raw[one] for one in scoring]))
+            used.append(([verdicts[plugin] for plugin in filtering], [raw[plugin] for plugin in scoring]))
         spots = np.array([node for node, _ in self._at], dtype=np.int64)
         away = PodRows(pods=np.array([rows[0] for _, rows in self._at], dtype=np.int64), nodes=ClusterRows(spots))
-        parts = {one: one.nodes.take(TableRows(spots)).remove_pods(away) for one in self._profiles.frameworks}
+        parts = {
+            framework: framework.nodes.take(TableRows(spots)).remove_pods(away)
+            for framework in self._profiles.frameworks
+        }
         columns: list[FilterWithout | RawScores] = [*verdicts.values(), *raw.values()]
         for column in columns:
             column.evaluate_own(pod, parts[column.asked.framework])
@@ -601,9 +604,11 @@ def _looking(framework: Framework) -> list[Plugin]:
     return list(dict.fromkeys(plugin for point in _POINTS for plugin in framework.plugins(point, Plugin)))
 
 
-def _is_same(one: Framework, plugin: Plugin, other: Framework, its: Plugin) -> bool:
+def _is_same(framework: Framework, plugin: Plugin, other: Framework, its: Plugin) -> bool:
     return (
         type(plugin) is type(its)
-        and (one.release.version, one.release.gates) == (other.release.version, other.release.gates)
-        and all((plugin.name in one.profile.points[at]) is (its.name in other.profile.points[at]) for at in _POINTS)
+        and (framework.release.version, framework.release.gates) == (other.release.version, other.release.gates)
+        and all(
+            (plugin.name in framework.profile.points[at]) is (its.name in other.profile.points[at]) for at in _POINTS
+        )
     )

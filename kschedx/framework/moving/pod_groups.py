@@ -80,8 +80,8 @@ def placements_of(run: Run, group: PodGroup, profile: Profile) -> Placements:
             return _undetermined(key, f"no topology domain found for pod {pods.key(row)}")
         taken.add(domain)
     if len(taken) > 1:
-        told = ", ".join(sorted(taken))
-        return _undetermined(key, f"more than 1 domain found for pod group: {told}")
+        phrase = ", ".join(sorted(taken))
+        return _undetermined(key, f"more than 1 domain found for pod group: {phrase}")
     found = {
         domain: ClusterRows(np.flatnonzero(label.codes == code))
         for code, domain in enumerate(label.values)
@@ -103,8 +103,8 @@ def placements_of(run: Run, group: PodGroup, profile: Profile) -> Placements:
 
 
 def _undetermined(key: str, why: str) -> Placements:
-    told = f"cannot determine domain for already scheduled pods: {why}"
-    return Placements(key=key, each=(), problem=Decision(outcome=Outcome.ERROR, message=told))
+    phrase = f"cannot determine domain for already scheduled pods: {why}"
+    return Placements(key=key, each=(), problem=Decision(outcome=Outcome.ERROR, message=phrase))
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -354,7 +354,7 @@ def _violating_first(units: Iterable[_Unit], run: Run) -> Iterable[_Unit]:
         for budget in run.snapshot.disruption_budgets
         if (selector := budget_selector(budget, empty_counts=empty_counts)) is not None
     ]
-    left = {id(one): one.status.disruptions_allowed or 0 for one, _ in rules}
+    left = {id(budget): budget.status.disruptions_allowed or 0 for budget, _ in rules}
 
     def exceeds(row: int) -> bool:
         for budget, selector in rules:

@@ -129,10 +129,10 @@ class DistinctAttribute(DeviceConstraint):
 
 def attribute_of(picked: PooledDevice, name: str) -> DeviceAttribute | None:
     """Find the attribute by its full name, or without the domain if that is the driver's."""
-    found = picked.device.attributes.get(name)
+    attribute = picked.device.attributes.get(name)
     domain, slash, own = name.partition("/")
-    if found is not None or not slash or domain != picked.id[0]:
-        return found
+    if attribute is not None or not slash or domain != picked.id[0]:
+        return attribute
     return picked.device.attributes.get(own)
 
 
@@ -147,8 +147,8 @@ def equal(device_attribute: DeviceAttribute, other: DeviceAttribute) -> bool:
     return False
 
 
-def _clashes(one: DeviceAttribute, other: DeviceAttribute) -> bool:
-    return equal(one, other) or all(getattr(one, name) is None for name in _SCALARS)
+def _clashes(attribute: DeviceAttribute, other: DeviceAttribute) -> bool:
+    return equal(attribute, other) or all(getattr(attribute, name) is None for name in _SCALARS)
 
 
 _PREVENTING = ("NoSchedule", "NoExecute")
@@ -279,14 +279,21 @@ class Solutions:
         known = self._kinds.get(written)
         if known is None:
             wanted = [
-                one for claim in claims for request in claim.spec.devices.requests for one in alternatives(request)
+                wish for claim in claims for request in claim.spec.devices.requests for wish in alternatives(request)
             ]
-            classes = [found for one in wanted if (found := self._classes.get(one.class_name)) is not None]
+            classes = [found for wish in wanted if (found := self._classes.get(wish.class_name)) is not None]
             selectors = [selector for some in wanted for selector in some.selectors]
-            selectors += [one for some in classes for one in some.spec.selectors]
+            selectors += [selector for some in classes for selector in some.spec.selectors]
             constraints = [constraint for claim in claims for constraint in claim.spec.devices.constraints]
-            names = (name for one in constraints for name in (one.match_attribute, one.distinct_attribute) if name)
-            expressions = tuple(dict.fromkeys(one.cel.expression for one in selectors if one.cel is not None))
+            names = (
+                name
+                for constraint in constraints
+                for name in (constraint.match_attribute, constraint.distinct_attribute)
+                if name
+            )
+            expressions = tuple(
+                dict.fromkeys(selector.cel.expression for selector in selectors if selector.cel is not None)
+            )
             seen = expressions, tuple(dict.fromkeys(names))
             known = self._kinds[written] = ClaimKind(len(self._kinds), *seen, self._number(seen))
         return known
@@ -321,7 +328,7 @@ class Solutions:
         if result is None:
             self._found[key] = None
             return
-        position = {one.id: place for place, one in enumerate(here.devices)}
+        position = {device.id: place for place, device in enumerate(here.devices)}
         self._found[key] = tuple(
             tuple((pick.request, position[pick.device.id], pick.admin_access, pick.share) for pick in picks)
             for picks in result
@@ -345,17 +352,17 @@ class Solutions:
             )
         )
 
-    def _trait(self, one: PooledDevice, kind: ClaimKind) -> int:
+    def _trait(self, device: PooledDevice, kind: ClaimKind) -> int:
         """Return a number for the properties of a device that claims of this class can read."""
-        key = kind.lens, id(one.device)
+        key = kind.lens, id(device.device)
         known = self._traits.get(key)
         if known is None:
-            spec = one.slice.spec
+            spec = device.slice.spec
             terms = len(spec.node_selector.node_selector_terms) if spec.node_selector is not None else 0
-            matches = tuple(self.matches(expression, one) for expression in kind.expressions)
-            values = tuple(_ENCODE(attribute_of(one, name)) for name in kind.attributes)
-            rest = self._number(_ENCODE(replace(one.device, name="", attributes={})))
-            known = self._number((one.id[0], spec.node_name is None, terms, rest, matches, values))
+            matches = tuple(self.matches(expression, device) for expression in kind.expressions)
+            values = tuple(_ENCODE(attribute_of(device, name)) for name in kind.attributes)
+            rest = self._number(_ENCODE(replace(device.device, name="", attributes={})))
+            known = self._number((device.id[0], spec.node_name is None, terms, rest, matches, values))
             self._traits[key] = known
         return known
 
@@ -497,9 +504,9 @@ class AllocationSearch:
                 if wanted.capacity is not None and not self._features.consumable_capacity:
                     kind = "subrequest" if wanted.parent else "request"
                     gate = "DRAConsumableCapacity feature is disabled"
-                    told = f"claim {claim.key}, {kind} {wanted.name}: has capacity requests, but the {gate}"
+                    phrase = f"claim {claim.key}, {kind} {wanted.name}: has capacity requests, but the {gate}"
                     if not self._features.is_stable:
-                        raise FailureError(told)
+                        raise FailureError(phrase)
             checked: list[Checked] = []
             requests.append(checked)
             for alternative, wanted in enumerate(options):
@@ -517,8 +524,8 @@ class AllocationSearch:
 
     def _checked(self, claim: ResourceClaim, wanted: DeviceWish, at: tuple[int, int, int]) -> Checked:
         named = f"claim {claim.key}, request {wanted.name}"
-        for position, one in enumerate(wanted.selectors):
-            if one.cel is None:
+        for position, selector in enumerate(wanted.selectors):
+            if selector.cel is None:
                 unsupported = "CEL expression empty (unsupported selector type?)"
                 raise FailureError(f"{named}, selector #{position}: {unsupported}")
         if wanted.admin_access is not None and not self._features.admin_access:
@@ -546,8 +553,8 @@ class AllocationSearch:
                 if reason and self._features.broken_pools_reject_nodes:
                     return checked
                 if reason:
-                    told = f"asks for all devices, but resource pool {'/'.join(pool.id)} is currently {state}"
-                    raise FailureError(f"{named}: {told}")
+                    phrase = f"asks for all devices, but resource pool {'/'.join(pool.id)} is currently {state}"
+                    raise FailureError(f"{named}: {phrase}")
             for device in pool.devices:
                 if self.is_selectable(at, checked, device) and self.has_capacity(wanted, device):
                     found.append(position)
@@ -602,25 +609,25 @@ class AllocationSearch:
             return SearchOutcome.TOO_MANY
         if wants_all:
             # for all devices, the order does not matter, so there is nothing else to try
-            one = self.devices[checked.everything[number]]
-            if not self._pick(at, checked, one, must=True):
+            device = self.devices[checked.everything[number]]
+            if not self._pick(at, checked, device, must=True):
                 return SearchOutcome.FAILED
             outcome = self._devices_of(at, number + 1, 0)
             if outcome is not SearchOutcome.DONE:
-                self._take_back(at, checked, one)
+                self._take_back(at, checked, device)
             return outcome
         for position in range(start, len(self.devices)):
-            one = self.devices[position]
-            if not self._is_free(claim, checked.wanted, one):
+            device = self.devices[position]
+            if not self._is_free(claim, checked.wanted, device):
                 continue
-            if not self.is_selectable(at, checked, one) or not self.has_capacity(checked.wanted, one):
+            if not self.is_selectable(at, checked, device) or not self.has_capacity(checked.wanted, device):
                 continue
-            if not self._pick(at, checked, one, must=False):
+            if not self._pick(at, checked, device, must=False):
                 continue
             outcome = self._devices_of(at, number + 1, position + 1)
             if outcome is SearchOutcome.DONE:
                 return outcome
-            self._take_back(at, checked, one)
+            self._take_back(at, checked, device)
             if outcome is SearchOutcome.TOO_MANY:
                 return outcome
         return SearchOutcome.FAILED
@@ -635,13 +642,17 @@ class AllocationSearch:
                 "kube-scheduler may find one, or give up after its filterTimeout"
             )
 
-    def _is_free(self, claim: int, wanted: DeviceWish, one: PooledDevice) -> bool:
+    def _is_free(self, claim: int, wanted: DeviceWish, device: PooledDevice) -> bool:
         if wanted.admin_access:
-            return claim not in self._in_use.get(one.id, ())
+            return claim not in self._in_use.get(device.id, ())
         allocated = self._allocator.allocated
-        if self._features.shared_devices_stay_shared and not self._is_shared(one.device) and allocated.has(one.id):
+        if (
+            self._features.shared_devices_stay_shared
+            and not self._is_shared(device.device)
+            and allocated.has(device.id)
+        ):
             return False
-        return one.id not in allocated.devices and not self._in_use.get(one.id)
+        return device.id not in allocated.devices and not self._in_use.get(device.id)
 
     def is_selectable(self, at: tuple[int, int, int], checked: Checked, one: PooledDevice) -> bool:
         if one.device.binding_conditions and not self._features.binding_conditions:
@@ -652,13 +663,13 @@ class AllocationSearch:
             known = self._matches[key] = self._selects(at[0], checked, one)
         return known
 
-    def _selects(self, claim: int, checked: Checked, one: PooledDevice) -> bool:
+    def _selects(self, claim: int, checked: Checked, device: PooledDevice) -> bool:
         device_class = checked.device_class
-        if not self.matches_all(f"class {device_class.name}", device_class.spec.selectors, one):
+        if not self.matches_all(f"class {device_class.name}", device_class.spec.selectors, device):
             return False
-        if not self.matches_all(f"claim {self._claims[claim].key}", checked.wanted.selectors, one):
+        if not self.matches_all(f"claim {self._claims[claim].key}", checked.wanted.selectors, device):
             return False
-        return not one.slice.spec.per_device_node_selection or device_reaches(self._node, one.device)
+        return not device.slice.spec.per_device_node_selection or device_reaches(self._node, device.device)
 
     def matches_all(self, whose: str, selectors: Sequence[DeviceSelector], one: PooledDevice) -> bool:
         for position, each in enumerate(selectors):
@@ -691,9 +702,9 @@ class AllocationSearch:
         amounts = self._amounts(wanted, one)
         return capacity.fits_capacity(one.device.capacity, amounts, consumed, self._shares.get(one.id, {}))
 
-    def _amounts(self, wanted: DeviceWish, one: PooledDevice) -> CapacityRequirements | None:
+    def _amounts(self, wanted: DeviceWish, device: PooledDevice) -> CapacityRequirements | None:
         if self._features.capacities_have_two_names:
-            return capacity.named_as_published(one.device.capacity, wanted.capacity, one.id[0])
+            return capacity.named_as_published(device.device.capacity, wanted.capacity, device.id[0])
         return wanted.capacity
 
     # --- picking a device and taking it back
@@ -717,8 +728,8 @@ class AllocationSearch:
         for position, constraint in enumerate(self._constraints[claim]):
             if not constraint.add(wanted.base, wanted.alternative, one):
                 if must:
-                    told = f"cannot add device {'/'.join(one.id)} because a claim constraint would not be satisfied"
-                    raise FailureError(f"claim {self._claims[claim].key}, request {wanted.name}: {told}")
+                    phrase = f"cannot add device {'/'.join(one.id)} because a claim constraint would not be satisfied"
+                    raise FailureError(f"claim {self._claims[claim].key}, request {wanted.name}: {phrase}")
                 for earlier in self._constraints[claim][:position]:
                     earlier.remove(wanted.base, wanted.alternative)
                 return False
@@ -735,38 +746,38 @@ class AllocationSearch:
         self._picks[claim].append(pick)
         return True
 
-    def _take_back(self, at: tuple[int, int, int], checked: Checked, one: PooledDevice) -> None:
+    def _take_back(self, at: tuple[int, int, int], checked: Checked, device: PooledDevice) -> None:
         claim, wanted = at[0], checked.wanted
         for constraint in self._constraints[claim]:
             constraint.remove(wanted.base, wanted.alternative)
-        self._in_use.get(one.id, set()).discard(claim)
+        self._in_use.get(device.id, set()).discard(claim)
         share = self._picks[claim].pop().share
-        if not self._is_shared(one.device):
-            if one.device.consumes_counters:
-                self._give_back(one)
+        if not self._is_shared(device.device):
+            if device.device.consumes_counters:
+                self._give_back(device)
         elif share:
-            shares = self._shares[one.id]
+            shares = self._shares[device.id]
             for name, amount in share.items():
                 shares[name] -= amount
             if not any(shares.values()):
-                del self._shares[one.id]
+                del self._shares[device.id]
 
     def _is_shared(self, device: Device) -> bool:
         return self._features.consumable_capacity and device.allow_multiple_allocations
 
-    def _draw(self, one: PooledDevice) -> bool:
+    def _draw(self, device: PooledDevice) -> bool:
         """Consume the pool's counters and return whether they suffice: all of them, not only those that the device
         uses."""
-        taken = self._drawn.setdefault(one.pool.name, {})
-        for counter, amount in drawn(one.device):
+        taken = self._drawn.setdefault(device.pool.name, {})
+        for counter, amount in drawn(device.device):
             taken[counter] = taken.get(counter, 0) + amount
-        left = self._allocator.available.of(one.pool)
+        left = self._allocator.available.of(device.pool)
         if any(amount < taken.get(counter, 0) for counter, amount in left.items()):
-            self._give_back(one)
+            self._give_back(device)
             return False
         return True
 
-    def _give_back(self, one: PooledDevice) -> None:
-        taken = self._drawn[one.pool.name]
-        for counter, amount in drawn(one.device):
+    def _give_back(self, device: PooledDevice) -> None:
+        taken = self._drawn[device.pool.name]
+        for counter, amount in drawn(device.device):
             taken[counter] -= amount

@@ -163,7 +163,9 @@ def is_reserved(claim: ResourceClaim, pod: Pod, *, of_groups: bool) -> bool:
 
 def consumers(claim: ResourceClaim) -> tuple[str, ...]:
     """Return the consumers in the claim's namespace, as `pods/name`."""
-    return tuple(f"{one.resource}/{one.name}" for one in claim.status.reserved_for)
+    return tuple(
+        f"{consumer_reference.resource}/{consumer_reference.name}" for consumer_reference in claim.status.reserved_for
+    )
 
 
 def extended_resource_claim(pod: Pod, snapshot: Snapshot) -> ResourceClaim | None:
@@ -230,7 +232,11 @@ def unreserved_by_group(pod: Pod, snapshot: Snapshot) -> ResourceClaim | None:
         if is_generated and not _is_controlled_by(claim, group.metadata):
             continue
         if claim.status.allocation is not None and is_reserved(claim, pod, of_groups=True):
-            left = tuple(one for one in claim.status.reserved_for if one.uid != group.metadata.uid)
+            left = tuple(
+                consumer_reference
+                for consumer_reference in claim.status.reserved_for
+                if consumer_reference.uid != group.metadata.uid
+            )
             return replace(claim, status=replace(claim.status, reserved_for=left))
     return None
 
@@ -271,7 +277,9 @@ def is_ready(claim: ResourceClaim) -> bool | None:
         if not result.binding_conditions:
             continue
         id_ = (result.driver, result.pool, result.device)
-        status = next((one for one in claim.status.devices if (one.driver, one.pool, one.device) == id_), None)
+        status = next(
+            (device for device in claim.status.devices if (device.driver, device.pool, device.device) == id_), None
+        )
         if status is None:
             return False
         if any(status.is_true(condition) for condition in result.binding_failure_conditions):
@@ -302,7 +310,7 @@ def out_of_reach(claim: ResourceClaim, node: Node, reachable: CompiledNodeSelect
     return DeviceClaimOutOfReach(
         claim=claim.key,
         cause=cause,
-        devices=tuple(f"{one.driver}/{one.pool}/{one.device}" for one in allocation.devices.results),
+        devices=tuple(f"{result.driver}/{result.pool}/{result.device}" for result in allocation.devices.results),
         where=" or ".join(", ".join(map(str, (*term.expressions, *term.fields))) for term in terms),
         consumers=consumers(claim),
     )
@@ -406,11 +414,11 @@ def _request_refusals(request: DeviceRequest, field: str, features: Features) ->
 
 
 def _selector_refusals(selectors: Sequence[DeviceSelector], field: str, features: Features) -> Iterator[Refusal]:
-    for index, one in enumerate(selectors):
-        if one.cel is None:
+    for index, selector in enumerate(selectors):
+        if selector.cel is None:
             continue
         try:
-            told = language().refusal(one.cel.expression, features)
+            told = language().refusal(selector.cel.expression, features)
         except UndecidableError:
             continue
         if told is not None:

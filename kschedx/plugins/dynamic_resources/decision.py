@@ -160,7 +160,11 @@ class _Known:
 
 def _known_devices(handle: Handle) -> _Known:
     slices = published(handle.snapshot.devices, DeviceFeatures.of(handle.release))
-    return _Known(((one.spec.pool.name, device.name), device) for one in slices for device in one.spec.devices)
+    return _Known(
+        ((resource_slice.spec.pool.name, device.name), device)
+        for resource_slice in slices
+        for device in resource_slice.spec.devices
+    )
 
 
 def _status(
@@ -249,7 +253,7 @@ def score_of(claims: Sequence[ResourceClaim], result: Result) -> int:
     score = 0
     for claim in claims:
         if claim.status.allocation is not None:
-            names = {one.request for one in claim.status.allocation.devices.results}
+            names = {result.request for result in claim.status.allocation.devices.results}
         else:
             picks = next(new, None)
             if picks is None:
@@ -276,19 +280,19 @@ def shortage(
     search = AllocationSearch(allocator, node, claims)
     try:
         search.check()
-        found = [
-            one
+        findings = [
+            finding
             for index, claim in enumerate(claims)
             for position, options in enumerate(search.requests[index])
-            for one in _of_request(search, allocator, devices, claim, (index, position), options)
+            for finding in _of_request(search, allocator, devices, claim, (index, position), options)
         ]
     except FailureError as failure:
         return (failure.finding,)
     return (
         InsufficientDevices(
-            shortages=tuple(found),
+            shortages=tuple(findings),
             claims=tuple(claim.key for claim in claims),
-            constraints=() if found else tuple(text for claim in claims for text in _constraints(claim)),
+            constraints=() if findings else tuple(text for claim in claims for text in _constraints(claim)),
         ),
     )
 
@@ -321,8 +325,8 @@ def _of_request(
     options: Sequence[Checked],
 ) -> list[DeviceShortage]:
     """Return the shortage of each alternative, or nothing if one of them could be allocated on its own."""
-    found = [_Account(search, allocator, devices, (*at, number), one) for number, one in enumerate(options)]
-    return [] if any(one.suffices for one in found) else [one.told(claim) for one in found]
+    accounts = [_Account(search, allocator, devices, (*at, number), checked) for number, checked in enumerate(options)]
+    return [] if any(account.suffices for account in accounts) else [account.told(claim) for account in accounts]
 
 
 class _Account:
@@ -364,36 +368,36 @@ class _Account:
             return bool(self._matching) and len(self._free) == len(self._matching)
         return len(self._free) >= self._checked.wanted.count
 
-    def _look_at(self, one: PooledDevice) -> None:
+    def _look_at(self, device: PooledDevice) -> None:
         wanted, features = self._checked.wanted, self._allocator.features
-        name = f"{one.id[1]}/{one.id[2]}"
-        if one.id in self._allocator.allocated.devices and not wanted.admin_access:
-            for claim in holders(self._devices).get(one.id, ()):
+        name = f"{device.id[1]}/{device.id[2]}"
+        if device.id in self._allocator.allocated.devices and not wanted.admin_access:
+            for claim in holders(self._devices).get(device.id, ()):
                 self._holders.append(DeviceHolder(device=name, claim=claim.key, consumers=consumers(claim)))
-        elif features.taints and not wanted.tolerates(one.device.taints):
-            self._taints.update(str(taint) for taint in one.device.taints if not wanted.tolerates((taint,)))
-        elif not self._search.has_capacity(wanted, one):
+        elif features.taints and not wanted.tolerates(device.device.taints):
+            self._taints.update(str(taint) for taint in device.device.taints if not wanted.tolerates((taint,)))
+        elif not self._search.has_capacity(wanted, device):
             self._capacity.append(name)
-        elif not self._has_counters(one):
+        elif not self._has_counters(device):
             pass
         else:
-            self._free.append(one)
+            self._free.append(device)
 
-    def _has_counters(self, one: PooledDevice) -> bool:
-        left = self._allocator.available.of(one.pool)
+    def _has_counters(self, device: PooledDevice) -> bool:
+        left = self._allocator.available.of(device.pool)
         short = {
             counter: (amount, left[counter])
-            for counter, amount in drawn(one.device)
+            for counter, amount in drawn(device.device)
             if counter in left and amount > left[counter]
         }
         for counter, (needed, rest) in short.items():
             self._counters.setdefault(
-                (one.pool.name, "/".join(counter)),
+                (device.pool.name, "/".join(counter)),
                 CounterShortage(
-                    pool=one.pool.name, counter="/".join(counter), needed=_quantity(needed), left=_quantity(rest)
+                    pool=device.pool.name, counter="/".join(counter), needed=_quantity(needed), left=_quantity(rest)
                 ),
             )
-        return not short and all(amount >= 0 for amount in left.values() if one.device.consumes_counters)
+        return not short and all(amount >= 0 for amount in left.values() if device.device.consumes_counters)
 
     def told(self, claim: ResourceClaim) -> DeviceShortage:
         wanted, failing = self._checked.wanted, self._failing()
@@ -418,11 +422,11 @@ class _Account:
     def _values(self, expressions: Sequence[str]) -> tuple[str, ...]:
         names = {name for expression in expressions for name in language().names_in(expression)}
         counted: Counter[str] = Counter()
-        for one in self._of_class or self._search.devices:
-            for name, attribute in one.device.attributes.items():
+        for device in self._of_class or self._search.devices:
+            for name, attribute in device.device.attributes.items():
                 if name.rpartition("/")[2] in names:
                     counted[f"{name}={_text(attribute)}"] += 1
-            for name, capacity in one.device.capacity.items():
+            for name, capacity in device.device.capacity.items():
                 if name.rpartition("/")[2] in names:
                     counted[f"{name}={capacity.value}"] += 1
         return tuple(f"{text} on {number}" for text, number in sorted(counted.items()))
@@ -431,7 +435,9 @@ class _Account:
         """Return the class's selectors if no device matches the class, otherwise the request's selectors that some
         device fails."""
         if not self._of_class:
-            expressions = [one for one in self._checked.device_class.spec.selectors if one.cel is not None]
+            expressions = [
+                selector for selector in self._checked.device_class.spec.selectors if selector.cel is not None
+            ]
             candidates: Sequence[PooledDevice] = self._search.devices
         else:
             expressions = [selector for selector in self._checked.wanted.selectors if selector.cel is not None]
@@ -506,7 +512,7 @@ class DeviceDecision:
             self._extended = extended_resource_claim(pod, snapshot) or extended_resources.empty_claim(pod)
         if self._of_groups:
             check_bindings(pod, snapshot)
-        own = tuple(one.claim for one in self._own)
+        own = tuple(claim.claim for claim in self._own)
         self.claims = own if self._extended is None else (*own, self._extended)
         self._available_on: list[CompiledNodeSelector | None] = []
         for claim in self.claims:
@@ -619,7 +625,7 @@ class DeviceDecision:
 
     def _wanted(self, node: Node) -> list[ResourceClaim]:
         """Return the claims that need devices from the node."""
-        wanted = [one.claim for one in self._own if one.claim.status.allocation is None]
+        wanted = [claim.claim for claim in self._own if claim.claim.status.allocation is None]
         if self._extended is not None and self._extended.status.allocation is None:
             wanted.append(extended_resources.claim_for(self._extended, self._pod, self._devices_for(node) or {}))
         return wanted

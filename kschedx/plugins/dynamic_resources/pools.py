@@ -93,7 +93,7 @@ class NodeDevices:
         self.devices = tuple(device for pool in pools if pool.is_usable for device in pool.devices)
         self.pool_names = tuple(dict.fromkeys(pool.name for pool in pools))
         self.is_alone = not any(pool.elsewhere for pool in pools) and not any(
-            one.slice.spec.per_device_node_selection for one in self.devices
+            device.slice.spec.per_device_node_selection for device in self.devices
         )
         """Whether neither the node's name nor devices of other nodes affect what can be allocated."""
 
@@ -160,9 +160,9 @@ class Slices:
         if known is not None and known[0] is node:
             return known[1]
         reached = self._reached(node)
-        found = [pool for id_, slices in reached.items() if (pool := self._pool(id_, slices)) is not None]
-        found += [pool for pool in self._not_whole if pool.id not in reached]
-        here = NodeDevices(sorted(found, key=lambda pool: (pool.has_binding_conditions, pool.id)))
+        pools = [pool for id_, slices in reached.items() if (pool := self._pool(id_, slices)) is not None]
+        pools += [pool for pool in self._not_whole if pool.id not in reached]
+        here = NodeDevices(sorted(pools, key=lambda pool: (pool.has_binding_conditions, pool.id)))
         self._seen[node.name] = node, here
         return here
 

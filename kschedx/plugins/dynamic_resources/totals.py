@@ -31,9 +31,9 @@ def device_totals(handle: Handle, nodes: NodeTable, device_class: DeviceClass) -
     """(node,) the devices of a class, and the allocated ones."""
     devices = handle.snapshot.devices
     features = DeviceFeatures.of(handle.release)
-    found = published(devices, features)
+    resource_slices = published(devices, features)
     allocated = allocated_state(devices, shares=features.consumable_capacity)
-    counts = [_of_node(nodes.node(row), found, device_class, allocated, features.cel) for row in nodes.each()]
+    counts = [_of_node(nodes.node(row), resource_slices, device_class, allocated, features.cel) for row in nodes.each()]
     table = np.array(counts, dtype=np.int64).reshape(len(nodes), 2)
     return table[:, 0], table[:, 1]
 
@@ -48,10 +48,10 @@ def _of_node(
     """Count the devices of a node; zero if a selector of the class cannot be evaluated."""
     total = taken = 0
     try:
-        for one, device in _reached(node, slices):
-            if _is_of(device_class, device, one.spec.driver, gates):
+        for resource_slice, device in _reached(node, slices):
+            if _is_of(device_class, device, resource_slice.spec.driver, gates):
                 total += 1
-                taken += allocated.has(device_id(one, device))
+                taken += allocated.has(device_id(resource_slice, device))
     except (CompileError, EvaluationError):
         return 0, 0
     return total, taken
@@ -59,13 +59,13 @@ def _of_node(
 
 def _reached(node: Node, slices: tuple[ResourceSlice, ...]) -> Iterator[tuple[ResourceSlice, Device]]:
     """Yield the devices of every slice, whatever its generation, unlike the allocator. A slice without nodes counts."""
-    for one in slices:
-        spec = one.spec
+    for resource_slice in slices:
+        spec = resource_slice.spec
         names_nodes = spec.node_name or spec.all_nodes or spec.node_selector is not None
         if spec.per_device_node_selection:
-            yield from ((one, device) for device in spec.devices if device_reaches(node, device))
+            yield from ((resource_slice, device) for device in spec.devices if device_reaches(node, device))
         elif not names_nodes or reaches(node, spec.node_name, spec.node_selector, all_nodes=spec.all_nodes):
-            yield from ((one, device) for device in spec.devices)
+            yield from ((resource_slice, device) for device in spec.devices)
 
 
 def _is_of(device_class: DeviceClass, device: Device, driver: str, gates: Features) -> bool:

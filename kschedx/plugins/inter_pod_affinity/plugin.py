@@ -201,7 +201,7 @@ def raw_scores(
             scores += sums
     if scores.any():
         return scores
-    return scores if any(DomainSums.of(nodes, one, listed).everywhere.any() for one in weights.met()) else None
+    return scores if any(DomainSums.of(nodes, item, listed).everywhere.any() for item in weights.met()) else None
 
 
 class _Weights(Struct, frozen=True, kw_only=True):
@@ -223,7 +223,7 @@ class _Weights(Struct, frozen=True, kw_only=True):
         stated: list[tuple[str, int, int]] = []
         for group, its in existing.about_pod(pod, namespaces.get(pod.metadata.namespace, NO_LABELS)):
             required = its.required_affinity if hard_pod_affinity_weight > 0 else ()
-            for term, weight in (*((one, hard_pod_affinity_weight) for one in required), *_signed(its)):
+            for term, weight in (*((term, hard_pod_affinity_weight) for term in required), *_signed(its)):
                 stated.append((term.topology_key, group, weight))
         return cls(own=tuple(_signed(terms)), stated=tuple(stated))
 
@@ -266,8 +266,8 @@ class FollowedAffinity(Following):
         self._sums: list[tuple[DomainSums, dict[str, int]]] = []
         self._counts = counts
         if counts is not None:
-            own = [one.copy() for one in (counts.affinity, counts.anti_affinity, counts.existing_anti_affinity)]
-            self._sums = [(one, added_by(nodes.pods, row, one.weights)) for one in own]
+            own = [sums.copy() for sums in (counts.affinity, counts.anti_affinity, counts.existing_anti_affinity)]
+            self._sums = [(sums, added_by(nodes.pods, row, sums.weights)) for sums in own]
             self._counts = replace(counts, affinity=own[0], anti_affinity=own[1], existing_anti_affinity=own[2])
             self.rejected = self._counts.rejected(nodes)
         self.raw = None if scores is None else scores.copy()
@@ -280,7 +280,7 @@ class FollowedAffinity(Following):
                 if number and label[node] is not None:
                     # three times faster than a mask
                     self.raw += (label.codes == label.codes[node]) * np.int64(number)
-        moved = [one.place(self._nodes, added, node) for one, added in self._sums]
+        moved = [sums.place(self._nodes, added, node) for sums, added in self._sums]
         if self._counts is None or not any(moved):
             return False
         self.rejected = self._counts.rejected(self._nodes)
@@ -318,7 +318,7 @@ class Accounts:
             return np.arange(len(nodes), dtype=np.int64)  # every row has its own changes
         lacks_affinity = self._counts.lacks_affinity(nodes).astype(np.int64)
         about = (*self._satisfying, *self._conflicting, *self._by_rule())
-        return reduce(paired, (one.alike[nodes.rows] for one in about), lacks_affinity)
+        return reduce(paired, (neighbours.alike[nodes.rows] for neighbours in about), lacks_affinity)
 
     def _by_rule(self) -> Iterator[_Neighbours]:
         """Yield the pods that reject the incoming pod, separately for each rule."""
@@ -521,7 +521,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def _terms_of(self, pod: Pod) -> PodTerms:
         """Compile the pod's own terms, once for identical pods. Raises `InputError`."""
         asked = (pod.spec.affinity, pod.metadata.namespace, self.handle.snapshot.namespaces)
-        if self._read is None or any(one is not other for one, other in zip(asked, self._read[0], strict=True)):
+        if self._read is None or any(item is not other for item, other in zip(asked, self._read[0], strict=True)):
             self._read = (asked, PodTerms.of_incoming(pod, asked[2]))
         return self._read[1]
 
@@ -549,7 +549,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         weights = _Weights.of(pod, terms, self._existing, namespaces, args.hard_pod_affinity_weight)
         if args.ignore_preferred_terms_of_existing_pods and not has_preferred_terms(pod):
             return FollowedAffinity(counts, None, weights, row, nodes)
-        if not scores.any() and any(any(added_by(nodes.pods, row, one).values()) for one in weights.met()):
+        if not scores.any() and any(any(added_by(nodes.pods, row, item).values()) for item in weights.met()):
             return None  # PreScore may have skipped the pod and would no longer do so
         return FollowedAffinity(counts, scores, weights, row, nodes)
 

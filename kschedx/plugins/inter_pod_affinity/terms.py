@@ -78,7 +78,9 @@ class AffinityTerm(Struct, frozen=True, kw_only=True):
         """The label selector as kubectl prints it; empty if it matches every pod, `<none>` if it matches none."""
         if not self.selector.selectable:
             return "<none>"
-        return ",".join(_text(one) for one in sorted(self.selector.requirements, key=lambda one: one.key))
+        return ",".join(
+            _text(one) for one in sorted(self.selector.requirements, key=lambda requirement: requirement.key)
+        )
 
 
 def _text(requirement: Requirement) -> str:
@@ -205,7 +207,7 @@ class ExistingTerms:
             key=lambda affinity: None if affinity is None else msgspec.json.encode(affinity),
         )
         affinity = affinities.codes[pods.specs.codes]
-        with_affinity = np.flatnonzero(affinities.where(lambda one: one is not None)[pods.specs.codes])
+        with_affinity = np.flatnonzero(affinities.where(lambda affinity: affinity is not None)[pods.specs.codes])
         width = max(len(pods.namespaces.values), 1)
         pairs, group = np.unique(
             affinity[with_affinity] * width + pods.namespaces.codes[with_affinity], return_inverse=True

@@ -107,7 +107,7 @@ def attachable_volumes(
     for volume in volumes:
         name = claim_name(pod.name, volume)
         if name is None:
-            found = _inline(volume, migrated)
+            attachable = _inline(volume, migrated)
         elif not name:
             raise VolumeError("PersistentVolumeClaim had no name")
         else:
@@ -121,9 +121,9 @@ def attachable_volumes(
             wrong = not_owned_by(claim, pod) if volume.persistent_volume_claim is None else None
             if wrong:
                 raise VolumeError(wrong)
-            found = _claimed(claim, storage, migrated)
-        if found is not None:
-            yield found
+            attachable = _claimed(claim, storage, migrated)
+        if attachable is not None:
+            yield attachable
 
 
 def _inline(volume: Volume, migrated: frozenset[str]) -> Attachable | None:
@@ -259,9 +259,9 @@ class AttachedVolumes:
         for row in rows:
             pod = ObjectMeta(name=pods.names[row], namespace=pods.namespaces[row], uid=pods.uids[row])
             volumes = pods.specs[row].volumes
-            found = attachable_volumes(pod, volumes, self._storage, migrated=self._migrated, is_new=False)
+            mounted = attachable_volumes(pod, volumes, self._storage, migrated=self._migrated, is_new=False)
             try:
-                for volume in found:
+                for volume in mounted:
                     holders.append(row)
                     numbers.append(self.number(volume))
                     plugins.append(self._codes.setdefault(volume.plugin, len(self._codes)))

@@ -84,11 +84,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             return pod.key
         attached, pods = self._attached, self.handle.snapshot.pods
         nominated = {
-            one.name
+            attachable.name
             for row in pods.nominated
             if pods.specs[row].mounts_storage
             for migrated in self._migrated.values
-            for one in self._attachable(pods[row], migrated)
+            for attachable in self._attachable(pods[row], migrated)
         }
 
         def name(attachable: Attachable) -> str:
@@ -202,7 +202,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         """Return the pod's distinct volumes, or the status that rejects all nodes with this migration."""
         storage = self.handle.snapshot.storage
         try:
-            found = list(attachable_volumes(pod.metadata, pod.spec.volumes, storage, migrated=migrated, is_new=True))
+            mounted = list(attachable_volumes(pod.metadata, pod.spec.volumes, storage, migrated=migrated, is_new=True))
         except VolumeError as wrong:
             if not wrong.missing_claim:
                 return _error(str(wrong))
@@ -210,7 +210,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             unresolvable = self.handle.release.behaviour.missing_claim_is_unresolvable
             code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if unresolvable else Code.ERROR
             return Status(code=code, reasons=(str(wrong),), findings=(missing,))
-        return tuple({volume.name: volume for volume in found}.values())
+        return tuple({volume.name: volume for volume in mounted}.values())
 
     def _attachable(self, pod: Pod, migrated: frozenset[str]) -> tuple[Attachable, ...]:
         """Return the pod's volumes, or none if they cannot be counted."""

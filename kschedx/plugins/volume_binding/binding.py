@@ -166,8 +166,13 @@ class Provision(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _largest_first(self) -> tuple[int, ...]:
         """Positions in `capacities`, largest first."""
-        one = self.capacities
-        return tuple(sorted(range(len(one)), key=lambda position: (-(one[position].limit or 0), one[position].key)))
+        capacities = self.capacities
+        return tuple(
+            sorted(
+                range(len(capacities)),
+                key=lambda position: (-(capacities[position].limit or 0), capacities[position].key),
+            )
+        )
 
     @cached_property
     def _by_node(self) -> dict[int, list[int]]:
@@ -198,8 +203,8 @@ def allowed_topologies(storage_class: StorageClass) -> NodeSelector | None:
         node_selector_terms=tuple(
             NodeSelectorTerm(
                 match_expressions=tuple(
-                    NodeSelectorRequirement(key=one.key, operator="In", values=one.values)
-                    for one in term.match_label_expressions
+                    NodeSelectorRequirement(key=expression.key, operator="In", values=expression.values)
+                    for expression in term.match_label_expressions
                 )
             )
             for term in storage_class.allowed_topologies
@@ -409,16 +414,16 @@ class Binding:
         no_topology, no_space = one.no_topology, one.no_space & ~one.no_topology
 
         def outside(node: ClusterRow) -> tuple[Finding, ...]:
-            found = self._unmatched(one, search, node)
-            if found and not one.storage_class.can_provision:
-                return found
+            findings = self._unmatched(one, search, node)
+            if findings and not one.storage_class.can_provision:
+                return findings
             topology = allowed_topologies(one.storage_class)
             mismatch = ProvisioningTopologyMismatch(
                 claim=claim_facts(one.claim),
                 provisioner=one.storage_class.provisioner,
                 terms=() if topology is None else term_matches(topology, self._labels(node)),
             )
-            return (*found, mismatch)
+            return (*findings, mismatch)
 
         def full(node: ClusterRow) -> tuple[Finding, ...]:
             return (*self._unmatched(one, search, node), one.insufficient(node))

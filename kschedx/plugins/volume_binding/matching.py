@@ -38,7 +38,7 @@ class VolumeRanking:
 
     def __init__(self, volumes: Iterable[tuple[int, PersistentVolume]]) -> None:
         """Volumes with their places in `VolumeCandidates`, in load order: among equals the first one wins."""
-        ordered = sorted(volumes, key=lambda one: one[1].size)
+        ordered = sorted(volumes, key=lambda item: item[1].size)
         self.volumes = tuple(volume for _, volume in ordered)
         self.places: IntArray = np.array([place for place, _ in ordered], dtype=np.int64)
         reaches: dict[NodeSelector | None, int] = {}
@@ -165,13 +165,13 @@ class VolumeSearch:
         likeness = (
             msgspec.json.encode(replace(claim.spec, volume_name="")), claim.storage_class, self._attributes_classes
         )  # fmt: skip
-        found = known.get(likeness)
-        if found is None:
+        ranking = known.get(likeness)
+        if ranking is None:
             if len(known) == _KEPT:
                 del known[next(iter(known))]
             unclaimed = candidates.unclaimed(claim.storage_class)
-            found = known[likeness] = VolumeRanking(one for one in unclaimed if self._lost(one[1]) is None)
-        return found
+            ranking = known[likeness] = VolumeRanking(item for item in unclaimed if self._lost(item[1]) is None)
+        return ranking
 
     def _lost(self, volume: PersistentVolume) -> str | None:
         claim, spec = self.claim.spec, volume.spec
@@ -251,7 +251,7 @@ class VolumeSearch:
 
     def nearest(self, taken: frozenset[str]) -> tuple[VolumeCandidate, ...]:
         """Return the volumes that pass the most checks."""
-        found = [
+        findings = [
             self._candidate(volume, self._lost_here(volume, taken))
             for volume in (*self.prebound.values(), *self.fitting[:_NEAREST])[:_NEAREST]
         ]
@@ -259,8 +259,8 @@ class VolumeSearch:
             volumes = self.lost.get(why, ())
             if why == "too-small":
                 volumes = sorted(volumes, key=lambda volume: -volume.size)
-            found += [self._candidate(volume, why) for volume in volumes[: _NEAREST - len(found)]]
-        return tuple(found)
+            findings += [self._candidate(volume, why) for volume in volumes[: _NEAREST - len(findings)]]
+        return tuple(findings)
 
     @staticmethod
     def _candidate(volume: PersistentVolume, why: str) -> VolumeCandidate:
@@ -303,7 +303,10 @@ def _reach(selector: NodeSelector | None) -> str:
     """Format as `zone In [a]`, terms joined by "or"."""
     terms = selector.node_selector_terms if selector else ()
     return " or ".join(
-        " and ".join(f"{one.key} {one.operator} [{', '.join(one.values)}]" for one in term.match_expressions)
+        " and ".join(
+            f"{expression.key} {expression.operator} [{', '.join(expression.values)}]"
+            for expression in term.match_expressions
+        )
         for term in terms
     )
 

@@ -97,13 +97,13 @@ def _verdicts(diagnosis: Diagnosis, *, every_node: bool) -> Verdicts | None:
     verdict_of: list[int] = []
     story_of: list[int] = []
     columns = [verdicts.codes.tolist() for verdicts in cycle.filter.verdicts]
-    told = None if every_node else {group.rows[0] for group in diagnosis.groups}
+    table_rows = None if every_node else {group.rows[0] for group in diagnosis.groups}
     for row in cycle.nodes.each():
         pattern = tuple(cell[column[row]] for column in columns)
         pattern_of.append(patterns.setdefault(pattern, len(patterns)))
         verdict_of.append(int(cycle.filter.plugin[row]))
         rejected = cycle.filter.codes[row] != Code.SUCCESS or any(column[row] for column in columns)
-        story = tuple(_story(diagnosis, row)) if rejected and (told is None or row in told) else ()
+        story = tuple(_story(diagnosis, row)) if rejected and (table_rows is None or row in table_rows) else ()
         story_of.append(stories.setdefault(story, len(stories)))
     groups = [_members(group) for group in diagnosis.groups]
     grouped = {row for group in groups for row in group}
@@ -161,7 +161,9 @@ def _scores(cycle: Cycle) -> Scores | None:
         nodes=tuple(visible(node.name) for node in ranked.nodes),
         best=ranked.winners,
         raw=tuple(tuple(contribution.raw for contribution in node.contributions) for node in ranked.nodes),
-        normalized=tuple(tuple(one.normalized for one in node.contributions) for node in ranked.nodes),
+        normalized=tuple(
+            tuple(contribution.normalized for contribution in node.contributions) for node in ranked.nodes
+        ),
         totals=tuple(node.total for node in ranked.nodes),
     )
 

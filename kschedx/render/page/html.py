@@ -50,7 +50,7 @@ def html(page: Page) -> str:
     data = _embedded(page)
     digest = sha256(data.encode()).hexdigest()[:16]
     cited = (*page.footer, ("digest", digest))
-    footer = "".join(f"<span><b>{escape(label)}</b> {escape(told)}</span>" for label, told in cited)
+    footer = "".join(f"<span><b>{escape(label)}</b> {escape(phrase)}</span>" for label, phrase in cited)
     return _PAGE.format(
         policy=_POLICY.format(style=_hash(style), script=_hash(script)),
         title=escape(page.title),

@@ -42,7 +42,7 @@ def _lines(page: model.Page) -> Iterator[str]:
     yield from (f"- {plain(detail)}" for detail in head.details)
     if head.because:
         yield f"- **because** {plain(' · '.join(head.because))}"
-    yield from (f"- **{plain(label or 'and')}** {plain(told)}" for label, told in head.facts)
+    yield from (f"- **{plain(label or 'and')}** {plain(phrase)}" for label, phrase in head.facts)
     yield from _fixes(head.fixes, head.no_fix)
     if head.event:
         yield f"- **event** {plain(head.event)}"
@@ -162,17 +162,17 @@ def _items(section: model.Items) -> Iterator[str]:
     rows = []
     for row, at in zip(section.rows, section.detail_of, strict=True):
         detail = section.details[at]
-        told = (
+        phrases = (
             [plain(listed(detail.members[:MOST_MEMBERS], MOST_MEMBERS, len(detail.members) + detail.left_out))]
             if detail.members
             else []
         )
-        told += [f"**{plain(label)}** {plain(text)}" if label else plain(text) for label, text in detail.facts]
-        told += [f"**fix** {plain(' · '.join(filter(None, (fix.title, fix.seen))))}" for fix in detail.fixes]
-        told += [f"**no fix** {plain(detail.no_fix)}"] if detail.no_fix else []
-        told += [f"**event** {plain(detail.event)}"] if detail.event else []
+        phrases += [f"**{plain(label)}** {plain(text)}" if label else plain(text) for label, text in detail.facts]
+        phrases += [f"**fix** {plain(' · '.join(filter(None, (fix.title, fix.seen))))}" for fix in detail.fixes]
+        phrases += [f"**no fix** {plain(detail.no_fix)}"] if detail.no_fix else []
+        phrases += [f"**event** {plain(detail.event)}"] if detail.event else []
         title = f"{Tone(str(row[0])).mark}{plain(str(row[2]))}"
-        rows.append((title, *(plain(str(cell)) for cell in row[3:]), "<br>".join(told)))
+        rows.append((title, *(plain(str(cell)) for cell in row[3:]), "<br>".join(phrases)))
     yield from table(
         (section.noun, *(plain(column.label) for column in section.columns), "details"), rows, section.left_out
     )

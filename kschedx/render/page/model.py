@@ -265,7 +265,7 @@ def page_of(
     """
     source = () if snapshot is None else (("cluster", snapshot.source.text), ("taken", snapshot.source.taken))
     footer = (*cited, *source, ("kschedx", version("kschedx")))
-    made = [_items(view)] if view.items else []
+    itemses = [_items(view)] if view.items else []
     title = " · ".join(filter(None, (view.subject, view.command)))
     return Page(
         title=visible(title),
@@ -281,7 +281,7 @@ def page_of(
             deciders=tuple(map(_decider, view.deciders)),
             notes=tuple(map(visible, view.notes)),
         ),
-        sections=(*made, *map(_bounded, sections)),
+        sections=(*itemses, *map(_bounded, sections)),
         screen="\n".join(line.plain.rstrip() for line in lines),
         footer=tuple((label, visible(text)) for label, text in footer if text),
     )

@@ -156,7 +156,13 @@ def simulation_view(simulation: Simulation) -> View:
     shared = SharedFixes(simulation)
     items = list(map(_state_item, simulation.states))
     for number, result in enumerate(
-        sorted(simulation.workloads, key=lambda one: (-one.refused - len(one.pending), -len(one.evicted)))
+        sorted(
+            simulation.workloads,
+            key=lambda workload_result: (
+                -workload_result.refused - len(workload_result.pending),
+                -len(workload_result.evicted),
+            ),
+        )
     ):
         story = shared.story(result.pending) if result.pending and number < MOST_STORIES else None
         bad = bool(result.pending or result.refused)
@@ -221,21 +227,23 @@ def drains_view(
     drained = simulation.drained
     then = {result.node: result for result in forced}
     items = []
-    for number, one in enumerate(sorted(drained, key=lambda one: one.is_done)):
-        story = stranded_story(simulation, one) if not each and number < MOST_STORIES else None
-        facts = list(drain_facts(one, story))
-        if one.is_refused and one.node in then:
-            facts.append(Fact(label="forced", items=(verdict(then[one.node]),)))
+    for number, drain_result in enumerate(sorted(drained, key=lambda one: one.is_done)):
+        story = stranded_story(simulation, drain_result) if not each and number < MOST_STORIES else None
+        facts = list(drain_facts(drain_result, story))
+        if drain_result.is_refused and drain_result.node in then:
+            facts.append(Fact(label="forced", items=(verdict(then[drain_result.node]),)))
         items.append(
             Item(
-                title=one.node,
-                tone=Tone.GOOD if one.is_done else Tone.BAD,
-                kind=_drain_kind(one),
-                values=(len(one.of(DrainOutcome.EVICTED)), verdict(one)),
+                title=drain_result.node,
+                tone=Tone.GOOD if drain_result.is_done else Tone.BAD,
+                kind=_drain_kind(drain_result),
+                values=(len(drain_result.of(DrainOutcome.EVICTED)), verdict(drain_result)),
                 facts=tuple(facts),
                 fixes=story_fixes(story),
                 no_fix=story.explanation.no_fix if story is not None and story.mended is None else "",
-                members=tuple(f"{leaves.pod} → {leaves.node or 'pending'}" for leaves in one.of(DrainOutcome.EVICTED)),
+                members=tuple(
+                    f"{leaves.pod} → {leaves.node or 'pending'}" for leaves in drain_result.of(DrainOutcome.EVICTED)
+                ),
             )
         )
     return View(
@@ -366,8 +374,8 @@ def fit_view(fit: Fit) -> View:
                 values=(
                     number,
                     *(
-                        f"{fit.usage_before[name].percent(one)} → {fit.usage_after[name].percent(one)}%"
-                        for one in ("cpu", "memory", "pods")
+                        f"{fit.usage_before[name].percent(item)} → {fit.usage_after[name].percent(item)}%"
+                        for item in ("cpu", "memory", "pods")
                     ),
                 ),
             )
@@ -452,11 +460,15 @@ def _comparison_sections(comparison: SetupComparison) -> Iterator[Section]:
 def _flow(summary: Summary, snapshot: Snapshot, sides: tuple[str, str]) -> Flow | None:
     """Return the flow between node pools, or between zones or nodes if there are no pools. None if no pod has a
     node."""
-    found = summary.repacking
-    if found is not None:
-        moves, title = found.moves, f"Where {count(found.pods, 'pod')} go if they are rescheduled one by one"
+    repacking = summary.repacking
+    if repacking is not None:
+        moves, title = repacking.moves, f"Where {count(repacking.pods, 'pod')} go if they are rescheduled one by one"
     else:
-        pairs = Counter((one.old_node, one.new_node) for one in summary.differences if one.old_node and one.new_node)
+        pairs = Counter(
+            (difference.old_node, difference.new_node)
+            for difference in summary.differences
+            if difference.old_node and difference.new_node
+        )
         moves, title = pairs, f"Where {count(pairs.total(), 'pod')} go instead, each decided alone"
     label = next((key for key in (*POOL_LABELS, *ZONE_LABELS) if _has_label(snapshot, key)), "")
     pool_of = {
@@ -477,7 +489,7 @@ def _flow(summary: Summary, snapshot: Snapshot, sides: tuple[str, str]) -> Flow 
         title=title,
         sides=(visible(sides[0]), visible(sides[1])),
         pools=tuple(map(visible, pools)),
-        in_use=() if found is None or are_nodes else tuple(_in_use(found, pool_of, pool) for pool in pools),
+        in_use=() if repacking is None or are_nodes else tuple(_in_use(repacking, pool_of, pool) for pool in pools),
         moves=tuple((index[old], index[new], pods) for (old, new), pods in bands.most_common()),
     )
 
@@ -502,15 +514,17 @@ def _in_use(repacking: Repacking, pool_of: Mapping[str, str], pool: str) -> tupl
 def doctor_view(diagnosis: Diagnosis) -> View:
     """Return a view with a row for each gap; certain ones come first."""
     items = []
-    for one in diagnosis.findings:
-        tone = Tone.BAD if one.counts else Tone.PLAIN
-        if isinstance(one, MissingKind):
-            title = f"{one.kind}: {missing_kind_text(one)}{certainty_text(one.certainty)}"
-            facts = (Fact(label="affects", items=(missing_kind_effect(one),)),)
+    for finding in diagnosis.findings:
+        tone = Tone.BAD if finding.counts else Tone.PLAIN
+        if isinstance(finding, MissingKind):
+            title = f"{finding.kind}: {missing_kind_text(finding)}{certainty_text(finding.certainty)}"
+            facts = (Fact(label="affects", items=(missing_kind_effect(finding),)),)
             items.append(Item(title=title, tone=tone, kind="missing kind", facts=facts))
         else:
-            words = finding_words(one, whole=True)
-            items.append(Item(title=words.headline, tone=tone, kind="gap" if one.counts else "note", facts=words.facts))
+            words = finding_words(finding, whole=True)
+            items.append(
+                Item(title=words.headline, tone=tone, kind="gap" if finding.counts else "note", facts=words.facts)
+            )
     return View(
         command="kschedx doctor",
         subject=diagnosis.inventory.source,

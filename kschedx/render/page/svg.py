@@ -50,10 +50,10 @@ def _lines(page: Page) -> Iterator[tuple[str, str]]:
     if head.because:
         yield from _labelled("because", " · ".join(head.because))
     else:  # answers about many things have details and facts instead
-        for told in head.details[:MOST_FACTS]:
-            yield from _labelled("", told)
-        for label, told in head.facts[:MOST_FACTS]:
-            yield from _labelled(label, told)
+        for phrase in head.details[:MOST_FACTS]:
+            yield from _labelled("", phrase)
+        for label, phrase in head.facts[:MOST_FACTS]:
+            yield from _labelled(label, phrase)
     for decider in head.deciders:
         yield from _labelled("also", f"{decider.name} {decider.sentence}")
     fixes = [*head.fixes, *(fix for decider in head.deciders for fix in decider.fixes)]

@@ -92,8 +92,9 @@ def _adds(choice: GroupChoice, alternatives: Sequence[str]) -> str:
     return f"adds {text}{chance}"
 
 
-def _resize(one: Resize) -> str:
-    return f"{count(one.after - one.before, 'node')} to {one.group}: {one.before} → {one.after}, maximum {one.maximum}"
+def _resize(resize: Resize) -> str:
+    sizes = f"{resize.before} → {resize.after}, maximum {resize.maximum}"
+    return f"{count(resize.after - resize.before, 'node')} to {resize.group}: {sizes}"
 
 
 def group_headline(group: GroupVerdict) -> str:
@@ -113,8 +114,8 @@ def _clauses(group: GroupVerdict) -> Iterator[str]:
     if group.template is None:
         yield "no template for this node group (give it with --node-groups FILE)"
     for status in group.rejections:
-        told = [headline(finding) for finding in status.findings] or list(status.reasons) or ["rejects it"]
-        yield f"✗ {status.plugin}: {', '.join(told)}"
+        phrases = [headline(finding) for finding in status.findings] or list(status.reasons) or ["rejects it"]
+        yield f"✗ {status.plugin}: {', '.join(phrases)}"
 
 
 _LABELS_OF_TEMPLATES = {
@@ -131,7 +132,12 @@ def template_label_text(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -
     group = next((group for group in scaling.groups if group.target == 0 and group.template is None), None)
     known = autoscaler.snapshot.cluster.label_keys
     terms = (term for term in own_terms(pod) if term is not None)
-    required = ((one.key, one.values[0]) for term in terms for one in term.match_expressions if one.operator == "In")
+    required = (
+        (expression.key, expression.values[0])
+        for term in terms
+        for expression in term.match_expressions
+        if expression.operator == "In"
+    )
     selected = [(key, value) for key, value in (*pod.spec.node_selector.items(), *required) if key not in known]
     if group is None or not selected:
         return ""
@@ -159,27 +165,27 @@ def on_a_new_node(template: Template) -> Iterator[str]:
 
 def autoscaler_basis(autoscaler: Autoscaler) -> Iterator[str]:
     """Yield what the answer is based on, as far as it was inferred."""
-    told: list[str] = []
+    phrases: list[str] = []
     by = autoscaler.membership.told_by
     if by:
-        told.append(f"node groups by {listed(by, 2)}")
+        phrases.append(f"node groups by {listed(by, 2)}")
     elif any(node for node in autoscaler.snapshot.cluster.nodes):
-        told.append("no node has a known node group (--node-group-label KEY)")
+        phrases.append("no node has a known node group (--node-group-label KEY)")
     if not autoscaler.flags_are_known:
-        told.append("default flags (--autoscaler-flag)")
+        phrases.append("default flags (--autoscaler-flag)")
     if autoscaler.status.unknown:
-        told.append(f"its status has unknown values {listed(autoscaler.status.unknown, 3)}")
+        phrases.append(f"its status has unknown values {listed(autoscaler.status.unknown, 3)}")
     if autoscaler.config_not_here:
-        told.append(
+        phrases.append(
             f"default scheduler profile: its own file {autoscaler.config_not_here} is missing "
             "(--autoscaler-flag scheduler-config-file=FILE)"
         )
     if autoscaler.membership.ambiguous:
-        told.append(f"{count(len(autoscaler.membership.ambiguous), 'node')} may belong to several node groups")
+        phrases.append(f"{count(len(autoscaler.membership.ambiguous), 'node')} may belong to several node groups")
     if not autoscaler.is_measured:
-        told.append(f"rules of {autoscaler.release.version} are not tested")
-    if told:
-        yield " · ".join(told)
+        phrases.append(f"rules of {autoscaler.release.version} are not tested")
+    if phrases:
+        yield " · ".join(phrases)
 
 
 def node_group_growth_text(growth: AutoscalerGrowth) -> str:
@@ -188,13 +194,13 @@ def node_group_growth_text(growth: AutoscalerGrowth) -> str:
     remain = sum(pod.remains for pod in growth.last.pods)
     if growth.groups:
         sizes = ", ".join(map(_sizes, growth.groups))
-        told = f"cluster-autoscaler adds {sizes} for {count(growth.helped, 'pod')}"
+        phrase = f"cluster-autoscaler adds {sizes} for {count(growth.helped, 'pod')}"
         if growth.loops > 1:
-            told += f", in {count(growth.loops, 'loop')}"
+            phrase += f", in {count(growth.loops, 'loop')}"
         if growth.by_chance:
-            told += "; other node groups have the same score, the choice is random"
+            phrase += "; other node groups have the same score, the choice is random"
     else:
-        told = "cluster-autoscaler adds no node"
+        phrase = "cluster-autoscaler adds no node"
     clauses = [f"no node group helps {count(remain, 'pod')}"] if remain else []
     clauses += [
         f"{left[outcome]} {text}"
@@ -208,7 +214,7 @@ def node_group_growth_text(growth: AutoscalerGrowth) -> str:
     ]
     if growth.last.error:
         clauses.append(f"then it fails: {growth.last.error}")
-    return f"{told}; {', '.join(clauses)}{_refusals(growth.last)}" if clauses else told
+    return f"{phrase}; {', '.join(clauses)}{_refusals(growth.last)}" if clauses else phrase
 
 
 def _refusals(answer: LoopResult) -> str:
@@ -217,8 +223,8 @@ def _refusals(answer: LoopResult) -> str:
     refused = Counter(_refusal(answer, pod) for pod in answer.pods if pod.remains)
     if not refused:
         return ""
-    told, number = refused.most_common(1)[0]
-    return most_said(told, None if len(refused) == 1 else number)
+    phrase, number = refused.most_common(1)[0]
+    return most_said(phrase, None if len(refused) == 1 else number)
 
 
 def most_said(text: str, pods: int | None) -> str:
@@ -230,10 +236,10 @@ def most_said(text: str, pods: int | None) -> str:
 
 def _refusal(answer: LoopResult, pod: PodResult) -> str:
     said: dict[str, list[str]] = {}
-    for one in answer.groups:
-        verdict = pod.verdicts.get(one.group.name)
-        for reason in one.skipped or (verdict.reasons if verdict is not None else ()):
-            said.setdefault(reason, []).append(one.group.name)
+    for group in answer.groups:
+        verdict = pod.verdicts.get(group.group.name)
+        for reason in group.skipped or (verdict.reasons if verdict is not None else ()):
+            said.setdefault(reason, []).append(group.group.name)
     if not said:
         return ", ".join(part.partition(" ")[2] if part[:1].isdigit() else part for part in pod.parts)
     return by_name((groups, reason) for reason, groups in said.items())

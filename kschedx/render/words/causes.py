@@ -139,7 +139,7 @@ def _key(finding: Finding) -> tuple[str, object]:
 def _allowed(terms: Sequence[TermMatch]) -> str:
     """Return the zones, or other topology domains, to which a storage class is restricted."""
     unmet = [requirement for term in terms for requirement in term.requirements if not requirement.matched]
-    values = dict.fromkeys(value for one in unmet if one.key == unmet[0].key for value in one.values)
+    values = dict.fromkeys(value for finding in unmet if finding.key == unmet[0].key for value in finding.values)
     return f" (only in {unmet[0].key.rpartition('/')[2]} {listed([*values], 3)})" if values else ""
 
 
@@ -182,7 +182,12 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case ExistingAntiAffinityConflict():
             return f"the anti-affinity of {_repelling(groups)} excludes {nodes}"
         case VolumeNodeAffinityMismatch():
-            unmet = [one for term in finding.terms[:1] for one in term.requirements if not one.matched]
+            unmet = [
+                requirement
+                for term in finding.terms[:1]
+                for requirement in term.requirements
+                if not requirement.matched
+            ]
             where = f" ({unmet[0].key.rpartition('/')[2]} {', '.join(unmet[0].values)})" if unmet else ""
             return f"volume {finding.persistent_volume}{where} is not accessible from {nodes}"
         case VolumeLimitExceeded():
@@ -214,9 +219,11 @@ def _affinity(finding: NodeAffinityMismatch) -> str:
 
 def _repelling(groups: Sequence[NodeGroup]) -> str:
     """Return the running pods whose anti-affinity matches the pod."""
-    found = [one for group in groups if isinstance(one := _main(group), ExistingAntiAffinityConflict)]
-    pods = dict.fromkeys(pod for one in found for pod in one.pods)
-    is_all = all(one.pod_count == len(one.pods) for one in found) and all(group.count == 1 for group in groups)
+    findings = [one for group in groups if isinstance(one := _main(group), ExistingAntiAffinityConflict)]
+    pods = dict.fromkeys(pod for finding in findings for pod in finding.pods)
+    is_all = all(finding.pod_count == len(finding.pods) for finding in findings) and all(
+        group.count == 1 for group in groups
+    )
     return listed([*pods], 2) if is_all else f"{next(iter(pods))} and others"
 
 
@@ -238,11 +245,11 @@ def _also_lacking(groups: Sequence[NodeGroup], number: int) -> str:
         for group in groups
     ]
     first = lacking[0]
-    if first is None or any(one is None or one.resource != first.resource for one in lacking):
+    if first is None or any(finding is None or finding.resource != first.resource for finding in lacking):
         return ""
     if number == 1:
         return f" and lacks {_shortfall(first)}"
-    return f" and lack {_shortfall(min(filter(None, lacking), key=lambda one: one.short_by))} or more"
+    return f" and lack {_shortfall(min(filter(None, lacking), key=lambda finding: finding.short_by))} or more"
 
 
 def _shortfall(finding: InsufficientResource) -> str:

@@ -211,8 +211,8 @@ def _shifts(difference: Difference) -> tuple[str, ...]:
 
 def _scores(difference: Difference) -> Iterator[str]:
     texts = [
-        f"{plugin} by {one.largest:+,} at most, on {count(one.nodes, 'node')}"
-        for plugin, one in difference.rescored.items()
+        f"{plugin} by {score_change.largest:+,} at most, on {count(score_change.nodes, 'node')}"
+        for plugin, score_change in difference.rescored.items()
     ]
     yield listed(texts, 3)
 
@@ -247,14 +247,14 @@ def node_rows(repacking: Repacking, names: tuple[str, str]) -> list[tuple[str, .
 
 def node_notes(repacking: Repacking, names: tuple[str, str]) -> list[str]:
     """Return the nodes that only one of the profiles leaves empty, and the pods that stay pending."""
-    told = []
+    phrases = []
     for unused, name in ((repacking.emptied, names[1]), (repacking.filled, names[0])):
         if unused:
-            told.append(f"empty only with {name}: {listed(unused, 6)}")
+            phrases.append(f"empty only with {name}: {listed(unused, 6)}")
     for side, name in ((repacking.before, names[0]), (repacking.after, names[1])):
         if side.pending:
-            told.append(f"pending with {name}: {listed(side.pending, 4)}")
-    return told
+            phrases.append(f"pending with {name}: {listed(side.pending, 4)}")
+    return phrases
 
 
 def repacking_title(repacking: Repacking) -> str:

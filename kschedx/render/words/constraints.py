@@ -35,7 +35,11 @@ def _facts(terms: tuple[findings.TermMatch, ...], label: str) -> Iterator[Fact]:
 def term_brief(terms: tuple[findings.TermMatch, ...]) -> Brief | None:
     """Return the node's value of the first unmet requirement of the nearest term."""
     nearest = min(terms, key=lambda term: term.missing, default=None)
-    failed = next((one for one in nearest.requirements if not one.matched), None) if nearest else None
+    failed = (
+        next((requirement for requirement in nearest.requirements if not requirement.matched), None)
+        if nearest
+        else None
+    )
     if failed is None or failed.key == NODE_NAME_FIELD:
         return None
     return Brief(detail=f'"{failed.actual}"' if failed.actual is not None else "without the label")
@@ -120,17 +124,17 @@ def node_condition(finding: findings.UntoleratedTaint, nodes: int, name: str = "
 def unwell_nodes_text(unwell_nodes: UnwellNodes) -> str:
     """Return `node-4 is not ready: cni plugin not initialized`, `3 nodes are unreachable: Kubelet stopped posting`."""
     condition = unwell_nodes.fault.condition.splitlines()[:1]
-    told = node_condition(unwell_nodes.fault, unwell_nodes.nodes, unwell_nodes.first)
-    return f"{told}{f': {last_cause(condition[0])}' if condition else ''}"
+    phrase = node_condition(unwell_nodes.fault, unwell_nodes.nodes, unwell_nodes.first)
+    return f"{phrase}{f': {last_cause(condition[0])}' if condition else ''}"
 
 
 def unwell_node_text(node: Node) -> str:
     """Return `not ready: cni plugin not initialized; ` for the first taint or condition that stands for trouble, or an
     empty string."""
-    status = next((one.status for one in node.status.conditions if one.type == "Ready"), "True")
+    status = next((condition.status for condition in node.status.conditions if condition.type == "Ready"), "True")
     unready = {"False": "node.kubernetes.io/not-ready", "Unknown": "node.kubernetes.io/unreachable"}.get(status, "")
     taints = [*node.spec.taints, *([Taint(key=unready)] if unready else [])]
-    fault = next((untolerated_taint(one, (), node) for one in taints if one.key in _TROUBLE), None)
+    fault = next((untolerated_taint(taint, (), node) for taint in taints if taint.key in _TROUBLE), None)
     if fault is None:
         return ""
     said = f": {last_cause(fault.condition.splitlines()[0])}" if fault.condition else ""
@@ -212,7 +216,7 @@ SHOWN = 5
 @in_words.register
 def _topology_spread_skew(finding: findings.TopologySpreadSkew) -> Words:
     arithmetic = f"{finding.matching} matching + {finding.itself} this pod - {finding.minimum} minimum = {finding.skew}"
-    domains = [f"{one.domain} {one.matching}" for one in finding.domains]
+    domains = [f"{domain.domain} {domain.matching}" for domain in finding.domains]
     items = [arithmetic, listed(domains, SHOWN, finding.domain_count)]
     too_few = ""
     if finding.min_domains is not None:

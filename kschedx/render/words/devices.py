@@ -199,9 +199,12 @@ def _facts(short: findings.DeviceShortage, lead: str) -> list[Fact]:
         facts.append(Fact(label="tainted", items=(listed(short.taints, SHOWN),)))
     if short.capacity:
         facts.append(Fact(label="capacity", items=(listed(short.capacity, SHOWN),)))
-    for one in short.counters[:SHOWN]:
+    for counter in short.counters[:SHOWN]:
         facts.append(
-            Fact(label="counter", items=(f"{one.counter} of {one.pool}: needs {one.needed}, {one.left} left",))
+            Fact(
+                label="counter",
+                items=(f"{counter.counter} of {counter.pool}: needs {counter.needed}, {counter.left} left",),
+            )
         )
     return facts + _updating(short)
 

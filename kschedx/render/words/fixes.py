@@ -20,7 +20,7 @@ SHOWN_LOST = 3
 def fix_title(fix: Fix) -> str:
     """Return `tolerate dedicated=gpu:NoSchedule, uncordon node-4`; for a partial fix, also what it leaves."""
     own = [step for step in fix.steps if not isinstance(step, s.NextAttempt)]
-    steps = sorted(own or fix.steps, key=lambda one: isinstance(one, s.AwaitController))
+    steps = sorted(own or fix.steps, key=lambda step: isinstance(step, s.AwaitController))
     text = ", ".join(step.title for step in steps)
     deciding = (*fix.deciding, *(("the extender",) if fix.extender_decides else ()))
     if kinds := [f"{name}s" for name in deciding if name in KINDS]:
@@ -36,12 +36,13 @@ def fix_title(fix: Fix) -> str:
     return f"{text} (then still {left})"
 
 
-def _shortfall_text(found: Shortfall) -> str:
-    if found.refusal:
-        return f"the API server refuses its pods: {found.refusal}"
-    if found.lost:
-        return f"{listed([*found.lost], SHOWN_LOST)} {'loses its node' if len(found.lost) == 1 else 'lose their nodes'}"
-    return f"{count(found.pending, 'pod')} of the workload {'stays' if found.pending == 1 else 'stay'} pending"
+def _shortfall_text(shortfall: Shortfall) -> str:
+    if shortfall.refusal:
+        return f"the API server refuses its pods: {shortfall.refusal}"
+    if shortfall.lost:
+        lose = "loses its node" if len(shortfall.lost) == 1 else "lose their nodes"
+        return f"{listed([*shortfall.lost], SHOWN_LOST)} {lose}"
+    return f"{count(shortfall.pending, 'pod')} of the workload {'stays' if shortfall.pending == 1 else 'stay'} pending"
 
 
 def fix_costs(fix: Fix) -> tuple[str, ...]:
@@ -52,7 +53,9 @@ def fix_costs(fix: Fix) -> tuple[str, ...]:
 def _costs_of_pods(fix: Fix) -> Iterator[str]:
     deleting = (step for step in fix.steps if isinstance(step, s.DeletePods) and not step.by_preemption)
     landings = {landing.controller: landing for landing in fix.trial.landings}
-    for controller in dict.fromkeys(one.controller for step in deleting for one in step.victims if one.controller):
+    for controller in dict.fromkeys(
+        victim.controller for step in deleting for victim in step.victims if victim.controller
+    ):
         landing = landings.get(controller)
         if landing is None:
             yield f"{controller} recreates its pod, which may stay pending"
@@ -62,9 +65,9 @@ def _costs_of_pods(fix: Fix) -> Iterator[str]:
         where = f" on {listed([*dict.fromkeys(landing.nodes)], SHOWN_LOST)}" if landing.nodes else ""
         stays = "which stays pending" if number == 1 else f"{landing.pending} of which stay pending"
         yield f"{controller} recreates {what}{where}{f', {stays}' if landing.pending else ''}"
-    for one in fix.trial.budgets:
-        allows = count(one.allowed, "disruption") if one.allowed else "no disruption"
-        yield f"PodDisruptionBudget {one.budget.partition('/')[2]} allows {allows}"
+    for budget in fix.trial.budgets:
+        allows = count(budget.allowed, "disruption") if budget.allowed else "no disruption"
+        yield f"PodDisruptionBudget {budget.budget.partition('/')[2]} allows {allows}"
 
 
 def delivery_text(delivery: Delivery, owner: Owner, pod: Pod) -> str:

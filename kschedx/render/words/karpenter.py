@@ -67,30 +67,30 @@ def _conditions(karpenter: Karpenter, names: Sequence[str]) -> str:
     no capacity`."""
     for claim in karpenter.snapshot.of(NodeClaim):
         if claim.name in names:
-            for one in claim.status.conditions:
-                if one.status != "True" and one.message:
-                    return f"; {one.type}={one.status}{f' ({one.reason})' if one.reason else ''}: {one.message}"
+            for condition in claim.status.conditions:
+                if condition.status != "True" and condition.message:
+                    reason = f" ({condition.reason})" if condition.reason else ""
+                    return f"; {condition.type}={condition.status}{reason}: {condition.message}"
     return ""
 
 
-def _adds(karpenter: Karpenter, found: PodProvisioning) -> str:
-    names = [one.name for one in found.types]
-    which = "such as" if not found.types_are_known else "one of" if len(names) > 1 else "of type"
+def _adds(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
+    names = [instance_type.name for instance_type in provisioning.types]
+    which = "such as" if not provisioning.types_are_known else "one of" if len(names) > 1 else "of type"
     types = listed(names, MOST_NAMES, conjunction="or")
-    text = f"adds a node to NodePool {found.pool}, {which} {types}, if the cloud has capacity"
+    text = f"adds a node to NodePool {provisioning.pool}, {which} {types}, if the cloud has capacity"
     weights = {pool.name: pool.spec.weight or 0 for pool in karpenter.pools}
-    if later := [name for name, weight in weights.items() if weight < weights.get(found.pool, 0)]:
-        text += f"; its weight {weights[found.pool]} puts it before {listed(later, MOST_NAMES)}"
-    if found.companions:
-        text += (
-            f"; {count(found.companions, 'other pending pod')} {'fits' if found.companions == 1 else 'fit'} there too"
-        )
-    if found.unsure_before:
-        names_before = listed(found.unsure_before, MOST_NAMES)
+    if later := [name for name, weight in weights.items() if weight < weights.get(provisioning.pool, 0)]:
+        text += f"; its weight {weights[provisioning.pool]} puts it before {listed(later, MOST_NAMES)}"
+    if provisioning.companions:
+        fit = "fits" if provisioning.companions == 1 else "fit"
+        text += f"; {count(provisioning.companions, 'other pending pod')} {fit} there too"
+    if provisioning.unsure_before:
+        names_before = listed(provisioning.unsure_before, MOST_NAMES)
         text += f"; or to {names_before}, tried first, with instance types not known here"
-    if found.by_chance:
+    if provisioning.by_chance:
         text += "; its zone is random"
-    return f"{text}; without one of the pod's preferences" if found.has_relaxed else text
+    return f"{text}; without one of the pod's preferences" if provisioning.has_relaxed else text
 
 
 def _not_looked_at(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
@@ -130,7 +130,9 @@ def pool_headline(verdict: PoolVerdict) -> str:
         case PortTaken(asked=asked, by=by):
             return f"host port {asked.port}/{asked.protocol} is in use by {by}, which runs on every new node"
         case Incompatible():
-            return "; ".join(_conflict(one, is_about_volumes=rejection.is_about_volumes) for one in rejection.conflicts)
+            return "; ".join(
+                _conflict(conflict, is_about_volumes=rejection.is_about_volumes) for conflict in rejection.conflicts
+            )
         case Unsatisfiable():
             return _unsatisfiable(rejection)
         case LimitReached():
@@ -140,11 +142,11 @@ def pool_headline(verdict: PoolVerdict) -> str:
         case NoInstanceType():
             return _no_type(verdict, rejection)
         case CheapestAreTooFew(most=most, too_few=too_few):
-            told = ", ".join(_too_few(verdict, too_few))
-            return f"Karpenter requests the {most} cheapest instance types only, too few: {told}"
+            phrase = ", ".join(_too_few(verdict, too_few))
+            return f"Karpenter requests the {most} cheapest instance types only, too few: {phrase}"
         case NoDevices(text=text, is_known=is_known):
-            told = text.removeprefix("allocating dynamic resources, ")
-            return told if is_known else "the devices of its instance types are not known (--instance-types can say)"
+            phrase = text.removeprefix("allocating dynamic resources, ")
+            return phrase if is_known else "the devices of its instance types are not known (--instance-types can say)"
         case _:
             assert_never(rejection)
 
@@ -201,7 +203,7 @@ def _counts(rejection: Unsatisfiable) -> str:
 
 def _limits(verdict: PoolVerdict, rejection: LimitReached) -> Iterator[str]:
     """Yield `64 of at most 64 cpu in use` for each limit that leaves no room for the smallest type."""
-    smallest = min(verdict.known, key=lambda one: one.size, default=None)
+    smallest = min(verdict.known, key=lambda instance_type: instance_type.size, default=None)
     needed = smallest.capacity if smallest is not None else {}
     full = [name for name in sorted(rejection.limits) if rejection.remaining[name].nano < needed.get(name, ZERO).nano]
     for name in full or sorted(rejection.limits):
@@ -223,10 +225,10 @@ def resource_amount(resource: str, one: Amount) -> str:
 def _no_type(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
     if rejection.too_few:
         return f"too few instance types are left: {', '.join(_too_few(verdict, rejection.too_few))}"
-    asked = rejection.requirements.about(ZONE)
-    if verdict.zones and not any(map(asked.has, verdict.zones)):
+    requirement = rejection.requirements.about(ZONE)
+    if verdict.zones and not any(map(requirement.has, verdict.zones)):
         zones = listed(verdict.zones, MOST_NAMES, conjunction="and")
-        return f"its node class has subnets in {zones} only, and the pod requires {_values(asked)}"
+        return f"its node class has subnets in {zones} only, and the pod requires {_values(requirement)}"
     if not verdict.known:
         return "none of its instance types is known here"
     if verdict.lacks_a_reservation:
@@ -247,7 +249,10 @@ def _too_few(verdict: PoolVerdict, too_few: Mapping[str, int]) -> Iterator[str]:
 
 def _lacking(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
     """Return what the nearest type lacks: `m6i.xlarge has no karpenter.k8s.aws/instance-gpu-name`."""
-    conflicts = ((one, one.requirements.conflicts_with(rejection.requirements)) for one in verdict.known)
+    conflicts = (
+        (instance_type, instance_type.requirements.conflicts_with(rejection.requirements))
+        for instance_type in verdict.known
+    )
     nearest, lacks = min(conflicts, key=lambda pair: (len(pair[1]), pair[0].name))
     if not lacks:
         return "" if verdict.template is None else f"{nearest.name} is not available there"
@@ -267,17 +272,22 @@ def nearest_type(verdict: PoolVerdict, rejection: NoInstanceType) -> InstanceTyp
         return None
     allowed = verdict.template.allowed
     fitting = [
-        one
-        for one in verdict.known
-        if one.requirements.overlaps(rejection.requirements) and one.is_offered(rejection.requirements, allowed)
+        instance_type
+        for instance_type in verdict.known
+        if instance_type.requirements.overlaps(rejection.requirements)
+        and instance_type.is_offered(rejection.requirements, allowed)
     ]
-    short = [one for one in fitting if any(True for _ in _short(one, rejection.requests))]
-    return max(short, key=lambda one: (-len(list(_short(one, rejection.requests))), *one.size), default=None)
+    short = [instance_type for instance_type in fitting if any(True for _ in _short(instance_type, rejection.requests))]
+    return max(
+        short,
+        key=lambda instance_type: (-len(list(_short(instance_type, rejection.requests))), *instance_type.size),
+        default=None,
+    )
 
 
-def _short(one: InstanceType, requests: Amounts) -> Iterator[str]:
+def _short(instance_type: InstanceType, requests: Amounts) -> Iterator[str]:
     for name, asked in sorted(requests.items()):
-        left = one.allocatable.get(name, ZERO)
+        left = instance_type.allocatable.get(name, ZERO)
         if asked.nano > left.nano:
             yield f"{resource_amount(name, Amount(asked.nano - left.nano))} {name}"
 
@@ -297,7 +307,7 @@ def pool_facts(verdict: PoolVerdict) -> Iterator[Fact]:
                 where = "every new node" if overhead.types is None else f"a new {nearest.name}"
                 yield Fact(label="DaemonSets", items=(f"{text} requested on {where}: {names}",))
     elif isinstance(rejection, LimitReached) and verdict.known:
-        smallest = min(verdict.known, key=lambda one: one.size)
+        smallest = min(verdict.known, key=lambda instance_type: instance_type.size)
         yield Fact(label="smallest", items=(f"{smallest.name}: {resources_text(smallest.capacity)}",))
 
 
@@ -312,9 +322,11 @@ def _listed_amounts(amounts: Amounts) -> Iterator[str]:
             yield f"{resource_amount(name, amounts[name])} {name}"
 
 
-def _offer(one: InstanceType) -> str:
-    text = ", ".join(_listed_amounts({name: one.allocatable[name] for name in _TOLD if name in one.allocatable}))
-    where = f", as on {one.seen_on}" if one.seen_on else ""
+def _offer(instance_type: InstanceType) -> str:
+    text = ", ".join(
+        _listed_amounts({name: instance_type.allocatable[name] for name in _TOLD if name in instance_type.allocatable})
+    )
+    where = f", as on {instance_type.seen_on}" if instance_type.seen_on else ""
     return f"{text} allocatable{where}"
 
 
@@ -350,13 +362,13 @@ def karpenter_basis(karpenter: Karpenter) -> str:
     if karpenter.options.catalogue is not None:
         types = f"{count(len(karpenter.options.catalogue.instance_types), 'instance type')} from --instance-types"
     else:
-        seen = {one.name for known in karpenter.known.values() for one in known.types.types}
+        seen = {instance_type.name for known in karpenter.known.values() for instance_type in known.types.types}
         types = f"{count(len(seen), 'instance type')} seen in the cluster (more: --instance-types FILE)"
     overlays = karpenter.snapshot.of(NodeOverlay)
-    for one, told in ((True, "applied"), (False, "ignored: not valid for Karpenter")):
+    for one, phrase in ((True, "applied"), (False, "ignored: not valid for Karpenter")):
         names = sorted(overlay.name for overlay in overlays if overlay.is_ready is one)
         if names:
-            types += f" · NodeOverlay {listed(names, MOST_NAMES)} {told}"
+            types += f" · NodeOverlay {listed(names, MOST_NAMES)} {phrase}"
     return f"{types} · availability and prices not evaluated"
 
 
@@ -399,5 +411,5 @@ def _rejections(growth: KarpenterGrowth) -> str:
     said: dict[str, list[str]] = {}
     for pool in sorted(pools, key=lambda pool: pool.distance):
         said.setdefault(pool_headline(pool), []).append(pool.name)
-    told = by_name((names, text) for text, names in said.items())
-    return most_said(told, None if number == growth.left else number)
+    phrase = by_name((names, text) for text, names in said.items())
+    return most_said(phrase, None if number == growth.left else number)

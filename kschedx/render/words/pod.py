@@ -117,26 +117,26 @@ def could_prefer(unheard: Iterable[Unevaluated]) -> str:
     return _told(unheard, Stake.NODE, "could prefer another of the nodes that fit")
 
 
-def _told(unheard: Iterable[Unevaluated], stake: Stake, does: str) -> str:
-    deciding = [unevaluated for unevaluated in unheard if unevaluated.stake is stake and not unevaluated.is_waived]
-    told = []
-    for kind in dict.fromkeys(one.kind for one in deciding):
-        of_kind = [one for one in deciding if one.kind is kind]
-        names = [one.name for one in of_kind]
+def _told(unevaluated: Iterable[Unevaluated], stake: Stake, does: str) -> str:
+    deciding = [item for item in unevaluated if item.stake is stake and not item.is_waived]
+    phrases = []
+    for kind in dict.fromkeys(unevaluated.kind for unevaluated in deciding):
+        of_kind = [unevaluated for unevaluated in deciding if unevaluated.kind is kind]
+        names = [unevaluated.name for unevaluated in of_kind]
         match kind:
             case UnevaluatedKind.PLUGIN:
                 noun = "the plugin" if len(names) == 1 else "the plugins"
-                told.append(f"{noun} {listed(names, SHOWN_PLUGINS)}, not available to kschedx, {does}")
+                phrases.append(f"{noun} {listed(names, SHOWN_PLUGINS)}, not available to kschedx, {does}")
             case UnevaluatedKind.EXTENDER:
                 noun = "the extender" if len(names) == 1 else "the extenders"
-                told.append(f"{noun} at {listed(names, SHOWN_PLUGINS)}, not called, {does}")
+                phrases.append(f"{noun} at {listed(names, SHOWN_PLUGINS)}, not called, {does}")
             case UnevaluatedKind.SCHEDULER:
-                told.append(f"the scheduler {names[0]} decides, not kube-scheduler")
+                phrases.append(f"the scheduler {names[0]} decides, not kube-scheduler")
             case UnevaluatedKind.OBJECTS:
-                told += map(not_in_the_dump, of_kind)
+                phrases += map(not_in_the_dump, of_kind)
             case _:
                 assert_never(kind)
-    return "; ".join(told)
+    return "; ".join(phrases)
 
 
 def not_in_the_dump(unheard: Unevaluated) -> str:

@@ -90,7 +90,7 @@ def insufficient_resource(finding: InsufficientResource, detail: NodeDetail | No
 
 
 def _counts_nominated(detail: NodeDetail) -> bool:
-    return any(one.with_nominated for one in detail.account.blockers)
+    return any(blocker.with_nominated for blocker in detail.account.blockers)
 
 
 def _offers(finding: InsufficientResource, sums: Balance, size: int, detail: NodeDetail | None) -> tuple[str, ...]:

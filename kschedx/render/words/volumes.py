@@ -167,7 +167,7 @@ def _insufficient_storage_capacity(finding: findings.InsufficientStorageCapacity
         Fact(label="free", items=tuple(map(_capacity, reachable)) or ("no storage is accessible",)),
     ]
     if others:
-        items = (*(f"{_capacity(one)}, not accessible" for one in others[:2]),)
+        items = (*(f"{_capacity(finding)}, not accessible" for finding in others[:2]),)
         facts.append(Fact(label="others", items=items))
     return Words(
         shared=f"not enough storage for claim {claim.claim}, which requests {size_text(claim.requested)}",
@@ -237,8 +237,12 @@ def _volume_limit_exceeded(finding: findings.VolumeLimitExceeded) -> Words:
     )
 
 
-def _attached(one: findings.AttachedVolume) -> str:
-    return f"{one.volume} by {listed(one.pods, 2)}" if one.pods else f"{one.volume} is attached, no pod uses it"
+def _attached(finding: findings.AttachedVolume) -> str:
+    return (
+        f"{finding.volume} by {listed(finding.pods, 2)}"
+        if finding.pods
+        else f"{finding.volume} is attached, no pod uses it"
+    )
 
 
 @in_words.register

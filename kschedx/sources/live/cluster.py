@@ -93,7 +93,7 @@ def discover(server: ApiServer) -> Discovery:
     if not answer.kind.endswith(("GroupDiscoveryList", "GroupList")):
         return Discovery()
     groups = {
-        group.name or group.metadata.name: {one.version: _plurals(one) for one in group.versions}
+        group.name or group.metadata.name: {version.version: _plurals(version) for version in group.versions}
         for group in (*answer.items, *answer.groups)
     }
     return Discovery(groups=groups)
@@ -103,7 +103,7 @@ def _plurals(version: _Version) -> frozenset[str] | None:
     """Return None if the server does not list resources, or if its list from an aggregated server is stale."""
     if version.resources is None or version.freshness == "Stale":
         return None
-    return frozenset(one.resource for one in version.resources)
+    return frozenset(resource.resource for resource in version.resources)
 
 
 THREADS = 4

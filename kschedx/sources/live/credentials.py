@@ -277,10 +277,12 @@ def _log_in(user: Named[KubeconfigUser], cluster: KubeconfigCluster, context: ss
         return _basic(f"{entry.username}:{entry.password}")
     if entry.exec is not None:
         at = _at(place, "exec")
-        found = exec_plugins.run(entry.exec, cluster, at, timeout=LOGIN_TIMEOUT)
-        if found.client_certificate_data:
-            load_certificate(context, found.client_certificate_data.encode(), found.client_key_data.encode(), at)
-        return _bearer(found.token, at) if found.token else str
+        credential = exec_plugins.run(entry.exec, cluster, at, timeout=LOGIN_TIMEOUT)
+        if credential.client_certificate_data:
+            load_certificate(
+                context, credential.client_certificate_data.encode(), credential.client_key_data.encode(), at
+            )
+        return _bearer(credential.token, at) if credential.token else str
     if entry.auth_provider is not None:
         return _of_provider(entry.auth_provider.name, entry.auth_provider.config, _at(place, "auth-provider"))
     return str

@@ -159,14 +159,14 @@ class Kubeconfig(Struct, frozen=True, kw_only=True):
         cluster_name = cluster or entry.cluster
         if not cluster_name:
             raise InputError("names no cluster", place=place)
-        found = _find(self.clusters, "cluster", cluster_name, self.place if cluster else place)
-        if not found.entry.server:
-            raise InputError("no server", place=found.place("cluster"))
+        named = _find(self.clusters, "cluster", cluster_name, self.place if cluster else place)
+        if not named.entry.server:
+            raise InputError("no server", place=named.place("cluster"))
         user_name = user or entry.user
         return ContextChoice(
             context=name,
             namespace=entry.namespace or "default",
-            cluster=found,
+            cluster=named,
             user=_find(self.users, "user", user_name, self.place if user else place) if user_name else None,
         )
 

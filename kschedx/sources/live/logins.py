@@ -303,14 +303,14 @@ def _renewed(config: Mapping[str, str], place: Place, timeout: float) -> str:
         return read
 
     try:
-        found = msgspec.json.decode(answer("GET", f"{issuer}/.well-known/openid-configuration"), type=_Discovery)
+        discovery = msgspec.json.decode(answer("GET", f"{issuer}/.well-known/openid-configuration"), type=_Discovery)
         form = {
             "grant_type": "refresh_token",
             "refresh_token": config["refresh-token"],
             "client_id": config["client-id"],
             "client_secret": config.get("client-secret", ""),
         }
-        tokens = msgspec.json.decode(answer("POST", found.token_endpoint, urlencode(form)), type=_Tokens)
+        tokens = msgspec.json.decode(answer("POST", discovery.token_endpoint, urlencode(form)), type=_Tokens)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise InputError(f"the identity provider {shown} returned an unknown answer", place=place) from None
     if not tokens.id_token:
