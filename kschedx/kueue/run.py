@@ -101,10 +101,7 @@ class Run:
         self._snapshot = snapshot
         self._memory = memory = memory or Memory()
         queues = {cluster_queue.metadata.name: cluster_queue for cluster_queue in snapshot.of(ClusterQueue)}
-        self._local_queues = {
-            (local_queue.metadata.namespace, local_queue.metadata.name): local_queue
-            for local_queue in snapshot.of(LocalQueue)
-        }
+        self._local_queues = {(it.metadata.namespace, it.metadata.name): it for it in snapshot.of(LocalQueue)}
         flavors = {resource_flavor.metadata.name: resource_flavor for resource_flavor in snapshot.of(ResourceFlavor)}
         checks = {admission_check.metadata.name: admission_check for admission_check in snapshot.of(AdmissionCheck)}
         topologies = self._topologies(flavors)
@@ -118,7 +115,7 @@ class Run:
         deciding = (queues.values(), snapshot.of(Cohort), flavors.values(), checks.values(), snapshot.of(Topology))
         self._known = memory.nominations([one for objects in deciding for one in objects])
         self._selectors: dict[str, Selector] = {
-            name: compile_selector(cluster_queue.spec.namespace_selector) for name, cluster_queue in queues.items()
+            name: compile_selector(queue.spec.namespace_selector) for name, queue in queues.items()
         }
         usage_based = settings.usage_based
         self._ledger = None if usage_based is None else Ledger(usage_based, self._local_queues.values(), active, now)

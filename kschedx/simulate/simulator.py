@@ -266,10 +266,16 @@ class Simulator:
             made = self.queue.made
             waiting = [row for row in self.waiting(excluded) if rows is None or row in rows or row in made]
             self.queue.run(self.queue.order(waiting), joins=joins)
-            self.manager.resume(row for row in waiting if self.pods.node[row] >= 0)
+            self.manager.resume(row for row in waiting if self.pods.node[row] >= 0 and self._has_new_room(row))
             if not self.manager.sync():
                 break
         self.manager.measure()
+
+    def _has_new_room(self, row: int) -> bool:
+        """Whether a pod's node was added or opened by a change: a change that changes nothing continues nothing."""
+        node = self.snapshot.cluster.nodes[self.pods.node[row]]
+        before = self.base.cluster.index.get(node.name)
+        return before is None or self.base.cluster.nodes[before].spec != node.spec
 
     def react(self, rows: Iterable[int]) -> None:
         """Schedule pods that are pending since an eviction, and those that controllers create because of it."""

@@ -218,9 +218,9 @@ def waiting_in_order() -> list[Manifest]:
 def test_controllers_continue_once_a_pod_has_a_node(
     objects: Callable[[], list[Manifest]], placed: list[str], replaced: list[int]
 ) -> None:
-    assert len(simulated(objects()).pending) == 1
-    more = [node("node-9", allocatable={"cpu": "4", "memory": "16Gi", "pods": "20"})]
-    done = simulated([*objects(), *more])
+    spare = node("node-9", allocatable={"cpu": "4", "memory": "16Gi", "pods": "20"}, unschedulable=True)
+    assert len(simulated([*objects(), spare]).pending) == 1
+    done = simulated([*objects(), spare], {"uncordon": "node-9"})
     assert [name.partition("/")[2].partition("-")[0] for name in done.placed] == placed
     assert (len(done.pending), [one.replaced for one in done.rolled_out]) == (0, replaced)
 

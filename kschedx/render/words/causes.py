@@ -182,12 +182,8 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case ExistingAntiAffinityConflict():
             return f"the anti-affinity of {_repelling(groups)} excludes {nodes}"
         case VolumeNodeAffinityMismatch():
-            unmet = [
-                requirement
-                for term in finding.terms[:1]
-                for requirement in term.requirements
-                if not requirement.matched
-            ]
+            required = finding.terms[0].requirements if finding.terms else ()
+            unmet = [requirement for requirement in required if not requirement.matched]
             where = f" ({unmet[0].key.rpartition('/')[2]} {', '.join(unmet[0].values)})" if unmet else ""
             return f"volume {finding.persistent_volume}{where} is not accessible from {nodes}"
         case VolumeLimitExceeded():
