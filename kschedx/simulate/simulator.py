@@ -272,10 +272,10 @@ class Simulator:
         self.manager.measure()
 
     def _has_new_room(self, row: int) -> bool:
-        """Whether a pod's node was added or opened by a change: a change that changes nothing continues nothing."""
+        """Whether a pod's node was added or changed: a change that changes nothing continues nothing."""
         node = self.snapshot.cluster.nodes[self.pods.node[row]]
         before = self.base.cluster.index.get(node.name)
-        return before is None or self.base.cluster.nodes[before].spec != node.spec
+        return before is None or self.base.cluster.nodes[before] != node
 
     def react(self, rows: Iterable[int]) -> None:
         """Schedule pods that are pending since an eviction, and those that controllers create because of it."""
