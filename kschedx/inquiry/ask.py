@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -11,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import SCALED, Owners, wanted_replicas, workload_of
+from kschedx.controllers.workloads import SCALED, Owners, Workload, wanted_replicas, workload_of
 from kschedx.errors import KschedxError, NotAdmittedError, NotReadError
 from kschedx.explain.admission import without_pods
 from kschedx.explain.notes import Note, note
@@ -44,6 +45,7 @@ from kschedx.render.states import (
     ManagedElsewhere,
     NamespaceTerminating,
     NotBound,
+    NotObserved,
     OfEndedJob,
     OnLostNode,
     PodsLeftOut,
@@ -193,22 +195,27 @@ def _state_of_next(before: Snapshot, setup: Setup, workload: Mapping[str, object
     return state if isinstance(state, Contradicted | NotBound | RejectedByKubelet) else None
 
 
-def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tuple[Written, Explanation]]:
-    """Yield the workloads of one namespace or all without new pods: the API server refuses the pods, a queue or an
-    earlier ordinal delays them, or no controller creates them."""
+def workloads_without_pods(
+    inquiry: Inquiry, within: str | None, *, queued: bool = True
+) -> Iterator[tuple[Written, Explanation]]:
+    """Yield the workloads of one namespace or all without new pods: the API server refuses the pods, an earlier ordinal
+    delays them, no controller creates them or, with `queued`, a queue delays them."""
     snapshot = inquiry.clusters.applied
     asked: set[tuple[str, str, str]] = set()
+    is_marked = (_STUCK_OR_QUEUED if queued else _STUCK).search
     events = {(unmade.kind, unmade.namespace, unmade.name) for unmade in without_pods(snapshot, within)}
     events.update(_short_stateful_sets(snapshot))
+    events.update(_short_jobs(snapshot))
     events.update(rejected_pods(snapshot))
     if controller_manager_down(snapshot, "") is not None:
         events.update(key for key, raw in snapshot.workloads.items() if key[0] in SCALED and _is_short(raw))
     for key, raw in snapshot.workloads.items():
-        if within not in (None, key[1]) or not (key in events or any(mark in raw for mark in _STUCK)):
+        if within not in (None, key[1]) or not (key in events or is_marked(raw)):
             continue
         manifest: dict[str, object] = msgspec.json.decode(raw)
         owner = decode(raw, _Owned).metadata.controller
-        if owner is not None and (above := (owner.kind, key[1], owner.name)) in snapshot.workloads:
+        above = key if owner is None or owner.kind == "CronJob" else (owner.kind, key[1], owner.name)
+        if above in snapshot.workloads:
             key, manifest = above, msgspec.json.decode(snapshot.workloads[above])
         if key in asked or key[0] == "CronJob":
             continue
@@ -219,7 +226,7 @@ def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tup
         except KschedxError:
             continue
         state = explanation.lifecycle
-        is_queued = isinstance(state, Suspended) and bool(state.queue)
+        is_queued = queued and isinstance(state, Suspended) and bool(state.queue)
         is_pending = isinstance(state, RejectedByKubelet) and bool(state.owner)
         if is_queued or (isinstance(state, _WITHOUT_PODS) and not is_pending):
             yield written_pod, explanation
@@ -240,6 +247,17 @@ def _short_stateful_sets(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
             yield key
 
 
+def _short_jobs(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
+    """Yield the Jobs with fewer pods than they run at a time whose controller could not create one."""
+    for key in snapshot.failed_creates:
+        raw = snapshot.workloads.get(key) if key[0] == "Job" else None
+        if raw is None:
+            continue
+        number = len(Owners(snapshot).members(snapshot.pods, Workload(*key)))
+        if number < wanted_replicas(msgspec.json.decode(raw, type=dict[str, object])):
+            yield key
+
+
 def _is_short(raw: bytes) -> bool:
     """Return whether the workload has too few replicas, according to its status."""
     manifest = msgspec.json.decode(raw, type=dict[str, object])
@@ -253,8 +271,9 @@ UNCOUNTED = (
     NamespaceTerminating, BeingDeleted, Finished, Failed, Refused, ManagedElsewhere, UnknownPods, PodsLeftOut,
 )  # fmt: skip
 """States for which the number of further pods that fit is meaningless."""
-_WITHOUT_PODS = (Refused, RejectedByKubelet, NamespaceTerminating, WaitingForOrdinal, ComponentDown)
-_STUCK = (b'"ReplicaFailure"', b'"suspend":true')
+_WITHOUT_PODS = (Refused, RejectedByKubelet, NamespaceTerminating, NotObserved, WaitingForOrdinal, ComponentDown)
+_STUCK = re.compile(rb'"ReplicaFailure"|"status":\s*\{\}')
+_STUCK_OR_QUEUED = re.compile(rb'"ReplicaFailure"|"status":\s*\{\}|"suspend":\s*true')
 
 
 class _Owned(Struct):

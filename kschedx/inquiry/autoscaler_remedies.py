@@ -22,6 +22,7 @@ from kschedx.fixes import pod_edits
 from kschedx.fixes.node_requirements import labels_for, required_terms
 from kschedx.framework.config import Profile
 from kschedx.framework.runtime import request_options
+from kschedx.kube.autoscalers import OpenShiftMachineSet
 from kschedx.kube.quantity import Unit
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import Pod, Taint
@@ -113,8 +114,17 @@ def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_
                 for group_status in groups
             )
             status = replace(autoscaler.status, groups=tuple(larger))
-            step = _room(f"raise the maximum of node group {group.name} from {group.max_size}")
+            step = _room(f"raise {_maximum(autoscaler, group.name)} from {group.max_size}")
             yield _Trial(step=step, pod=pod, status=status, is_maximum=True)
+
+
+def _maximum(autoscaler: Autoscaler, group: str) -> str:
+    """Return the setting that limits a group. On OpenShift, a MachineAutoscaler sets it in its MachineSet."""
+    kind, _, key = group.partition("/")
+    known = (machine_set.metadata for machine_set in autoscaler.snapshot.of(OpenShiftMachineSet))
+    if kind == "MachineSet" and any(key == f"{one.namespace}/{one.name}" for one in known):
+        return f"maxReplicas of the MachineAutoscaler of MachineSet {key.partition('/')[2]}"
+    return f"the maximum of node group {group}"
 
 
 def _of_higher_priority(autoscaler: Autoscaler, pod: Pod) -> Iterator[_Trial]:

@@ -521,6 +521,8 @@ def lacking_group(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:
     """Return the PodGroup that a pod names and that does not exist, because Coscheduling permits no such pod;
     otherwise, an empty string."""
     name, namespace = pod.metadata.labels.get(POD_GROUP_LABEL, ""), pod.metadata.namespace
+    if setup.forced_profile is None and pod.spec.scheduler_name not in setup.scheduler_names:
+        return ""
     if not name or "Coscheduling" not in setup.profile_of(pod).points.get("permit", ()):
         return ""
     known = {(gang.metadata.namespace, gang.metadata.name) for gang in snapshot.of(Gang)}
