@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -153,8 +154,15 @@ class QueueOutcome:
             return None
         names = [run.cluster.node_names[row] for row in decision.choice.tolist()]
         node = min(names)
-        before = tuple(other for other, place in self._simulation.placed.items() if place == node)
-        return Taken(node=node, by=before)
+        return Taken(node=node, by=tuple(self._pods_by_node.get(node, ())))
+
+    @cached_property
+    def _pods_by_node(self) -> Mapping[str, Sequence[str]]:
+        """Each node with its pods at the end."""
+        pods: defaultdict[str, list[str]] = defaultdict(list)
+        for pod, node in self._simulation.placed.items():
+            pods[node].append(pod)
+        return pods
 
     def mended(self, pods: Sequence[str]) -> SharedFix | None:
         """Return a fix for pending pods, tried for all of them; None if none is known."""
