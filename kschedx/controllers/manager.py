@@ -318,10 +318,11 @@ class Manager:
 
     def create_rest(self, workload: Workload, count: int) -> None:
         """Create pods that the workload's controller creates only once others are ready."""
-        managed, snapshot = self._managed[workload], self._cluster.snapshot
+        snapshot = self._cluster.snapshot
         manifest = workloads.manifest_of(snapshot, workload)
         if manifest is None:
             return
+        managed = self._manage(workload, None)  # a ReplicaSet of a Deployment was left to that
         made: Sequence[Pod]
         if workload.kind == "StatefulSet":
             pods = self._ordinals(managed)
