@@ -128,9 +128,14 @@ def test_a_replica_set_of_a_deployment_that_lacks_pods(tmp_path: Path) -> None:
     spec = {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template}
     owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": True}
     metadata = {"namespace": "shop", "name": "web"}
-    of_deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {**metadata, "uid": "d"}, "spec": spec}
+    of_deployment: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {**metadata, "uid": "d"},
+        "spec": spec,
+    }
     its = {"namespace": "shop", "name": "web-1", "uid": "r", "ownerReferences": [owner]}
-    replica_set = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": its, "spec": spec}
+    replica_set: Manifest = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": its, "spec": spec}
     cluster = write(tmp_path, NODE, of_deployment, replica_set)
     assert named("rs/web-1", "-n", "shop", "-s", cluster).startswith("shop/web-1")
 
