@@ -34,7 +34,7 @@ from kschedx.explain.missing_kinds import depends_on_unread
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import stored
 from kschedx.framework.cycle import Outcome
-from kschedx.inquiry.ask import Clusters, Inquiry, gather, gather_beside, workloads_without_pods
+from kschedx.inquiry.ask import Clusters, Inquiry, gather, gather_beside
 from kschedx.inquiry.explanation import Explanation, terminating_victims
 from kschedx.inquiry.manifests import Written, title
 from kschedx.inquiry.node import NodeAnswer, Verdict, report_document
@@ -675,12 +675,15 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
 
 def _without_created_pods(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Iterator[Item]:
     """Yield workloads whose missing pods are not created: refused, or held in a queue."""
+    from kschedx.inquiry.pod import workloads_without_pods
+
     if wanted.selector or not wanted.all_pending:
         return
     snapshot, within = reached.snapshot, _namespace(question, wanted, reached)
     clusters = Clusters(read=snapshot, before=snapshot, applied=snapshot)
     inquiry = inquiry_of(question, wanted, clusters, setup)
-    for written_pod, explanation in workloads_without_pods(inquiry, within):
+    found = workloads_without_pods(snapshot, setup, within, queued=True, autoscaling=question.autoscaling)
+    for written_pod, explanation in found:
         yield _without_pods(wanted, written_pod, partial(_same, explanation), snapshot)
     for written_pod, owner, number in held_custom_resources(snapshot, within):
         admit = partial(written_pod.admitted, setup=setup)

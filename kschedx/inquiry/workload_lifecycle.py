@@ -57,7 +57,6 @@ from kschedx.kube.workloads import (
     kind_and_group,
     pinned_to,
 )
-from kschedx.render.holding import kueue_wait
 from kschedx.render.states import (
     BeingDeleted,
     Failed,
@@ -81,6 +80,7 @@ from kschedx.render.states import (
     WaitingForOrdinal,
     headline,
 )
+from kschedx.render.words.pod import kueue_wait
 from kschedx.snapshot.events import ALREADY_ACTIVE, OF_CRON_JOBS
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot

@@ -23,6 +23,7 @@ from kschedx.holding.model import (
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kueue.amounts import displayed
 from kschedx.render.wording import Fact, count, listed
+from kschedx.render.words.pod import kueue_wait
 
 if TYPE_CHECKING:
     from kschedx.kueue.verdict import Verdict
@@ -30,41 +31,6 @@ if TYPE_CHECKING:
 SHOWN = 3
 MOST_QUOTAS = 4
 MOST_MEMBERS = 4
-
-
-def kueue_wait(verdict: Verdict) -> str:
-    """Return the state of a Workload in Kueue, as a predicate."""
-    from kschedx.kueue.verdict import Wait  # needed only for clusters with Kueue
-
-    match verdict.wait:
-        case Wait.FLAVOR:
-            return "matches no flavor in Kueue"
-        case Wait.TOPOLOGY:
-            return "waits for room in a topology in Kueue"
-        case Wait.HEAD:
-            return f"waits behind {verdict.behind} in Kueue"
-        case Wait.NAMESPACE:
-            return f"waits in Kueue because ClusterQueue {verdict.cluster_queue} does not select its namespace"
-        case Wait.REQUESTS:
-            return "waits in Kueue because its requests are refused"
-        case Wait.QUEUE:
-            if verdict.cluster_queue:
-                return f"waits in Kueue because ClusterQueue {verdict.cluster_queue} is inactive"
-            return f"waits in Kueue{verdict.queue_state}"
-        case Wait.PODS_READY:
-            others = listed(verdict.not_ready, 2, conjunction="and")
-            return f"waits in Kueue until the pods of {others} are ready"
-        case Wait.CHECKS:
-            noun = "admission check" if len(verdict.checks) == 1 else "admission checks"
-            return f"has quota in Kueue and waits for the {noun} {listed(verdict.checks, 3, conjunction='and')}"
-        case Wait.BACKOFF:
-            return f"waits in Kueue for its backoff, until {verdict.requeue_at}"
-        case Wait.TURN:
-            return "waits for Kueue's next cycle"
-        case Wait.QUOTA | None:
-            return "waits for quota in Kueue"
-        case _:
-            assert_never(verdict.wait)
 
 
 def holder_text(holding: Holding, key: str) -> str:

@@ -169,9 +169,7 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield from _unknown(lifecycle)
         case RolloutStalled():
             yield from _stall(lifecycle)
-        case NotObserved():
-            yield lifecycle.message or f"its status is empty: the controller of {lifecycle.kind} has not run since"
-        case UnknownPods() | PodsLeftOut() | NotRead():
+        case UnknownPods() | PodsLeftOut() | NotObserved() | NotRead():
             yield from _open_pods(lifecycle)
         case NotBound(report=report, provisioner=provisioner):
             if report:
@@ -243,8 +241,10 @@ def _order(waiting: WaitingForOrdinal) -> Iterator[str]:
         yield f"{before}: {waiting.container}"
 
 
-def _open_pods(lifecycle: UnknownPods | PodsLeftOut | NotRead) -> Iterator[str]:
-    if isinstance(lifecycle, NotRead):
+def _open_pods(lifecycle: UnknownPods | PodsLeftOut | NotObserved | NotRead) -> Iterator[str]:
+    if isinstance(lifecycle, NotObserved):
+        yield lifecycle.message or f"its status is empty: the controller of {lifecycle.kind} has not run since"
+    elif isinstance(lifecycle, NotRead):
         yield from filter(None, (lifecycle.because, lifecycle.command))
     elif isinstance(lifecycle, PodsLeftOut):
         yield f"its status counts {count(lifecycle.pods, 'pod')}: dump pods too (kubectl get pods -A -o yaml)"

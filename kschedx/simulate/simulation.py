@@ -17,10 +17,9 @@ from kschedx.explain.subject import stored
 from kschedx.framework.cycle import Outcome, UnevaluatedDocument
 from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
-from kschedx.inquiry.ask import Clusters, Inquiry, workloads_without_pods
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, unknown_pods, written_from
-from kschedx.inquiry.pod import WithoutDecision, cycle_of, explain, objection, unscheduled
+from kschedx.inquiry.pod import WithoutDecision, cycle_of, explain, objection, unscheduled, workloads_without_pods
 from kschedx.inquiry.pod_lifecycle import scheduler_down
 from kschedx.inquiry.workload_lifecycle import workload_lifecycle
 from kschedx.kube.documents import Document, Json, document, part_of
@@ -338,9 +337,7 @@ class Simulation(Shown):
     def _states(self) -> Iterator[Explanation]:
         after, unread = self.after, self.simulator.manager.unread
         if not self.changes:  # changes may be made for them
-            clusters = Clusters(read=self.before, before=self.before, applied=self.before)
-            inquiry = Inquiry(clusters=clusters, setup=self.setup)
-            yield from (explanation for _, explanation in workloads_without_pods(inquiry, None, queued=False))
+            yield from (explanation for _, explanation in workloads_without_pods(self.before, self.setup))
         for workload, written in self._changed_workloads.items():
             manifest = written or manifest_of(after, workload)
             if manifest is None or (workload not in unread and workload_lifecycle(after, manifest) is None):
