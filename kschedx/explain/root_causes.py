@@ -33,7 +33,7 @@ from kschedx.findings import (
 )
 from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle
-from kschedx.kube.autoscalers import HAMI_REGISTER, HAMI_SCHEDULER, NodePool
+from kschedx.kube.autoscalers import COMPUTE_TYPE, HAMI_REGISTER, HAMI_SCHEDULER, NodePool
 from kschedx.kube.devices import DeviceSelector
 from kschedx.kube.names import is_hugepages
 from kschedx.kube.quantity import Unit, format_quantities, milli_value, value
@@ -139,6 +139,8 @@ class VirtualNode(RootCause, frozen=True, kw_only=True):
     provider: str
     node: str = ""
     """The node for which a DaemonSet created the pod; empty if the cluster has no other nodes."""
+    kept_off: bool = False
+    """Whether an annotation of the pod, with the same key, keeps it off these nodes."""
 
 
 class DriverNotRegistered(RootCause, frozen=True, kw_only=True):
@@ -246,7 +248,7 @@ def newer_revision(snapshot: Snapshot, pod: Pod) -> str:
 
 
 VIRTUAL_NODES = (
-    ("eks.amazonaws.com/compute-type", "fargate", "EKS Fargate"),
+    (COMPUTE_TYPE, "fargate", "EKS Fargate"),
     ("type", "virtual-kubelet", "Virtual Kubelet"),
 )
 ZONE = "topology.kubernetes.io/zone"
@@ -264,7 +266,11 @@ def _virtual(cycle: Cycle) -> Iterator[VirtualNode]:
             text = f"{provider} creates each node for a pod that it selects, and it has not selected this pod"
             if name:
                 text = f"{name} is a node of {provider}, which runs no pods of DaemonSets"
-            yield VirtualNode(text=text, key=key, value=label, provider=provider, node=name)
+            written = cycle.pod.metadata.annotations.get(key, label)
+            if written != label and not name:
+                text = f"its annotation {key}={written} keeps it off {provider}, which has all nodes"
+            is_kept_off = written != label
+            yield VirtualNode(text=text, key=key, value=label, provider=provider, node=name, kept_off=is_kept_off)
 
 
 def _unregistered(diagnosis: Diagnosis) -> Iterator[DriverNotRegistered]:

@@ -20,6 +20,7 @@ from kschedx.kube import autoscalers as cluster_api
 from kschedx.kube import descheduling, devices, other_schedulers, storage, types
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube.autoscalers import (
+    COMPUTE_TYPE,
     DELETION_COST,
     DO_NOT_DISRUPT,
     GROUP_SIZE,
@@ -61,7 +62,7 @@ ANNOTATIONS = frozenset({
     *optional_admission.READ_ANNOTATIONS,
     scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY,
     scheduler_plugins.TOLERATION_SECONDS,
-    *(MIRROR, DELETION_COST, GROUP_SIZE, LIMIT_RANGER, VERTICAL_UPDATES, *descheduling.ANNOTATIONS),
+    *(MIRROR, DELETION_COST, GROUP_SIZE, LIMIT_RANGER, VERTICAL_UPDATES, COMPUTE_TYPE, *descheduling.ANNOTATIONS),
 })  # fmt: skip
 """The annotations that are kept; any other may hold anything."""
 

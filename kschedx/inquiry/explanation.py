@@ -456,6 +456,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
                 case VirtualNode(node=node, key=key, value=value) if node and pod.controller is not None:
                     named = f"DaemonSet {pod.controller.name} off nodes of {cause.provider}"
                     yield Fix.untried(f"keep {named}: require {key} NotIn [{value}] in its nodeAffinity")
+                case VirtualNode(provider="EKS Fargate", key=key, kept_off=True):
+                    selects = f"a Fargate profile selects namespace {pod.namespace} and its labels"
+                    yield Fix.untried(f"remove annotation {key} from the pod's template, if {selects}")
                 case VirtualNode(provider="EKS Fargate"):
                     selects = f"selects namespace {pod.namespace} and the pod's labels"
                     yield Fix.untried(f"create a Fargate profile that {selects}, and recreate the pod")

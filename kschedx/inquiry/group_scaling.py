@@ -34,7 +34,7 @@ from kschedx.fixes.node_requirements import labels_for, required_terms
 from kschedx.framework.config import Profile
 from kschedx.framework.runtime import request_options
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.node_scaling import OTHER_WAYS, NodeTrial
+from kschedx.inquiry.node_scaling import NodeTrial, other_ways
 from kschedx.kube.autoscalers import OpenShiftMachineSet
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import Pod, Taint
@@ -128,7 +128,7 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
             is_unknown = group.template is None and is_backed_off and reason
             if (group.fits and group.skipped == (BACKED_OFF,)) or is_unknown:
                 why = f": {reason}" if reason else ""
-                title = f"let node group {group.name} {OTHER_WAYS}{why}"
+                title = f"{other_ways(f'node group {group.name}', group.detail)}{why}"
                 yield trial.fix(title, None if group.template is None else group.template.node, group=None)
 
 

@@ -82,14 +82,19 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
         return self.fix(f"{remedy.step.title}{then}", remedy.node, remedy.pod, group=group, helps=remedy.helps)
 
 
+def other_ways(group: str, error: str) -> str:
+    """Return what helps against the cloud's refusal of a node."""
+    if _OF_QUOTA.search(error):
+        return "raise the quota of the cloud account, or use instance types or zones with quota left"
+    return f"let {group} {OTHER_WAYS}"
+
+
 def reported_fixes(event: ScaleUpEvent) -> Iterator[Fix]:
     """Yield fixes according to the autoscaler's own event, if the cluster's objects do not show its groups."""
     if event.reason == "TriggeredScaleUp":
         yield by_autoscaler("wait for cluster-autoscaler: it reports that it adds a node for the pod")
     elif event.reason == FAILED_SCALE_UP:
-        ways = f"let the node group {OTHER_WAYS}"
-        if _OF_QUOTA.search(event.message):
-            ways = "raise the quota of the cloud account, or use instance types or zones with quota left"
+        ways = other_ways("the node group", event.message)
         yield by_autoscaler(f"{ways}: cluster-autoscaler reports that the cloud refuses the node", group=None)
     elif match := _CLUSTER_LIMIT.search(event.message):
         flag = _LIMITS.get(match["resource"], "--gpu-total")

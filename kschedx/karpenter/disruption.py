@@ -115,6 +115,10 @@ class NodeDisruption(Struct, frozen=True, kw_only=True):
     """For a pool with the consolidation policy Balanced."""
     blocking: tuple[int, ...] = ()
     """The indexes of the pool's budgets that allow no disruption now."""
+    guarded: str = ""
+    """The first pod with the annotation that prevents disruption, such as `shop/train-0`."""
+    is_guarded: bool = False
+    """Whether the node has that annotation."""
 
     @property
     def may_go(self) -> bool:
@@ -175,6 +179,8 @@ class _Pools:
             is_empty=_is_empty(pods, behaviour),
             balance=self._balance(state) if is_balanced and state.claim and behaviour.moves_are_balanced else None,
             blocking=() if pool is None or state.claim is None else _blocking(pool, self._now),
+            guarded=next((pod.key for pod in pods if state.claim is not None and _is_guarded(pod, self._now)), ""),
+            is_guarded=state.node is not None and state.node.metadata.annotations.get(DO_NOT_DISRUPT) == "true",
         )
 
     def _balance(self, state: StateNode) -> Balance:

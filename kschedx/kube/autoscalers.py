@@ -73,8 +73,11 @@ LIMIT_RANGER = "kubernetes.io/limit-ranger"
 VERTICAL_UPDATES = "vpaUpdates"
 """Lists requests that a VerticalPodAutoscaler set: `Pod resources updated by web: container 0: cpu request`."""
 
+COMPUTE_TYPE = "eks.amazonaws.com/compute-type"
+"""On a pod: `ec2` keeps it off Fargate. On a node: the label `fargate`."""
+
 ANNOTATION_MARKS = (
-    *(LIMIT_RANGER.encode(), VERTICAL_UPDATES.encode()),
+    *(LIMIT_RANGER.encode(), VERTICAL_UPDATES.encode(), COMPUTE_TYPE.encode()),
     *(AUTOSCALER.encode(), MIRROR.encode(), DELETION_COST.encode(), KARPENTER.encode(), GROUP_SIZE.encode()),
     *(name.encode() for name in (*OTHER_SCHEDULERS, *descheduling.ANNOTATIONS)),
 )
@@ -97,7 +100,8 @@ def vertical_autoscaler(annotations: Mapping[str, str], container: int, resource
 
 def is_read(key: str) -> bool:
     return (
-        key in (MIRROR, DELETION_COST, GROUP_SIZE, LIMIT_RANGER, VERTICAL_UPDATES, *descheduling.ANNOTATIONS)
+        key in (MIRROR, DELETION_COST, GROUP_SIZE, LIMIT_RANGER, VERTICAL_UPDATES, COMPUTE_TYPE)
+        or key in descheduling.ANNOTATIONS
         or key in OTHER_SCHEDULERS
         or key.startswith((AUTOSCALER, KARPENTER))
     )

@@ -10,6 +10,7 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.errors import nearest
 from kschedx.kube.documents import Json, Target
 from kschedx.kube.kueue import (
     KUEUE_API,
@@ -615,7 +616,8 @@ class _Trials:
         if missing:
             made = [ResourceFlavor(metadata=ObjectMeta(name=name)) for name in missing]
             flavors = [*self._snapshot.of(ResourceFlavor), *made]
-            title = f"create ResourceFlavor {', '.join(missing)}"
+            near = [hint for name in missing if (hint := nearest(name, known))]
+            title = f"create ResourceFlavor {', '.join(missing)}{f' ({near[0]})' if near else ''}"
             yield from self._tried(RemedyKind.RESUME, title, self._snapshot.with_records(ResourceFlavor, flavors))
 
 

@@ -20,7 +20,7 @@ from kschedx.autoscaler.scale_down import (
 )
 from kschedx.karpenter.consolidation import NOT_TRIED, PRICES_UNKNOWN, Command, Consolidation, Method
 from kschedx.karpenter.disruption import Balance, NodeDisruption
-from kschedx.kube.autoscalers import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
+from kschedx.kube.autoscalers import DO_NOT_DISRUPT, SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import fix_lines
 from kschedx.render.terminal import (
@@ -119,7 +119,7 @@ def removal_label(removal: Removal) -> str:
         case Unremovable.BLOCKED_BY_POD:
             blocking = removal.of(RemovalFate.BLOCKS)
             more = f" and {len(blocking) - 1:,} more" if len(blocking) > 1 else ""
-            return f"kept by {blocking[0].pod}{more}: {blocking[0].blocker}"
+            return f"kept by {blocking[0].pod}{more}: {blocker_text(blocking[0])}"
         case reason:
             return unremovable_text(removal, reason)
 
@@ -469,8 +469,22 @@ def _disruption(disruption: NodeDisruption, consolidation: Consolidation | None)
         kind={Tone.GOOD: "removed", Tone.OPEN: "undecided"}.get(tone, "kept"),
         values=("", "Karpenter", facts[0].items[0].removeprefix("Karpenter keeps it, ")),
         facts=facts,
-        fixes=tuple(_budget_fix(disruption.pool, place) for place in disruption.blocking),
+        fixes=(*_guard_fixes(disruption), *(_budget_fix(disruption.pool, place) for place in disruption.blocking)),
     )
+
+
+def _guard_fixes(disruption: NodeDisruption) -> Iterator[Fix]:
+    """Yield the fix for the annotation that keeps a pod, or the node itself, from being disrupted."""
+    left = disruption.obstacles[1:]
+    seen = f"then {left[0].text}" if left else "nothing else blocks the node"
+    if disruption.guarded:
+        namespace, _, name = disruption.guarded.partition("/")
+        title = f"remove {DO_NOT_DISRUPT} from {disruption.guarded} and its template, or wait until it ends"
+        command = shell_command(f"kubectl annotate pod {{}} -n {{}} {DO_NOT_DISRUPT}-", name, namespace)
+        yield Fix(title=title, seen=seen, commands=(command,))
+    elif disruption.is_guarded:
+        command = shell_command(f"kubectl annotate node {{}} {DO_NOT_DISRUPT}-", disruption.node)
+        yield Fix(title=f"remove {DO_NOT_DISRUPT} from the node", seen=seen, commands=(command,))
 
 
 def _budget_fix(pool: str, place: int) -> Fix:

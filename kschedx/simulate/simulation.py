@@ -22,8 +22,9 @@ from kschedx.inquiry.manifests import Written, unknown_pods, written_from
 from kschedx.inquiry.pod import WithoutDecision, cycle_of, explain, objection, unscheduled, workloads_without_pods
 from kschedx.inquiry.pod_lifecycle import scheduler_down
 from kschedx.inquiry.workload_lifecycle import workload_lifecycle
+from kschedx.kube.decoding import decode
 from kschedx.kube.documents import Document, Json, document, part_of
-from kschedx.kube.types import Pod
+from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.results import Shown
 from kschedx.simulate.apply import ChangeEffect, ChangeEffectDocument, Displaced
@@ -175,6 +176,10 @@ class WorkloadResultDocument(Document, frozen=True, kw_only=True, omit_defaults=
     """Replicas, not included in `pods`, that the API server refuses."""
     refusal: str = ""
     """Why the first of them is refused, in their controller's message."""
+
+
+class _Owned(Struct):
+    metadata: ObjectMeta = ObjectMeta()
 
 
 class WorkloadResult(OfWorkload, Struct, frozen=True, kw_only=True):
@@ -462,8 +467,25 @@ class Simulation(Shown):
         rows = owners.rows_by_workload(pods, np.concatenate([self._queued, more]))
         for workload in self.refused:
             rows.setdefault(workload, more[:0])
-        running = owners.rows_by_workload(pods, np.flatnonzero(pods.node >= 0))
-        return tuple(self._result(workload, its, len(running.get(workload, ()))) for workload, its in rows.items())
+        placed = owners.rows_by_workload(pods, np.flatnonzero(pods.node >= 0))
+        running = Counter[Workload]()
+        for workload, its in placed.items():
+            running[self._custom_owner(workload)] += len(its)
+        joined: dict[Workload, list[IntArray]] = {}
+        for workload, its in rows.items():
+            joined.setdefault(self._custom_owner(workload), []).append(its)
+        return tuple(
+            self._result(workload, np.concatenate(parts), running[workload]) for workload, parts in joined.items()
+        )
+
+    def _custom_owner(self, workload: Workload) -> Workload:
+        """Return the custom resource that created a workload, such as the Rollout of a ReplicaSet; otherwise the
+        workload."""
+        raw = self.run.snapshot.workloads.get((workload.kind, workload.namespace, workload.name))
+        owner = None if raw is None or workload in self.refused else decode(raw, _Owned).metadata.controller
+        if owner is None or owner.kind in MAKING_PODS:
+            return workload
+        return Workload(owner.kind, workload.namespace, owner.name)
 
     def _result(self, workload: Workload, rows: IntArray, running: int) -> WorkloadResult:
         pods, names = self.run.cluster.pods, self.run.cluster.node_names

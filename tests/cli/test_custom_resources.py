@@ -95,3 +95,26 @@ def test_pods_that_exist_are_the_answer(tmp_path: Path) -> None:
     member = pod("llm-worker-0", namespace="ml", metadata={"ownerReferences": [owner]}, spec=POD_SPEC)
     ran = asked(tmp_path, "why", "jobset/llm", objects=[JOB_SET, member])
     assert (ran.code, ran.out.startswith("✓ ml/llm-worker-0 would be assigned")) == (0, True)
+
+
+def test_pods_are_counted_for_the_custom_resource_that_owns_their_replica_sets(tmp_path: Path) -> None:
+    def owned(kind: str, group: str, name: str) -> Manifest:
+        owner = {"apiVersion": f"{group}/v1", "kind": kind, "name": name, "uid": name, "controller": True}
+        return {"ownerReferences": [owner]}
+
+    sets: list[Manifest] = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {"name": f"web-{one}", "namespace": "ml", **owned("Rollout", "argoproj.io", "web")},
+            "spec": {"replicas": 1, "selector": {"matchLabels": {"of": one}}, "template": TEMPLATE},
+        }
+        for one in ("old", "new")
+    ]
+    pods = [
+        pod(f"web-{one}-x", on=on, namespace="ml", metadata=owned("ReplicaSet", "apps", f"web-{one}"), spec=POD_SPEC)
+        for one, on in (("old", "a"), ("new", None))
+    ]
+    blocker = pod("other", on="b", namespace="ml", spec=POD_SPEC)
+    ran = asked(tmp_path, "simulate", objects=[*sets, *pods, blocker])
+    assert (ran.code, "✗ ml/rollout/web  1 of 2 assigned · 1 pending" in ran.out) == (1, True)

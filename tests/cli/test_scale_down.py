@@ -53,3 +53,18 @@ def test_a_flag_that_cannot_be_read_is_named() -> None:
     ran = kschedx("scale-down", "-s", "fixtures/scale-down-blocked/cluster.yaml", *flag)
     assert ran.code == 2
     assert "--scale-down-unneeded-time" in ran.err
+
+
+def test_the_table_says_in_words_what_keeps_a_node_and_a_guarded_pod_has_a_fix(tmp_path: Path) -> None:
+    ran = kschedx("scale-down", "-s", "fixtures/scale-down-blocked/cluster.yaml", columns=200)
+    assert not any(code in ran.out for code in ("NotReplicated", "LocalStorageRequested", "NotSafeToEvict"))
+    objects = [one for one in yaml.safe_load_all(KARPENTER.read_text()) if one]
+    annotated = [one for one in objects if one["kind"] == "Pod" and one["spec"].get("nodeName") == NODE][:1]
+    for one in annotated:
+        one["metadata"]["annotations"] = {"karpenter.sh/do-not-disrupt": "true"}
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(yaml.safe_dump_all(objects))
+    ran = kschedx("scale-down", NODE, "-s", cluster, columns=300)
+    name = annotated[0]["metadata"]["name"]
+    assert f"$ kubectl annotate pod {name} -n" in ran.out
+    assert "karpenter.sh/do-not-disrupt-" in ran.out

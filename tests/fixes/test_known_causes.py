@@ -307,6 +307,16 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
         ),
         pytest.param(
             [
+                node("a", labels={FARGATE: "fargate"}, taints=[f"{FARGATE}=fargate:NoSchedule"]),
+                pod("me", metadata={"annotations": {FARGATE: "ec2"}}),
+            ],
+            f"its annotation {FARGATE}=ec2 keeps it off EKS Fargate, which has all nodes",
+            f"remove annotation {FARGATE} from the pod's template, "
+            "if a Fargate profile selects namespace default and its labels",
+            id="kept off Fargate",
+        ),
+        pytest.param(
+            [
                 node("a", labels={"csi.example.com/zone": "1"}, allocatable={"pods": "0"}),
                 node("b"),
                 registered("a", "csi.example.com/zone"),

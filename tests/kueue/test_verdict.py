@@ -217,3 +217,8 @@ def test_a_workload_without_an_owner_is_explained() -> None:
     assert ran.code == 1
     assert "waits for quota in Kueue" in ran.out
     assert "lower requests.cpu from 2 to 1 per pod" in ran.out
+
+
+def test_a_missing_flavor_has_its_near_name() -> None:
+    found = verdict(queue("q", quota("gpu-a1OO", "4")), flavor("gpu-a100"), local("q"), workload("a"))
+    assert [remedy.title for remedy in found.remedies] == ['create ResourceFlavor gpu-a1OO (did you mean "gpu-a100"?)']

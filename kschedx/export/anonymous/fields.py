@@ -25,6 +25,7 @@ from kschedx.kube import descheduling, devices, kueue, other_schedulers, selecto
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube import types as pod_volumes
 from kschedx.kube.autoscalers import (
+    COMPUTE_TYPE,
     DO_NOT_DISRUPT,
     GANG_LEAST,
     GROUP_NAMES,
@@ -306,6 +307,7 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     **dict.fromkeys((other_schedulers.QUOTA_RUNTIME, other_schedulers.QUOTA_REQUEST), changes.encoded(changes.amounts)),
     SCALE_DOWN_DISABLED: changes.text(lambda text, _: text if text in ("true", "false") else ""),
     DO_NOT_DISRUPT: changes.text(lambda text, _: text if text in ("true", "false") else ""),
+    COMPUTE_TYPE: changes.text(lambda text, _: text if text in ("ec2", "fargate") else ""),
     **dict.fromkeys(MAINTENANCE_ANNOTATIONS, _message),
     **dict.fromkeys((scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY, scheduler_plugins.TOLERATION_SECONDS), _number),
 }
