@@ -62,7 +62,7 @@ _NO_ACCOUNT = re.compile(r'serviceaccount "(?P<name>[^"]+)" not found')
 _NO_NAMESPACE = re.compile(r'namespaces "(?P<name>[^"]+)" not found')
 _Resources = dict[str, dict[str, dict[str, str]]]
 """Container to `requests` and `limits` to resource to amount."""
-_RATIO = re.compile(r"(?P<resource>\S+) max limit to request ratio per \S+ is (?P<ratio>[^\s,]+),")
+_RATIO = re.compile(r"(?P<resource>[^\s\[]+) max limit to request ratio per \S+ is (?P<ratio>[^\s,]+),")
 _ABOVE_LIMIT = re.compile(r"must be less than or equal to (?P<resource>\S+) limit of (?P<limit>[^\s,\]]+)")
 _NO_SCOPED_QUOTA = re.compile(r"insufficient quota to match these scopes: \[\{PriorityClass In \[(?P<classes>[^\]]*)\]")
 _DEAD_WEBHOOK = re.compile(
@@ -148,6 +148,11 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             yield from self._unspecified(match["quota"], match["missing"])
         elif match := _EXCEEDED.search(message):
             yield from self._exceeded(match)
+        elif _RATIO.search(message) and "but no request is specified" in message:
+            each = (
+                f"limits.{one['resource']} at most {one['ratio']} times requests" for one in _RATIO.finditer(message)
+            )
+            yield Fix.untried(f"set requests and limits of every container: {', '.join(each)}")
         elif len([*_BOUND.finditer(message), *_RATIO.finditer(message)]) > 1:
             yield self._within_all(message)
         elif match := _BOUND.search(message):

@@ -638,6 +638,11 @@ def test_a_pod_group_that_nothing_evaluates_is_noted(tmp_path: Path) -> None:
 
 REFUSALS: list[tuple[str, Manifest, str]] = [
     ("cpu max limit to request ratio per Container is 2, but provided ratio is 8.000000", {}, "lower limits.cpu"),
+    (
+        "[cpu max limit to request ratio per Container is 2, but no request is specified or request is 0]",
+        {},
+        "set requests and limits of every container: limits.cpu at most 2 times requests · not tried",
+    ),
     ("minimum cpu usage per Pod is 2, but request is 1", {}, "raise requests.cpu of container app to 2"),
     (
         (
