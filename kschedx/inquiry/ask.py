@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -201,7 +202,7 @@ def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tup
     if controller_manager_down(snapshot, "") is not None:
         events.update(key for key, raw in snapshot.workloads.items() if key[0] in SCALED and _is_short(raw))
     for key, raw in snapshot.workloads.items():
-        if within not in (None, key[1]) or not (key in events or any(mark in raw for mark in _STUCK)):
+        if within not in (None, key[1]) or not (key in events or _STUCK.search(raw)):
             continue
         manifest: dict[str, object] = msgspec.json.decode(raw)
         owner = decode(raw, _Owned).metadata.controller
@@ -251,7 +252,7 @@ UNCOUNTED = (
 )  # fmt: skip
 """States for which the number of further pods that fit is meaningless."""
 _WITHOUT_PODS = (Refused, RejectedByKubelet, NamespaceTerminating, WaitingForOrdinal, ComponentDown)
-_STUCK = (b'"ReplicaFailure"', b'"suspend":true')
+_STUCK = re.compile(rb'"ReplicaFailure"|"suspend"\s*:\s*true')
 
 
 class _Owned(Struct):
