@@ -22,6 +22,8 @@ from kschedx.kube.resources import RequestOptions
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.kube.storage import PersistentVolumeClaim, bound_claim, provisioned_at_once
 from kschedx.kube.types import (
+    AUTOSCALER_PRIORITIES,
+    AUTOSCALER_STATUS,
     ConfigMap,
     GroupedWorkload,
     Labels,
@@ -237,6 +239,8 @@ class Contents(Struct, frozen=True, kw_only=True):
     """`namespace/name` to pod group."""
     workloads: Mapping[tuple[str, str, str], bytes] = field(default_factory=dict)
     """(kind, namespace, name) to the manifest of an object with a pod template."""
+    custom_resources: Mapping[tuple[str, str, str], bytes] = field(default_factory=dict)
+    """(kind with its group, namespace, name) to the manifest of a known custom resource that creates pods."""
     devices: Devices = field(default_factory=Devices)
     storage: Storage = field(default_factory=Storage)
     namespace_annotations: Mapping[str, Labels] = field(default_factory=dict)
@@ -315,11 +319,18 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def config_maps(self) -> Mapping[str, ConfigMap]:
-        """ConfigMaps about cluster-autoscaler, by `namespace/name`."""
-        return {
+        """ConfigMaps about cluster-autoscaler, by `namespace/name`. Those of an autoscaler in another namespace also
+        count as those of kube-system."""
+        found = {
             f"{config_map.metadata.namespace}/{config_map.metadata.name}": config_map
             for config_map in self.of(ConfigMap)
         }
+        for key in (AUTOSCALER_STATUS, AUTOSCALER_PRIORITIES):
+            name = key.rpartition("/")[2]
+            for config_map in self.of(ConfigMap):
+                if config_map.metadata.name == name:
+                    found.setdefault(key, config_map)
+        return found
 
     @cached_property
     def terminating_namespaces(self) -> frozenset[str]:
