@@ -357,9 +357,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         template = "kubectl patch resourcequota {} -n {} --type merge -p {}"
         command = shell_command(template, name, self._namespace, {"spec": {"hard": hard}})
         target = Target(api_version="v1", kind="ResourceQuota", namespace=self.pod.metadata.namespace, name=name)
-        changes = (
-            Change(target=target, patch=tuple(set_field(f"/spec/hard/{pointer(key)}", hard[key]) for key in hard)),
-        )
+        changes = (Change(target=target, patch=tuple(merged_fields("/spec/hard", hard))),)
         snapshot = self.snapshot
         if own is not None:
             larger = replace(
@@ -565,6 +563,16 @@ def set_field(path: str, value: object) -> dict[str, object]:
 
 def _removal(path: str) -> dict[str, object]:
     return {"op": "remove", "path": path}
+
+
+def merged_fields(path: str, merge: Mapping[str, object]) -> Iterator[dict[str, object]]:
+    """Yield the operations of a JSON merge patch (RFC 7386), whose values are scalars; None removes a field."""
+    for key, value in merge.items():
+        at = f"{path}/{pointer(key)}"
+        if isinstance(value, Mapping):
+            yield from merged_fields(at, value)
+        else:
+            yield _removal(at) if value is None else set_field(at, value)
 
 
 def _amounts(text: str) -> dict[str, str]:

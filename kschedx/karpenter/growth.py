@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.autoscaler.growth import with_new_nodes
+from kschedx.autoscaler.remedies import NodeRemedy
 from kschedx.karpenter.amounts import Amounts
 from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict
 from kschedx.karpenter.devices import published_by
@@ -52,6 +53,10 @@ class KarpenterGrowth(Struct, frozen=True, kw_only=True):
     by_chance: bool
     types_are_known: bool
     follows: str
+
+    @property
+    def document(self) -> KarpenterGrowthDocument:
+        return part_of(KarpenterGrowthDocument, self)
 
 
 def grow_by_karpenter(karpenter: Karpenter) -> KarpenterGrowth:
@@ -179,7 +184,7 @@ class ProvisioningDocument(Document, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 def provisioning_document(
-    karpenter: Karpenter, found: PodProvisioning, fixes: tuple[PoolRemedyDocument, ...]
+    karpenter: Karpenter, found: PodProvisioning, remedies: Iterable[NodeRemedy]
 ) -> ProvisioningDocument:
     return part_of(
         ProvisioningDocument,
@@ -192,7 +197,7 @@ def provisioning_document(
         adds=LaunchDocument(found.pool, tuple(instance_type.name for instance_type in found.types))
         if found.pool
         else None,
-        fixes=fixes,
+        fixes=tuple(PoolRemedyDocument(remedy.step.title, remedy.place, remedy.types) for remedy in remedies),
     )
 
 
