@@ -10,6 +10,7 @@ import pytest
 import kschedx
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.events import extender_failure
+from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.workloads import has_template
 from kschedx.render.outcome import causes, roots
 from tests.builders import Manifest, at, node, pod
@@ -23,7 +24,7 @@ GPU = "nvidia.com/gpu"
 DATA = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
 
 
-def explained(*objects: Manifest, **options: Any) -> kschedx.Explanation:
+def explained(*objects: Manifest, **options: Any) -> Explanation:
     return kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me", **options)
 
 
@@ -67,14 +68,14 @@ def test_a_class_of_another_topology_has_an_alternative() -> None:
 def test_a_claim_keeps_its_data_source() -> None:
     source = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "nightly"}
     lacking = volume_claim("data", storage_class="fst")
-    lacking["spec"] |= {"dataSource": source}
+    lacking = {**lacking, "spec": at(lacking, "spec") | {"dataSource": source}}
     fix = explained(node("a"), storage_class("fast", provisioner=DISK), lacking, pod("me", volumes=DATA)).fixes[0]
     [made] = [change.create for change in fix.changes if change.create]
     assert at(made, "spec.dataSource") == source
 
 
 def test_the_rule_that_taints_devices_is_named_and_deleted() -> None:
-    rule = {
+    rule: Manifest = {
         "apiVersion": "resource.k8s.io/v1beta2",
         "kind": "DeviceTaintRule",
         "metadata": {"name": "recall"},
@@ -94,7 +95,7 @@ def test_the_rule_that_taints_devices_is_named_and_deleted() -> None:
 
 def test_a_claim_with_admin_access_needs_a_label_of_the_namespace() -> None:
     spec = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu", "adminAccess": True}}]}}
-    template = {
+    template: Manifest = {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaimTemplate",
         "metadata": {"name": "monitor", "namespace": "default"},
@@ -194,10 +195,13 @@ def test_a_larger_node_is_offered_if_only_daemon_sets_leave_too_little_of_a_new_
         "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": {"metadata": {"labels": {"app": "agent"}}}},
     }
     container = {"name": "main", "image": "agent", "resources": {"requests": {"cpu": "500m"}}}
-    agent["spec"]["template"]["spec"] = {"containers": [container]}
+    at(agent, "spec.template")["spec"] = {"containers": [container]}
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "1", "controller": True}
     running = asking("agent-1", "a", cpu="500m")
-    running["metadata"] |= {"ownerReferences": [owner], "labels": {"app": "agent"}}
+    running = {
+        **running,
+        "metadata": at(running, "metadata") | {"ownerReferences": [owner], "labels": {"app": "agent"}},
+    }
     small = node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"})
     first, second = titles(small, agent, running, asking("me", cpu="3800m"))
     assert first.startswith("add a node with at least 3800m CPU")
@@ -215,7 +219,7 @@ def test_a_claim_with_another_class_keeps_the_other_steps_in_its_title() -> None
     template = volume_claim("data", storage_class="fst")
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "1", "controller": True}
     spec = {"replicas": 1, "template": {"spec": {"containers": [{"name": "main", "image": "db"}]}}}
-    maker = {
+    maker: Manifest = {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
         "metadata": {"name": "db", "namespace": "default"},
