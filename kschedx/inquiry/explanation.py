@@ -78,20 +78,11 @@ class ReplicasDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
     """As the event about the first of `refused` reports it."""
 
 
-class Replicas(Struct, frozen=True, kw_only=True):
+class Replicas(ReplicasDocument, frozen=True, kw_only=True):
     """The outcome of all replicas, in addition to the explanation of one of them: the first without a node, else the
     first that evicts others, else the first."""
 
-    workload: str
-    wanted: int
-    running: int
-    placed: Mapping[str, str]
-    pending: tuple[str, ...]
     evicted: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
-    refusal: str = ""
-    kubelet: str = ""
-    undecided: str = ""
     replaced: int = 0
     outdated: int = 0
     """The number of replaced pods that still exist."""

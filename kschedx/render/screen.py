@@ -143,7 +143,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
             *_of_running(explanation),
         ),
         because=causes(diagnosis),
-        roots=(*roots(diagnosis), *_victims(explanation), *_refusals(explanation, deciders)),
+        roots=(*roots(diagnosis), *_victims(explanation), *(_refusals(explanation, deciders) if with_fixes else ())),
         facts=(*holding_facts(explanation.holding, cycle), *volume_facts(diagnosis), *indecisive_facts(explanation)),
         fixes=fix_views(explanation) if with_fixes else (),
         no_fix=explanation.no_fix if with_fixes else "",
