@@ -193,4 +193,4 @@ def test_a_fix_of_a_cause_can_be_copied(monkeypatch: pytest.MonkeyPatch) -> None
     [causes] = [one for one in report.page(False).sections if isinstance(one, Items)]
     copied = [fix.copy for detail in causes.details for fix in detail.fixes]
     assert copied
-    assert all('"kind":"Pod"' in one for one in copied)
+    assert all("kind: Pod" in one for one in copied)
