@@ -9,7 +9,6 @@ import typer
 
 from kschedx.cli.output import Answer, Format, Report, answer_to, option
 from kschedx.errors import InputError, nearest
-from kschedx.progress import Phase, say
 
 HELP = """Ask many clusters one question, each in its own process with a time limit.
 
@@ -72,7 +71,7 @@ def fleet(
     ] = None,
 ) -> Answer:
     from kschedx.cli.fleet import survey as summary
-    from kschedx.cli.fleet.survey import Row, ask, members, results, resumed
+    from kschedx.cli.fleet.survey import ask, members, results, resumed
 
     if words[0] not in QUESTIONS:
         hint = nearest(words[0], QUESTIONS) or f"one of {', '.join(QUESTIONS)}"
@@ -85,17 +84,8 @@ def fleet(
         kubeconfig=kubeconfig,
     )
     done = resumed(out, words)
-    answered = 0
-    say(Phase.ASKING, answered, len(found), "clusters")
     with results(out) as keep:
-
-        def see(row: Row) -> None:
-            nonlocal answered
-            keep(row)
-            answered += 1
-            say(Phase.ASKING, answered, len(found), "clusters")
-
-        rows = ask(found, words, partial(answer_to, program.obj), jobs=jobs, limit=limit, done=done, see=see)
+        rows = ask(found, words, partial(answer_to, program.obj), jobs=jobs, limit=limit, done=done, see=keep)
     if parquet is not None:
         summary.write_parquet(rows, parquet)
 

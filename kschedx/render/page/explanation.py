@@ -41,7 +41,7 @@ MANY_NODES = 1_000
 MOST_ENTRIES = 3
 MOST_OF_STORIES = 2_000_000
 """Characters of all nodes' accounts together."""
-_LEFT_OUT = (("more", "kschedx why with --node NAME"),)
+LEFT_OUT = (("more", "kschedx why with --node NAME"),)
 """The facts of a node whose own ones would make the page too large."""
 NOT_EVALUATED = "not evaluated"
 """The cell of a node that PreFilter excludes, or of a plugin that skips this pod."""
@@ -114,7 +114,7 @@ def _verdicts(diagnosis: Diagnosis, *, every_node: bool) -> Verdicts | None:
             story = tuple(_story(diagnosis, row))
             if row not in firsts and story not in stories:
                 room -= len(msgspec.json.encode(story))
-                story = story if room > 0 else tuple(replace(line, facts=_LEFT_OUT) for line in story if line.plugin)
+                story = story if room > 0 else tuple(replace(line, facts=LEFT_OUT) for line in story if line.plugin)
         story_of.append(stories.setdefault(story, len(stories)))
     groups = [_members(group) for group in diagnosis.groups]
     grouped = {row for group in groups for row in group}
