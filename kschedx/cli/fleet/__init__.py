@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from kschedx.cli.output import Answer, Format, Report, answer_to, option
 from kschedx.errors import InputError, nearest
@@ -84,8 +86,10 @@ def fleet(
         kubeconfig=kubeconfig,
     )
     done = resumed(out, words)
+    is_documented = out is not None or parquet is not None or output in (Format.JSON, Format.YAML)
+    answer = partial(answer_to if is_documented else _summary_of, program.obj)
     with results(out) as keep:
-        rows = ask(found, words, partial(answer_to, program.obj), jobs=jobs, limit=limit, done=done, see=keep)
+        rows = ask(found, words, answer, jobs=jobs, limit=limit, done=done, see=keep)
     if parquet is not None:
         summary.write_parquet(rows, parquet)
 
@@ -95,3 +99,9 @@ def fleet(
         page=lambda _: summary.page(rows),
     )
     return Answer(report, summary.exit_code(rows))
+
+
+def _summary_of(program: Callable[[Sequence[str]], int], words: Sequence[str]) -> Answer | int:
+    """Return the answer of a command line with an empty document, since only its first line is shown."""
+    answer = answer_to(program, words)
+    return answer if isinstance(answer, int) else replace(answer, report=replace(answer.report, document=dict))
